@@ -1,5 +1,5 @@
 # A fresh machine needs Python 3.11 and a JDK 17 or 21. `make demo` and `make test` set up the rest by themselves.
-SHELL := bash
+SHELL := $(firstword $(wildcard /bin/bash /usr/bin/bash) bash)
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
@@ -27,6 +27,8 @@ python:
 	@command -v $(PYTHON) >/dev/null || { echo "rewindow needs Python 3.11: apt-get install python3.11 python3.11-venv (or make PYTHON=/path/to/python3.11)" >&2; exit 78; }
 
 env: python $(VENV)/.package
+	@# A copied environment runs the code of the tree that it was made for.
+	@made=$$(cat $(VENV)/.package); [ -L $(VENV) ] || [ -z "$$made" ] || [ "$$made" = "$(CURDIR)" ] || { echo "$(VENV) was made in $$made and runs the code there: make clean setup" >&2; exit 78; }
 
 $(VENV)/.locked: requirements.lock
 	@echo "[2/4] $$(grep -c '^[a-z].*==' requirements.lock) locked packages (about a minute, once)"
@@ -40,7 +42,7 @@ $(VENV)/.locked: requirements.lock
 $(VENV)/.package: $(VENV)/.locked pyproject.toml
 	@echo "[3/4] rewindow itself, editable"
 	@$(PY) -m pip install --disable-pip-version-check --quiet --no-build-isolation --no-deps -e .
-	@touch $@
+	@echo "$(CURDIR)" > $@
 
 jars: java env
 	@$(PY) -m rewindow.engine.spark.setup | sed 's/^/[4\/4] /'

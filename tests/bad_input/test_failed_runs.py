@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -50,3 +52,26 @@ def test_the_same_request_again_completes_the_plan_of_the_failed_attempt(bench: 
     assert done.code == 0
     assert "epochs 3 to 4" in done.out
     assert "It completes the plan of a dead attempt." in done.out
+
+
+def test_after_a_run_was_killed_plan_and_run_say_what_to_set(template: Bench, tmp_path: Path) -> None:
+    bench = copy_of(template, tmp_path / "project")
+    assert bench.run("land", "activity").code == 0
+    bench.code("import os\n\ndef score(row):\n    os.kill(os.getpid(), 9)\n")
+    command = [sys.executable, "-m", "rewindow", "run", "counts", "--project", str(bench.root)]
+    assert subprocess.run(command, capture_output=True, check=False).returncode == -9
+    bench.code(POISONED)
+    for words in (("plan", "counts"), ("run", "counts")):
+        answer = bench.run(*words)
+        assert answer.code == 0, answer.err
+        said = " ".join((answer.out + answer.err).split())
+        assert "was killed before it could say why" in said
+        assert "exit code 137" in said
+        assert "`limits:` in the job's file" in said
+    assert "was killed" not in bench.run("run", "counts").err
+
+
+def test_a_run_that_failed_by_itself_is_not_called_killed(bench: Bench) -> None:
+    answer = bench.run("plan", "counts")
+    assert answer.code == 0
+    assert "killed" not in answer.out

@@ -30,7 +30,7 @@ def test_each_step_is_a_line_with_its_run(template: Bench, tmp_path: Path) -> No
     execute = next(line for line in lines if line.get("step") == "execute sub-topology 0")
     assert (execute["job"], execute["branch"], execute["run"]) == ("counts", "main", "main/3")
     assert (execute["sub_topology"], execute["records"], execute["level"]) == (0, 12, "info")
-    assert [line["run_id"] for line in lines if line.get("step") == "commit"] == [execute["run_id"]]
+    assert [line["ledger_row"] for line in lines if line.get("step") == "commit"] == [execute["ledger_row"]]
     assert lines[-1]["event"] == "summary"
     assert lines[-1]["records"] == {"events": 12}
 

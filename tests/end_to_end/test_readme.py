@@ -82,6 +82,15 @@ def test_the_test_that_it_shows(shop: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert TopologyTestDriver is namespace["TopologyTestDriver"]
 
 
+def test_the_sessions_joins_and_schedules_that_it_shows() -> None:
+    namespace: dict[str, Any] = {"__name__": "readme"}
+    exec(next(block for block in blocks("python") if "SessionWindows" in block), namespace)  # noqa: S102 - the README's own code
+    tests = [function for name, function in namespace.items() if name.startswith("test_")]
+    for test in tests:
+        test()
+    assert len(tests) == 3
+
+
 @pytest.mark.parametrize("mode", ["whole", "cut"])
 def test_the_transcript_that_it_shows(shop: Path, monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
     story = next(block for block in blocks("yaml") if "transcript:" in block)

@@ -99,6 +99,14 @@ def test_a_small_sub_topology_runs_inline_and_a_larger_one_on_spark(log: Any, tm
     assert spark.works == [replace(work, execution=Execution.RECORD)]
 
 
+def test_a_run_in_this_process_reports_the_share_that_is_done(log: Any, tmp_path: Path) -> None:
+    shares: list[float] = []
+    engine = InlineEngine(FakeSpark, most=RECORDS, on_share=shares.append)
+    engine.run_sub_topology(make_work(log, tmp_path))
+    assert shares == sorted(shares)
+    assert (len(shares), shares[-1]) == (PARTITIONS, 1.0)
+
+
 def test_a_target_may_demand_vectorized_execution(log: Any, tmp_path: Path) -> None:
     engine = InlineEngine(FakeSpark, most=RECORDS, execution=Execution.VECTORIZED)
     with pytest.raises(

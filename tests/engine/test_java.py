@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rewindow.engine.spark.java import Java, find_java
+from rewindow.engine.spark.java import Java, check_launcher, find_java
 from rewindow.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -92,3 +92,10 @@ def test_the_preflight_needs_no_installed_package():
     done = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode in {0, 78}, done.stderr
     assert (done.stdout + done.stderr).count("\n") == 1
+
+
+@pytest.mark.parametrize("path", ["", "/nowhere"])
+def test_a_path_without_the_programs_of_sparks_launcher_is_refused_by_name(path: str) -> None:
+    with pytest.raises(ConfigError, match=r"Spark's launcher needs bash and dirname on PATH.* add the folder"):
+        check_launcher({"PATH": path})
+    check_launcher({"PATH": "/usr/bin:/bin"})

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rewindow.app.cli.times import parse_time, show_time, whole_number
+from rewindow.app.cli.times import known_time, parse_time, whole_number
 from rewindow.app.project import Project
 from rewindow.config.load import load_feed, names_of
 from rewindow.contracts.steps import drive
@@ -149,15 +149,15 @@ class JobBranches:
         }
 
     def branches(self) -> list[dict[str, Any]]:
-        """Return the job's branches as rows to display."""
+        """Return the job's branches as JSON values."""
         return [
             {
                 "branch": branch.name,
-                "parent": branch.parent or "",
-                "stands on": branch.runs[branch.inherited - 1].spec.name if branch.inherited else "",
-                "last run": branch.head.spec.name if branch.head else "",
+                "parent": branch.parent,
+                "stands_on": branch.runs[branch.inherited - 1].spec.name if branch.inherited else None,
+                "last_run": branch.head.spec.name if branch.head else None,
                 "epoch": branch.last_epoch,
-                "complete through": show_time(branch.watermark_ms),
+                "watermark_ms": known_time(branch.watermark_ms),
                 "standing": str(branch.standing),
             }
             for branch in self.state.branches.values()

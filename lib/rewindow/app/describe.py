@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rewindow.app.cli.times import show_time
+from rewindow.app.cli.times import known_time
 from rewindow.contracts.staged_files import QUARANTINE
 from rewindow.contracts.tasks import Execution, LogTable
 from rewindow.control.code_version import version_of
@@ -56,7 +56,7 @@ def describe_published(tables: Warehouse, job: str, branch: str) -> list[dict[st
                 "run": known.head.spec.name,
                 "rows": total.rows if total else 0,
                 "digest": total.digest if total else None,
-                "watermark_ms": known.head.commit.watermark_ms,
+                "watermark_ms": known_time(known.head.commit.watermark_ms),
             }
         )
     return described
@@ -91,8 +91,8 @@ def describe_topology(
                     {
                         "node": node["name"],
                         "does": node.get("processor") or f"{'reads' if 'source' in node else 'writes'} a topic",
-                        "parents": ", ".join(node["parents"]),
-                        "stores": ", ".join(node.get("stores", ())),
+                        "parents": list(node["parents"]),
+                        "stores": list(node.get("stores", ())),
                     }
                     for node in described["nodes"]
                 ],
@@ -134,13 +134,13 @@ def _describe_source(source: SourceNode, tables: Mapping[str, LogTable | None]) 
 def _describe_run(run: CommittedRun) -> dict[str, Any]:
     return {
         "run": run.spec.name,
-        "id": run.spec.run,
-        "epochs": f"{run.spec.input.first}-{run.spec.input.last}" if run.spec.epochs else "-",
+        "epochs": [run.spec.input.first, run.spec.input.last] if run.spec.epochs else None,
         "records": sum(run.commit.consumed.values()),
         "rows": sum(total.rows for target, total in run.commit.targets.items() if target.startswith("output/")),
-        "complete through": show_time(run.commit.watermark_ms),
-        "final": "yes" if run.spec.final else "",
-        "code": version_of(run.spec.binding.code),
+        "watermark_ms": known_time(run.commit.watermark_ms),
+        "final": run.spec.final,
+        "code": version_of(run.spec.binding.code) or None,
+        "ledger_row": run.spec.run,
     }
 
 

@@ -1,4 +1,4 @@
-"""What to say about a feed that was never landed: what waits in its sources, and when it can be landed."""
+"""A feed that was never landed: when it can be, and what its logs will be, so that a job's code can be checked before."""
 
 from __future__ import annotations
 
@@ -7,26 +7,64 @@ from collections.abc import Callable
 
 from rewindow.config.feed import FeedConfig
 from rewindow.config.feed_spec import TABLE_FORMATS, feed_spec
-from rewindow.contracts.ingest import SourceLook, SourceSpec
+from rewindow.contracts.ingest import LogColumns, LogSpec, ReadWindow, SourceLook
+from rewindow.control.ingest.generations import log_schemas
+from rewindow.control.ingest.landings import Feed, FeedDefinition
 from rewindow.control.ingest.waiting import next_complete, waiting_files
-from rewindow.errors import RewindowError
+from rewindow.errors import ConfigError, RewindowError
+from rewindow.streams.serde.schema import Column
+
+TableLook = Callable[[LogSpec, None, ReadWindow], SourceLook]
 
 
-def lands_next(
-    config: FeedConfig, look: Callable[[SourceSpec, None], SourceLook], *, project_root: str, warehouse: str
-) -> str:
+def lands_next(config: FeedConfig, *, project_root: str, warehouse: str) -> str:
     """Return a sentence to add to a message; empty without intervals of arrival, because then anything can be landed.
 
-    ``look`` inspects a source of files. Sources that it cannot inspect are left to `land`.
+    Sources that cannot be inspected are left to `land`.
     """
+    from rewindow.engine.worker.source_files import look_at_files  # noqa: PLC0415 - loads pyarrow
+
     if config.landing.every is None:
         return ""
     now_ms = round(time.time() * 1000)
     feed = feed_spec(config, project_root=project_root, warehouse=warehouse)
     files = [spec for spec in feed.logs if spec.source.format not in TABLE_FORMATS]
     try:
-        waiting = waiting_files(feed, {spec.topic: look(spec.source, None) for spec in files}, now_ms)
+        waiting = waiting_files(feed, {spec.topic: look_at_files(spec.source, None) for spec in files}, now_ms)
     except RewindowError:  # `land` reports it
         waiting = ""
     when = waiting or next_complete(feed, now_ms, now_ms)
     return f". With `every: {config.landing.every}` it lands complete intervals only: {when}"
+
+
+def expected_feed(config: FeedConfig, look: TableLook, *, project_root: str, warehouse: str) -> Feed:
+    """Return a feed without landings, whose logs have the columns that their sources have now.
+
+    ``look`` inspects a source that is a table. A column whose type only the landing decides is JSON, which fits
+    everything, and so is every column of a source that cannot be inspected. Raises `ConfigError` (78) for a configured
+    column that a source does not have.
+    """
+    feed = feed_spec(config, project_root=project_root, warehouse=warehouse)
+    schemas = log_schemas({spec.topic: _expected(spec, look) for spec in feed.logs})
+    return Feed(FeedDefinition(feed.feed, 0, feed.partitions, schemas, ""), ())
+
+
+def _expected(spec: LogSpec, look: TableLook) -> LogColumns:
+    from rewindow.engine.worker.landing.expected_schema import expected_schema  # noqa: PLC0415 - loads pyarrow
+    from rewindow.engine.worker.landing.log_columns import log_columns  # noqa: PLC0415
+    from rewindow.engine.worker.source_files import look_at_files  # noqa: PLC0415
+
+    try:
+        is_table = spec.source.format in TABLE_FORMATS
+        seen = look(spec, None, ReadWindow()) if is_table else look_at_files(spec.source, None)
+        schema = expected_schema(spec, seen)
+    except ConfigError:
+        raise
+    except RewindowError:  # `land` reports what is wrong with the source
+        schema = None
+    if schema is not None:
+        return log_columns(spec, schema)
+    key = tuple(Column(name, "json") for name in spec.key)
+    if spec.value is None:
+        return LogColumns(key, (Column("value", "json"),), spec.scalar_key, scalar_value=True)
+    return LogColumns(key, tuple(Column(name, "json") for name in spec.value), spec.scalar_key, spec.scalar_value)

@@ -8,40 +8,37 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from rewindow.app.bind_job import bind_to_feed
 from rewindow.app.cli.progress import Watch
 from rewindow.app.describe import describe_job, describe_published, describe_topology
-from rewindow.app.never_landed import lands_next
+from rewindow.app.hints import hints, killed_hint
+from rewindow.app.never_landed import expected_feed, lands_next
 from rewindow.app.open_session import open_session
-from rewindow.app.open_tables import open_feed_tables, open_tables, output_location, warehouse_location
+from rewindow.app.open_tables import open_feed_tables, open_tables, warehouse_location
+from rewindow.app.own_code import check_own_code
 from rewindow.config.feed import FeedConfig
-from rewindow.config.job import JobConfig, check_outputs
+from rewindow.config.job import JobConfig
 from rewindow.config.load import find_project, load_feed, load_job, load_target, names_of
 from rewindow.config.target import TargetConfig
 from rewindow.contracts.landing_engine import LandingEngine
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.contracts.steps import drive
-from rewindow.contracts.tasks import Execution, JobCode
-from rewindow.control.code_version import code_version
+from rewindow.contracts.tasks import Execution
 from rewindow.control.heartbeat import Heartbeat, is_alive, this_attempt
 from rewindow.control.ingest.land import LandReport, land
-from rewindow.control.ingest.landings import Feed, log_shapes
-from rewindow.control.load_topology import TopologyLoader
+from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.explain import describe_plan
 from rewindow.control.plan.planner import UpToDate, plan_run
 from rewindow.control.plan.spec import MAIN, RunRequest
-from rewindow.control.plan.tasks import TablePaths, bind_job
 from rewindow.control.run import Engine, Job, RunReport, first_run, steps
 from rewindow.errors import ConfigError, SourceError, naming
-from rewindow.streams.error_policy import check_policies
-from rewindow.streams.semantics import Semantics
-from rewindow.streams.settings import Limits, Settings
 from rewindow.tables.delta.feeds import DeltaFeedTables
-from rewindow.tables.shared.paths import METRICS, QUARANTINE, changelog_path, safe_name
+from rewindow.tables.shared.paths import safe_name
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -65,6 +62,7 @@ class Project:
     def open(cls, start: str | Path = ".", target: str = "local", *, debug: bool = False) -> Project:
         """Open the project that contains ``start``. Raises `ConfigError` (78) for no project or an unknown target."""
         root = find_project(Path(start).absolute())
+        check_own_code(root)
         return cls(root, load_target(root, target), debug=debug)
 
     def job_config(self, job: str) -> JobConfig:
@@ -98,27 +96,18 @@ class Project:
             )
 
     def bind(self, job: str, branch: str = MAIN) -> Job:
-        """Return a job bound to its landed feed. Raises `SourceError` (66) if the feed was never landed."""
+        """Return a job bound to its landed feed.
+
+        Raises `SourceError` (66) if the feed was never landed, after the code was checked against the feed's sources.
+        """
         config = self.job_config(job)
-        feed = self._landed(config)
-        loader = TopologyLoader(job, config.topology, str(self.root))
-        semantics = Semantics(**config.semantics.model_dump())
-        settings = Settings(
-            config.on_error, Limits(**config.limits.model_dump()), keeps_dropped=config.dropped == "quarantine"
-        )
-        code = JobCode(loader, partial(log_shapes, dict(feed.definition.logs)), semantics, settings)
-        topology = code.topology
-        quarantines = check_policies(topology, config.on_error) or settings.keeps_dropped
-        paths = TablePaths(
-            output=partial(output_location, config, branch, self.target.catalog),
-            changelog=partial(changelog_path, job),
-            metrics=METRICS,
-            quarantine=QUARANTINE if quarantines else None,
-        )
-        binding = bind_job(job, feed, topology, code.load_logs(), asdict(semantics), paths)
-        binding = replace(binding, code=code_version(topology, self.root))
-        check_outputs(config, topology)
-        return Job(job, code, binding, feed)
+        try:
+            feed = self._landed(config)
+        except SourceError as error:
+            bind_to_feed(self.root, self.target, config, self._expected(config.feed), branch)
+            message = f"{error}. The job's code fits the columns that the sources have now"
+            raise SourceError(message) from error
+        return bind_to_feed(self.root, self.target, config, feed, branch)
 
     def plan(self, job: str, request: RunRequest) -> dict[str, Any]:
         """Return what `run` would do, as JSON values. Changes nothing."""
@@ -126,6 +115,8 @@ class Project:
         state, request = self.tables.state(job), _with_acceptance(self.job_config(job), request)
         decision = plan_run(state, bound.feed, request, bound.binding, this_attempt(), self.is_alive)
         described = describe_plan(state, bound.feed, decision, request.branch, bound.binding)
+        pending = state.branch(request.branch).pending
+        described["killed"] = killed_hint(self.warehouse, pending.attempt if pending else None) or None
         return described | {"lagging": dict(self.tables.lagging(job, state, request.branch))}
 
     def run(self, job: str, request: RunRequest, on_step: Callable[[str], None] | None = None) -> RunReport | UpToDate:
@@ -141,9 +132,13 @@ class Project:
             return UpToDate(f"{reason}{self._lands_next(config.feed)}")
         self.feed_tables.publish(config.feed)
         bound = self.bind(job, request.branch)
+        pending = self.tables.state(job).branch(request.branch).pending
+        if self._watch and (killed := killed_hint(self.warehouse, pending.attempt if pending else None)):
+            self._watch.say(f"{killed}.")
         attempt = this_attempt()
         with naming(JOB=job, FEED=bound.feed.definition.feed), Heartbeat(self.warehouse, attempt):
-            return drive(steps(bound, request, attempt, self.engine, self.tables, self.is_alive), on_step)
+            done = drive(steps(bound, request, attempt, self.engine, self.tables, self.is_alive), on_step)
+        return done if isinstance(done, UpToDate) else replace(done, hints=tuple(hints(bound, done)))
 
     def show(self, job: str, *, branch: str = MAIN, hashes: bool = False) -> dict[str, Any]:
         """Return a job's runs, tables and metrics as JSON values."""
@@ -156,10 +151,20 @@ class Project:
         return describe_published(self.tables, job, branch)
 
     def explain(self, job: str, *, spark: bool = False) -> dict[str, Any]:
-        """Return a job's topology as JSON values; with ``spark``, add Spark's plan of each sub-topology in a first run."""
-        bound = self.bind(job)
-        tables = {topic: self.tables.log_table(bound.feed, topic) for topic in bound.feed.definition.logs}
+        """Return a job's topology as JSON values; with ``spark``, add Spark's plan of each sub-topology in a first run.
+
+        Before the first landing, the types are those that the sources have now, as far as they can be told.
+        """
+        config = self.job_config(job)
+        is_landed = self._was_landed(config.feed)
+        if is_landed or spark:
+            bound = self.bind(job)
+        else:
+            bound = bind_to_feed(self.root, self.target, config, self._expected(config.feed), MAIN)
+        logs = bound.feed.definition.logs if is_landed else ()
+        tables = {topic: self.tables.log_table(bound.feed, topic) for topic in logs}
         described = {**describe_topology(bound, self.execution, tables), "inline": self.target.most_inline}
+        described["landed"] = is_landed
         if spark:
             from rewindow.engine.spark.engine import SparkEngine  # noqa: PLC0415 - Spark only where it is needed
 
@@ -185,7 +190,8 @@ class Project:
 
             other = SparkLandingEngine(lambda: self.spark, project_root=root, on_share=self._on_share)
             passes = SparkPasses(lambda: self.spark, slots=self.slots, project_root=root, on_share=self._on_share)
-            return ArrowLandingEngine(other, passes, project_root=root, most_rows=self.target.most_landed_here)
+            most = self.target.most_landed_here
+            return ArrowLandingEngine(other, passes, project_root=root, most_rows=most, on_share=self._on_share)
         from rewindow.tables.governed.ingest import CatalogLandingEngine  # noqa: PLC0415
 
         return CatalogLandingEngine(
@@ -204,6 +210,7 @@ class Project:
             most=self.target.most_inline,
             execution=self.execution,
             on_task=self._on_task,
+            on_share=self._on_share,
         )
 
     def engine_of(self, slots: int) -> Engine:
@@ -255,10 +262,12 @@ class Project:
         raise ConfigError(message)
 
     def _lands_next(self, feed: str) -> str:
-        from rewindow.engine.worker.source_files import look_at_files  # noqa: PLC0415 - loads pyarrow
+        return lands_next(load_feed(self.root, feed), project_root=str(self.root), warehouse=self.warehouse)
 
-        config = load_feed(self.root, feed)
-        return lands_next(config, look_at_files, project_root=str(self.root), warehouse=self.warehouse)
+    def _expected(self, feed: str) -> Feed:
+        """Return a feed that was never landed, with the columns that its sources have now."""
+        root, tables = str(self.root), self.feed_tables
+        return expected_feed(load_feed(self.root, feed), tables.look, project_root=root, warehouse=self.warehouse)
 
     def _was_landed(self, feed: str) -> bool:
         """Return whether a feed has a ledger, or is unknown, which `bind` reports."""

@@ -90,6 +90,11 @@ def is_alive(warehouse: str, attempt: Attempt) -> bool:
     return last is not None and time.time() - last < SILENT_SECONDS
 
 
+def was_killed(warehouse: str, attempt: Attempt) -> bool:
+    """Return whether an attempt ended without removing its heartbeat: its process was killed, or its host is gone."""
+    return modified_s(_heartbeat_file(warehouse, attempt.id)) is not None and not is_alive(warehouse, attempt)
+
+
 def _version(name: str) -> str:
     """Return the installed version of a package. Platforms provide Spark and Delta under other names."""
     try:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from dataclasses import dataclass
+from difflib import get_close_matches
 from types import ModuleType
 
 from rewindow.errors import ConfigError, RewindowError
@@ -35,7 +37,8 @@ class TopologyLoader:
         except RewindowError:
             raise
         except (Exception, SystemExit) as error:
-            message = f"job {self.job!r}: {self.reference} failed with {type(error).__name__}: {error}{where(error)}"
+            what = f"{type(error).__name__}: {error}{where(error)}{_instead(error)}"
+            message = f"job {self.job!r}: {self.reference} failed with {what}"
             raise ConfigError(message) from error
         if not isinstance(topology, Topology):
             message = f"job {self.job!r}: {self.reference} returned a {type(topology).__name__}: return builder.build()"
@@ -61,3 +64,15 @@ class TopologyLoader:
                 f"job {self.job!r}: importing {name!r} failed with {reason}. Fix the module: workers import it too"
             )
             raise ConfigError(message) from error
+
+
+def _instead(error: BaseException) -> str:
+    """Return the verb that was meant where code calls one that an object does not have, as in ``groupByKey``."""
+    if not isinstance(error, AttributeError) or not error.name:
+        return ""
+    verbs = [name for name in dir(error.obj) if not name.startswith("_")]
+    snake = re.sub(r"(?<=[a-z])([A-Z])", r"_\1", error.name).lower()
+    near = get_close_matches(snake, verbs, 1)
+    if near:
+        return f": write {near[0]}"
+    return ": call to_stream() before it" if "to_stream" in verbs else ""

@@ -103,6 +103,8 @@ class RunReport:
     spec: RunSpec
     commit: Commit
     metrics: tuple[Mapping[str, Any], ...]
+    hints: tuple[str, ...] = ()
+    """Why outputs got no rows, as sentences."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,7 @@ def steps(job: Job, request: RunRequest, attempt: Attempt, engine: Engine, table
     spec = yield from _plan(job, request, attempt, tables, alive)
     if isinstance(spec, UpToDate):
         return spec
-    step = partial(Step, job=job.name, branch=spec.branch, run=spec.name, run_id=spec.run)
+    step = partial(Step, job=job.name, branch=spec.branch, run=spec.name, ledger_row=spec.run)
     yield step("execute")
     reports = yield from execute(job, spec, engine, tables, tables.roots)
     yield step("stage")
@@ -166,7 +168,7 @@ def execute(
             job=job.name,
             branch=spec.branch,
             run=spec.name,
-            run_id=spec.run,
+            ledger_row=spec.run,
             sub_topology=part.index,
             records=_records_due(job.feed, spec, part),
         )

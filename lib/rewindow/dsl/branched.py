@@ -69,6 +69,7 @@ class BranchedKStream:
             raise TopologyError(message)
         full = f"{self.name}-{name}"
         node = self.stream.graph.add("branch", PassThrough("branch"), self.stream.node, name=full)
+        self.stream.graph.reads(node, predicate, self.stream.key, self.stream.value)
         self.split.branches.append((function_of(predicate, "branch", "key", "value"), full))
         branch = replace(self.stream, node=node)
         kept = branch if chain is None else chain(branch)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rewindow.dsl.reads import FunctionReads
 from rewindow.errors import ConfigError, TopologyError
 from rewindow.streams.processor import Processor
 from rewindow.streams.serde.schema import shape_of
@@ -61,6 +62,10 @@ class Graph:
         name = name or self.number(verb)
         self.topology.add_processor(name, supplier, *parents, stores=stores, holds_ms=holds_ms, on_error=on_error)
         return name
+
+    def reads(self, node: str, function: Callable[..., Any], *arguments: Any) -> None:
+        """Note that a node calls a function with arguments of these declared types (see `dsl.reads`)."""
+        self.topology.reads.append((node, FunctionReads(function, arguments)))
 
     def add_user_processor(
         self,

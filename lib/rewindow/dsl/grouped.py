@@ -86,5 +86,7 @@ class KGroupedStream:
         stream.graph.topology.add_store(kept.key_values(stream.key, state))
         supplier = StreamAggregate(made, name)
         node = stream.graph.add("aggregate", supplier, stream.node, name=name, stores=(name,))
+        if aggregator is not None:
+            stream.graph.reads(node, aggregator, stream.key, stream.value)
         view = DerivedView(StoreView(name), lambda _key, state: made.result(state))
         return KTable(stream.graph, node, stream.key, result, view=view)

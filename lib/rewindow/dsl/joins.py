@@ -67,6 +67,8 @@ def join(
         node = _table_join(left, other, unmatched, joined, options, what)
     else:
         node = _stream_join(left, other, unmatched, joined, options, what)
+    keys = (left.key,) if options.with_key else ()
+    left.graph.reads(node, joiner, *keys, left.value, other.value)
     has_both_keys = unmatched.right and left.key != other.key
     key = EqualType((left.key, other.key)) if has_both_keys else left.key
     return replace(left, node=node, key=key, value=options.value or returned_type(joiner), is_rekeyed=False)

@@ -12,6 +12,7 @@ from rewindow.dsl.operators import stateless
 from rewindow.dsl.operators.conditions import parse
 from rewindow.dsl.operators.select import Select, read_fields, type_of
 from rewindow.dsl.operators.where import Where
+from rewindow.dsl.reads import ConditionReads
 from rewindow.streams.processor import Processor
 
 
@@ -26,7 +27,8 @@ class RecordVerbs(LegacyVerbs):
 
     def filter(self, predicate: Callable[[Any, Any], bool], *, name: str | None = None) -> Self:
         """Keep the records for which ``predicate(key, value)`` is true."""
-        return self._then("filter", stateless.Filter(function_of(predicate, "filter", "key", "value")), name)
+        supplier = stateless.Filter(function_of(predicate, "filter", "key", "value"))
+        return self._read(self._then("filter", supplier, name), predicate)
 
     def where(self, condition: str, *, name: str | None = None) -> Self:
         """Keep the records that satisfy a condition, as in ``where("amount >= 10")``.
@@ -35,7 +37,10 @@ class RecordVerbs(LegacyVerbs):
         (`dsl.operators.conditions`). Unlike a function, a condition can be evaluated on whole columns.
         Raises `ConfigError` for a text that is not a condition.
         """
-        return self._then("where", Where(parse(condition)), name)
+        read = Where(parse(condition))
+        stream = self._then("where", read, name)
+        self.graph.topology.reads.append((stream.node, ConditionReads(read.condition, self.key, self.value)))
+        return stream
 
     def select(self, fields: str, *, name: str | None = None) -> Self:
         """Replace the value by a row of expressions, as in ``select("user, price * pieces as total")``.
@@ -50,9 +55,8 @@ class RecordVerbs(LegacyVerbs):
 
     def filter_not(self, predicate: Callable[[Any, Any], bool], *, name: str | None = None) -> Self:
         """Keep the records for which ``predicate(key, value)`` is false."""
-        return self._then(
-            "filter", stateless.Filter(function_of(predicate, "filter_not", "key", "value"), negate=True), name
-        )
+        supplier = stateless.Filter(function_of(predicate, "filter_not", "key", "value"), negate=True)
+        return self._read(self._then("filter", supplier, name), predicate)
 
     def map(
         self,
@@ -64,7 +68,8 @@ class RecordVerbs(LegacyVerbs):
     ) -> Self:
         """Replace key and value: ``mapper(key, value) -> (key, value)``. A later grouping or join needs a repartition."""
         known = returned_pair(function_of(mapper, "map", "key", "value"))
-        return self._then("map", stateless.Map(mapper), name, key=key or known[0], value=value or known[1])
+        stream = self._then("map", stateless.Map(mapper), name, key=key or known[0], value=value or known[1])
+        return self._read(stream, mapper)
 
     def flat_map(
         self,
@@ -75,9 +80,8 @@ class RecordVerbs(LegacyVerbs):
         name: str | None = None,
     ) -> Self:
         """Replace each record by any number of records: ``mapper(key, value) -> [(key, value), ...]``."""
-        return self._then(
-            "flat-map", stateless.FlatMap(function_of(mapper, "flat_map", "key", "value")), name, key=key, value=value
-        )
+        supplier = stateless.FlatMap(function_of(mapper, "flat_map", "key", "value"))
+        return self._read(self._then("flat-map", supplier, name, key=key, value=value), mapper)
 
     def map_values(
         self, mapper: Callable[..., Any], *, with_key: bool = False, value: Any = None, name: str | None = None
@@ -88,7 +92,7 @@ class RecordVerbs(LegacyVerbs):
             stateless.MapValues(function_of(mapper, "map_values", *_taken(with_key=with_key)), with_key),
             name,
         )
-        return replace(stream, value=value or returned_type(mapper))
+        return replace(self._read(stream, mapper, with_key=with_key), value=value or returned_type(mapper))
 
     def flat_map_values(
         self,
@@ -104,16 +108,22 @@ class RecordVerbs(LegacyVerbs):
             stateless.FlatMapValues(function_of(mapper, "flat_map_values", *_taken(with_key=with_key)), with_key),
             name,
         )
-        return replace(stream, value=value)
+        return replace(self._read(stream, mapper, with_key=with_key), value=value)
 
     def select_key(self, mapper: Callable[[Any, Any], Any], *, key: Any = None, name: str | None = None) -> Self:
         """Replace the key by ``mapper(key, value)``. A later grouping or join needs a repartition."""
         node = stateless.SelectKey(function_of(mapper, "select_key", "key", "value"))
-        return self._then("select-key", node, name, key=key or returned_type(mapper), value=self.value)
+        stream = self._then("select-key", node, name, key=key or returned_type(mapper), value=self.value)
+        return self._read(stream, mapper)
 
     def peek(self, action: Callable[[Any, Any], None], *, name: str | None = None) -> Self:
         """Call ``action(key, value)`` for each record and pass the record on. A retried task calls it again."""
-        return self._then("peek", stateless.Peek(function_of(action, "peek", "key", "value")), name)
+        return self._read(self._then("peek", stateless.Peek(function_of(action, "peek", "key", "value")), name), action)
+
+    def _read(self, stream: Self, function: Callable[..., Any], *, with_key: bool = True) -> Self:
+        """Note that the node of ``stream`` calls a function with records of this stream; return ``stream``."""
+        self.graph.reads(stream.node, function, *((self.key, self.value) if with_key else (self.value,)))
+        return stream
 
     def _then(self, verb: str, supplier: Callable[[], Processor], name: str | None, **changed: Any) -> Self:
         node = self.graph.add(verb, supplier, self.node, name=name)

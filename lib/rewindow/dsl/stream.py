@@ -16,6 +16,7 @@ from rewindow.dsl.materialized import StoreSpec, materialized
 from rewindow.dsl.operators import foreach, stateless
 from rewindow.dsl.operators.branches import Split
 from rewindow.dsl.operators.transform import ProcessValues
+from rewindow.dsl.reads import RecordOf
 from rewindow.dsl.record_verbs import RecordVerbs
 from rewindow.dsl.table_store import kept_table
 from rewindow.errors import TopologyError
@@ -70,7 +71,8 @@ class KStream(RecordVerbs):
         Raises `TopologyError` for any other signature.
         """
         foreach.calling(action)
-        self.graph.add("foreach", foreach.ForEach(action), self.node, name=name)
+        node = self.graph.add("foreach", foreach.ForEach(action), self.node, name=name)
+        self.graph.reads(node, action, self.key, self.value)
 
     def split(self, *, name: str | None = None) -> BranchedKStream:
         """Split the stream by predicates: see `BranchedKStream` (KIP-418). ``name`` prefixes the names of its branches."""
@@ -108,6 +110,7 @@ class KStream(RecordVerbs):
         """
         options = NodeOptions(to_ms(holds), OnError.parse(on_error))
         node = self.graph.add_user_processor("process", self.node, supplier, name, stores, options)
+        self._read_by(node, supplier)
         return KStream(self.graph, node, key, value, is_rekeyed=True)
 
     def process_values(
@@ -129,7 +132,13 @@ class KStream(RecordVerbs):
             stores,
             NodeOptions(to_ms(holds), OnError.parse(on_error)),
         )
+        self._read_by(node, supplier)
         return replace(self, node=node, value=value)
+
+    def _read_by(self, node: str, supplier: Callable[[], Processor]) -> None:
+        """Note what a processor class reads of the stream's records. What a function makes is not looked into."""
+        if isinstance(supplier, type) and issubclass(supplier, Processor):
+            self.graph.reads(node, supplier.process, None, RecordOf(self.key, self.value))
 
     def repartition(self, *, name: str, key: Any = None, value: Any = None) -> KStream:
         """Send each record to the partition of its key, through an internal log named after ``name``.

@@ -75,7 +75,9 @@ class KTable:
         """
         function_of(mapper, "map_values", *(("key", "value") if with_key else ("value",)))
         derive = mapper if with_key else lambda _key, value: mapper(value)
-        return self._derived(TableDerive("table_map_values", derive), store, name, value or returned_type(mapper))
+        table = self._derived(TableDerive("table_map_values", derive), store, name, value or returned_type(mapper))
+        self.graph.reads(table.node, mapper, *((self.key, self.value) if with_key else (self.value,)))
+        return table
 
     def group_by(
         self,
@@ -96,6 +98,7 @@ class KTable:
         node = self.graph.add(
             "table-group-by", TableGroupBy(function_of(mapper, "group_by", "key", "value")), self.node, name=name
         )
+        self.graph.reads(node, mapper, self.key, self.value)
         return self.graph.fluent.grouped_table(self.graph, node, key or known[0], value or known[1])
 
     def join(
@@ -241,7 +244,9 @@ class KTable:
             kept_by(function_of(predicate, verb.removeprefix("table_"), "key", "value"), negate=negate),
             skips_empty=not is_versioned,
         )
-        return self._derived(supplier, store, name, self.value)
+        table = self._derived(supplier, store, name, self.value)
+        self.graph.reads(table.node, predicate, self.key, self.value)
+        return table
 
     def _derived(self, supplier: TableDerive, store: StoreSpec | None, name: str | None, value: Any) -> KTable:
         verb = supplier.verb.replace("_", "-")

@@ -78,8 +78,10 @@ class TimeWindowedKStream:
         made = aggregator_of(aggregate, aggregator, value)
         name, windows, emit = materialized(store).name, self.windows, self.emit
         if isinstance(windows, SlidingWindows):
-            return _windowed_table(self.stream, SlidingAggregate(windows, made, name, emit), store)
-        return _windowed_table(self.stream, WindowAggregate(windows, made, name, emit), store)
+            table = _windowed_table(self.stream, SlidingAggregate(windows, made, name, emit), store)
+        else:
+            table = _windowed_table(self.stream, WindowAggregate(windows, made, name, emit), store)
+        return _reading(table, self.stream, aggregator)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +133,14 @@ class SessionWindowedKStream:
         made = aggregator_of(aggregate, aggregator, value)
         merge = merger_of(aggregate, made, merger)
         supplier = SessionAggregate(self.windows, made, merge, materialized(store).name, self.emit)
-        return _windowed_table(self.stream, supplier, store)
+        return _reading(_windowed_table(self.stream, supplier, store), self.stream, aggregator)
+
+
+def _reading(table: KTable, stream: KStream, aggregator: AddFunction | None) -> KTable:
+    """Note what a custom aggregator reads of the stream's records; return the table."""
+    if aggregator is not None:
+        stream.graph.reads(table.node, aggregator, stream.key, stream.value)
+    return table
 
 
 def _windowed_table(

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from rewindow.errors import TopologyError
 from rewindow.streams.duration import in_words
@@ -21,6 +21,14 @@ from rewindow.streams.state.stores import StoreBuilder
 from rewindow.streams.subtopologies import check_written_once, connected, in_run_order
 
 REPARTITION_SUFFIX = "-repartition"
+
+
+class Reads(Protocol):
+    """What a node's function or condition reads of its records."""
+
+    def check(self, logs: Mapping[str, Any]) -> None:
+        """Raise `ConfigError` for what records of these logs (topic -> shapes of key and value) cannot have."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +56,8 @@ class Topology:
 
     nodes: dict[str, Node] = field(default_factory=dict)
     stores: dict[str, StoreBuilder] = field(default_factory=dict)
+    reads: list[tuple[str, Reads]] = field(default_factory=list)
+    """Nodes with what they read, to be checked against the logs; not part of the fingerprint."""
 
     def add_source(self, name: str, topic: str) -> Topology:
         """Add a source for a topic of the feed. Raises `TopologyError` if another source already reads it."""

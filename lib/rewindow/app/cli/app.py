@@ -13,6 +13,7 @@ from typer.exceptions import Abort, TyperException
 from rewindow.app.cli.branches import register as register_branches
 from rewindow.app.cli.check import check
 from rewindow.app.cli.databricks import register as register_databricks
+from rewindow.app.cli.head import register as register_head
 from rewindow.app.cli.maintenance import register as register_maintenance
 from rewindow.app.cli.options import AcceptChanges, Branch, Debug, Feed, Folder, Job, Json, Takeover, Target
 from rewindow.app.cli.output import tolerate_closed_pipes
@@ -20,6 +21,7 @@ from rewindow.app.cli.printing import Printer
 from rewindow.app.cli.progress import take_log_format
 from rewindow.app.cli.state import register as register_state
 from rewindow.app.cli.times import parse_through, parse_time
+from rewindow.app.cli.version import print_version
 from rewindow.app.project import Project
 from rewindow.control.run import RunReport
 from rewindow.errors import ConfigError, LimitError, RewindowError, StoppedError, UsageError, failed_io
@@ -43,6 +45,17 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=print_version, help="Show the versions and exit.")
+    ] = False,
+) -> None:
+    """Handle the options of `rewindow` itself."""
+    del version
+
 
 Through = Annotated[
     str | None,
@@ -204,6 +217,7 @@ app.command()(check)
 register_branches(app)
 register_maintenance(app)
 register_databricks(app)
+register_head(app)
 register_state(app)
 
 

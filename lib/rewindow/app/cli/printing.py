@@ -14,7 +14,7 @@ from rich.table import Table
 
 from rewindow.app.cli.progress import Watch, log_failure, log_summary, watched
 from rewindow.app.cli.summary import summarise, summary_lines
-from rewindow.app.cli.times import show_time
+from rewindow.app.cli.times import known_time, show_time
 from rewindow.control.plan.explain import explain, explain_lag
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import MAIN
@@ -45,7 +45,7 @@ class Printer:
         if self.as_json:
             self.json({name: list(rows)})
         else:
-            self.table("", rows)
+            self.table("", [readable(row) for row in rows])
 
     def landed(self, feed: str, report: Any) -> None:
         """Print the result of `land`."""
@@ -119,8 +119,9 @@ class Printer:
             command = f"`rewindow run {job}`" if branch in (None, MAIN) else f"`rewindow run {job} --branch {branch}`"
             self.say(f"Job {job} has no runs on branch {branch or MAIN} yet. Start one with {command}.{others}")
             return
-        for title, rows in (("Runs", shown["runs"]), ("Tables", shown["tables"]), ("Metrics", shown["metrics"])):
-            self._out.print(as_table(title, rows))
+        runs = [{name: value for name, value in run.items() if name != "ledger_row"} for run in shown["runs"]]
+        for title, rows in (("Runs", runs), ("Tables", shown["tables"]), ("Metrics", shown["metrics"])):
+            self.table(title, [readable(row) for row in rows])
         for line in explain_lag(
             shown["lagging"], f"The next command on the job, such as `rewindow run {shown['job']}`,"
         ):
@@ -135,7 +136,7 @@ class Printer:
             self.say(f"Sub-topology {part['sub_topology']}: {part['execution']}")
             for source in part["sources"]:
                 self.say(f"  reads {source['topic']}: {source['how']}")
-            self._out.print(as_table("", part["nodes"]))
+            self.table("", [readable(node) for node in part["nodes"]])
             for store in part["stores"]:
                 self.say(f"  store {store['name']} ({store['kind']}): {store['columns']}")
             if "spark_plan" in part:
@@ -145,8 +146,17 @@ class Printer:
                 f"A sub-topology with at most {most:,} records to read and restore runs in this process, without Spark "
                 "(ten times as many with vectorized execution)"
             )
+        if not explained["landed"]:
+            self.say(
+                f"Feed {explained['feed']} was never landed: types are those of its sources now, and json what only the "
+                f"landing decides. Land it with `rewindow land {explained['feed']}`"
+            )
         for output in explained["outputs"]:
             self.say(f"Output {output['topic']} -> {output['table']}: {output['columns']}")
+            if explained["landed"] and "value json" in output["columns"].split(", "):
+                self.say(
+                    "  value is undeclared, so it is JSON text: declare a NamedTuple, as in map_values(f, value=Total)"
+                )
 
     def failed(self, message: str, code: int, error: BaseException | None = None) -> None:
         """Print an error message, and the stack trace of ``error`` if given."""
@@ -182,9 +192,9 @@ def describe_result(result: RunReport | UpToDate) -> dict[str, Any]:
     spec, commit = result.spec, result.commit
     return {
         "run": spec.name,
-        "id": spec.run,
+        "ledger_row": spec.run,
         "epochs": [spec.input.first, spec.input.last],
-        "watermark_ms": commit.watermark_ms,
+        "watermark_ms": known_time(commit.watermark_ms),
         "consumed": dict(commit.consumed),
         "targets": {target: total.rows for target, total in commit.targets.items()},
         "tables": {target: table.path for target, table in spec.binding.tables.items()},
@@ -194,6 +204,24 @@ def describe_result(result: RunReport | UpToDate) -> dict[str, Any]:
 def as_assignments(row: Mapping[str, Any]) -> str:
     """Return a row as ``name=value, name=value``."""
     return ", ".join(f"{name}={value}" for name, value in row.items())
+
+
+def readable(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row of JSON values as people read it: names with blanks, times, lists and truths as text."""
+    return {
+        "complete through" if name == "watermark_ms" else name.replace("_", " "): _shown(name, value)
+        for name, value in row.items()
+    }
+
+
+def _shown(name: str, value: Any) -> Any:
+    if name == "watermark_ms":
+        return "-" if value is None else show_time(value)
+    if name == "epochs":
+        return "-" if value is None else "-".join(str(one) for one in value)
+    if isinstance(value, bool):
+        return "yes" if value else ""
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
 
 
 def as_table(title: str, rows: Sequence[Mapping[str, Any]]) -> Table:

@@ -56,7 +56,7 @@ class Watch:
 
     def task(self, report: TaskReport) -> None:
         """Log a task that has finished."""
-        known = {name: self._known[name] for name in ("job", "branch", "run", "run_id") if name in self._known}
+        known = {name: self._known[name] for name in ("job", "branch", "run", "ledger_row") if name in self._known}
         records, rows = sum(report.consumed.values()), sum(file.rows for file in report.files)
         self._log.info(
             "task", **known, sub_topology=report.sub_topology, partition=report.partition, records=records, rows=rows

@@ -26,12 +26,12 @@ def summarise(result: RunReport, watch: Watch) -> dict[str, Any]:
         "job": spec.job,
         "branch": spec.branch,
         "run": spec.name,
-        "run_id": spec.run,
         "records": dict(commit.consumed),
         "rows": {target.removeprefix(OUTPUT): rows for target, rows in outputs.items()},
         "dropped": _dropped(result.metrics),
-        "punctuations": sum(_sums(result.metrics, PUNCTUATE).values()),
+        "punctuations": sum(sum_by_reason(result.metrics, PUNCTUATE).values()),
         "commits": watch.commits,
+        "hints": list(result.hints),
         "seconds": watch.seconds,
     }
 
@@ -40,17 +40,18 @@ def summary_lines(summary: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines of a summary that are printed below a run's own lines."""
     for kind, reasons in summary["dropped"].items():
         yield f"  {kind}: {', '.join(f'{count} {reason}'.strip() for reason, count in reasons.items())}"
+    yield from (f"  {hint}." for hint in summary["hints"])
     punctuations = f"{summary['punctuations']} punctuations, " if summary["punctuations"] else ""
     yield f"  {punctuations}{summary['commits']} commits in {summary['seconds']:.1f} seconds"
 
 
 def _dropped(metrics: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
     rows = list(metrics)
-    dropped = {kind: _sums(rows, name) for name, kind in DROPS.items()}
+    dropped = {kind: sum_by_reason(rows, name) for name, kind in DROPS.items()}
     return {kind: reasons for kind, reasons in dropped.items() if reasons}
 
 
-def _sums(metrics: Iterable[Mapping[str, Any]], name: str) -> dict[str, int]:
+def sum_by_reason(metrics: Iterable[Mapping[str, Any]], name: str) -> dict[str, int]:
     """Return a metric's totals by reason. A metric may be counted at several levels; each has the full total."""
     levels: dict[tuple[str, str], int] = {}
     for row in metrics:

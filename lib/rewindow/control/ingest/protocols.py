@@ -105,8 +105,9 @@ class LandReport:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """Return a dictionary that `json` can write."""
-        return asdict(self)
+        """Return a dictionary that `json` can write. What is unknown or absent is null."""
+        watermark_ms = None if self.watermark_ms < 0 else self.watermark_ms
+        return {**asdict(self), "watermark_ms": watermark_ms, "waiting": self.waiting or None}
 
 
 @dataclass(frozen=True, slots=True)

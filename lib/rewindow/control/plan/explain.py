@@ -22,8 +22,8 @@ def describe_plan(
     ``epochs``: each with its watermark (epoch ms) and the offsets ``[start, end)`` of each topic-partition.
     ``held``: records landed but held back by the feed's watermark, by topic-partition. ``pending``: an uncommitted plan.
     ``waiting``: landings that the run leaves for later runs. ``changed``: how the job differs from the branch's
-    checkpoint; its next run accepts that, because otherwise there would be no decision. Runs appear by name; ``id`` is a
-    ledger row.
+    checkpoint; its next run accepts that, because otherwise there would be no decision. Runs appear by name; ``ledger_row``
+    is the row of the plan in the runs ledger.
     """
     known = state.branch(branch)
     is_run = isinstance(decision, RunSpec)
@@ -83,6 +83,7 @@ def explain(plan: dict[str, Any]) -> list[str]:
         is_replaced = run is not None and run["takes_over"] is None
         then = "This run replaces it" if is_replaced else "Nothing of it counts yet"
         lines.append(f"Run {pending['name']} was planned by {process} and is not committed. {then}.")
+    lines += [f"{plan['killed']}."] if plan.get("killed") else []
     return [*lines, *explain_lag(plan.get("lagging", {}), "The next run")]
 
 
@@ -92,9 +93,9 @@ def explain_lag(lagging: Mapping[str, int], who: str) -> list[str]:
     return [f"Tables lag behind the ledger (commits): {lacks}. {who} publishes them."] if lacks else []
 
 
-def when(time_ms: int) -> str:
-    """Return a time (epoch ms) in UTC as people read it."""
-    if time_ms < 0:
+def when(time_ms: int | None) -> str:
+    """Return a time (epoch ms, None if unknown) in UTC as people read it."""
+    if time_ms is None or time_ms < 0:
         return "no time yet"
     if time_ms == MAX_MS:
         return "the end of time"
@@ -109,21 +110,27 @@ def when(time_ms: int) -> str:
 
 
 def _describe_run(state: JobState, spec: RunSpec) -> dict[str, Any]:
+    pending = state.branch(spec.branch).pending
+    taken = pending if pending and pending.run == spec.takes_over else None
     parent = state.find_run(spec.parent) if spec.parent is not None else None
     return {
         "name": spec.name,
-        "id": spec.run,
+        "ledger_row": spec.run,
         "parent": parent.spec.name if parent else None,
         "first_epoch": spec.input.first,
         "last_epoch": spec.input.last,
         "final": spec.final,
         "generation": spec.input.generation,
-        "takes_over": spec.takes_over,
-        "clock_from_ms": spec.input.clock_from_ms,
-        "clock_to_ms": spec.input.clock_to_ms,
+        "takes_over": taken.name if taken else None,
+        "clock_from_ms": _known(spec.input.clock_from_ms),
+        "clock_to_ms": _known(spec.input.clock_to_ms),
         "host": spec.attempt.host,
         "pid": spec.attempt.pid,
     }
+
+
+def _known(time_ms: int) -> int | None:
+    return None if time_ms < 0 else time_ms
 
 
 def _describe_epoch(feed: Feed, epoch: int) -> dict[str, Any]:
@@ -136,7 +143,7 @@ def _describe_epoch(feed: Feed, epoch: int) -> dict[str, Any]:
     ]
     return {
         "epoch": epoch,
-        "watermark_ms": landing.watermark_ms,
+        "watermark_ms": _known(landing.watermark_ms),
         "records": sum(end - start for _, start, end in bounds),
         "offsets": offsets,
     }

@@ -59,7 +59,8 @@ def bind_job(
 ) -> JobBinding:
     """Bind a job to its feed: return its fingerprint, and its stores and tables with their columns.
 
-    Raises `ConfigError` (78) for an undeclared output, an unknown topic, or an undeclared type.
+    Raises `ConfigError` (78) for an undeclared output, an unknown topic, an undeclared type, or a field that
+    the code reads and no record has.
     """
     parts = topology.sub_topologies()
     shapes = {}
@@ -73,6 +74,9 @@ def bind_job(
     for name, own_columns in stores.items():
         columns = (Column(PARTITION, "long"), *own_columns, *CHANGELOG_META)
         tables[f"changelog/{name}"] = TableSpec(paths.changelog(name, columns), columns, (PARTITION,))
+    for name, reads in topology.reads:
+        with _naming(job, "node", name):
+            reads.check(logs)
     for part in parts:
         _check_partitions(job, feed, part)
         for source in part.sources:

@@ -114,6 +114,17 @@ def names_in(condition: Condition) -> Iterator[str]:
         yield from (term.name for term in terms if isinstance(term, Name))
 
 
+def compares_in(condition: Condition) -> Iterator[Compare]:
+    """Yield the comparisons in a condition."""
+    if isinstance(condition, Both):
+        yield from compares_in(condition.left)
+        yield from compares_in(condition.right)
+    elif isinstance(condition, Not):
+        yield from compares_in(condition.one)
+    elif isinstance(condition, Compare):
+        yield condition
+
+
 class _Reader(Reader):
     """A recursive descent parser: ``or`` binds loosest, then ``and``, then ``not``."""
 

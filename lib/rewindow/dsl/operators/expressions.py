@@ -21,6 +21,16 @@ Look = Callable[[str], Any]
 
 COMPUTED: Mapping[str, Callable[[Any, Any], Any]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 _TOKEN = re.compile(r"\s*(?:(\d+\.\d+|\d+)|('(?:[^']|'')*')|([A-Za-z_]\w*)|(<=|>=|<>|!=|[=<>(),+*-]))")
+_INSTEAD = {
+    "==": "write `=` for equality",
+    "&&": "write `and`",
+    "||": "write `or`",
+    "!": "write `not`",
+    "/": "there is no division, use map_values or filter",
+    "%": "there is no remainder, use map_values or filter",
+    '"': "write texts in single quotes",
+}
+"""What other languages write, and what to write instead."""
 _TRUTHS = frozenset(("true", "false"))
 _WORDS = frozenset(("and", "or", "not", "in", "is", "null", "true", "false", "between", "as"))
 
@@ -157,13 +167,21 @@ class Reader:
             raise self._wrong(f"`{word}` is missing before")
 
     def _wrong(self, what: str) -> ConfigError:
-        return ConfigError(f"{self._verb}({self._text!r}): {what} {self._next() or 'the end'!r}")
+        before = self._tokens[self._at - 1] if self._at else ""
+        instead = _instead(before + self._next())
+        return ConfigError(f"{self._verb}({self._text!r}): {what} {self._next() or 'the end'!r}{instead}")
 
     def _split(self) -> Iterator[str]:
         at = 0
         while self._text[at:].strip():
             found = _TOKEN.match(self._text, at)
             if found is None:
-                raise ConfigError(f"{self._verb}({self._text!r}): cannot read {self._text[at:].strip()!r}")
+                rest = self._text[at:].strip()
+                raise ConfigError(f"{self._verb}({self._text!r}): cannot read {rest!r}{_instead(rest)}")
             yield found[0].strip()
             at = found.end()
+
+
+def _instead(text: str) -> str:
+    """Return what to write instead of what a text begins with, if that is of another language."""
+    return next((f": {fix}" for sign, fix in _INSTEAD.items() if text.startswith(sign)), "")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 USABLE = (17, 21)
 # Spark 4.2 requires this module on its command line; runtimes reduced with jlink lack it.
 NEEDED_MODULE = "jdk.incubator.vector"
+_LAUNCHED_WITH = ("bash", "dirname")
 _FIX = "rewindow needs a JDK 17 or 21: apt-get install openjdk-17-jre-headless (or set JAVA_HOME)"
 _INSTALLED = ("/usr/lib/jvm/*", "/Library/Java/JavaVirtualMachines/*/Contents/Home", "/opt/java/*")
 
@@ -47,6 +48,17 @@ def find_java(environ: Mapping[str, str] | None = None, installed: Iterable[str]
             unusable.append(f"{java.version} in {java.home}")
     found = f"; found only {', '.join(unusable)}" if unusable else ""
     raise ConfigError(_FIX + found)
+
+
+def check_launcher(environ: Mapping[str, str] | None = None) -> None:
+    """Raise `ConfigError` (78) if PATH lacks a program that Spark's launcher, a bash script, calls."""
+    environ = os.environ if environ is None else environ
+    path = environ.get("PATH", os.defpath)
+    missing = [name for name in _LAUNCHED_WITH if shutil.which(name, path=path) is None]
+    if missing:
+        shown = f"PATH={path}" if path else "PATH, which is empty"
+        message = f"Spark's launcher needs {' and '.join(missing)} on {shown}: add the folder, as in PATH=/usr/bin:/bin"
+        raise ConfigError(message)
 
 
 def _homes(environ: Mapping[str, str], installed: Iterable[str]) -> Iterator[Path]:

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 from rewindow.engine.spark.class_archive import archive_options
 from rewindow.engine.spark.jars import cache_dir, find_jars
-from rewindow.engine.spark.java import find_java
+from rewindow.engine.spark.java import check_launcher, find_java
 from rewindow.engine.spark.noise import silence
 from rewindow.engine.spark.stderr import Relay
 from rewindow.errors import ConfigError
@@ -222,6 +222,7 @@ def _environment(python_path: Sequence[str | Path], python: str, *, on_loopback:
 
 def _launch(conf: SparkConf, *, debug: bool) -> JavaGateway:
     """Start the JVM and relay its stderr without noise, so that a failure is visible."""
+    check_launcher()
     relay = Relay(everything=debug)
     try:
         # Its stdout too: ours is for results, which programs may parse.

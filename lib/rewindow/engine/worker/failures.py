@@ -42,7 +42,16 @@ _MEANINGS: Final[tuple[tuple[tuple[str, ...], type[RewindowError], str], ...]] =
         LimitError,
         (
             "a Python worker was killed, or the job's code ended it (os._exit, a crash in native code). Nothing was "
-            "committed: run again, with more memory or fewer cores if it happens twice"
+            "committed: run again. A kill without a message is usually the kernel's, for lack of memory: set fewer `cores:` in "
+            "the target or a lower `store_memory` under `limits:` in the job's file, or raise the container's memory"
+        ),
+    ),
+    (
+        ("ExecutorLostFailure", "Container killed", "exit code 137", "exited with code 137", "exit status 137"),
+        LimitError,
+        (
+            "an executor was killed, usually for lack of memory. Nothing was committed: run again, with more memory for Python "
+            "(spark: {spark.executor.memoryOverhead: 2g}) or fewer cores (spark: {spark.executor.cores: 2})"
         ),
     ),
     (("Permission denied", "AccessControlException", "AccessDenied", "Mkdirs failed"), AccessError, "grant the access"),

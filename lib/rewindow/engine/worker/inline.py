@@ -11,6 +11,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout
+from itertools import accumulate
 from typing import NoReturn, Protocol
 
 from rewindow.contracts.staged_files import TaskReport
@@ -49,10 +50,14 @@ class InlineEngine(LocalEngine):
         most: int,
         execution: Execution = Execution.AUTO,
         on_task: Callable[[TaskReport], None] | None = None,
+        on_share: Callable[[float], None] | None = None,
     ) -> None:
-        """``most``: the largest `size_of` a sub-topology that runs here. ``on_task`` gets each task's report."""
+        """``most``: the largest `size_of` a sub-topology that runs here.
+
+        ``on_task`` gets each task's report, ``on_share`` the share of the records that is done, from 0 to 1.
+        """
         super().__init__(execution)
-        self._spark, self._most, self._on_task = spark, most, on_task
+        self._spark, self._most, self._on_task, self._on_share = spark, most, on_task, on_share
 
     def run_sub_topology(self, work: SubTopologyWork) -> list[TaskReport]:
         """Run one sub-topology; return the reports by partition. Raises what a worker would."""
@@ -60,12 +65,21 @@ class InlineEngine(LocalEngine):
         if work.tables or size_of(work) > self._most:
             return self._spark().run_sub_topology(work)
         reports = []
+        shares = _shares(work)
         with as_in_a_worker():
-            for report in run_tasks(work, work.tasks):
+            for report, share in zip(run_tasks(work, work.tasks), shares, strict=True):
                 reports.append(report)
+                if self._on_share is not None:
+                    self._on_share(share)
                 if self._on_task is not None:
                     self._on_task(report)
         return sorted(reports, key=lambda report: report.partition)
+
+
+def _shares(work: SubTopologyWork) -> list[float]:
+    """Return the share of the records that is done after each task, from 0 to 1."""
+    sizes = [1 + sum(end - start for log in task.logs.values() for start, end in log.bounds) for task in work.tasks]
+    return [done / sum(sizes) for done in accumulate(sizes)]
 
 
 def size_of(work: SubTopologyWork) -> int:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +83,7 @@ class Stores:
             "keys": self.rows(store).num_rows,
             "rows": sum(file.rows for file in files),
             "bytes": sum(file.bytes for file in files),
-            "last run": changed[-1].spec.name if changed else "",
+            "last_run": changed[-1].spec.name if changed else None,
             "columns": columns,
         }
 
@@ -142,6 +143,8 @@ def _listed(names: Iterable[str]) -> str:
 def _json_value(value: Any) -> Any:
     if isinstance(value, bytes):
         return value.hex()
+    if isinstance(value, float) and not isfinite(value):  # JSON has no such numbers
+        return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
     return str(value) if isinstance(value, Decimal) else value
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
@@ -34,6 +34,7 @@ from rewindow.engine.worker.landing.exchange import write_run
 from rewindow.engine.worker.landing.log_columns import log_columns
 from rewindow.engine.worker.landing.passes import merge, sorted_chunks
 from rewindow.engine.worker.landing.source import ArrowSource, inferred_schema, open_source
+from rewindow.engine.worker.landing.source_rows import Portion
 from rewindow.engine.worker.landing.source_types import UnsuitableError, normalized
 from rewindow.engine.worker.log_writer import write_log
 from rewindow.engine.worker.source_files import look_at_files, unchanged
@@ -52,8 +53,13 @@ class ArrowLandingEngine:
         *,
         project_root: str,
         most_rows: int,
+        on_share: Callable[[float], None] | None = None,
     ) -> None:
-        """``schedule`` lands sources of more than ``most_rows``, ``other`` what Arrow cannot read."""
+        """``schedule`` lands sources of more than ``most_rows``, ``other`` what Arrow cannot read.
+
+        ``on_share`` gets the share of the files that is read, from 0 to 1.
+        """
+        self._on_share = on_share
         self._other, self._schedule, self._most_rows = other, schedule, most_rows
         self.project_root = project_root
 
@@ -105,12 +111,19 @@ class ArrowLandingEngine:
             return self._other.write(write, look, window)
         return sorted(blocks, key=lambda block: (block.landing, block.partition))
 
+    def _followed(self, portions: Sequence[Portion]) -> Iterator[Portion]:
+        """Yield portions, and report the share that is done before each next one."""
+        for done, portion in enumerate(portions, start=1):
+            yield portion
+            if self._on_share is not None:
+                self._on_share(done / len(portions))
+
     def _land_here(self, write: LogWrite, source: ArrowSource) -> list[Block]:
         if self.project_root not in sys.path:
             sys.path.insert(0, self.project_root)
         reader = source.reader
         with tempfile.TemporaryDirectory(prefix="rewindow-land-") as folder:
-            chunks = sorted_chunks(reader, source.portions, write.memory_bytes)
+            chunks = sorted_chunks(reader, self._followed(source.portions), write.memory_bytes)
             first = list(islice(chunks, 2))
             if len(first) < 2:  # everything fits into memory
                 blocks = write_log(write, first)

@@ -1,0 +1,44 @@
+"""Bind a job of a project to a feed: load its topology, and decide its stores and tables with their columns."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+
+from rewindow.app.open_tables import output_location
+from rewindow.config.job import JobConfig, check_outputs
+from rewindow.config.target import TargetConfig
+from rewindow.contracts.tasks import JobCode
+from rewindow.control.code_version import code_version
+from rewindow.control.ingest.landings import Feed, log_shapes
+from rewindow.control.load_topology import TopologyLoader
+from rewindow.control.plan.tasks import TablePaths, bind_job
+from rewindow.control.run import Job
+from rewindow.streams.error_policy import check_policies
+from rewindow.streams.semantics import Semantics
+from rewindow.streams.settings import Limits, Settings
+from rewindow.tables.shared.paths import METRICS, QUARANTINE, changelog_path
+
+
+def bind_to_feed(root: Path, target: TargetConfig, config: JobConfig, feed: Feed, branch: str) -> Job:
+    """Return a job bound to a feed. Raises `ConfigError` (78) if its code and settings do not fit the feed's logs."""
+    job = config.job
+    loader = TopologyLoader(job, config.topology, str(root))
+    semantics = Semantics(**config.semantics.model_dump())
+    settings = Settings(
+        config.on_error, Limits(**config.limits.model_dump()), keeps_dropped=config.dropped == "quarantine"
+    )
+    code = JobCode(loader, partial(log_shapes, dict(feed.definition.logs)), semantics, settings)
+    topology = code.topology
+    quarantines = check_policies(topology, config.on_error) or settings.keeps_dropped
+    paths = TablePaths(
+        output=partial(output_location, config, branch, target.catalog),
+        changelog=partial(changelog_path, job),
+        metrics=METRICS,
+        quarantine=QUARANTINE if quarantines else None,
+    )
+    binding = bind_job(job, feed, topology, code.load_logs(), asdict(semantics), paths)
+    binding = replace(binding, code=code_version(topology, root))
+    check_outputs(config, topology)
+    return Job(job, code, binding, feed)

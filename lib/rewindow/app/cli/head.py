@@ -1,0 +1,61 @@
+"""The command that shows rows of output tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from rewindow.app.cli.options import Branch, Debug, Folder, Json, Target
+from rewindow.app.cli.printing import Printer
+from rewindow.app.cli.times import show_instant
+from rewindow.app.first_rows import output_rows
+from rewindow.app.project import Project
+from rewindow.control.plan.spec import MAIN
+
+_TIMES = ("_timestamp", "window_start", "window_end", "key_window_start", "key_window_end")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command()(head)
+
+
+def head(
+    name: Annotated[str, typer.Argument(metavar="JOB|TABLE", help="A job, for all its outputs, or an output table.")],
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", metavar="N", min=1, help="Maximum number of rows to show.")
+    ] = 10,
+    last: Annotated[bool, typer.Option("--last", help="Show the latest rows instead of the earliest.")] = False,
+    branch: Branch = MAIN,
+    target: Target = "local",
+    folder: Folder = ".",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Show rows of output tables, in the order of their timestamps. Times are in UTC."""
+    project = Project.open(folder, target, debug=debug)
+    found = list(output_rows(project, name, branch=branch, limit=limit, last=last))
+    printer = Printer(as_json=as_json)
+    if as_json:
+        printer.json({"branch": branch, "tables": found})
+        return
+    for one in found:
+        if one["count"] is None:
+            printer.say(f"{one['table']} does not exist yet: no run of {one['job']} has written it on branch {branch}.")
+            continue
+        rows, which = "1 row" if one["count"] == 1 else f"{one['count']:,} rows", "last" if last else "first"
+        shown = rows if len(one["rows"]) == one["count"] else f"{which} {len(one['rows'])} of {rows}"
+        printer.table(f"{one['table']}: {shown}", _readable(one["rows"]))
+
+
+def _readable(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows with the times of rewindow's own columns as text."""
+    return [
+        {
+            name: show_instant(value) if name in _TIMES and isinstance(value, int) else value
+            for name, value in row.items()
+        }
+        for row in rows
+    ]

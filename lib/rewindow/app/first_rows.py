@@ -1,0 +1,63 @@
+"""The rows of a job's output tables, for people to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from rewindow.app.project import Project
+from rewindow.config.job import JobConfig
+from rewindow.config.load import load_job, names_of
+from rewindow.control.plan.spec import OUTPUT
+from rewindow.errors import UsageError
+from rewindow.tables.delta.commit import table_path
+from rewindow.tables.delta.first_rows import first_rows
+from rewindow.tables.delta.state_query import as_rows
+from rewindow.tables.delta.warehouse import direct
+from rewindow.tables.shared.paths import safe_name
+
+_INTERNAL = ("_epoch", "_partition", "_offset", "_run")
+
+
+def output_rows(project: Project, name: str, *, branch: str, limit: int, last: bool) -> Iterator[dict[str, Any]]:
+    """Yield each output table that ``name`` names, a job or a table: its job, topic, path, number of rows and some rows.
+
+    A row has the table's key and value columns, ``_timestamp``, and as ``_run`` the name of the run that wrote it. A table
+    that does not exist yet has ``count`` None. Raises `UsageError` (2) for a name that no job and no output has.
+    """
+    config, topics = _named(project, name)
+    tables = direct(project.tables)
+    known = tables.state(config.job).branch(safe_name(branch, "branch"))
+    runs = {run.spec.run: run.spec.name for run in known.runs}
+    for topic in topics:
+        table = known.tables.get(f"{OUTPUT}{topic}")
+        found: dict[str, Any] = {"job": config.job, "topic": topic, "table": config.outputs[topic].table}
+        if table is None or tables.version_of(table) is None:
+            yield {**found, "count": None, "rows": []}
+            continue
+        keys = [column.name for column in table.columns if not column.name.startswith("_")]
+        rows = first_rows(table_path(tables.warehouse, table.path), limit, last=last, keys=keys)
+        shown = [
+            {column: value for column, value in row.items() if column not in _INTERNAL}
+            | {"_run": runs.get(row["_run"])}
+            for row in as_rows(rows)
+        ]
+        yield {**found, "count": tables.count_rows(table), "rows": shown}
+
+
+def _named(project: Project, name: str) -> tuple[JobConfig, list[str]]:
+    """Return the job and the output topics that a name stands for: all of a job, or the one of a table."""
+    jobs = names_of(project.root, "jobs")
+    if name in jobs:
+        config = load_job(project.root, name)
+        return config, list(config.outputs)
+    known = []
+    for job in jobs:
+        config = load_job(project.root, job)
+        for topic, output in config.outputs.items():
+            if name in (output.table, output.table.replace(".", "/"), topic):
+                return config, [topic]
+            known.append(output.table)
+    shown = [", ".join(names) or "there are none" for names in (jobs, known)]
+    message = f"{name!r} is neither a job ({shown[0]}) nor an output table ({shown[1]}): name one of these"
+    raise UsageError(message)

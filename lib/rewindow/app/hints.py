@@ -1,0 +1,126 @@
+"""Why an output got no rows although a run took records: results wait, records were dropped, or filters kept none."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+
+from rewindow.app.cli.summary import DROPS, sum_by_reason
+from rewindow.app.cli.times import show_time
+from rewindow.control.heartbeat import was_killed
+from rewindow.control.plan.spec import Attempt
+from rewindow.control.run import Job, RunReport
+from rewindow.streams.duration import in_words
+from rewindow.streams.nodes import Node, ProcessorNode, SinkNode, SourceNode
+from rewindow.streams.topology import Topology, describe_supplier
+from rewindow.streams.windows.session_sliding import SessionWindows
+from rewindow.streams.windows.time import TimeWindows, Windows
+
+_FILTERS = ("where(", "filter", "table_filter", "split(")
+
+
+def killed_hint(warehouse: str, attempt: Attempt | None) -> str:
+    """Return what to do about an attempt whose process was killed; empty for one that ended by itself."""
+    if attempt is None or not was_killed(warehouse, attempt):
+        return ""
+    where = "this host" if attempt.host == socket.gethostname() else attempt.host
+    return (
+        f"The previous attempt, process {attempt.pid} on {where}, was killed before it could say why. If that was for lack of "
+        "memory (exit code 137), set fewer `cores:` or a smaller `inline:` in the target or a lower `store_memory` under "
+        "`limits:` in the job's file, or raise the container's memory"
+    )
+
+
+def hints(job: Job, report: RunReport) -> Iterator[str]:
+    """Yield a sentence for each output without rows of a run that took records for it, with the likely reason."""
+    topology = job.code.topology
+    for node in topology.nodes.values():
+        if not isinstance(node, SinkNode) or node.is_internal or _rows(report, f"output/{node.topic}"):
+            continue
+        above = list(_above(topology, node))
+        sources = [one.topic for one in above if isinstance(one, SourceNode)]
+        taken = sum(report.commit.consumed.get(topic, 0) for topic in sources)
+        if taken and not report.spec.final:
+            what = "its 1 record" if taken == 1 else f"its {taken:,} records"
+            yield f"{node.topic} got no rows from {what}: {_reason(job, report, above, taken)}"
+
+
+def _reason(job: Job, report: RunReport, above: list[Node], taken: int) -> str:
+    nodes = [node for node in above if isinstance(node, ProcessorNode)]
+    stores = [store for node in nodes for store in node.stores]
+    is_stored = any(_rows(report, f"changelog/{store}") for store in stores)
+    waiting = sum(report.commit.held.get(store, 0) for store in stores)
+    windows = next((one for node in nodes if isinstance(one := getattr(node.supplier, "windows", None), Windows)), None)
+    filters = [node for node in reversed(nodes) if describe_supplier(node.supplier).startswith(_FILTERS)]
+    below = [one for one in filters if any(_has_store(job.code.topology, one))]
+    dropped, text = _dropped(report, {node.name for node in nodes})
+    if dropped >= taken and not is_stored:
+        return f"all were dropped, {text}"
+    if waiting and is_stored:
+        what = "1 result waits" if waiting == 1 else f"{waiting:,} results wait"
+        where = "in a suppress" if windows is None else f"for open windows. {_next_close(job, report, windows)}"
+        return f"{what} {where}" + (f". Any others did not pass {_named(below)}" if below else "")
+    filters = below if is_stored else [one for one in filters if one not in below] or filters
+    others = f"{text}, and no other" if dropped else "none"
+    if filters:
+        return f"{others} passed {_named(filters)}"
+    if is_stored and windows is not None:
+        return f"its windows are still open. {_next_close(job, report, windows)}"
+    return f"{others} led to a result"
+
+
+def _named(filters: list[ProcessorNode]) -> str:
+    return " and ".join(f"{one.name!r} ({describe_supplier(one.supplier)})" for one in filters)
+
+
+def _next_close(job: Job, report: RunReport, windows: Windows) -> str:
+    """Return when time closes the next window, and how it gets there."""
+    by_watermark = job.binding.semantics.get("stream_time_from") == "watermark"
+    landed = job.feed.landings[report.spec.input.last - 1]
+    newest_ms = max((one.max_timestamp for one in landed.ranges.values()), default=-1)
+    now_ms = report.commit.watermark_ms if by_watermark else newest_ms
+    sentences = [f"Time is {show_time(now_ms)}"]
+    if isinstance(windows, TimeWindows) and now_ms >= 0:
+        first = max(0, (now_ms - windows.closes_after_ms) // windows.advance_ms + 1) * windows.advance_ms
+        sentences = [f"{sentences[0]}, and the next window closes at {show_time(first + windows.closes_after_ms)}"]
+    elif isinstance(windows, SessionWindows):
+        closes = in_words(windows.final_after_end_ms - 1)
+        sentences = [f"{sentences[0]}, and a session closes {closes} after its last record"]
+    if not by_watermark:
+        sentences.append(
+            "Only records of the same partition advance time: `semantics: {stream_time_from: watermark}` lets the landing's "
+            "watermark advance it too"
+        )
+    return f"{'. '.join(sentences)}. `rewindow run {job.name} --final` closes all"
+
+
+def _dropped(report: RunReport, nodes: set[str]) -> tuple[int, str]:
+    """Return how many records some nodes dropped, and by reason as text: ``60 late (window-closed)``."""
+    own = [measure for measure in report.metrics if measure["level"] == "node" and measure["node"] in nodes]
+    counts = [(one, kind, reason) for name, kind in DROPS.items() for reason, one in sum_by_reason(own, name).items()]
+    text = ", ".join(f"{one:,} {kind}{f' ({reason})' if reason else ''}" for one, kind, reason in counts)
+    return sum(one for one, _, _ in counts), text
+
+
+def _rows(report: RunReport, target: str) -> int:
+    total = report.commit.targets.get(target)
+    return total.rows if total else 0
+
+
+def _has_store(topology: Topology, node: Node) -> Iterator[bool]:
+    """Yield for each node above whether it has a store."""
+    return (bool(one.stores) for one in _above(topology, node) if isinstance(one, ProcessorNode) and one is not node)
+
+
+def _above(topology: Topology, node: Node) -> Iterator[Node]:
+    """Yield a node and all nodes above it, nearest first, through repartitions."""
+    waiting, seen = [node], {node.name}
+    while waiting:
+        one = waiting.pop(0)
+        yield one
+        parents = list(one.parents)
+        if isinstance(one, SourceNode) and one.is_internal:
+            sinks = (sink for sink in topology.nodes.values() if isinstance(sink, SinkNode))
+            parents += [sink.name for sink in sinks if sink.topic == one.topic]
+        waiting += [topology.nodes[name] for name in parents if name not in seen]
+        seen.update(parents)

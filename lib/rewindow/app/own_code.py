@@ -1,0 +1,24 @@
+"""Notice a copied environment, which runs the code of the tree that it was made for instead of the project's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import rewindow
+from rewindow.errors import ConfigError
+
+_PACKAGE = Path("lib", "rewindow", "__init__.py")
+
+
+def check_own_code(root: Path, running: str = rewindow.__file__) -> None:
+    """Raise `ConfigError` (78) if the project is a tree of rewindow, and ``running`` is the package of another tree."""
+    own, used = root / _PACKAGE, Path(running).resolve()
+    other = used.parents[len(_PACKAGE.parts) - 1]
+    is_tree = used == other / _PACKAGE and (other / "pyproject.toml").is_file()
+    if not own.is_file() or not is_tree or own.resolve() == used:
+        return
+    message = (
+        f"{root} has rewindow's code in lib/, but this command runs the code of {other}: its environment was made there, and "
+        "copied or shared. Make one here with `make clean setup`, or set PYTHONPATH to this lib/"
+    )
+    raise ConfigError(message)

@@ -1,0 +1,184 @@
+"""The schema that a source will probably have when it is landed, as far as it can be told without Spark and reading all of it.
+
+It serves to check a job's code before anything is landed. A type that is not certain is `UNSURE`, which fits everything.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from rewindow.contracts.ingest import LogSpec, SourceLook
+from rewindow.engine.worker.file_fields import csv_dialect, encoding_of, local_files, lower_options
+from rewindow.engine.worker.landing.source import inferred_schema
+from rewindow.engine.worker.landing.source_types import UnsuitableError
+
+UNSURE = "unsure"
+_MOST_BYTES = 16 << 20
+"""Files that are larger together are not read to their end."""
+_FIRST_ROWS = 1_000
+_DDL_TYPES: Mapping[str, str] = {
+    **dict.fromkeys(("tinyint", "byte"), "byte"),
+    **dict.fromkeys(("smallint", "short"), "short"),
+    **dict.fromkeys(("int", "integer"), "integer"),
+    **dict.fromkeys(("bigint", "long"), "long"),
+    **dict.fromkeys(("float", "real"), "float"),
+    **dict.fromkeys(("timestamp", "timestamp_ltz"), "timestamp"),
+    **{name: name for name in ("double", "string", "boolean", "binary", "date", "timestamp_ntz")},
+}
+_DDL_COLUMN = re.compile(r"\s*(`(?:[^`]|``)+`|[A-Za-z_]\w*)\s*:?\s+(\w+)\s*(\(.*?\))?(.*)", re.DOTALL)
+_LONG = re.compile(r"[+-]?\d{1,18}")
+_DOUBLE = re.compile(r"[+-]?(\d+\.\d*|\.\d+)([eE][+-]?\d+)?")
+_WORDS_OF_OTHER_TYPES = re.compile(r"(?i)nan|inf(inity)?|null")
+
+
+def expected_schema(spec: LogSpec, look: SourceLook) -> str | None:
+    """Return the schema (JSON, as Spark's) of a source, as far as it can be told; None if nothing can be."""
+    source = spec.source
+    if source.schema is not None:
+        found = _declared(source.schema)
+    elif source.format == "csv":
+        found = _csv(spec, local_files(look.fresh))
+    elif source.format == "json":
+        found = _json(spec, local_files(look.fresh))
+    else:
+        try:
+            return inferred_schema(spec, look)
+        except UnsuitableError:
+            return look.schema
+    if not found:
+        return None
+    keys = {old for old, new in (spec.renames or {}).items() if new in spec.key} | set(spec.key)
+    types = {name: "string" if kind == UNSURE and name in keys else kind for name, kind in found.items()}
+    fields: list[dict[str, Any]] = [
+        {"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in types.items()
+    ]
+    return json.dumps({"type": "struct", "fields": fields})
+
+
+def _declared(ddl: str) -> dict[str, Any] | None:
+    """Return the columns of a DDL text; None if it is more than names and types."""
+    found: dict[str, Any] = {}
+    for text in _split(ddl):
+        match = _DDL_COLUMN.fullmatch(text)
+        if match is None:
+            return None
+        name, word = match[1].strip("`").replace("``", "`"), match[2].lower()
+        if word in ("decimal", "dec", "numeric"):
+            precision, _, scale = (match[3] or "(10,0)").strip("()").replace(" ", "").partition(",")
+            found[name] = f"decimal({precision},{scale or 0})"
+        elif word in ("char", "varchar"):
+            found[name] = "string"
+        else:
+            found[name] = _DDL_TYPES.get(word, {"type": UNSURE})
+    return found
+
+
+def _split(ddl: str) -> list[str]:
+    """Split at the commas outside of brackets and quotes."""
+    parts, depth, quote = [""], 0, ""
+    for sign in ddl:
+        if quote or sign in "`'":
+            quote = "" if sign == quote else quote or sign
+        elif sign in "(<":
+            depth += 1
+        elif sign in ")>":
+            depth -= 1
+        elif sign == "," and not depth:
+            parts.append("")
+            continue
+        parts[-1] += sign
+    return parts
+
+
+def _csv(spec: LogSpec, files: Sequence[Path]) -> dict[str, Any] | None:
+    options = lower_options(spec.source)
+    if not files or options.get("header", "true").lower() != "true" or "comment" in options:
+        return None
+    is_inferred = options.get("inferschema", "false").lower() == "true"
+    has_defaults = set(options) <= {
+        "header",
+        "inferschema",
+        "sep",
+        "delimiter",
+        "quote",
+        "escape",
+        "encoding",
+        "charset",
+    }
+    names: list[str] = []
+    columns: list[set[str]] = []
+    is_whole = _are_small(files)
+    try:
+        for file in files:
+            with file.open(encoding=encoding_of(spec.source), newline="") as lines:
+                rows = csv.reader((line for line in lines if line.strip()), **csv_dialect(options))
+                header = [name.strip() for name in next(rows, [])]
+                names = names or header
+                columns = columns or [set() for _ in names]
+                for row in islice(rows, None if is_whole else _FIRST_ROWS):
+                    for seen, text in zip(columns, row, strict=False):
+                        seen.add(_type_of_text(text))
+            if not is_whole:
+                break
+    except (OSError, ValueError, LookupError, TypeError, csv.Error):
+        return None  # `land` says what is wrong with it
+    if not is_inferred or not has_defaults:
+        return dict.fromkeys(names, UNSURE if is_inferred else "string")
+    return {name: _common(seen, is_whole=is_whole) for name, seen in zip(names, columns, strict=True)}
+
+
+def _json(spec: LogSpec, files: Sequence[Path]) -> dict[str, Any] | None:
+    """Return the columns of JSON lines. Any row may bring another column, so large files tell nothing."""
+    if not files or not _are_small(files) or spec.source.options:
+        return None
+    columns: dict[str, set[str]] = {}
+    try:
+        for file in files:
+            with io.StringIO(file.read_text(encoding="utf-8-sig")) as lines:
+                for row in (json.loads(line) for line in lines if line.strip()):
+                    for name, value in row.items():
+                        columns.setdefault(name, set()).add(_type_of_value(value))
+    except (OSError, ValueError, AttributeError):
+        return None
+    return {name: _common(columns[name], is_whole=True) for name in sorted(columns)}
+
+
+def _are_small(files: Iterable[Path]) -> bool:
+    return sum(file.stat().st_size for file in files) <= _MOST_BYTES
+
+
+def _common(seen: set[str], *, is_whole: bool) -> Any:
+    """Return the type of a column of which these were seen. A text is certain at once, a number only at the end."""
+    types = seen - {""}
+    if "string" in types and "nested" not in types:
+        return "string"
+    if is_whole and types and types <= {"long", "double"}:
+        return "double" if "double" in types else "long"
+    if is_whole and types == {"boolean"}:
+        return "boolean"
+    return UNSURE
+
+
+def _type_of_text(text: str) -> str:
+    text = text.strip()
+    if not text:
+        return ""
+    if _LONG.fullmatch(text):
+        return "long"
+    if _DOUBLE.fullmatch(text):
+        return "double"
+    if text.lower() in ("true", "false"):
+        return "boolean"
+    return "string" if text[0].isalpha() and not _WORDS_OF_OTHER_TYPES.fullmatch(text) else UNSURE
+
+
+def _type_of_value(value: Any) -> str:
+    kinds = {str: "string", bool: "boolean", int: "long", float: "double", type(None): ""}
+    return kinds.get(type(value), "nested")

@@ -1,0 +1,131 @@
+"""Slips in the README's example, found by `plan` before anything is landed."""
+
+from __future__ import annotations
+
+from tests.bad_input.scene import Bench, Case
+
+FEED = """\
+feed: orders
+partitions: 4
+landing: {every: 1d}
+logs:
+  orders:
+    source: {format: csv, path: data/orders.csv, options: {header: "true", inferSchema: "true"}}
+    key: customer
+    value: [order_id, amount, country]
+    timestamp: ordered_at
+    arrived_at: received_at
+"""
+JOB = """\
+job: daily_orders
+topology: shop_job:build_topology
+feed: orders
+outputs:
+  daily-orders: {table: shop.daily_orders}
+semantics: {stream_time_from: watermark}
+"""
+MODULE = """\
+from rewindow import Count, Processor, StreamsBuilder, Sum, TimeWindows, Topology, until_window_closes
+
+
+class Slip(Processor):
+    def process(self, record):
+        row = record.value
+        if row.amout > 10:
+            self.context.forward(record)
+
+
+def build_topology() -> Topology:
+    builder = StreamsBuilder()
+    (
+        builder.stream("orders")
+        .where("amount > 0")
+        .group_by_key()
+        .windowed_by(TimeWindows.of("1d", grace="6h"))
+        .aggregate({"orders": Count(), "amount": Sum("amount")}, store="orders-per-day")
+        .suppress(until_window_closes())
+        .to_stream()
+        .to("daily-orders")
+    )
+    return builder.build()
+"""
+ROWS = """\
+order_id,customer,amount,country,ordered_at,received_at
+1,ann,2.50,de,2026-11-01 08:00:00,2026-11-01 08:05:00
+2,bob,4.00,fr,2026-11-01 09:00:00,2026-11-01 09:05:00
+3,ann,1.50,de,2026-11-02 08:00:00,2026-11-02 08:05:00
+"""
+
+
+def shop(bench: Bench) -> None:
+    """Write the README's example into a project."""
+    bench.write("conf/feeds/orders.yaml", FEED)
+    bench.write("conf/jobs/daily_orders.yaml", JOB)
+    bench.write("shop_job.py", MODULE)
+    bench.write("data/orders.csv", ROWS)
+
+
+def _edited(name: str, path: str, old: str, new: str, code: int, *says: str, command: str = "plan") -> Case:
+    def given(bench: Bench) -> None:
+        shop(bench)
+        bench.edit(path, old, new)
+
+    return Case(f"a newcomer {name}", f"{command} daily_orders", code, says, given)
+
+
+def _code(name: str, old: str, new: str, *says: str, command: str = "plan") -> Case:
+    return _edited(name, "shop_job.py", old, new, 78, *says, command=command)
+
+
+_WHERE, _TO_STREAM = '.where("amount > 0")', ".to_stream()\n"
+CASES = [
+    Case("a newcomer plans before landing", "plan daily_orders", 66, ("never landed", "The job's code fits"), shop),
+    _code("misspells a column in where", _WHERE, '.where("amont > 0")', "no field 'amont'", "did you mean 'amount'?"),
+    _code("explains a misspelt column", _WHERE, '.where("amont > 0")', "no field 'amont'", command="explain"),
+    _code("runs a misspelt column", _WHERE, '.where("amont > 0")', "no field 'amont'", command="run"),
+    _code("misspells an attribute", _WHERE, ".filter(lambda key, row: row.amout > 0)", "shop_job.py:15", "'amout'"),
+    _code("maps an unknown attribute", _WHERE, ".map_values(lambda row: row.total)", "no field 'total'", "order_id"),
+    _code("takes rows for dicts", _WHERE, '.filter(lambda key, row: row["amount"] > 0)', "not a dict", "row.order_id"),
+    _code("calls a method of dicts", _WHERE, '.filter(lambda key, row: row.get("amount") > 0)', "no field 'get'"),
+    _code("reads the key as a row", _WHERE, ".filter(lambda key, row: key.customer > 'a')", "is text, not a row"),
+    _code("misspells an attribute in a processor", _WHERE, '.process(Slip, name="slip")', "shop_job.py:7", "'amout'"),
+    _code(
+        "reads a field after an aggregate", _TO_STREAM, _TO_STREAM + ".map_values(lambda row: row.total)\n", "'total'"
+    ),
+    _code(
+        "reads a windowed key", _TO_STREAM, ".to_stream().map(lambda key, row: (key.customer, row))\n", "key, window"
+    ),
+    _code("misspells the topic", '"orders")\n', '"ordres")\n', "reads 'ordres'", "it has orders"),
+    _code("sums an unknown column", 'Sum("amount")', 'Sum("amonut")', "there is no field 'amonut'"),
+    _code("sums a text", 'Sum("amount")', 'Sum("country")', "country was landed as text"),
+    _code("compares a number with a text", _WHERE, """.where("amount > '0'")""", "amount is a number and '0' is text"),
+    _code(
+        "compares a text with a number", _WHERE, '.where("country = 49")', "country is text and 49 is a whole number"
+    ),
+    _code("takes a text for a condition", _WHERE, '.where("country")', "which is not a condition by itself"),
+    _code("writes == in a condition", _WHERE, '.where("amount == 1")', "write `=` for equality"),
+    _code("writes && in a condition", _WHERE, '.where("amount > 1 && amount < 3")', "write `and`"),
+    _code("divides in a condition", _WHERE, '.where("amount / 2 > 1")', "there is no division"),
+    _code("quotes a text with two quotes", _WHERE, """.where('country = "de"')""", "write texts in single quotes"),
+    _code("writes a verb as in Java", ".group_by_key()", ".groupByKey()", "write group_by_key"),
+    _code("misspells a verb", ".suppress(", ".supress(", "shop_job.py", "write suppress"),
+    _code("forgets to_stream", _TO_STREAM, "\n", "call to_stream() before it"),
+    _code("gives a lambda one argument", _WHERE, ".filter(lambda row: row.amount > 0)", "takes (row)", "(key, value)"),
+    _code("writes to an unknown output", '.to("daily-orders")', '.to("daily_orders")', "add it to `outputs:`"),
+    _code("gives seconds", '"1d"', "86400", "the duration 86400 has no unit"),
+    _code("forgets return", "    return builder", "    builder", "return builder.build()"),
+    _code("forgets an import", "import Count, ", "import ", "NameError", "shop_job.py:18"),
+    _code("gives a class instead of an aggregate", "Count()", "Count", "as in Count()"),
+    _edited(
+        "forgets inferSchema", "conf/feeds/orders.yaml", ', inferSchema: "true"', "", 78, "landed as text", "`schema`"
+    ),
+    _edited(
+        "misspells the key",
+        "conf/feeds/orders.yaml",
+        "key: customer",
+        "key: custmer",
+        78,
+        "no column 'custmer'",
+        "`key`",
+    ),
+]

@@ -1,0 +1,98 @@
+"""A run that takes records and adds no rows says why."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.bad_input.newcomer import JOB, MODULE
+from tests.bad_input.scene import HOUR, T0, Bench, without_spark
+
+FEED = """\
+feed: orders
+partitions: 2
+logs:
+  orders: {source: {path: raw, format: parquet}, key: user, timestamp: t, arrived_at: got, value: [x]}
+"""
+DAY = 24 * HOUR
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    with without_spark():
+        bench = Bench(tmp_path / "project")
+        bench.write("conf/feeds/orders.yaml", FEED)
+        bench.write("conf/jobs/daily_orders.yaml", JOB)
+        bench.write("conf/targets/local.yaml", "target: local\nwarehouse: warehouse\n")
+        bench.write("shop_job.py", MODULE.replace("amount > 0", "x > 0").replace('Sum("amount")', 'Sum("x")'))
+        land(bench, "first", [*range(1, 6)])
+        yield bench
+
+
+def land(bench: Bench, name: str, days: list[int]) -> None:
+    bench.rows(name, [{"user": "ann", "t": T0 + day * DAY, "got": T0 + day * DAY + 1, "x": day} for day in days])
+    assert bench.run("land", "orders").code == 0
+
+
+def ran(bench: Bench, *words: str) -> tuple[str, list[str]]:
+    """Run the job twice the same way, for people and as JSON."""
+    text = bench.run("run", "daily_orders", *words)
+    assert text.code == 0, text.err
+    return text.out, [line.strip() for line in text.out.splitlines() if "got no rows" in line]
+
+
+def test_a_condition_that_no_record_satisfies_is_named(bench: Bench) -> None:
+    bench.edit("shop_job.py", "x > 0", "x > 1000")
+    _, hints = ran(bench)
+    assert hints == ["daily-orders got no rows from its 5 records: none passed 'where-1' (where(x > 1000))."]
+
+
+def test_a_filter_is_named_and_json_has_the_hint(bench: Bench) -> None:
+    bench.edit("shop_job.py", '.where("x > 0")', '.filter(lambda key, row: False, name="big-orders")')
+    answer = bench.run("run", "daily_orders", "--json")
+    summary: dict[str, Any] = json.loads(answer.out)["summary"]
+    assert summary["hints"] == ["daily-orders got no rows from its 5 records: none passed 'big-orders' (filter)"]
+
+
+def test_open_windows_are_named_with_the_time_at_which_the_next_one_closes(bench: Bench) -> None:
+    bench.edit("shop_job.py", '"1d", grace="6h"', '"52w", grace="6h"')
+    out, hints = ran(bench)
+    assert len(hints) == 1, out
+    assert "1 result waits for open windows. Time is " in hints[0]
+    assert "and the next window closes at 20" in hints[0]
+    assert "`rewindow run daily_orders --final` closes all." in hints[0]
+    assert "Only records of the same partition" not in hints[0]
+
+
+def test_time_that_only_records_advance_is_explained(bench: Bench) -> None:
+    bench.edit("shop_job.py", '"1d", grace="6h"', '"52w", grace="6h"')
+    bench.edit("conf/jobs/daily_orders.yaml", "semantics: {stream_time_from: watermark}", "")
+    _, (hint,) = ran(bench)
+    assert "Only records of the same partition advance time: `semantics: {stream_time_from: watermark}`" in hint
+
+
+def test_records_that_are_all_late_are_counted_by_reason(bench: Bench) -> None:
+    _, hints = ran(bench)
+    assert hints == []
+    land(bench, "second", [1, 1, 2])
+    out, hints = ran(bench)
+    assert hints == ["daily-orders got no rows from its 3 records: all were dropped, 3 late (window-closed)."], out
+    assert "late: 3 window-closed" in out
+
+
+def test_a_filter_below_an_aggregate_is_named(bench: Bench) -> None:
+    bench.edit("shop_job.py", ".to_stream()\n", ".to_stream().filter(lambda key, row: False)\n")
+    _, (hint,) = ran(bench)
+    assert "Any others did not pass 'filter-1' (filter)." in hint
+
+
+def test_a_run_without_records_or_with_rows_has_no_hint(bench: Bench) -> None:
+    _, hints = ran(bench)
+    assert hints == []
+    out, hints = ran(bench)
+    assert "Nothing to run" in out
+    assert hints == []

@@ -1,0 +1,73 @@
+"""What is known of a log's columns before it is landed. A type that is not certain fits everything."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from rewindow.contracts.ingest import LogSpec, SourceSpec
+from rewindow.engine.worker.landing.expected_schema import expected_schema
+from rewindow.engine.worker.source_files import look_at_files
+
+HEADER = {"header": "true"}
+INFER = {**HEADER, "inferSchema": "true"}
+
+
+def expected(
+    path: Path, kind: str, *, options: dict[str, str] | None = None, schema: str | None = None, key: str = "k"
+) -> dict[str, Any] | None:
+    source = SourceSpec(kind, str(path), "raw", options or {}, schema)
+    spec = LogSpec("t", source, (key,), True, None, False, "at")
+    found = expected_schema(spec, look_at_files(source, None))
+    return None if found is None else {field["name"]: field["type"] for field in json.loads(found)["fields"]}
+
+
+@pytest.mark.parametrize(
+    ("ddl", "types"),
+    [
+        ("k string, n INT, d DECIMAL(10, 2)", {"k": "string", "n": "integer", "d": "decimal(10,2)"}),
+        ("`a b` bigint NOT NULL COMMENT 'x, y', t timestamp", {"a b": "long", "t": "timestamp"}),
+        ("k varchar(10), s struct<a: int, b: string>, m map<string,int>", {"k": "string"}),
+        ("d decimal, f real", {"d": "decimal(10,0)", "f": "float"}),
+    ],
+)
+def test_a_declared_schema_tells_the_types(ddl: str, types: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("x\n")
+    found = expected(tmp_path, "csv", schema=ddl) or {}
+    assert {name: kind for name, kind in found.items() if isinstance(kind, str)} == types
+
+
+def test_the_rows_of_a_csv_file_tell_its_types(tmp_path: Path) -> None:
+    rows = "k,n,x,s,at,e,b\n1,1,1.5,de,2026-11-01 08:00:00,,true\n2,2,3,7,2026-11-01 08:00:00,,false\n"
+    (tmp_path / "a.csv").write_text(rows)
+    types = {"k": "long", "n": "long", "x": "double", "s": "string", "at": "unsure", "e": "unsure", "b": "boolean"}
+    assert expected(tmp_path, "csv", options=INFER) == types
+    assert expected(tmp_path, "csv", options=INFER, key="at") == {**types, "at": "string"}
+    assert set((expected(tmp_path, "csv", options=HEADER) or {}).values()) == {"string"}
+    assert expected(tmp_path, "csv", options={**INFER, "nullValue": "de"}) == {
+        **dict.fromkeys(types, "unsure"),
+        "k": "string",
+    }
+    assert expected(tmp_path, "csv", options={"header": "false"}) is None
+
+
+def test_a_csv_file_that_cannot_be_read_is_left_to_land(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b"\xff\xfe\x00k\n")
+    assert expected(tmp_path, "csv", options=HEADER) is None
+
+
+def test_json_lines_tell_names_and_types(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('{"k": "x", "n": 1}\n\n{"k": "y", "n": 1.5, "o": {"a": 1}, "z": null}\n')
+    assert expected(tmp_path, "json") == {"k": "string", "n": "double", "o": "unsure", "z": "unsure"}
+    (tmp_path / "b.json").write_text("[1]\n")
+    assert expected(tmp_path, "json") is None
+
+
+def test_parquet_files_tell_their_schema(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"k": ["x"], "n": [1]}), tmp_path / "a.parquet")
+    assert expected(tmp_path, "parquet") == {"k": "string", "n": "long"}
