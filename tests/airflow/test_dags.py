@@ -12,6 +12,7 @@ import pytest
 
 from rewindow.tables.delta.content_hash import read_rows
 from tests.airflow.home import ROOT, environment, play, said
+from tests.airflow.shop import make_shop
 
 pytestmark = pytest.mark.slow
 
@@ -39,6 +40,7 @@ print(json.dumps({
     } for name, dag in bag.dags.items()},
 }))
 """
+RUN_PARAMS = ["accept_changes", "through"]
 HEAVY = ["pyspark", "py4j", "delta", "deltalake", "pyarrow", "numpy", "pandas"]
 
 
@@ -65,11 +67,11 @@ def test_the_demos_dags_are_valid_and_parsing_them_does_not_import_spark(airflow
             assert task["retries"] == 5, name
     for job in jobs:
         dag = found["dags"][job]
-        assert (dag["timetable"], dag["zone"], dag["params"]) == ("CronDataIntervalTimetable", "UTC", ["through"])
+        assert (dag["timetable"], dag["zone"], dag["params"]) == ("CronDataIntervalTimetable", "UTC", RUN_PARAMS)
         assert dag["tasks"]["run"]["after"] == ["land"]
         assert dag["tasks"]["run"]["outlets"] == [f"flights.{job}"]
         again = found["dags"][f"{job}__backfill"]
-        assert again["params"] == ["branch", "from", "to"]
+        assert again["params"] == ["accept_changes", "branch", "from", "to"]
         order = ["branch", "backfill", "verify", "diff", "is_different", "approve", "promote"]
         assert sorted(again["tasks"]) == sorted(order)
         for before, after in pairwise(order):
@@ -160,3 +162,29 @@ def test_a_later_run_includes_earlier_days_whose_runs_then_have_nothing_to_do(sh
     assert not earlier["events"][0]["extra"]["is_new"]
     assert earlier["events"][0]["extra"]["digest"] == extra["digest"]
     assert len(tables(shop, "shop/daily_orders")) == 9
+
+
+def test_a_fix_that_changes_the_topology_is_backfilled_with_the_param_accept_changes(
+    airflow_home: Path, tmp_path: Path
+):
+    """The refused attempt leaves no branch, and a repeated one continues on its own."""
+    shop = make_shop(tmp_path, needs_jvm=False)
+    rewindow(shop, "land", "orders", "--until", "2026-01-04")
+    for landing in ("1", "3"):
+        rewindow(shop, "run", "daily_orders", "--through", landing)
+    code = shop / "jobs/daily_orders.py"
+    fixed = 'builder.stream("orders").filter(lambda key, value: key != "c", name="known")'
+    code.write_text(code.read_text().replace('builder.stream("orders")', fixed))
+
+    def backfill(**conf: object) -> dict[str, object]:
+        skip = "verify|approve|promote"  # `verify` needs a JVM
+        return {"dag": "daily_orders__backfill", "conf": {"from": "2", "branch": "fix", **conf}, "skip": skip}
+
+    env = environment(airflow_home, shop / "dags")
+    refused, accepted, again = play(env, backfill(), backfill(accept_changes=True), backfill(accept_changes=True))
+    assert refused["tasks"]["backfill"] == {"state": "failed", "tries": 1}
+    for one in (accepted, again):
+        states = {name: task["state"] for name, task in one["tasks"].items()}
+        assert states["backfill"] == states["diff"] == "success", states
+    branches = rewindow(shop, "branch", "list", "daily_orders")["branches"]
+    assert [(one["branch"], one["stands on"], one["last run"]) for one in branches][1:] == [("fix", "main/1", "fix/2")]

@@ -1,4 +1,7 @@
-"""The time bounds of a DAG run: the end of its interval, or its param. Does not import Airflow."""
+"""What a DAG run asks for: its time bounds (the end of its interval, or its param), and its other params.
+
+Does not import Airflow.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,9 @@ from typing import Any
 
 THROUGH = "through"
 """The DAG param with the time at which a run stops."""
+
+ACCEPT_CHANGES = "accept_changes"
+"""The DAG param with which a run resumes from a checkpoint of different code."""
 
 TIME = r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])([T ][0-2]\d(:[0-5]\d){1,2}(\.\d+)?(Z|[+-]\d{2}:?\d{2})?)?"
 """Pattern of a time in a param: ISO 8601, a day or down to fractions of a second; without a zone it is UTC."""
@@ -22,6 +28,11 @@ def through_of(context: Mapping[str, Any]) -> str | None:
         return str(through)
     end = context.get("data_interval_end")
     return None if end is None else str(end.isoformat())
+
+
+def accepts_changes(context: Mapping[str, Any]) -> bool:
+    """Return whether a DAG run accepts that the job differs from its checkpoint: its param ``accept_changes``."""
+    return bool((context.get("params") or {}).get(ACCEPT_CHANGES))
 
 
 def interval_of(context: Mapping[str, Any]) -> list[str] | None:

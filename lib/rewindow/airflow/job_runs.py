@@ -17,9 +17,9 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from rewindow.airflow.asset_events import extra_of
 from rewindow.airflow.compat import ResumableJobMixin
-from rewindow.airflow.exit_codes import Next, what_next
 from rewindow.airflow.intervals import interval_of, through_of
 from rewindow.airflow.outcomes import raise_for_exit
+from rewindow.contracts.exit_codes import Next, what_next
 from rewindow.databricks import submit
 from rewindow.databricks.results import Printed
 from rewindow.errors import RewindowError, StorageError

@@ -13,9 +13,9 @@ from airflow.sdk.exceptions import AirflowFailException
 from rewindow.airflow import commands, process
 from rewindow.airflow.asset_events import extra_of
 from rewindow.airflow.compat import ResumableJobMixin
-from rewindow.airflow.exit_codes import Next, what_next
-from rewindow.airflow.intervals import interval_of, through_of, unread
+from rewindow.airflow.intervals import accepts_changes, interval_of, through_of, unread
 from rewindow.airflow.outcomes import raise_for_exit
+from rewindow.contracts.exit_codes import Next, what_next
 from rewindow.errors import UsageError
 
 
@@ -105,7 +105,8 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
                 arguments = commands.land(str(self.feed), end)
             else:
                 bound = {} if self.by == "nothing" else {self.by: end}
-                arguments = commands.run(self.job, lands=self.feed is not None, branch=self.branch, **bound)
+                lands, accepts = self.feed is not None, accepts_changes(context)
+                arguments = commands.run(self.job, lands=lands, branch=self.branch, accept_changes=accepts, **bound)
         return commands.command_line(arguments, project=self._folder, target=self.target, executable=self.executable)
 
     def submit_job(self, context: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from rewindow.airflow.exit_codes import LIMIT, Next, meaning, what_next
+from rewindow.contracts.exit_codes import LIMIT, Next, meaning, what_next
 
 _LIMITS = "rewindow_limits"
 """Key in the task's state store of the number of times that the task has ended with 71."""
