@@ -125,9 +125,11 @@ class Project:
         return replace(request, accept_code=self.job_config(job).on_code_change == "accept")
 
     def plan(self, job: str, request: RunRequest) -> dict[str, Any]:
-        """Return what `run` would do, as JSON values. Changes nothing."""
+        """Return what `run` would do, as JSON values. Changes nothing. Raises what `run` would raise before it executes."""
         bound = self.bind(job, request.branch)
         state, request = self.tables.state(job), self.with_acceptance(job, request)
+        with naming(JOB=job):
+            self.tables.check_published(job, state, request.branch)
         decision = plan_run(state, bound.feed, request, bound.binding, this_attempt(), self.is_alive)
         described = describe_plan(state, bound.feed, decision, request.branch, bound.binding)
         return described | {"lagging": dict(self.tables.lagging(job, state, request.branch))}

@@ -56,7 +56,7 @@ def plan_run(
     is_other = branch.head is not None and (
         feed.definition.generation > branch.head.spec.input.generation or feed.ledger != branch.head.spec.input.ledger
     )
-    if is_other and request.through_landing is None and request.through_ms is None:
+    if is_other and request.through_landing is None:
         check_landings(branch, feed)  # even if there is nothing to run: the branch's rows may be outdated
     if through <= branch.last_epoch and not seals:
         if not branch.is_sealed:
