@@ -23,6 +23,7 @@ from rewindow.contracts.exit_codes import Next, meaning, what_next
 from rewindow.errors import RewindowError, UsageError
 from rewindow.tables.delta.warehouse import DeltaTables
 
+LOG = ["--log-format", "text"]
 ROOT = Path(__file__).resolve().parent.parent.parent
 SHOULD = {"go on": Next.DONE, "stop": Next.FAIL, "stop, never retry": Next.FAIL, "retry": Next.RETRY}
 SHOULD |= {"retry later": Next.RETRY, "retry once, then stop": Next.RETRY_ONCE}
@@ -59,7 +60,18 @@ def test_every_exit_code_has_a_meaning():
 def test_a_command_line_is_a_list_without_templates():
     line = commands.command_line(commands.land("orders", "2026-01-01"), project="/p", target="local")
     assert line[:4] == [sys.executable, "-P", "-m", "rewindow"]
-    assert line[4:] == ["land", "orders", "--until", "2026-01-01", "--project", "/p", "--target", "local", "--json"]
+    assert line[4:] == [
+        "land",
+        "orders",
+        "--until",
+        "2026-01-01",
+        "--project",
+        "/p",
+        "--target",
+        "local",
+        "--json",
+        *LOG,
+    ]
     assert commands.run("j", until="T", lands=True) == ["run", "j", "--land", "--until", "T"]
     assert commands.run("j", accept_changes=True) == ["run", "j", "--accept-changes"]
     assert commands.run("j; rm -rf /", through="T")[1] == "j; rm -rf /", "no shell interprets the line"
@@ -86,7 +98,7 @@ def test_every_command_accepts_the_options_that_the_operator_adds():
             if name in {"setup", "databricks", "branch", "state"}:
                 continue
             line = commands.command_line([*group.split(), name], project="/p", target="local", executable=["rewindow"])
-            options = {option for parameter in command.params for option in parameter.opts}
+            options = {option for parameter in command.params for option in parameter.opts} | {LOG[0]}
             assert {word for word in line if word.startswith("--")} <= options, f"{group}{name}"
 
 

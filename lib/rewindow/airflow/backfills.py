@@ -54,6 +54,7 @@ def backfill_dag(job: JobConfig, location: Mapping[str, Any], *, pool: str, defa
     ``location`` holds the operators' arguments ``project``, ``target`` and ``executable``.
     """
     name, writer = job.job, one_writer(pool, default_args)
+    where = {"project": location["project"], "target": location["target"]}
     with DAG(
         dag_id=f"{name}__backfill",
         schedule=None,
@@ -84,7 +85,7 @@ def backfill_dag(job: JobConfig, location: Mapping[str, Any], *, pool: str, defa
         promote = RewindowOperator(
             task_id="promote",
             arguments=["promote", name, _BRANCH],
-            outlets=[table_asset(output.table) for output in job.outputs.values()],
+            outlets=[table_asset(output.table, **where) for output in job.outputs.values()],
             **location,
             **writer,
         )

@@ -45,7 +45,7 @@ def command_line(arguments: Sequence[str], *, project: str, target: str, executa
             )
             raise UsageError(message)
     where = [] if arguments[0] in _WITHOUT_TARGET else ["--target", target]
-    return [*line, "--project", project, *where, "--json"]
+    return [*line, "--project", project, *where, "--json", "--log-format", "text"]
 
 
 def several(name: str, given: Sequence[str]) -> tuple[str, ...]:

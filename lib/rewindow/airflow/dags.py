@@ -143,14 +143,14 @@ class DagBuilder:
 
     def _tasks(self) -> None:
         job, feed = self.job.job, self.feed.feed
-        outlets = [table_asset(output.table) for output in self.job.outputs.values()]
+        where = {"project": self.location["project"], "target": self.location["target"]}
+        outlets = [table_asset(output.table, **where) for output in self.job.outputs.values()]
         writer = one_writer(self.pool, self.default_args)
         if not self.lands:
             complete = LogCompleteSensor(
                 task_id="log_complete",
                 feed=feed,
-                project=self.location["project"],
-                target=self.location["target"],
+                **where,
                 deferrable=True,
             )
             complete >> RewindowOperator(
