@@ -27,6 +27,7 @@ from tests.conftest import ROOT, copy_project
 
 BUNDLE = ROOT / "conf" / "databricks" / "databricks.yml"
 REFERENCES = {"job.trigger.time.iso_datetime", "backfill.iso_datetime", "job.parameters.interval_end"}
+REFERENCES |= {"job.parameters.accept_changes"}
 
 
 class Part(BaseModel):
@@ -207,11 +208,14 @@ def test_databricks_resolves_every_reference(bundle: Bundle) -> None:
 def test_every_task_lands_and_runs_a_job_of_the_project(bundle: Bundle) -> None:
     for job in jobs(bundle):
         defaults = {parameter.name: parameter.default for parameter in job.parameters}
-        assert defaults == {"interval_end": "{{job.trigger.time.iso_datetime}}"}
+        assert defaults == {"interval_end": "{{job.trigger.time.iso_datetime}}", "accept_changes": "false"}
         for task in job.tasks:
             given = {**task.python_wheel_task.named_parameters, "project": str(ROOT)}
             given["interval_end"] = "2013-03-01T00:10:07.123"
+            given["accept_changes"] = "true"
             land, run = commands_of([f"--{name}={value}" for name, value in given.items()])
+            assert "--accept-changes" in run
+            assert "--accept-changes" not in land
             config = load_job(ROOT, given["job"])
             assert land[:4] == ["land", load_feed(ROOT, config.feed).feed, "--until", given["interval_end"]]
             assert run[:2] == ["run", config.job]

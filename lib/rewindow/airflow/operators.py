@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -143,7 +144,9 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
         started = self._started = process.Started.from_json(external_id)
         code = process.wait(started, self.log.info, poll_s=self.poll_s)
         try:
-            raise_for_exit(context, code, str(_json_of(process.output(started)).get("error", "")), accepts=self.accepts)
+            reason = str(_json_of(process.output(started)).get("error", ""))
+            where = shlex.join(["--project", self._folder, "--target", self.target])
+            raise_for_exit(context, code, reason, accepts=self.accepts, where=where)
             return self.get_job_result(external_id, context)
         finally:
             process.forget(started)

@@ -75,7 +75,8 @@ def commands_of(arguments: Sequence[str]) -> list[list[str]]:
     # If watermarks are interval ends, `run` stops at one too. Otherwise it takes everything that was landed.
     ends = load_feed(root, job.feed).landing.watermark == "interval_end"
     through = ["--through", until] if until and ends else []
-    return [["land", job.feed, *upto, *common], ["run", job.job, *through, *common]]
+    accepts = ["--accept-changes"] if given.accept_changes == "true" else []
+    return [["land", job.feed, *upto, *common], ["run", job.job, *through, *accepts, *common]]
 
 
 def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
@@ -84,6 +85,7 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--project", required=True)
     parser.add_argument("--target", default="databricks")
     parser.add_argument("--interval_end", default="")
+    parser.add_argument("--accept_changes", choices=["true", "false"], default="false")
     return parser.parse_args(list(arguments))
 
 
