@@ -179,7 +179,7 @@ class RewindowJobRunOperator(ResumableJobMixin, BaseOperator):
         for line in (line for one in found for line in lines_of(one)):
             self.log.info("%s", line)
         if found and not printed.missing and all(map(did_nothing, found)) and not is_retry(context):
-            self.outlets = []
+            self.outlets: list[Any] = []
         for asset in self.outlets:
             extra = extra_of(asset.extra.get(TABLE, asset.name), found) if isinstance(asset, Asset) else None
             if extra is None and isinstance(asset, Asset):

@@ -180,7 +180,7 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
         for line in lines_of(result):
             self.log.info("%s", line)
         if did_nothing(result) and not is_retry(context):
-            self.outlets = []
+            self.outlets: list[Any] = []
         for asset in self.outlets:
             extra = extra_of(asset.extra.get(TABLE, asset.name), [result]) if isinstance(asset, Asset) else None
             if extra is not None:

@@ -131,6 +131,8 @@ class Project:
         with naming(JOB=job):
             self.tables.check_published(job, state, request.branch)
         decision = plan_run(state, bound.feed, request, bound.binding, this_attempt(), self.is_alive)
+        if not isinstance(decision, UpToDate):
+            self.tables.check_targets(decision)
         described = describe_plan(state, bound.feed, decision, request.branch, bound.binding)
         return described | {"lagging": dict(self.tables.lagging(job, state, request.branch))}
 
