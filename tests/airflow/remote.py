@@ -11,7 +11,7 @@ from typing import Any
 
 from airflow.sdk.exceptions import TaskDeferred
 
-from rewindow.airflow.assets import table_asset
+from rewindow.airflow.assets import catalog_asset
 from rewindow.airflow.job_runs import RewindowJobRunOperator
 
 
@@ -35,7 +35,7 @@ def main(plays: list[dict[str, Any]]) -> list[dict[str, Any]]:
             databricks_job="hourly_departures",
             poll_s=0.01,
             deferrable=one.get("defers", False),
-            outlets=[table_asset(table) for table in one.get("tables", ())],
+            outlets=[catalog_asset(table) for table in one.get("tables", ())],
         )
         task.log.warning = lambda text, *of, to=warned, **_: to.append(text % of)
         events = Events()

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import csv
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 DAYS = 4
 
@@ -59,8 +63,11 @@ globals().update(make_dags(Path(__file__).parent.parent))
 """
 
 
-def make_shop(root: Path, *, days: int = DAYS) -> Path:
-    """Write the project into an existing folder, and return the folder."""
+def make_shop(root: Path, *, days: int = DAYS, needs_jvm: bool = True) -> Path:
+    """Write the project into an existing folder, and return the folder.
+
+    Commands that need a JVM take longer, so tests can interrupt them. Otherwise they read Parquet and run inline.
+    """
     files = {
         "conf/feeds/orders.yaml": FEED,
         "conf/feeds/calls.yaml": FEED.replace("feed: orders", "feed: calls").replace(
@@ -79,10 +86,27 @@ def make_shop(root: Path, *, days: int = DAYS) -> Path:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
     (root / "conf/targets").mkdir()
-    target = (ROOT / "conf/targets/local.yaml").read_text()
-    # Without inline execution, commands take longer, so tests can interrupt them.
-    (root / "conf/targets/local.yaml").write_text(f"{target.rstrip()}\ninline: 0\n")
+    if needs_jvm:
+        target = (ROOT / "conf/targets/local.yaml").read_text()
+        (root / "conf/targets/local.yaml").write_text(f"{target.rstrip()}\ninline: 0\n")
+        return root
+    _as_parquet(root)
+    (root / "conf/targets/local.yaml").write_text((ROOT / "conf/targets/local.yaml").read_text())
     return root
+
+
+def _as_parquet(root: Path) -> None:
+    """Replace the CSV file by a Parquet file with the same rows, in both feeds."""
+    rows = csv.read_csv(root / "data/orders.csv")
+    utc = pa.timestamp("ms", "UTC")
+    for name in ("ordered_at", "received_at"):
+        rows = rows.set_column(rows.schema.get_field_index(name), name, rows[name].cast(pa.timestamp("ms")).cast(utc))
+    pq.write_table(rows, root / "data/orders.parquet")
+    old = 'format: csv, path: data/orders.csv, options: {header: "true", inferSchema: "true"}'
+    for file in (root / "conf/feeds").iterdir():
+        text = file.read_text()
+        assert old in text
+        file.write_text(text.replace(old, "format: parquet, path: data/orders.parquet"))
 
 
 def orders(days: int = DAYS) -> str:

@@ -12,6 +12,7 @@ import pytest
 
 from rewindow.tables.delta.content_hash import read_rows
 from tests.airflow.home import ROOT, environment, play, said
+from tests.airflow.shop import make_shop
 
 pytestmark = pytest.mark.slow
 
@@ -39,6 +40,7 @@ print(json.dumps({
     } for name, dag in bag.dags.items()},
 }))
 """
+RUN_PARAMS = ["accept_changes", "through"]
 HEAVY = ["pyspark", "py4j", "delta", "deltalake", "pyarrow", "numpy", "pandas"]
 
 
@@ -65,11 +67,11 @@ def test_the_demos_dags_are_valid_and_parsing_them_does_not_import_spark(airflow
             assert task["retries"] == 5, name
     for job in jobs:
         dag = found["dags"][job]
-        assert (dag["timetable"], dag["zone"], dag["params"]) == ("CronDataIntervalTimetable", "UTC", ["through"])
+        assert (dag["timetable"], dag["zone"], dag["params"]) == ("CronDataIntervalTimetable", "UTC", RUN_PARAMS)
         assert dag["tasks"]["run"]["after"] == ["land"]
-        assert dag["tasks"]["run"]["outlets"] == [f"flights.{job}"]
+        assert dag["tasks"]["run"]["outlets"] == [f"flights.{job} in file://{ROOT}/warehouse"]
         again = found["dags"][f"{job}__backfill"]
-        assert again["params"] == ["branch", "from", "to"]
+        assert again["params"] == ["accept_changes", "branch", "from", "to"]
         order = ["branch", "backfill", "verify", "diff", "is_different", "approve", "promote"]
         assert sorted(again["tasks"]) == sorted(order)
         for before, after in pairwise(order):
@@ -119,6 +121,55 @@ except UsageError as error:
     assert last == "all arguments of this task are empty: check what their templates render to"
 
 
+def test_an_asset_is_one_table_whatever_project_or_target_names_it(airflow_home: Path, tmp_path: Path):
+    roots = [tmp_path / name for name in ("one", "other")]
+    for root in roots:
+        root.mkdir()
+        make_shop(root, needs_jvm=False)
+    targets = roots[0] / "conf/targets"
+    (targets / "cluster.yaml").write_text(
+        "target: cluster\nwarehouse: warehouse\nmaster: spark://127.0.0.1:7077\ncores: 2\n"
+    )
+    (targets / "test.yaml").write_text("target: test\nwarehouse: s3://events/test warehouse\n")
+    (targets / "lake.yaml").write_text(
+        "target: lake\nwarehouse: /tmp\nconnect: platform\ncores: 2\nsource: shuffle\ncommit: spark\nstaging: rows\n"
+        "catalog: main.rewindow\n"
+    )
+    code = f"""
+import json
+from rewindow.airflow.assets import catalog_asset, table_asset
+places = [({str(roots[0])!r}, name) for name in ("local", "cluster", "test", "lake", "{{{{ var.value.x }}}}")]
+assets = [table_asset("shop.daily_orders", *place) for place in [*places, ({str(roots[1])!r}, "local")]]
+assets.append(catalog_asset("main.shop.daily_orders"))
+print(json.dumps([[asset.name, asset.uri] for asset in assets]))
+"""
+    last = said(environment(airflow_home, ROOT / "dags"), sys.executable, "-W", "ignore", "-c", code).splitlines()[-1]
+    local, cluster, test, lake, templated, other, named = json.loads(last)
+    warehouse = f"file://{roots[0]}/warehouse"
+    assert local == cluster == [f"shop.daily_orders in {warehouse}", f"{warehouse}/shop/daily_orders"]
+    assert test[1] == "s3://events/test%20warehouse/shop/daily_orders"
+    assert lake == named == ["main.shop.daily_orders", "delta://main/shop/daily_orders"]
+    for column in (0, 1):
+        assert len({one[column] for one in (local, test, lake, templated, other)}) == 5
+
+
+def test_a_backfill_lands_through_what_the_schedule_has_made_due(airflow_home: Path, shop: Path):
+    code = f"""
+from types import SimpleNamespace
+import pendulum
+from rewindow.airflow.dags import make_dags
+dag = make_dags({str(shop)!r}, jobs=["daily_orders"])["daily_orders"]
+end = pendulum.datetime(2026, 1, 2)
+context = {{"data_interval_end": end, "dag": dag, "params": {{}}, "dag_run": SimpleNamespace(run_type="backfill", conf=None)}}
+line = dag.get_task("land").command(context)
+print(line[line.index("--until") + 1] == pendulum.today("UTC").isoformat())
+line = dag.get_task("run").command(context)
+print(line[line.index("--through") + 1] == end.isoformat())
+"""
+    printed = said(environment(airflow_home, ROOT / "dags"), sys.executable, "-W", "ignore", "-c", code).splitlines()
+    assert printed[-2:] == ["True", "True"]
+
+
 def test_the_provider_is_known_and_fits_airflows_schema(airflow_home: Path):
     env = environment(airflow_home, ROOT / "dags")
     found = "ProvidersManager().providers['rewindow'].data"
@@ -150,13 +201,38 @@ def test_a_later_run_includes_earlier_days_whose_runs_then_have_nothing_to_do(sh
         assert one["state"] == "success", one
         assert {task["tries"] for task in one["tasks"].values()} == {1}
     (told,) = later["events"]
-    assert told["asset"] == "shop.daily_orders"
+    assert told["asset"] == f"shop.daily_orders in file://{shop}/warehouse"
     extra = told["extra"]
     assert extra["interval"] == ["2026-01-03T00:00:00+00:00", "2026-01-04T00:00:00+00:00"]
     assert (extra["table"], extra["run"], extra["epochs"], extra["rows"]) == ("shop/daily_orders", "main/1", [1, 3], 9)
     assert extra["version"] >= 1
     assert len(extra["digest"]) == 32
     assert extra["is_new"]
-    assert not earlier["events"][0]["extra"]["is_new"]
-    assert earlier["events"][0]["extra"]["digest"] == extra["digest"]
+    assert earlier["events"] == [], "nothing was done, so nothing is told"
     assert len(tables(shop, "shop/daily_orders")) == 9
+
+
+def test_a_fix_that_changes_the_topology_is_backfilled_with_the_param_accept_changes(
+    airflow_home: Path, tmp_path: Path
+):
+    """The refused attempt leaves no branch, and a repeated one continues on its own."""
+    shop = make_shop(tmp_path, needs_jvm=False)
+    rewindow(shop, "land", "orders", "--until", "2026-01-04")
+    for landing in ("1", "3"):
+        rewindow(shop, "run", "daily_orders", "--through", landing)
+    code = shop / "jobs/daily_orders.py"
+    fixed = 'builder.stream("orders").filter(lambda key, value: key != "c", name="known")'
+    code.write_text(code.read_text().replace('builder.stream("orders")', fixed))
+
+    def backfill(**conf: object) -> dict[str, object]:
+        skip = "verify|approve|promote"  # `verify` needs a JVM
+        return {"dag": "daily_orders__backfill", "conf": {"from": "2", "branch": "fix", **conf}, "skip": skip}
+
+    env = environment(airflow_home, shop / "dags")
+    refused, accepted, again = play(env, backfill(), backfill(accept_changes=True), backfill(accept_changes=True))
+    assert refused["tasks"]["backfill"] == {"state": "failed", "tries": 1}
+    for one in (accepted, again):
+        states = {name: task["state"] for name, task in one["tasks"].items()}
+        assert states["backfill"] == states["diff"] == "success", states
+    branches = rewindow(shop, "branch", "list", "daily_orders")["branches"]
+    assert [(one["branch"], one["stands on"], one["last run"]) for one in branches][1:] == [("fix", "main/1", "fix/2")]

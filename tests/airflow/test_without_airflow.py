@@ -16,13 +16,14 @@ import pytest
 import typer
 
 from rewindow.airflow import commands, process
-from rewindow.airflow.exit_codes import Next, meaning, what_next
-from rewindow.airflow.intervals import interval_of, through_of, unread
+from rewindow.airflow.intervals import accepts_changes, interval_of, through_of, unread
 from rewindow.airflow.watermarks import complete_through, epoch_ms, is_complete
 from rewindow.app.cli.app import app as cli
+from rewindow.contracts.exit_codes import Next, meaning, what_next
 from rewindow.errors import RewindowError, UsageError
 from rewindow.tables.delta.warehouse import DeltaTables
 
+LOG = ["--log-format", "text"]
 ROOT = Path(__file__).resolve().parent.parent.parent
 SHOULD = {"go on": Next.DONE, "stop": Next.FAIL, "stop, never retry": Next.FAIL, "retry": Next.RETRY}
 SHOULD |= {"retry later": Next.RETRY, "retry once, then stop": Next.RETRY_ONCE}
@@ -59,8 +60,20 @@ def test_every_exit_code_has_a_meaning():
 def test_a_command_line_is_a_list_without_templates():
     line = commands.command_line(commands.land("orders", "2026-01-01"), project="/p", target="local")
     assert line[:4] == [sys.executable, "-P", "-m", "rewindow"]
-    assert line[4:] == ["land", "orders", "--until", "2026-01-01", "--project", "/p", "--target", "local", "--json"]
+    assert line[4:] == [
+        "land",
+        "orders",
+        "--until",
+        "2026-01-01",
+        "--project",
+        "/p",
+        "--target",
+        "local",
+        "--json",
+        *LOG,
+    ]
     assert commands.run("j", until="T", lands=True) == ["run", "j", "--land", "--until", "T"]
+    assert commands.run("j", accept_changes=True) == ["run", "j", "--accept-changes"]
     assert commands.run("j; rm -rf /", through="T")[1] == "j; rm -rf /", "no shell interprets the line"
     with pytest.raises(UsageError, match="template"):
         commands.command_line(["run", "{{ params.job }}"], project="/p", target="local")
@@ -74,6 +87,8 @@ def test_a_run_stops_at_its_param_or_else_at_its_intervals_end():
     assert through_of({**context, "params": {"through": "2025-12-01"}}) == "2025-12-01"
     assert through_of({"data_interval_end": None}) is None
     assert interval_of({}) is None
+    assert not accepts_changes(context)
+    assert accepts_changes({"params": {"accept_changes": True}})
 
 
 def test_every_command_accepts_the_options_that_the_operator_adds():
@@ -83,7 +98,7 @@ def test_every_command_accepts_the_options_that_the_operator_adds():
             if name in {"setup", "databricks", "branch", "state"}:
                 continue
             line = commands.command_line([*group.split(), name], project="/p", target="local", executable=["rewindow"])
-            options = {option for parameter in command.params for option in parameter.opts}
+            options = {option for parameter in command.params for option in parameter.opts} | {LOG[0]}
             assert {word for word in line if word.startswith("--")} <= options, f"{group}{name}"
 
 

@@ -44,7 +44,7 @@ LAYERS = {
         "contracts control engine/spark engine/worker streams tables/shared", "pyspark pyarrow numpy"
     ),
     "testing": _layer("contracts dsl streams", "yaml hypothesis"),
-    "airflow": _layer("config databricks storage tables/delta", "airflow pendulum psutil"),
+    "airflow": _layer("config contracts databricks storage tables/delta", "airflow pendulum psutil"),
     "databricks": _layer("", "databricks"),
     "app": _layer(
         "config contracts control databricks engine/spark engine/worker storage streams tables/delta tables/governed "

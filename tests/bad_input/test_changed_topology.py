@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 
@@ -27,3 +28,46 @@ def test_a_change_that_the_job_accepts_is_planned_and_shown(bench: Bench) -> Non
     shown = bench.run("plan", "counts")
     assert (shown.code, "Its next run accepts that:" in shown.out) == (0, True)
     assert "score" in json.dumps(json.loads(bench.run("plan", "counts", "--json").out)["changed"])
+
+
+@pytest.mark.parametrize("bound", ["", "--through 1", "--through 2099-01-01", "--final"])
+def test_plan_ends_with_the_code_with_which_run_would_refuse(bench: Bench, bound: str) -> None:
+    for file in (bench.warehouse / "alerts/totals").glob("*.parquet"):
+        file.unlink()
+    asked = [bench.run(command, "counts", *bound.split()) for command in ("plan", "run")]
+    assert [answer.code for answer in asked] == [74, 74]
+    assert asked[0].err == asked[1].err
+    assert "rewindow republish counts" in asked[0].err
+
+
+def test_plan_and_run_refuse_other_landings_alike(bench: Bench) -> None:
+    """The feed was landed anew: what the branch replayed may be outdated, whatever time bounds the request."""
+    bench.edit("conf/feeds/activity.yaml", "partitions: 2", "partitions: 3")
+    assert bench.run("land", "activity", "--new-generation").code == 0
+    for bound in ((), ("--through", "2099-01-01"), ("--through", "1999-01-01")):
+        codes = [bench.run(command, "counts", *bound).code for command in ("plan", "run")]
+        assert codes == [66, 66], bound
+
+
+def test_plan_and_run_refuse_tables_that_the_run_may_not_write_alike(bench: Bench) -> None:
+    """The ledgers are deleted; then the table belongs to another job."""
+    for folder in ("rewindow", "logs", "state"):
+        shutil.rmtree(bench.warehouse / folder)
+    assert bench.run("land", "activity").code == 0
+    asked = [bench.run(command, "counts") for command in ("plan", "run")]
+    assert [answer.code for answer in asked] == [76, 76]
+    assert "has rows that the ledger of job 'counts' did not publish" in asked[0].err
+    assert asked[0].err == asked[1].err
+
+    bench.write("conf/jobs/others.yaml", (bench.root / "conf/jobs/counts.yaml").read_text().replace("counts", "others"))
+    asked = [bench.run(command, "others") for command in ("plan", "run")]
+    assert [answer.code for answer in asked] == [78, 78]
+    assert asked[0].err == asked[1].err
+
+
+def test_planning_changes_nothing(bench: Bench) -> None:
+    assert bench.run("land", "activity").code == 0
+    before = bench.files()
+    assert bench.run("plan", "counts", "--branch", "trial").code == 0
+    assert bench.run("plan", "counts").code == 0
+    assert bench.files() == before

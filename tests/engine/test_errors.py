@@ -48,6 +48,18 @@ CASES = {
         "install it",
     ),
     "file": (WORKER.replace("ValueError: bad", "FileNotFoundError: [Errno 2] x"), StorageError, "could not be read"),
+    "other Python": (
+        WORKER.replace(
+            "ValueError: bad", "pyspark.errors.exceptions.base.PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] x"
+        ),
+        ConfigError,
+        "give the workers the Python version of this command",
+    ),
+    "no Python": (
+        job_failure('java.io.IOException: Cannot run program "python3.11": error=2, No such file or directory'),
+        ConfigError,
+        "every executor needs the interpreter that the target names",
+    ),
     "memory": (WORKER.replace("ValueError: bad", "MemoryError"), LimitError, "spark.driver.memory"),
     "crash": (
         job_failure(

@@ -66,13 +66,13 @@ def test_a_corrupt_jar_is_fetched_again(pinned, monkeypatch, tmp_path):
     fake_java(monkeypatch, tmp_path, 'echo "$name" > "$to"')
     paths = resolve_jars(tmp_path / "cache")
     paths[0].write_text("cut off")
-    with pytest.raises(ConfigError, match=r"has sha256 .*: run `make setup`"):
+    with pytest.raises(ConfigError, match=r"has sha256 .*: run `rewindow setup` once"):
         find_jars(tmp_path / "cache")
     assert resolve_jars(tmp_path / "cache") == paths
 
 
 def test_a_missing_jar_states_the_fix(pinned, tmp_path):
-    with pytest.raises(ConfigError, match=r"one-1.jar is absent: run `make setup` \(or `rewindow setup`\) once"):
+    with pytest.raises(ConfigError, match=r"one-1.jar is absent: run `rewindow setup` once"):
         find_jars(tmp_path)
 
 

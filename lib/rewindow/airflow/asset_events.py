@@ -1,4 +1,4 @@
-"""The ``extra`` of an asset's event: what a command printed about a table. Does not import Airflow."""
+"""The events of assets: whether a command updated a table, and what it printed about it. Does not import Airflow."""
 
 from __future__ import annotations
 
@@ -6,18 +6,29 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 
-def extra_of(asset: str, results: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """Return what `run` or `promote` printed about the table that an asset is named after, or None.
+def did_nothing(result: Mapping[str, Any]) -> bool:
+    """Return whether a command found nothing to do. False for commands of which it is not known.
 
-    ``results`` is the ``--json`` output of commands. A governed table has three name parts there, but may have two as an
-    asset, because the target supplies the catalog.
+    The ``--json`` output of `run` has ``published`` and ``run``, that of `promote` ``published`` and ``is_new``, that of
+    `land` ``landings``.
     """
-    tables = [(str(table["table"]).replace("/", "."), table, result) for result in results for table in _tables(result)]
-    matches = [one for one in tables if one[0] == asset] or [one for one in tables if one[0].endswith(f".{asset}")]
+    if "published" in result:
+        return not (result.get("run") or result.get("is_new") or result.get("lagged") or result.get("taken_over"))
+    return "landings" in result and not result["landings"] and not result.get("was_interrupted")
+
+
+def extra_of(table: str, results: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """Return what `run` or `promote` printed about a table, or None.
+
+    ``results`` is the ``--json`` output of commands. A governed table has three name parts there, but may have two in the
+    job's file, because the target supplies the catalog.
+    """
+    found = [(str(one["table"]).replace("/", "."), one, result) for result in results for one in _tables(result)]
+    matches = [one for one in found if one[0] == table] or [one for one in found if one[0].endswith(f".{table}")]
     if len({name for name, _, _ in matches}) != 1:
         return None
-    _, table, result = matches[-1]
-    return {**table, "epochs": result.get("epochs"), "is_new": bool(result.get("run"))}
+    _, printed, result = matches[-1]
+    return {**printed, "epochs": result.get("epochs"), "is_new": not did_nothing(result)}
 
 
 def _tables(result: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:

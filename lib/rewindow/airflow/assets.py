@@ -1,14 +1,50 @@
-"""Output tables as Airflow assets, which jobs' DAGs update and other DAGs can be scheduled on."""
+"""Output tables as Airflow assets, which jobs' DAGs update and other DAGs can be scheduled on.
+
+An asset stands for one table, so it is named after the place where the table is: two projects, or two targets with
+warehouses of their own, may have tables of the same name. Projects and targets that share a warehouse share its tables.
+"""
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
 from airflow.sdk import Asset
 
+from rewindow.config.load import find_project, load_target, location_of
 
-def table_asset(table: str) -> Asset:
-    """Return the asset of an output table, named as in the job's file: ``table_asset("flights.hourly_departures")``.
+TABLE: Final = "table"
+"""Key in an asset's extra of the name of its table, as in the job's file."""
 
-    The ``extra`` of its events holds: table, version (Delta's), run, epochs, rows, digest, watermark_ms, the interval, and
-    after a Databricks job run also its ``run_id``, ``url`` and ``state``.
+_GROUP = "rewindow"
+_KEPT = "/:@"  # in URIs
+
+
+def table_asset(table: str, project: str | os.PathLike[str], target: str = "local") -> Asset:
+    """Return the asset of an output table: ``table_asset("shop.daily_orders", "/opt/shop")``.
+
+    ``project`` and ``target`` are those of `make_dags`. The ``extra`` of its events holds: table, version (Delta's), run,
+    epochs, rows, digest, watermark_ms, the interval, and after a Databricks job run also its ``run_id``, ``url`` and
+    ``state``. There is no event if nothing was done. Raises `ConfigError` (78) for an unknown project or target.
     """
-    return Asset(name=table, uri=f"delta://{table.replace('.', '/')}", group="rewindow")
+    root = find_project(Path(project).absolute())
+    if "{{" in target:  # it is known only when a task runs
+        return _at(f"{root}/{target}", table)
+    config = load_target(root, target)
+    if config.catalog is not None:
+        catalog = config.catalog.partition(".")[0]
+        return catalog_asset(table if table.count(".") == 2 else f"{catalog}.{table}")
+    return _at(location_of(root, config.warehouse), table)
+
+
+def catalog_asset(table: str) -> Asset:
+    """Return the asset of a governed table: ``catalog_asset("main.shop.daily_orders")``, for job runs on Databricks."""
+    return Asset(name=table, uri=f"delta://{table.replace('.', '/')}", group=_GROUP, extra={TABLE: table})
+
+
+def _at(warehouse: str, table: str) -> Asset:
+    where = quote(warehouse if "://" in warehouse else f"file://{warehouse}", safe=_KEPT).rstrip("/")
+    uri = f"{where}/{table.replace('.', '/')}"
+    return Asset(name=f"{table} in {where}", uri=uri, group=_GROUP, extra={TABLE: table})

@@ -2,6 +2,8 @@
 
 Published tables do not change before approval. Scheduled runs can continue meanwhile, because `promote` catches the branch
 up first. If the branch equals what is published, the DAG ends without asking for approval.
+
+Clear a failed task to repeat it after a fix: `backfill` continues its branch, or starts it over if the code has changed since.
 """
 
 from __future__ import annotations
@@ -12,45 +14,21 @@ from typing import Any
 
 import pendulum
 from airflow.providers.standard.operators.hitl import ApprovalOperator
-from airflow.sdk import DAG, Param, task
+from airflow.sdk import DAG, task
 from airflow.sdk.exceptions import AirflowFailException
 
 from rewindow.airflow.assets import table_asset
-from rewindow.airflow.exit_codes import DIFFERENT
-from rewindow.airflow.intervals import TIME
 from rewindow.airflow.operators import RewindowOperator
+from rewindow.airflow.params import BACKFILL
 from rewindow.airflow.single_writer import one_writer
 from rewindow.airflow.watermarks import epoch_ms, is_time
 from rewindow.config.job import JobConfig
+from rewindow.contracts.exit_codes import DIFFERENT
 
-_POSITION = rf"^({TIME}|\d+|[A-Za-z_][A-Za-z0-9_-]*/\d+)$"
-"""An event time, a landing or a run, as `rewindow backfill` takes them."""
-
-PARAMS = {
-    "from": Param(
-        type="string",
-        pattern=_POSITION,
-        title="From",
-        description="First event time, landing or run (main/3) to replay; rounded down to the start of a run.",
-    ),
-    "to": Param(
-        None,
-        type=["null", "string"],
-        pattern=_POSITION,
-        title="To",
-        description="Last event time, landing or run to replay. Default: the end of main.",
-    ),
-    "branch": Param(
-        None,
-        type=["null", "string"],
-        pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,99}$",
-        title="Branch",
-        description="Branch to create, or to continue if it exists. Default: named after the DAG run.",
-    ),
-}
 _BRANCH = "{{ ti.xcom_pull(task_ids='branch') }}"
 _FROM = "--from={{ params['from'] }}"
 _TO = "{{ '--to=' ~ params['to'] if params['to'] else '' }}"
+_ACCEPTS = "{{ '--accept-changes' if params['accept_changes'] else '' }}"
 _BODY = """\
 {{% set found = ti.xcom_pull(task_ids='diff') or {{}} -%}}
 Branch **{branch}** of job **{job}** differs from the published tables:
@@ -71,11 +49,12 @@ First differences:
 
 
 def backfill_dag(job: JobConfig, location: Mapping[str, Any], *, pool: str, default_args: Mapping[str, Any]) -> DAG:
-    """Return a job's backfill DAG, which is triggered by hand with the params from, to and branch.
+    """Return a job's backfill DAG, which is triggered by hand with the params `params.BACKFILL`.
 
     ``location`` holds the operators' arguments ``project``, ``target`` and ``executable``.
     """
     name, writer = job.job, one_writer(pool, default_args)
+    where = {"project": location["project"], "target": location["target"]}
     with DAG(
         dag_id=f"{name}__backfill",
         schedule=None,
@@ -83,14 +62,14 @@ def backfill_dag(job: JobConfig, location: Mapping[str, Any], *, pool: str, defa
         catchup=False,
         max_active_runs=1,
         default_args=dict(default_args),
-        params=PARAMS,
+        params=BACKFILL,
         tags=["rewindow", "backfill", job.feed],
         doc_md=__doc__,
     ) as dag:
         branch = _branch()
         backfill = RewindowOperator(
             task_id="backfill",
-            arguments=["backfill", name, _FROM, _TO, "--branch", _BRANCH],
+            arguments=["backfill", name, _FROM, _TO, "--branch", _BRANCH, _ACCEPTS],
             **location,
             **writer,
         )
@@ -106,7 +85,7 @@ def backfill_dag(job: JobConfig, location: Mapping[str, Any], *, pool: str, defa
         promote = RewindowOperator(
             task_id="promote",
             arguments=["promote", name, _BRANCH],
-            outlets=[table_asset(output.table) for output in job.outputs.values()],
+            outlets=[table_asset(output.table, **where) for output in job.outputs.values()],
             **location,
             **writer,
         )

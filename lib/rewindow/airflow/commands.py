@@ -18,18 +18,17 @@ def land(feed: str, until: str | None = None) -> list[str]:
 
 
 def run(
-    job: str, *, through: str | None = None, until: str | None = None, lands: bool = False, branch: str | None = None
+    job: str,
+    *,
+    through: str | None = None,
+    until: str | None = None,
+    lands: bool = False,
+    branch: str | None = None,
+    accept_changes: bool = False,
 ) -> list[str]:
     """Return `run JOB`, optionally up to an event time or an arrival time. With ``lands`` it lands the feed first."""
-    flags = ["--land"] if lands else []
-    return [
-        "run",
-        job,
-        *flags,
-        *_option("--through", through),
-        *_option("--until", until),
-        *_option("--branch", branch),
-    ]
+    bounds = [*_option("--through", through), *_option("--until", until), *_option("--branch", branch)]
+    return ["run", job, *(["--land"] if lands else []), *bounds, *(["--accept-changes"] if accept_changes else [])]
 
 
 def command_line(arguments: Sequence[str], *, project: str, target: str, executable: Sequence[str] = ()) -> list[str]:
@@ -46,7 +45,7 @@ def command_line(arguments: Sequence[str], *, project: str, target: str, executa
             )
             raise UsageError(message)
     where = [] if arguments[0] in _WITHOUT_TARGET else ["--target", target]
-    return [*line, "--project", project, *where, "--json"]
+    return [*line, "--project", project, *where, "--json", "--log-format", "text"]
 
 
 def several(name: str, given: Sequence[str]) -> tuple[str, ...]:

@@ -1,8 +1,15 @@
-"""Compatibility with Airflow 3.2, where a retry starts the command again. The ledger makes that safe."""
+"""What differs between versions and installations of Airflow.
+
+With 3.2 a retry starts the command again; the ledger makes that safe. A worker that has only Airflow's task SDK cannot tell
+when a schedule is due; then each run of a backfill lands its own interval.
+"""
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
+
+import pendulum
 
 try:
     from airflow.sdk import ResumableJobMixin
@@ -22,4 +29,16 @@ except ImportError:  # Airflow 3.2
             return self.get_job_result(external_id, context)
 
 
-__all__ = ["ResumableJobMixin"]
+def last_due(dag: Any) -> datetime | None:
+    """Return the end of the last interval of a DAG's schedule that has ended; None if that is not known."""
+    try:
+        from airflow.serialization.encoders import coerce_to_core_timetable  # noqa: PLC0415 - a part that may be missing
+    except ImportError:
+        return None
+    timetable = coerce_to_core_timetable(getattr(dag, "timetable", None))
+    infer = getattr(timetable, "infer_manual_data_interval", None)
+    end: datetime | None = infer(run_after=pendulum.now("UTC")).end if infer else None
+    return end
+
+
+__all__ = ["ResumableJobMixin", "last_due"]

@@ -21,28 +21,19 @@ from pathlib import Path
 from typing import Any
 
 import pendulum
-from airflow.sdk import DAG, CronDataIntervalTimetable, Param
+from airflow.sdk import DAG, CronDataIntervalTimetable
 
 from rewindow.airflow.assets import table_asset
 from rewindow.airflow.backfills import backfill_dag
 from rewindow.airflow.commands import several
-from rewindow.airflow.intervals import TIME
 from rewindow.airflow.operators import RewindowOperator
+from rewindow.airflow.params import RUN
 from rewindow.airflow.sensors import LogCompleteSensor
 from rewindow.airflow.single_writer import one_writer
 from rewindow.config.feed import FeedConfig
 from rewindow.config.job import JobConfig
 from rewindow.config.load import find_project, load_feed, load_job, load_jobs, load_target
 from rewindow.errors import ConfigError, UsageError
-
-THROUGH = Param(
-    None,
-    type=["null", "string"],
-    format="date-time",  # a calendar in the trigger's form; Airflow validates patterns only
-    pattern=f"^{TIME}$",
-    title="Through",
-    description="Stop at this time, such as 2013-02-01T00:00:00Z. Default: the end of the run's interval.",
-)
 
 
 def make_dags(
@@ -138,7 +129,7 @@ class DagBuilder:
             catchup=self.catchup,
             max_active_runs=1,
             default_args=dict(self.default_args),
-            params={"through": THROUGH},
+            params=RUN,
             tags=["rewindow", self.job.feed],
             doc_md=self._doc(),
         ) as dag:
@@ -152,14 +143,14 @@ class DagBuilder:
 
     def _tasks(self) -> None:
         job, feed = self.job.job, self.feed.feed
-        outlets = [table_asset(output.table) for output in self.job.outputs.values()]
+        where = {"project": self.location["project"], "target": self.location["target"]}
+        outlets = [table_asset(output.table, **where) for output in self.job.outputs.values()]
         writer = one_writer(self.pool, self.default_args)
         if not self.lands:
             complete = LogCompleteSensor(
                 task_id="log_complete",
                 feed=feed,
-                project=self.location["project"],
-                target=self.location["target"],
+                **where,
                 deferrable=True,
             )
             complete >> RewindowOperator(

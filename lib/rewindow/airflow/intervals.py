@@ -1,12 +1,19 @@
-"""The time bounds of a DAG run: the end of its interval, or its param. Does not import Airflow."""
+"""What a DAG run asks for: its time bounds (the end of its interval, or its param), and its other params.
+
+Does not import Airflow.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any
 
 THROUGH = "through"
 """The DAG param with the time at which a run stops."""
+
+ACCEPT_CHANGES = "accept_changes"
+"""The DAG param with which a run resumes from a checkpoint of different code."""
 
 TIME = r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])([T ][0-2]\d(:[0-5]\d){1,2}(\.\d+)?(Z|[+-]\d{2}:?\d{2})?)?"
 """Pattern of a time in a param: ISO 8601, a day or down to fractions of a second; without a zone it is UTC."""
@@ -22,6 +29,30 @@ def through_of(context: Mapping[str, Any]) -> str | None:
         return str(through)
     end = context.get("data_interval_end")
     return None if end is None else str(end.isoformat())
+
+
+def accepts_changes(context: Mapping[str, Any]) -> bool:
+    """Return whether a DAG run accepts that the job differs from its checkpoint: its param ``accept_changes``."""
+    return bool((context.get("params") or {}).get(ACCEPT_CHANGES))
+
+
+def lands_through(context: Mapping[str, Any], last_due: Callable[[Any], datetime | None]) -> str | None:
+    """Return the time through which a DAG run lands its feed: where it stops, but later in a backfill.
+
+    A backfill's run lands everything that the schedule has made due by now, ``last_due`` of its DAG. So one run lands for
+    the whole backfill, and the others find nothing to land. Each interval is a landing of its own in any case.
+    """
+    through = through_of(context)
+    is_chosen = bool((context.get("params") or {}).get(THROUGH))
+    if through is None or is_chosen or getattr(context.get("dag_run"), "run_type", None) != "backfill":
+        return through
+    due = last_due(context.get("dag"))
+    return due.isoformat() if due is not None and due > context["data_interval_end"] else through
+
+
+def is_retry(context: Mapping[str, Any]) -> bool:
+    """Return whether an earlier try of the task may have done its work."""
+    return getattr(context.get("ti"), "try_number", 1) > 1
 
 
 def interval_of(context: Mapping[str, Any]) -> list[str] | None:

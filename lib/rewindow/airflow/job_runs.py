@@ -15,11 +15,13 @@ from airflow.sdk import Asset, BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from rewindow.airflow.asset_events import extra_of
+from rewindow.airflow.asset_events import did_nothing, extra_of
+from rewindow.airflow.assets import TABLE
 from rewindow.airflow.compat import ResumableJobMixin
-from rewindow.airflow.exit_codes import Next, what_next
-from rewindow.airflow.intervals import interval_of, through_of
+from rewindow.airflow.intervals import interval_of, is_retry, through_of
 from rewindow.airflow.outcomes import raise_for_exit
+from rewindow.airflow.task_log import lines_of
+from rewindow.contracts.exit_codes import Next, what_next
 from rewindow.databricks import submit
 from rewindow.databricks.results import Printed
 from rewindow.errors import RewindowError, StorageError
@@ -168,10 +170,18 @@ class RewindowJobRunOperator(ResumableJobMixin, BaseOperator):
         return {"run_id": run.run_id, "url": run.url, "state": run.state}
 
     def _publish_events(self, context: Any, result: dict[str, Any]) -> dict[str, Any]:
-        """Describe the updated tables in the events of their assets. Return the result with the printed JSON."""
+        """Describe the updated tables in the events of their assets. Return the result with the printed JSON.
+
+        As for `RewindowOperator`, a job run that is known to have found nothing to do sends no event.
+        """
         printed = self._printed(result["run_id"])
+        found = printed.results.values()
+        for line in (line for one in found for line in lines_of(one)):
+            self.log.info("%s", line)
+        if found and not printed.missing and all(map(did_nothing, found)) and not is_retry(context):
+            self.outlets: list[Any] = []
         for asset in self.outlets:
-            extra = extra_of(asset.name, printed.results.values()) if isinstance(asset, Asset) else None
+            extra = extra_of(asset.extra.get(TABLE, asset.name), found) if isinstance(asset, Asset) else None
             if extra is None and isinstance(asset, Asset):
                 reasons = "; ".join(f"{task}: {reason}" for task, reason in printed.missing.items())
                 self.log.warning(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,13 @@ from airflow.sdk import Asset, BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
 from rewindow.airflow import commands, process
-from rewindow.airflow.asset_events import extra_of
-from rewindow.airflow.compat import ResumableJobMixin
-from rewindow.airflow.exit_codes import Next, what_next
-from rewindow.airflow.intervals import interval_of, through_of, unread
+from rewindow.airflow.asset_events import did_nothing, extra_of
+from rewindow.airflow.assets import TABLE
+from rewindow.airflow.compat import ResumableJobMixin, last_due
+from rewindow.airflow.intervals import accepts_changes, interval_of, is_retry, lands_through, through_of, unread
 from rewindow.airflow.outcomes import raise_for_exit
+from rewindow.airflow.task_log import lines_of
+from rewindow.contracts.exit_codes import Next, what_next
 from rewindow.errors import UsageError
 
 
@@ -102,10 +105,11 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
             if end is None:
                 self.log.info("This DAG run has no interval: it takes everything that is complete now")
             if self.job is None:
-                arguments = commands.land(str(self.feed), end)
+                arguments = commands.land(str(self.feed), lands_through(context, last_due))
             else:
                 bound = {} if self.by == "nothing" else {self.by: end}
-                arguments = commands.run(self.job, lands=self.feed is not None, branch=self.branch, **bound)
+                lands, accepts = self.feed is not None, accepts_changes(context)
+                arguments = commands.run(self.job, lands=lands, branch=self.branch, accept_changes=accepts, **bound)
         return commands.command_line(arguments, project=self._folder, target=self.target, executable=self.executable)
 
     def submit_job(self, context: Any) -> dict[str, Any]:
@@ -140,7 +144,9 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
         started = self._started = process.Started.from_json(external_id)
         code = process.wait(started, self.log.info, poll_s=self.poll_s)
         try:
-            raise_for_exit(context, code, str(_json_of(process.output(started)).get("error", "")), accepts=self.accepts)
+            reason = str(_json_of(process.output(started)).get("error", ""))
+            where = shlex.join(["--project", self._folder, "--target", self.target])
+            raise_for_exit(context, code, reason, accepts=self.accepts, where=where)
             return self.get_job_result(external_id, context)
         finally:
             process.forget(started)
@@ -166,9 +172,17 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
         return str(Path(self.project).absolute())
 
     def _publish_events(self, context: Any, result: Mapping[str, Any]) -> None:
-        """Describe the updated tables in the events of their assets."""
+        """Describe the updated tables in the events of their assets. A command that found nothing to do sends none.
+
+        Airflow sends an event for each outlet that the task has when it ends. A retry sends it in any case: the attempt
+        before may have died after its commit.
+        """
+        for line in lines_of(result):
+            self.log.info("%s", line)
+        if did_nothing(result) and not is_retry(context):
+            self.outlets: list[Any] = []
         for asset in self.outlets:
-            extra = extra_of(asset.name, [result]) if isinstance(asset, Asset) else None
+            extra = extra_of(asset.extra.get(TABLE, asset.name), [result]) if isinstance(asset, Asset) else None
             if extra is not None:
                 context["outlet_events"][asset].extra.update({**extra, "interval": interval_of(context)})
 

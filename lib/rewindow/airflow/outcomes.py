@@ -7,23 +7,30 @@ from typing import Any
 
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from rewindow.airflow.exit_codes import LIMIT, Next, meaning, what_next
+from rewindow.airflow.advice import in_a_dag
+from rewindow.contracts.exit_codes import LIMIT, Next, meaning, what_next
 
 _LIMITS = "rewindow_limits"
 """Key in the task's state store of the number of times that the task has ended with 71."""
 
 
-def raise_for_exit(context: Any, code: int | None, reason: str, *, accepts: Collection[int] = ()) -> None:
+def raise_for_exit(
+    context: Any, code: int | None, reason: str, *, accepts: Collection[int] = (), where: str = ""
+) -> None:
     """Return if the work is done. Raises `AirflowException` to retry, `AirflowFailException` to fail at once.
 
-    ``reason`` is the command's own message, shown before the meaning of its exit code.
+    ``reason`` is the command's own message, shown before the meaning of its exit code in the words of a DAG. ``where`` are
+    the options with which its advice can be followed on a worker.
     """
     store = context.get("task_state_store")
     limits = int((store.get(_LIMITS) if store else None) or 0)
     step = what_next(code, limits_before=limits, accepts=accepts)
     if step is Next.DONE:
         return
-    message = f"{reason}\n{meaning(code)}".strip()
+    dag = context.get("dag")
+    is_made = "rewindow" in getattr(dag, "tags", ())
+    advice = in_a_dag(reason, params=context.get("params") or (), where=where, recomputes=is_made)
+    message = f"{advice}\n{meaning(code)}".strip()
     if step is Next.FAIL:
         raise AirflowFailException(message)
     if code == LIMIT and store:

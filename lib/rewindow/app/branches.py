@@ -10,11 +10,11 @@ from rewindow.app.cli.times import known_time, parse_time, whole_number
 from rewindow.app.project import Project
 from rewindow.config.load import load_feed, names_of
 from rewindow.contracts.steps import drive
-from rewindow.control.branch import branch as begin_branch
-from rewindow.control.branch import catch_up, drop, promote, rewind
+from rewindow.control.branch import begin_backfill, catch_up, drop, promote, rewind
 from rewindow.control.heartbeat import this_attempt
 from rewindow.control.ingest.landings import Feed
-from rewindow.control.plan.branch_decisions import BEGINNING, find_run, first_epoch_at, run_before, was_promoted
+from rewindow.control.plan.backfill_decisions import Backfill
+from rewindow.control.plan.branch_decisions import find_run, first_epoch_at, run_before, was_promoted
 from rewindow.control.plan.branches import Branch, CommittedRun, JobState, shared_runs
 from rewindow.control.plan.job_diff import code_changes
 from rewindow.control.plan.planner import UpToDate
@@ -34,11 +34,15 @@ _BACKFILL = "backfill-"
 
 @dataclass(frozen=True, slots=True)
 class Backfilled:
-    """Result of a backfill: its branch, the branch's parent run, its first epoch, and the results of its runs."""
+    """Result of a backfill: its branch, the branch's parent run, its first epoch, and the results of its runs.
+
+    ``replaced`` names earlier runs of the branch, which executed other code.
+    """
 
     branch: str
     stands_on: str | None
     first_epoch: int
+    replaced: Sequence[str]
     results: Sequence[RunReport | UpToDate]
 
 
@@ -97,25 +101,28 @@ class JobBranches:
 
         ``start`` and ``end`` are event times, landings or runs. The start is rounded down to the end of a run; the end
         defaults to the last epoch of `main`. An existing branch continues where it ended, and so does the one that an
-        interrupted backfill without a name had created. ``accept_changes`` allows code that differs from the parent
-        checkpoint's, if its stores are still compatible.
+        interrupted backfill without a name had created. If its runs executed other code than today's, it starts over.
+        ``accept_changes`` allows code that differs from the parent checkpoint's, if its stores are still compatible.
         """
         if branch == MAIN:
             message = f"cannot backfill {MAIN!r} itself: use another --branch, then `rewindow promote` it"
             raise UsageError(message)
         state, feed = self.state, self._project.bind(self._job).feed
-        main, name, parent = state.branch(MAIN), branch, None
-        if name is None or name not in state.branches:
-            at = run_before(state, main, self._first_epoch(start, main, feed))
-            parent = at.spec.name if at else BEGINNING
-            name = name or self._interrupted_backfill(state, at) or f"{_BACKFILL}{state.rows + 1}"
-        through = self._through(safe_name(name, "branch"), end, main)  # validates before the branch is created
-        request = replace(through, accept_changes=accept_changes)
-        if parent is not None:
-            drive(begin_branch(self._job, name, self._tables, at=parent), on_step)
+        main = state.branch(MAIN)
+        first = self._first_epoch(start, main, feed)
+        unnamed = branch or self._interrupted_backfill(state, run_before(state, main, first))
+        name = safe_name(unnamed or f"{_BACKFILL}{state.rows + 1}", "branch")
+        request = replace(self._through(name, end, main), accept_changes=accept_changes)
+        bound = self._project.bind(self._job, name)
+        asked = self._project.with_acceptance(self._job, request)
+        wanted = Backfill(first, asked, bound.feed, bound.binding, this_attempt(), self._project.is_alive)
+        drive(begin_backfill(self._job, wanted, self._tables), on_step)
+        own = self.state.branch(name).own_runs
+        replaced = [run.spec.name for run in state.branch(name).own_runs if run not in own]
         base = self.state.branch(name).base
         results = self._run_to_the_end(request, on_step)
-        return Backfilled(name, base.spec.name if base else None, base.spec.input.last + 1 if base else 1, results)
+        first_epoch = base.spec.input.last + 1 if base else 1
+        return Backfilled(name, base.spec.name if base else None, first_epoch, replaced, results)
 
     def promote(self, branch: str, into: str, on_step: OnStep = None) -> dict[str, Any]:
         """Catch a branch up with ``into``, then replace the chain of ``into`` by its own; see `control.branch.promote`.

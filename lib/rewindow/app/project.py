@@ -109,11 +109,19 @@ class Project:
             raise SourceError(message) from error
         return bind_to_feed(self.root, self.target, config, feed, branch)
 
+    def with_acceptance(self, job: str, request: RunRequest) -> RunRequest:
+        """Return a request with what the job's file accepts."""
+        return replace(request, accept_code=self.job_config(job).on_code_change == "accept")
+
     def plan(self, job: str, request: RunRequest) -> dict[str, Any]:
-        """Return what `run` would do, as JSON values. Changes nothing."""
+        """Return what `run` would do, as JSON values. Changes nothing. Raises what `run` would raise before it executes."""
         bound = self.bind(job, request.branch)
-        state, request = self.tables.state(job), _with_acceptance(self.job_config(job), request)
+        state, request = self.tables.state(job), self.with_acceptance(job, request)
+        with naming(JOB=job):
+            self.tables.check_published(job, state, request.branch)
         decision = plan_run(state, bound.feed, request, bound.binding, this_attempt(), self.is_alive)
+        if not isinstance(decision, UpToDate):
+            self.tables.check_targets(decision)
         described = describe_plan(state, bound.feed, decision, request.branch, bound.binding)
         pending = state.branch(request.branch).pending
         described["killed"] = killed_hint(self.warehouse, pending.attempt if pending else None) or None
@@ -126,7 +134,7 @@ class Project:
         """
         self._watch = on_step if isinstance(on_step, Watch) else None
         config = self.job_config(job)
-        request = _with_acceptance(config, request)
+        request = self.with_acceptance(job, request)
         if request.is_bounded_by_time and not self._was_landed(config.feed):
             reason = f"feed {config.feed!r} has no landings yet: run `rewindow land {config.feed}` first"
             return UpToDate(f"{reason}{self._lands_next(config.feed)}")
@@ -293,8 +301,3 @@ class Project:
     def is_alive(self) -> Callable[..., bool]:
         """A predicate: whether an attempt's process is alive."""
         return partial(is_alive, self.warehouse)
-
-
-def _with_acceptance(config: JobConfig, request: RunRequest) -> RunRequest:
-    """Return the request with what the job's file accepts."""
-    return replace(request, accept_code=config.on_code_change == "accept")

@@ -2,20 +2,28 @@
 
 Parameters come as ``--name=value``. Schedules, native backfills and manual runs all set ``interval_end``. Each command
 prints one line of JSON, which `databricks.results` reads from the task's logs.
+
+Databricks retries a failed task whatever the reason, so the bundle sets ``max_retries: 0``, and the task itself repeats a
+command whose exit code asks for it.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from rewindow.app.cli.app import run_command
 from rewindow.app.cli.times import parse_time
 from rewindow.config.load import find_project, load_feed, load_job
+from rewindow.contracts.exit_codes import LIMIT, Next, meaning, what_next
 from rewindow.databricks.outcome import ended
 from rewindow.errors import RewindowError, UsageError
+
+PAUSES_S = (60, 120, 240)
+"""Seconds before each repetition of a command. A fourth failure ends the task."""
 
 
 class TaskError(RuntimeError):
@@ -29,9 +37,22 @@ def main() -> None:
     except RewindowError as error:
         raise TaskError(ended(error.exit_code, str(error))) from None
     for command in commands:
-        code = run_command(command)
+        code = _repeated(command)
         if code:
             raise TaskError(ended(code, f"`rewindow {' '.join(command[:2])}`; see its message above"))
+
+
+def _repeated(command: list[str]) -> int:
+    """Run a command, again after a pause if its exit code asks for a retry, and return its last exit code."""
+    limits = 0
+    for pause_s in PAUSES_S:
+        code = run_command(command)
+        if what_next(code, limits_before=limits) not in (Next.RETRY, Next.RETRY_ONCE):
+            return code
+        limits += code == LIMIT
+        sys.stderr.write(f"{meaning(code)}. `rewindow {' '.join(command[:2])}` runs again in {pause_s} s\n")
+        time.sleep(pause_s)
+    return run_command(command)
 
 
 def commands_of(arguments: Sequence[str]) -> list[list[str]]:
@@ -54,7 +75,8 @@ def commands_of(arguments: Sequence[str]) -> list[list[str]]:
     # If watermarks are interval ends, `run` stops at one too. Otherwise it takes everything that was landed.
     ends = load_feed(root, job.feed).landing.watermark == "interval_end"
     through = ["--through", until] if until and ends else []
-    return [["land", job.feed, *upto, *common], ["run", job.job, *through, *common]]
+    accepts = ["--accept-changes"] if given.accept_changes == "true" else []
+    return [["land", job.feed, *upto, *common], ["run", job.job, *through, *accepts, *common]]
 
 
 def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
@@ -63,6 +85,7 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--project", required=True)
     parser.add_argument("--target", default="databricks")
     parser.add_argument("--interval_end", default="")
+    parser.add_argument("--accept_changes", choices=["true", "false"], default="false")
     return parser.parse_args(list(arguments))
 
 

@@ -10,8 +10,10 @@ If a process is killed anywhere, call the same command again: a state that is re
 from __future__ import annotations
 
 from collections.abc import Generator
+from functools import partial
 
 from rewindow.control.ledger import update
+from rewindow.control.plan.backfill_decisions import Backfill, decide_backfill
 from rewindow.control.plan.branch_decisions import decide_branch, decide_drop, decide_promote, decide_rewind, find_run
 from rewindow.control.plan.branches import JobState, LedgerRow
 from rewindow.control.plan.spec import MAIN, JobBinding
@@ -51,6 +53,16 @@ def branch(job: str, name: str, tables: Tables, *, parent: str = MAIN, at: str |
     yield "recover"
     yield from catch_up(job, tables, parent)
     return (yield from update(tables, job, "decide", decide))
+
+
+def begin_backfill(job: str, wanted: Backfill, tables: Tables) -> Travel:
+    """Create the branch of a backfill, or start it over if its code has changed since; see `decide_backfill`."""
+    name = wanted.request.branch
+    yield "recover"
+    yield from catch_up(job, tables, MAIN, name)
+    row = yield from update(tables, job, "decide", partial(decide_backfill, wanted))
+    yield from catch_up(job, tables, name)
+    return row
 
 
 def promote(job: str, name: str, binding: JobBinding, tables: Tables, *, into: str = MAIN) -> Travel:

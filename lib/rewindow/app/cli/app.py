@@ -152,12 +152,13 @@ def run(
     """Replay the new landings in one run."""
     project = Project.open(folder, target, debug=debug)
     printer = Printer(as_json=as_json)
+    landed = None
     if land_first:
         feed = project.job_config(job).feed
         with printer.progress() as on_step:
-            report = project.land(feed, until_ms=parse_time(until), on_step=on_step)
+            landed = project.land(feed, until_ms=parse_time(until), on_step=on_step)
         if not as_json:
-            printer.landed(feed, report)
+            printer.landed(feed, landed)
     request = parse_through(
         through,
         until,
@@ -173,7 +174,7 @@ def run(
         if isinstance(results[0], RunReport) and results[0].spec.takes_over is not None:
             # The first run completed a dead attempt's plan, which may stop short of this request.
             results.append(project.run(job, request, on_step))
-    printer.ran(results, on_step, project.published(job, branch) if as_json else ())
+    printer.ran(results, on_step, project.published(job, branch) if as_json else (), landed)
 
 
 @app.command()

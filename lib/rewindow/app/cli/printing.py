@@ -15,6 +15,7 @@ from rich.table import Table
 from rewindow.app.cli.progress import Watch, log_failure, log_summary, watched
 from rewindow.app.cli.summary import summarise, summary_lines
 from rewindow.app.cli.times import known_time, show_time
+from rewindow.control.ingest.protocols import LandReport
 from rewindow.control.plan.explain import explain, explain_lag
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import MAIN
@@ -84,10 +85,12 @@ class Printer:
         results: Sequence[RunReport | UpToDate],
         watch: Watch | None = None,
         published: Sequence[Mapping[str, Any]] = (),
+        landed: LandReport | None = None,
     ) -> None:
         """Print the results of runs and a summary of the last one.
 
-        JSON describes the last run, with any earlier ones under ``taken_over``. ``published`` describes the output tables.
+        JSON describes the last run, with any earlier ones under ``taken_over``, and what was ``landed`` before it.
+        ``published`` describes the output tables.
         """
         last = results[-1] if results else None
         summary = summarise(last, watch) if isinstance(last, RunReport) and watch else None
@@ -95,8 +98,8 @@ class Printer:
             log_summary(summary)
         if self.as_json:
             before = [describe_result(result) for result in results[:-1]]
-            taken_over = {"taken_over": before} if before else {}
-            self.json({**describe_result(results[-1]), "summary": summary, "published": list(published), **taken_over})
+            more = {**({"taken_over": before} if before else {}), **({"landed": landed.as_json()} if landed else {})}
+            self.json({**describe_result(results[-1]), "summary": summary, "published": list(published), **more})
             return
         for result in results:
             if isinstance(result, UpToDate):

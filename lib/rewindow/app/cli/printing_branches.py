@@ -31,12 +31,13 @@ class BranchPrinter(Printer):
         """Print the result of `backfill`: where the branch starts, and its runs."""
         results = [describe_result(result) for result in done.results]
         if self.as_json:
-            self.json(
-                {"branch": done.branch, "stands_on": done.stands_on, "from_epoch": done.first_epoch, "runs": results}
-            )
+            branch = {"branch": done.branch, "stands_on": done.stands_on, "from_epoch": done.first_epoch}
+            self.json({**branch, "replaced": list(done.replaced), "runs": results})
             return
         start = f"after run {done.stands_on}" if done.stands_on else "without a parent run"
         self.say(f"Branch {done.branch} of {job} starts {start}, with epoch {done.first_epoch}.")
+        if done.replaced:
+            self.say(f"The job has changed since {', '.join(done.replaced)}: the branch starts over.")
         self.ran(done.results)
         self.say(f"Compare: rewindow diff {job} main {done.branch}. Publish: rewindow promote {job} {done.branch}.")
 

@@ -56,7 +56,7 @@ def plan_run(
     is_other = branch.head is not None and (
         feed.definition.generation > branch.head.spec.input.generation or feed.ledger != branch.head.spec.input.ledger
     )
-    if is_other and request.through_landing is None and request.through_ms is None:
+    if is_other and request.through_landing is None:
         check_landings(branch, feed)  # even if there is nothing to run: the branch's rows may be outdated
     if through <= branch.last_epoch and not seals:
         if not branch.is_sealed:
@@ -219,15 +219,22 @@ def _pending(branch: Branch, feed: Feed, request: RunRequest, through: int, aliv
     planned = branch.pending
     if planned is None:
         return None
-    if alive(planned.attempt) and not request.take_over:
-        owner = planned.attempt
-        message = (
-            f"run {planned.name} is being executed by process {owner.pid} on {owner.host or 'this host'}: "
-            "wait for it, or pass --takeover to fence it"
-        )
-        raise NotNowError(message)
+    check_not_live(branch, request, alive)
     takes_more = planned.input.last > through or (planned.final and not request.final)
     return None if request.replan or takes_more or not _has(feed, planned) else planned
+
+
+def check_not_live(branch: Branch, request: RunRequest, alive: Alive) -> None:
+    """Raise `NotNowError` (75) while another attempt executes the pending run of a branch, unless the request fences it."""
+    planned = branch.pending
+    if planned is None or request.take_over or not alive(planned.attempt):
+        return
+    owner = planned.attempt
+    message = (
+        f"run {planned.name} is being executed by process {owner.pid} on {owner.host or 'this host'}: "
+        "wait for it, or pass --takeover to fence it"
+    )
+    raise NotNowError(message)
 
 
 def _why_nothing(branch: Branch, feed: Feed, through: int) -> str:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _TIMEOUT_S = 600
-_NO_PYSPARK = "pyspark is not installed with its jars: pip install -r requirements.lock (or `make setup`)"
+_NO_PYSPARK = "pyspark is not installed with its jars: `pip install rewindow` again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def find_jars(folder: Path | None = None) -> tuple[Path, ...]:
     for jar in jars:
         problem = _problem(folder / jar.file_name, jar)
         if problem:
-            raise ConfigError(f"{folder / jar.file_name} {problem}: run `make setup` (or `rewindow setup`) once")
+            raise ConfigError(f"{folder / jar.file_name} {problem}: run `rewindow setup` once")
     return tuple(folder / jar.file_name for jar in jars)
 
 

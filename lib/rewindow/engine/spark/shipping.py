@@ -40,7 +40,8 @@ def shipped(root: Path, ships: Sequence[str], *, itself: bool = False) -> list[P
 def _find(root: Path, named: str) -> Path:
     found = [Path(named)] if Path(named).is_absolute() else sorted(root.glob(named))
     if not found or not found[-1].is_file():
-        raise ConfigError(f"ships: {named} does not exist below {root}. Build it (`make wheel`) or fix the path")
+        build = "python -m pip wheel --no-deps -w dist rewindow"
+        raise ConfigError(f"ships: {named} does not exist below {root}. Build it (`{build}`) or fix the path")
     path = found[-1]  # of several versions, the last by name
     if path.suffix not in {".whl", ".zip"} or not zipfile.is_zipfile(path):
         raise ConfigError(

@@ -54,6 +54,19 @@ _MEANINGS: Final[tuple[tuple[tuple[str, ...], type[RewindowError], str], ...]] =
             "(spark: {spark.executor.memoryOverhead: 2g}) or fewer cores (spark: {spark.executor.cores: 2})"
         ),
     ),
+    (
+        ("PYTHON_VERSION_MISMATCH",),
+        ConfigError,
+        (
+            "give the workers the Python version of this command (spark: {spark.pyspark.python: ..} in the target, or "
+            "PYSPARK_PYTHON of a Spark Connect server)"
+        ),
+    ),
+    (
+        ("Cannot run program",),
+        ConfigError,
+        "every executor needs the interpreter that the target names (spark: {spark.pyspark.python: ..})",
+    ),
     (("Permission denied", "AccessControlException", "AccessDenied", "Mkdirs failed"), AccessError, "grant the access"),
     (
         ("PATH_NOT_FOUND", "DELTA_TABLE_NOT_FOUND", "FILE_NOT_EXIST", "FileNotFoundException", "NoSuchFileException"),

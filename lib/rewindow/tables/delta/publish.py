@@ -123,6 +123,19 @@ def prepare(warehouse: str, job: str, state: JobState, branch: str, tables: Mapp
             check_claim(warehouse, created, job, state, branch, target, table.path)
 
 
+def check_targets(warehouse: str, job: str, state: JobState, branch: str, tables: Mapping[str, TableSpec]) -> None:
+    """Check the existing tables of a run as `prepare` does, and change nothing. Raises what `prepare` raises for them."""
+    for target, spec in tables.items():
+        path = table_path(warehouse, spec.path)
+        table = open_table(path)
+        if table is None or _is_leftover(table, path, job, state, branch, target, spec):
+            continue
+        check_owner(path, table, job)
+        check_writable(path, table)
+        if state.restart(branch, target, spec.path).epoch == 1:
+            check_claim(warehouse, table, job, state, branch, target, spec.path)
+
+
 def _check_not_lost(path: str, job: str, state: JobState, branch: str, due: Due, reports: Reports) -> None:
     """Raise `StorageError` (74) for a missing table that a run has written, unless all that was staged for it is there.
 

@@ -25,7 +25,7 @@ from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.journal import Journal
 from rewindow.tables.delta.ledger import Ledger
 from rewindow.tables.delta.log_files import LogFiles
-from rewindow.tables.delta.publish import lagging, prepare, publish
+from rewindow.tables.delta.publish import check_targets, lagging, prepare, publish
 from rewindow.tables.delta.reset import finish_reset, unknown
 from rewindow.tables.shared.audit import INTERNAL, audit_counts, commit_of, totals
 from rewindow.tables.shared.checkpoint import Checkpoint
@@ -85,6 +85,10 @@ class DeltaTables:
         """
         prepare(self.warehouse, spec.job, self.state(spec.job), spec.branch, spec.binding.tables)
         return self._roots(spec, internal)
+
+    def check_targets(self, spec: RunSpec) -> None:
+        """Raise what `roots` would raise for a planned run's existing tables; change nothing."""
+        check_targets(self.warehouse, spec.job, self.state(spec.job), spec.branch, spec.binding.tables)
 
     def scratch_roots(self, spec: RunSpec, internal: Iterable[str]) -> Mapping[str, str]:
         """Return a folder outside of all tables for each target: its files are compared and then deleted."""

@@ -117,6 +117,14 @@ class CatalogTables:
                 check_claim(self._spark_of(), spec.job, state, target, self.name_of(table.path), table.path)
         return self.scratch_roots(spec, internal)
 
+    def check_targets(self, spec: RunSpec) -> None:
+        """Raise what `roots` would raise for a planned run's existing tables; change nothing."""
+        state = self.state(spec.job)
+        for target, table in spec.binding.tables.items():
+            name = self.name_of(table.path)
+            if not target.startswith(CHANGELOG) and table_version(self._spark_of(), name) is not None:
+                check_claim(self._spark_of(), spec.job, state, target, name, table.path)
+
     def scratch_roots(self, spec: RunSpec, internal: Iterable[str]) -> Mapping[str, str]:
         """Return the path prefix of each target's blocks. It begins with the attempt, so a replay has its own."""
         targets = (*spec.binding.tables, *(f"{INTERNAL}{topic}" for topic in internal))

@@ -43,6 +43,10 @@ class Warehouse(Scratch, Protocol):
         """Return the rows of a feed's landing ledger from a fresh look."""
         ...
 
+    def check_targets(self, spec: RunSpec) -> None:
+        """Raise what `roots` would raise for a planned run's existing tables; change nothing."""
+        ...
+
     def location_of(self, table: TableSpec) -> str:
         """Return where a table is, for people."""
         ...

@@ -1,4 +1,4 @@
-"""What Airflow does after each exit code (README, "Exit codes")."""
+"""What a scheduler does after each exit code (README, "Exit codes")."""
 
 from __future__ import annotations
 

@@ -1,0 +1,58 @@
+"""The params of the DAGs that `make_dags` makes, as the trigger's form shows and checks them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from airflow.sdk import Param
+
+from rewindow.airflow.intervals import ACCEPT_CHANGES, THROUGH, TIME
+
+_POSITION = rf"^({TIME}|\d+|[A-Za-z_][A-Za-z0-9_-]*/\d+)$"
+"""An event time, a landing or a run, as `rewindow backfill` takes them."""
+
+_ACCEPTS = Param(
+    False,
+    type="boolean",
+    title="Accept changes",
+    description="Resume from a checkpoint of different code or topology, if its stores are still compatible.",
+)
+
+RUN: Final = {
+    THROUGH: Param(
+        None,
+        type=["null", "string"],
+        format="date-time",  # a calendar in the trigger's form; Airflow validates patterns only
+        pattern=f"^{TIME}$",
+        title="Through",
+        description="Stop at this time, such as 2013-02-01T00:00:00Z. Default: the end of the run's interval.",
+    ),
+    ACCEPT_CHANGES: _ACCEPTS,
+}
+"""The params of a job's DAG."""
+
+BACKFILL: Final = {
+    "from": Param(
+        type="string",
+        pattern=_POSITION,
+        title="From",
+        description="First event time, landing or run (main/3) to replay; rounded down to the start of a run.",
+    ),
+    "to": Param(
+        None,
+        type=["null", "string"],
+        pattern=_POSITION,
+        title="To",
+        description="Last event time, landing or run to replay. Default: the end of main.",
+    ),
+    "branch": Param(
+        None,
+        type=["null", "string"],
+        pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,99}$",
+        title="Branch",
+        description="Branch to create, or to continue if it exists; runs of other code start over. Default: named after "
+        "the DAG run.",
+    ),
+    ACCEPT_CHANGES: _ACCEPTS,
+}
+"""The params of a job's backfill DAG."""

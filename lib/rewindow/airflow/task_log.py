@@ -1,0 +1,60 @@
+"""What a task's log says of a command's result: epochs, records, rows, late and quarantined records. Does not import Airflow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+
+def lines_of(result: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the lines that describe the ``--json`` output of `land`, `run`, `backfill` or `promote`; nothing for others."""
+    if result.get("landed"):
+        yield from _landed(result["landed"])
+    if "landings" in result:
+        yield from _landed(result)
+    for run in (*result.get("taken_over", ()), *result.get("runs", ())):
+        yield from _ran(run)
+    if "reason" in result or result.get("epochs"):
+        yield from _ran(result)
+        yield from _summary(result.get("summary") or {})
+    if "into" in result:
+        done = "promoted to" if result.get("is_new") else "is already part of"
+        yield f"Branch {result['branch']}: {done} {result['into']}, which is at {result['at']}"
+    for table in result.get("published", ()):
+        yield f"{table['table']}: version {table.get('version')}, {table.get('rows')} rows added by run {table.get('run')}"
+
+
+def _landed(report: Mapping[str, Any]) -> Iterator[str]:
+    landings = report.get("landings") or ()
+    if not landings:
+        yield f"Feed {report.get('feed')}: {report.get('waiting') or 'nothing new to land'}"
+    else:
+        watermark = report.get("watermark_ms", -1)
+        through = datetime.fromtimestamp(watermark / 1000, UTC).isoformat() if 0 <= watermark < 2**47 else "no time yet"
+        yield (
+            f"Feed {report.get('feed')}: landings {landings[0]} to {landings[-1]}, {report.get('rows', 0)} records landed, "
+            f"{report.get('behind', 0)} after their interval, {report.get('quarantined', 0)} quarantined, "
+            f"complete through {through}"
+        )
+    for warning in report.get("warnings", ()):
+        yield f"warning: {warning}"
+
+
+def _ran(run: Mapping[str, Any]) -> Iterator[str]:
+    if run.get("run") is None:
+        yield f"Nothing to run: {run.get('reason')}"
+        return
+    epochs = run.get("epochs") or ("?", "?")
+    taken = ", ".join(f"{count} of {topic}" for topic, count in (run.get("consumed") or {}).items()) or "no records"
+    yield f"Run {run['run']}: epochs {epochs[0]} to {epochs[1]}, {taken}"
+
+
+def _summary(summary: Mapping[str, Any]) -> Iterator[str]:
+    if not summary:
+        return
+    rows = ", ".join(f"{count} to {topic}" for topic, count in summary.get("rows", {}).items()) or "none"
+    dropped = summary.get("dropped", {})
+    counts = {"late": 0, "quarantined": 0} | {kind: sum(reasons.values()) for kind, reasons in dropped.items()}
+    drops = ", ".join(f"{count} {kind}" for kind, count in counts.items())
+    yield f"Rows: {rows}. Records: {drops}. {summary.get('seconds', 0):.1f} seconds"

@@ -1,0 +1,104 @@
+"""What Airflow tells about a command: its task's log, and whether the tables' assets get an event. No Airflow needed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from rewindow.airflow.asset_events import did_nothing, extra_of
+from rewindow.airflow.intervals import is_retry, lands_through
+from rewindow.airflow.task_log import lines_of
+from tests.bad_input.scene import Bench, copy_of, make_template, without_spark
+from tests.ingest.local_engine import HOUR, T0
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    with without_spark():
+        yield make_template(tmp_path_factory.mktemp("bench") / "project")
+
+
+@pytest.fixture
+def bench(template: Bench, tmp_path: Path) -> Bench:
+    """Two hours are replayed; the third waits in the source."""
+    return copy_of(template, tmp_path / "project")
+
+
+def done(bench: Bench, *words: str) -> dict[str, Any]:
+    answer = bench.run(*words, "--json")
+    assert answer.code == 0, answer.out + answer.err
+    found: dict[str, Any] = json.loads(answer.out)
+    return found
+
+
+def test_the_log_of_a_run_states_epochs_records_rows_late_and_quarantined_ones(bench: Bench) -> None:
+    late = [{"user": "ann", "t": T0, "got": T0 + 3 * HOUR, "x": 1}] * 2
+    bench.rows("late", [*late, {"user": "bob", "t": None, "got": T0 + 3 * HOUR + 1, "x": 1}])
+    skipping = "events: {source: {path: raw, format: parquet}, invalid_timestamp: skip,"
+    bench.edit("conf/feeds/activity.yaml", "events: {source: {path: raw, format: parquet},", skipping)
+    landed = list(lines_of(done(bench, "land", "activity")))
+    assert len(landed) == 1
+    assert landed[0].startswith(
+        "Feed activity: landings 3 to 3, 14 records landed, 0 after their interval, 1 quarantined, "
+    )
+    ran = list(lines_of(done(bench, "run", "counts")))
+    assert ran[0] == "Run main/3: epochs 3 to 3, 14 of events"
+    assert ran[1].startswith("Rows: 6 to totals. Records: 2 late, 0 quarantined. ")
+    assert ran[2].startswith("alerts/totals: version ")
+
+
+def test_the_log_of_a_task_that_did_nothing_says_why(bench: Bench) -> None:
+    done(bench, "land", "activity")
+    done(bench, "run", "counts")
+    assert list(lines_of(done(bench, "land", "activity"))) == ["Feed activity: nothing new to land"]
+    ran = list(lines_of(done(bench, "run", "counts")))
+    assert ran[0] == "Nothing to run: branch 'main' has taken all epochs through 3"
+
+
+def test_a_run_that_lands_says_what_it_landed(bench: Bench) -> None:
+    lines = list(lines_of(done(bench, "run", "counts", "--land")))
+    assert lines[0].startswith("Feed activity: landings 3 to 3, 12 records landed")
+    assert lines[1] == "Run main/3: epochs 3 to 3, 12 of events"
+
+
+def test_a_command_that_found_nothing_to_do_sends_no_event(bench: Bench) -> None:
+    assert not did_nothing(done(bench, "land", "activity"))
+    assert did_nothing(done(bench, "land", "activity"))
+    first, again = (done(bench, "run", "counts") for _ in range(2))
+    assert (did_nothing(first), did_nothing(again)) == (False, True)
+    done(bench, "backfill", "counts", "--from", "1", "--branch", "fix")
+    published, repeated = (done(bench, "promote", "counts", "fix") for _ in range(2))
+    assert (did_nothing(published), did_nothing(repeated)) == (False, True)
+    told = extra_of("alerts.totals", [published])
+    assert told is not None
+    assert told["is_new"], "a promotion is news, too"
+    assert next(lines_of(published)) == "Branch fix: promoted to main, which is at fix/1"
+    assert not did_nothing(done(bench, "verify", "counts")), "not known of other commands"
+
+
+def test_a_retry_may_have_lost_the_event_of_the_try_before() -> None:
+    assert is_retry({"ti": SimpleNamespace(try_number=2)})
+    assert not is_retry({"ti": SimpleNamespace(try_number=1)})
+    assert not is_retry({})
+
+
+def test_one_run_of_a_backfill_lands_for_all_of_them() -> None:
+    day, due = datetime(2026, 1, 2, tzinfo=UTC), datetime(2026, 3, 1, tzinfo=UTC)
+    backfill, scheduled = (SimpleNamespace(run_type=kind) for kind in ("backfill", "scheduled"))
+    context = {"data_interval_end": day, "dag": object(), "dag_run": backfill, "params": {"through": None}}
+
+    def through(due_then: datetime | None = due, **others: Any) -> str | None:
+        return lands_through({**context, **others}, lambda _dag: due_then)
+
+    assert through() == "2026-03-01T00:00:00+00:00"
+    assert through(dag_run=scheduled) == "2026-01-02T00:00:00+00:00"
+    assert through(params={"through": "2026-01-01"}) == "2026-01-01", "a chosen time is kept"
+    assert through(None) == "2026-01-02T00:00:00+00:00", "a worker that cannot tell"
+    assert through(datetime(2025, 1, 1, tzinfo=UTC)) == "2026-01-02T00:00:00+00:00", "the schedule has ended"
+    assert through(data_interval_end=None) is None

@@ -1,0 +1,113 @@
+"""A backfill that is called again: a refused one leaves nothing behind, one of changed code replaces its own branch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rewindow.control.plan.spec import Attempt
+from rewindow.tables.delta.warehouse import DeltaTables
+from tests.bad_input.scene import Bench, copy_of, make_template, without_spark
+
+FROM_1 = ("backfill", "counts", "--from", "1", "--branch", "fix")
+FROM_2 = ("backfill", "counts", "--from", "2", "--branch", "fix")
+COUNT = 'counts.suppress(until_window_closes(), name="closed")'
+FILTERED = '.map_values(lambda row: score(row), name="scores").filter(lambda _key, value: value > 4, name="big")'
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    with without_spark():
+        yield make_template(tmp_path_factory.mktemp("bench") / "project")
+
+
+@pytest.fixture
+def bench(template: Bench, tmp_path: Path) -> Bench:
+    """Two hours are replayed, one run each."""
+    return copy_of(template, tmp_path / "project")
+
+
+def done(bench: Bench, *words: str, code: int = 0) -> Any:
+    answer = bench.run(*words, "--json")
+    assert answer.code == code, answer.out + answer.err
+    return json.loads(answer.out)
+
+
+def branches(bench: Bench) -> dict[str, str]:
+    return {one["branch"]: one["standing"] for one in done(bench, "branch", "list", "counts")["branches"]}
+
+
+def filter_more(bench: Bench) -> None:
+    """Change the topology in a way that the store allows."""
+    bench.edit("bench_job.py", '.map_values(lambda row: score(row), name="scores")', FILTERED)
+
+
+def test_a_refused_backfill_leaves_no_branch_and_succeeds_with_the_changes_accepted(bench: Bench) -> None:
+    filter_more(bench)
+    for words in (FROM_2, FROM_2[:-2]):
+        assert "--accept-changes" in done(bench, *words, code=76)["error"]
+        assert branches(bench) == {"main": "open"}
+    made = done(bench, *FROM_2, "--accept-changes")
+    assert (made["stands_on"], made["runs"][0]["run"], made["replaced"]) == ("main/1", "fix/2", [])
+    assert branches(bench) == {"main": "open", "fix": "open"}
+    assert done(bench, *FROM_2, "--accept-changes")["runs"] == [
+        {"run": None, "reason": "branch 'fix' has taken all epochs through 2"}
+    ]
+
+
+def test_a_backfill_repeated_with_changed_code_replaces_its_own_runs(bench: Bench, tmp_path: Path) -> None:
+    before = dict(DeltaTables(str(bench.warehouse)).hashes("counts", "main"))
+    filter_more(bench)
+    done(bench, *FROM_1)
+    bench.edit("bench_job.py", "value > 4", "value > 8")
+    again = done(bench, *FROM_1)
+    assert again["replaced"] == ["fix/1"]
+    assert again["runs"][0]["epochs"] == [1, 2]
+    assert done(bench, "verify", "counts", "--branch", "fix") == {"fix/1": {}}
+
+    at_once = copy_of(bench, tmp_path / "at_once")
+    done(at_once, *FROM_1[:-1], "other")
+    hashes = DeltaTables(str(at_once.warehouse)).hashes
+    assert hashes("counts", "fix")["output/totals"] == hashes("counts", "other")["output/totals"]
+    assert dict(DeltaTables(str(bench.warehouse)).hashes("counts", "main"))["output/totals"] == before["output/totals"]
+
+
+def test_a_refused_replacement_keeps_the_branchs_runs(bench: Bench) -> None:
+    done(bench, *FROM_2)
+    kept = DeltaTables(str(bench.warehouse)).hashes("counts", "fix")
+    bench.edit("bench_job.py", 'TimeWindows.of("30m"', 'TimeWindows.of("20m"')
+    assert "Cannot resume from this checkpoint" in done(bench, *FROM_2, "--accept-changes", code=76)["error"]
+    assert DeltaTables(str(bench.warehouse)).hashes("counts", "fix") == kept
+
+
+def test_a_backfill_from_before_its_branchs_start_is_not_taken_for_done(bench: Bench) -> None:
+    done(bench, *FROM_2)
+    refused = done(bench, *FROM_1, code=2)["error"]
+    assert refused == (
+        "branch 'fix' starts after run main/1, with epoch 2, so it cannot replay from epoch 1: use another branch, "
+        "or drop this one with `rewindow branch drop counts fix`"
+    )
+    assert done(bench, *FROM_2)["runs"][0]["run"] is None
+
+
+def test_a_replacement_does_not_fence_a_live_attempt(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    done(bench, *FROM_1)
+    done(bench, "land", "activity")
+    with pytest.MonkeyPatch.context() as broken:
+        broken.setattr("rewindow.tables.delta.warehouse.DeltaTables.stage", _dies)
+        assert bench.run("run", "counts", "--branch", "fix").code == 74
+    filter_more(bench)
+
+    def is_alive(_warehouse: str, _attempt: Attempt) -> bool:
+        return True
+
+    monkeypatch.setattr("rewindow.app.project.is_alive", is_alive)
+    assert "is being executed by process" in done(bench, *FROM_1, code=75)["error"]
+
+
+def _dies(*_arguments: object) -> None:
+    raise OSError("died")
