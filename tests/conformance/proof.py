@@ -51,7 +51,7 @@ def concerned(scenario: Mapping[str, Any]) -> list[str]:
         "D12": any(node["op"] == "stream_stream_join" and node["how"] != "inner" for node in nodes),
         "D13": bool(words & {"aggregate", "suppress"}),
         "D16": "max_task_idle_ms" in scenario.get("config", {}),
-        "D21": bool(words & {"select_key", "group_by", "processor"}),
+        "D21": bool(words & {"select_key", "group_by", "processor"}) and scenario.get("config", {}).get("tasks") != "separate",
         "D24": any("max_bytes" in node.get("buffer", {}) for node in nodes),
         LAW_1: len(scenario["sources"]) > 1 or bool(words & {"select_key", "group_by", "processor"}),
     }
