@@ -11,7 +11,7 @@ from typing import Any
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 CARRIED = HERE / "vectors"
-"""Recordings of the proposals' own examples. They are in this repository, so every clone has them."""
+"""The recordings in this repository: the proposals' own examples (`seed_`) and what was recorded later."""
 
 
 class MalformedError(Exception):
@@ -78,7 +78,7 @@ def read(path: Path) -> list[Case]:
 
 
 def vector_files() -> list[Path]:
-    """Return the files of scenarios: those in VECTORS; else those beside the repository; else those in it.
+    """Return the files of scenarios: those in VECTORS; else those in this repository, and others beside it.
 
     Raises `FileNotFoundError` if VECTORS names a folder without scenarios.
     """
@@ -89,4 +89,5 @@ def vector_files() -> list[Path]:
             raise FileNotFoundError(message)
         return files
     beside = sorted((ROOT.parent / "shared" / "vectors").glob("*.jsonl"))
-    return beside or sorted(CARRIED.glob("*.jsonl"))
+    carried = sorted(CARRIED.glob("*.jsonl"))
+    return carried + [file for file in beside if not (CARRIED / file.name).exists()]
