@@ -1,4 +1,4 @@
-"""Write DIFFERENCES.md from differences.yaml and the recorded examples, which the tests also read: ``python -m tests.differences``."""
+"""Write DIFFERENCES.md from differences.yaml and the recorded examples: ``python -m tests.differences``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HEAD = """\
 rewindow follows the proposals KIP-138, KIP-251, KIP-328, KIP-353 and the time-shift proposal (KAFKA-13678, with KIP-1146),
 and where they are silent Kafka Streams 4.3.1. Where Kafka loses or duplicates data or depends on timing, and where the
 proposals contradict Kafka or themselves, rewindow decides as follows. Code and tests cite the numbered decisions as `D7`.
-The [examples](#examples) show the decisions that change rows most often.
+The examples below the table show the decisions that change rows most often.
 (`python -m tests.differences` writes this page from `differences.yaml` and `tests/conformance/examples.yaml`.)
 
 | # | Kafka Streams | rewindow | reason |

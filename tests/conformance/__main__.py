@@ -74,7 +74,9 @@ def unlisted(verdicts: list[Verdict]) -> None:
     for verdict in verdicts:
         case, number = verdict.case, verdict.number
         if verdict.status == DEVIATING and (case.file, case.name) not in listed:
-            print(f"- {{file: {case.file}, scenario: {case.name}, number: {number}, reason: *{number.lower().replace('+', '_')}}}")
+            print(
+                f"- {{file: {case.file}, scenario: {case.name}, number: {number}, reason: *{number.lower().replace('+', '_')}}}"
+            )
 
 
 def report(verdicts: list[Verdict]) -> None:
