@@ -1,4 +1,4 @@
-"""Write DIFFERENCES.md from differences.yaml, which the tests also read: ``python -m tests.differences``."""
+"""Write DIFFERENCES.md from differences.yaml and the recorded examples: ``python -m tests.differences``."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import yaml
+
+from tests.conformance import examples
 
 FOLDER = Path(__file__).parents[1] / "lib" / "rewindow"
 TABLE, PAGE = FOLDER / "differences.yaml", FOLDER / "DIFFERENCES.md"
@@ -16,7 +18,8 @@ HEAD = """\
 rewindow follows the proposals KIP-138, KIP-251, KIP-328, KIP-353 and the time-shift proposal (KAFKA-13678, with KIP-1146),
 and where they are silent Kafka Streams 4.3.1. Where Kafka loses or duplicates data or depends on timing, and where the
 proposals contradict Kafka or themselves, rewindow decides as follows. Code and tests cite the numbered decisions as `D7`.
-(`python -m tests.differences` writes this page from `differences.yaml`.)
+The examples below the table show the decisions that change rows most often.
+(`python -m tests.differences` writes this page from `differences.yaml` and `tests/conformance/examples.yaml`.)
 
 | # | Kafka Streams | rewindow | reason |
 | --- | --- | --- | --- |
@@ -46,7 +49,7 @@ def is_number(what: str) -> bool:
 
 def page() -> str:
     """Return the text of the page; each numbered row has an anchor (``#d7``)."""
-    return HEAD + "".join(_line(row) for row in differences())
+    return HEAD + "".join(_line(row) for row in differences()) + examples.text()
 
 
 def _line(row: Difference) -> str:

@@ -72,9 +72,11 @@ def unlisted(verdicts: list[Verdict]) -> None:
     """Print the proven deviations that are not listed, as entries for the list. A person must write the reasons."""
     listed = listed_deviations()
     for verdict in verdicts:
-        case, number = verdict.case, verdict.number.split("+")[0]
+        case, number = verdict.case, verdict.number
         if verdict.status == DEVIATING and (case.file, case.name) not in listed:
-            print(f"- {{file: {case.file}, scenario: {case.name}, number: {number}, reason: *{number.lower()}}}")
+            print(
+                f"- {{file: {case.file}, scenario: {case.name}, number: {number}, reason: *{number.lower().replace('+', '_')}}}"
+            )
 
 
 def report(verdicts: list[Verdict]) -> None:

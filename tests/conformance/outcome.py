@@ -8,7 +8,7 @@ from typing import Any
 
 from tests import oracle
 from tests.conformance.played import Played
-from tests.conformance.scenario import Case
+from tests.conformance.scenario import Case, in_one_order
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,8 @@ def of_twin(case: Case, switches: frozenset[str]) -> Outcome:
     if case.mode == "partition_group":
         return Outcome(*oracle.play_group(case.scenario, rules))
     result = oracle.play(case.scenario, rules)
-    return Outcome(result.steps, result.error_step, result.stores, result.init)
+    steps = [in_one_order(case.scenario, step) for step in result.steps]
+    return Outcome(steps, result.error_step, result.stores, result.init)
 
 
 def text(data: Any) -> str:

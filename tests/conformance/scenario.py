@@ -11,7 +11,7 @@ from typing import Any
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 CARRIED = HERE / "vectors"
-"""Recordings of the proposals' own examples. They are in this repository, so every clone has them."""
+"""The recordings in this repository: the proposals' own examples (`seed_`) and what was recorded later."""
 
 
 class MalformedError(Exception):
@@ -52,9 +52,15 @@ class Case:
         """The recorded steps without their numbers and what is traced besides; of a group, those before the error."""
         steps = self.expected["steps"]
         if self.mode != "partition_group":
-            return [step.get("out", []) for step in steps]
+            return [in_one_order(self.scenario, step.get("out", [])) for step in steps]
         until = len(steps) if self.error is None else self.error[1]
         return [{name: value for name, value in step.items() if name != "i"} for step in steps[:until]]
+
+
+def in_one_order(scenario: dict[str, Any], sent: list[Any]) -> list[Any]:
+    """Return what a step sent. Nothing orders the records that separate tasks send to different sinks: they are by sink."""
+    are_separate = scenario.get("config", {}).get("tasks") == "separate"
+    return sorted(sent, key=lambda one: one["sink"]) if are_separate else sent
 
 
 def read(path: Path) -> list[Case]:
@@ -72,7 +78,7 @@ def read(path: Path) -> list[Case]:
 
 
 def vector_files() -> list[Path]:
-    """Return the files of scenarios: those in VECTORS; else those beside the repository; else those in it.
+    """Return the files of scenarios: those in VECTORS; else those in this repository, and others beside it.
 
     Raises `FileNotFoundError` if VECTORS names a folder without scenarios.
     """
@@ -83,4 +89,5 @@ def vector_files() -> list[Path]:
             raise FileNotFoundError(message)
         return files
     beside = sorted((ROOT.parent / "shared" / "vectors").glob("*.jsonl"))
-    return beside or sorted(CARRIED.glob("*.jsonl"))
+    carried = sorted(CARRIED.glob("*.jsonl"))
+    return carried + [file for file in beside if not (CARRIED / file.name).exists()]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -26,7 +25,7 @@ def test_recorded_outputs(file: Path, mode: str) -> None:
     verdicts = [verdict.judge(case, cut=mode == "cut") for case in read(file)]
     failed = {v.case.name: v.reason for v in verdicts if v.status == verdict.FAILED}
     assert failed == {}
-    deviating = {v.case.name: v.number.split("+")[0] for v in verdicts if v.status == verdict.DEVIATING}
+    deviating = {v.case.name: v.number for v in verdicts if v.status == verdict.DEVIATING}
     listed = {name: one.number for (stem, name), one in listed_deviations().items() if stem == file.stem}
     assert deviating == listed, "add new deviations to the list with a reason, and remove those that pass now"
 
@@ -49,7 +48,7 @@ def test_the_proposals_examples_are_played_as_far_as_there_are_operators(file: P
 
 
 def test_the_four_seeds_are_there_in_a_lone_clone() -> None:
-    assert sorted(file.stem for file in CARRIED.glob("*.jsonl")) == sorted(SEEDS)
+    assert {file.stem for file in CARRIED.glob("*.jsonl")} >= set(SEEDS)
     assert {file.stem for file in FILES} >= set(SEEDS)
 
 
@@ -92,8 +91,8 @@ def test_the_command_prints_the_counts_and_fails_if_a_scenario_does(
 
 
 def test_each_reason_belongs_to_a_switch_of_the_twin() -> None:
-    numbers = Counter(one.number for one in listed_deviations().values())
-    assert set(numbers) <= set(oracle.SWITCHES)
+    numbers = {number for one in listed_deviations().values() for number in one.number.split("+")}
+    assert numbers <= set(oracle.SWITCHES)
 
 
 def _is(case: Case, status: str) -> bool:

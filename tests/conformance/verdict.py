@@ -3,7 +3,8 @@
 A scenario passes if every step, the error and the final stores are equal. Inside a step in which L1 or D6 decided a tie, the
 order may differ. A scenario also passes if it is proven that only L1's order of a tie causes the differences, because L1 is a
 law and not a numbered decision. It deviates by a number only with a proof: the naive twin gives the recorded result with this
-switch at Kafka's rule, and the engine's result with all switches at ours. All other scenarios fail.
+switch at Kafka's rule, and the engine's result with all switches at ours; and if the engine's rows hold what the decision
+promises (`claims`). All other scenarios fail.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from tests.conformance.build import MissingError
 from tests.conformance.on_spark import NotLandedError
 from tests.conformance.outcome import text, unordered
 from tests.conformance.played import Played
-from tests.conformance.proof import LAW_1, proven_deviation
+from tests.conformance.proof import LAW_1, broken_claim, proven_deviation
 from tests.conformance.scenario import Case
 from tests.oracle import NotCoveredError
 
@@ -51,6 +52,8 @@ def judge(case: Case, *, cut: bool, internals: bool = False) -> Verdict:
         if difference is None:
             return Verdict(case, FAILED, reason=played.inside) if played.inside else Verdict(case, PASSED)
         number = proven_deviation(case, played)
+        if number and (claim := broken_claim(case, number)):
+            return Verdict(case, FAILED, number, f"{number} explains it, but rewindow breaks its promise: {claim}")
     except NotCoveredError as unknown:
         return Verdict(
             case, FAILED, reason=f"{difference}; the twin does not know {unknown}, so no deviation is proven"

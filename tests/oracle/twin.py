@@ -53,7 +53,8 @@ class _Twin:
         self.result = Result()
         self._offset = 0
         self._origin = Origin()
-        parts = cut_at_repartitions(scenario, is_one_task=rules.follow_kafka("D21"))
+        is_one_task = rules.follow_kafka("D21") and config.get("tasks") != "separate"
+        parts = cut_at_repartitions(scenario, is_one_task=is_one_task)
         sources = {source["name"] for source in scenario["sources"]}
         topics = {topic for part in parts for topic in part.topics}
         self._short_names = sources if rules.follow_kafka("D24") else topics

@@ -4,5 +4,6 @@
 
 Needs a JDK and Maven, which fetches the jars once. New scenarios are recorded ones with random windows, bounds and inputs.
 As for the recorded ones, every difference from Kafka must be proven to follow from a decision (D-number). The same seed gives
-the same scenarios.
+the same scenarios. What deviates by D21 is played on Kafka again with a task for each sub-topology, and must not deviate then.
+The recorded scenarios of this repository are recorded again, too, and must not have changed.
 """

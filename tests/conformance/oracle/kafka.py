@@ -1,4 +1,4 @@
-"""The real Kafka Streams, driven by four Java classes that read the format of the scenarios (`java/Oracle.java`)."""
+"""The real Kafka Streams, driven by a few Java classes that read the format of the scenarios (`java/Oracle.java`)."""
 
 from __future__ import annotations
 

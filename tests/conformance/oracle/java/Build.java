@@ -30,14 +30,17 @@ final class Build {
     record Sent(String sink, Object key, Object value, long ts) {}
 
     private final List<Sent> sent;
+    private final Predicate<String> isHere;
     private final StreamsBuilder builder = new StreamsBuilder();
     private final Map<String, Object> made = new HashMap<>();
     private final Map<String, String> types = new HashMap<>();
     private final Map<String, Boolean> isWindowed = new HashMap<>();
     private final Map<String, JsonNode> windows = new HashMap<>();
 
-    Build(List<Sent> sent) {
+    /** {@code isHere}: whether a node is of the task that runs the topology. Processors of other tasks do nothing. */
+    Build(List<Sent> sent, Predicate<String> isHere) {
         this.sent = sent;
+        this.isHere = isHere;
     }
 
     Topology build(JsonNode scenario) {
@@ -180,7 +183,7 @@ final class Build {
             }
             case "processor": {
                 types.put(name, node.has("value") ? node.get("value").asText() : type);
-                ProcessorSupplier script = () -> new Script(node);
+                ProcessorSupplier script = () -> isHere.test(name) ? new Script(node) : new Collector(name);
                 String[] stores = {};
                 if (node.has("store")) {
                     String store = node.get("store").asText();

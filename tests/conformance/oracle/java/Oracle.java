@@ -5,10 +5,8 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
-import java.lang.reflect.Method;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
-import java.time.Instant;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
@@ -16,13 +14,11 @@ import java.util.Map;
 import java.util.Properties;
 import java.util.Set;
 import java.util.TreeMap;
-import org.apache.kafka.common.header.Headers;
 import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.StreamsConfig;
-import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.TopologyTestDriver;
 import org.apache.kafka.streams.kstream.Windowed;
 import org.apache.kafka.streams.processor.StateStore;
@@ -63,10 +59,9 @@ public final class Oracle {
         settings.put(StreamsConfig.MAX_TASK_IDLE_MS_CONFIG, config.path("max_task_idle_ms").asLong(0));
         settings.put(StreamsConfig.DEFAULT_DSL_STORE_CONFIG, config.path("store").asText("rocksdb").equals("in_memory") ? "in_memory" : "rocksDB");
         settings.put(StreamsConfig.STATE_DIR_CONFIG, System.getProperty("java.io.tmpdir") + "/oracle-" + ProcessHandle.current().pid());
-        TopologyTestDriver driver;
+        Tasks tasks;
         try {
-            Topology topology = new Build(sent).build(scenario);
-            driver = new TopologyTestDriver(topology, settings, Instant.ofEpochMilli(config.path("wall_clock").asLong(0)));
+            tasks = new Tasks(scenario, settings, sent);
         } catch (RuntimeException error) {
             fail(result, "build", -1, error);
             return result;
@@ -80,7 +75,7 @@ public final class Oracle {
                 ObjectNode seen = steps.addObject();
                 seen.put("i", number);
                 try {
-                    take(driver, scenario, step);
+                    take(tasks, scenario, step);
                 } catch (RuntimeException error) {
                     fail(result, "step", number, error);
                 }
@@ -90,10 +85,12 @@ public final class Oracle {
                 }
                 number++;
             }
-            stores(driver, scenario, (ObjectNode) result.get("stores"));
+            for (Tasks.Task task : tasks.all) {
+                stores(task, scenario, (ObjectNode) result.get("stores"));
+            }
         } finally {
             try {
-                driver.close();
+                tasks.close();
             } catch (RuntimeException ignored) {
                 // What it could not close is in a temporary folder.
             }
@@ -101,22 +98,24 @@ public final class Oracle {
         return result;
     }
 
-    private static void take(TopologyTestDriver driver, JsonNode scenario, JsonNode step) {
+    private static void take(Tasks tasks, JsonNode scenario, JsonNode step) {
         if (step.has("advance_wall_clock")) {
-            driver.advanceWallClockTime(Duration.ofMillis(step.get("advance_wall_clock").asLong()));
+            Duration by = Duration.ofMillis(step.get("advance_wall_clock").asLong());
+            tasks.all.forEach(task -> task.driver().advanceWallClockTime(by));
+            tasks.complete();
             return;
         }
         if (step.has("batch")) {
             for (JsonNode one : step.get("batch")) {
-                enqueue(driver, scenario, one.get("topic").asText(), one);
+                enqueue(tasks, scenario, one.get("topic").asText(), one);
             }
         } else {
-            enqueue(driver, scenario, step.get("pipe").asText(), step);
+            enqueue(tasks, scenario, step.get("pipe").asText(), step);
         }
-        call(driver, "completeAllProcessableWork", new Class<?>[] {});
+        tasks.complete();
     }
 
-    private static void enqueue(TopologyTestDriver driver, JsonNode scenario, String topic, JsonNode record) {
+    private static void enqueue(Tasks tasks, JsonNode scenario, String topic, JsonNode record) {
         String type = "string";
         for (JsonNode source : scenario.get("sources")) {
             if (source.get("name").asText().equals(topic)) {
@@ -128,25 +127,7 @@ public final class Oracle {
         byte[] value = said.isNull() ? null : type.equals("long")
             ? Serdes.Long().serializer().serialize(topic, said.asLong())
             : Serdes.String().serializer().serialize(topic, said.asText());
-        Object partition = call(driver, "getInputTopicOrPatternPartition", new Class<?>[] {String.class}, topic);
-        call(driver, "enqueueTaskRecord",
-            new Class<?>[] {String.class, partition.getClass(), long.class, byte[].class, byte[].class, Headers.class},
-            topic, partition, record.get("ts").asLong(), key, value, new RecordHeaders());
-    }
-
-    private static Object call(Object target, String name, Class<?>[] types, Object... arguments) {
-        try {
-            Method method = target.getClass().getDeclaredMethod(name, types);
-            method.setAccessible(true);
-            return method.invoke(target, arguments);
-        } catch (java.lang.reflect.InvocationTargetException error) {
-            if (error.getCause() instanceof RuntimeException) {
-                throw (RuntimeException) error.getCause();
-            }
-            throw new IllegalStateException(error.getCause());
-        } catch (ReflectiveOperationException error) {
-            throw new Error(error);
-        }
+        Tasks.enqueue(tasks.reading(topic), topic, record.get("ts").asLong(), key, value, new RecordHeaders());
     }
 
     private static void fail(ObjectNode result, String phase, int step, RuntimeException error) {
@@ -185,7 +166,7 @@ public final class Oracle {
         return node;
     }
 
-    private static void stores(TopologyTestDriver driver, JsonNode scenario, ObjectNode into) {
+    private static void stores(Tasks.Task task, JsonNode scenario, ObjectNode into) {
         Set<String> named = new HashSet<>();
         scenario.get("sources").forEach(one -> named.add(one.get("name").asText()));
         scenario.get("nodes").forEach(one -> {
@@ -194,9 +175,9 @@ public final class Oracle {
                 named.add(one.get("store").asText());
             }
         });
-        for (Map.Entry<String, StateStore> entry : new TreeMap<>(driver.getAllStateStores()).entrySet()) {
-            if (named.contains(entry.getKey())) {
-                List<ObjectNode> rows = rows(driver, entry.getKey(), entry.getValue());
+        for (Map.Entry<String, StateStore> entry : new TreeMap<>(task.driver().getAllStateStores()).entrySet()) {
+            if (named.contains(entry.getKey()) && task.owned().contains(entry.getKey())) {
+                List<ObjectNode> rows = rows(task.driver(), entry.getKey(), entry.getValue());
                 if (rows != null) {
                     ArrayNode array = into.putArray(entry.getKey());
                     rows.forEach(array::add);
