@@ -202,3 +202,15 @@ def test_explain_names_the_transformer_and_its_store() -> None:
     described = {node["name"]: node for part in builder.build().describe() for node in part["nodes"]}
     assert described["t"]["processor"] == "table_transform_values(Keyed, store=kept)"
     assert described["t"]["stores"] == ["kept"]
+
+
+def test_explain_says_if_a_transformer_with_state_is_called_for_old_values() -> None:
+    builder = StreamsBuilder()
+    numbered(builder.table("in", store="rows")).filter(lambda _key, _value: True).to_stream().to("out")
+    stateless = builder.table("other", store="others").transform_values(Keyed, name="t")
+    stateless.filter(lambda _key, _value: True).to_stream().to("kept")
+    described = {node["name"]: node.get("processor") for part in builder.build().describe() for node in part["nodes"]}
+    assert (described["n"], described["t"]) == (
+        "table_transform_values(Numbered, calls_old)",
+        "table_transform_values(Keyed)",
+    )

@@ -87,7 +87,8 @@ class TimeWindowedCogroupedKStream:
     """Cogrouped streams by tumbling, hopping, sliding or unlimited window: see `TimeWindowedKStream`.
 
     A record is late if its window is closed by the highest timestamp of its own stream, as in Kafka. Above a final result
-    (`KTable.suppress`), the highest timestamp of all the streams decides (D10).
+    (`KTable.suppress`), the highest timestamp of all the streams decides (D10), so a running job refuses to add or remove
+    such a suppress without ``--accept-changes``.
     """
 
     cogrouped: CogroupedKStream

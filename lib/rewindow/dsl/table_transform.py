@@ -36,7 +36,7 @@ def transform_values(
     """Transform the values of a table by user code. See `KTable.transform_values`."""
     graph, function_ = table.graph, function_of(supplier, "transform_values")
     names = graph.add_user_stores(f"transform_values {name!r}", stores)
-    made, view = TableTransform(function_), _view(table, function_, names)
+    made, view = TableTransform(function_, bool(names)), _view(table, function_, names)
     if store is not None:
         kept = materialized(store)
         graph.topology.add_store(kept.key_values(table.key, value))

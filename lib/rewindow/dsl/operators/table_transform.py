@@ -31,6 +31,8 @@ class TableTransform:
     """
 
     supplier: Supplier
+    has_state: bool = False
+    """Whether the transformer has stores, so that it matters for which values it is called."""
     store: str | None = None
     calls_old: bool = False
 
@@ -42,7 +44,8 @@ class TableTransform:
     def describe(self) -> str:
         """See `topology.describe_supplier`."""
         store = "" if self.store is None else f", store={self.store}"
-        return f"table_transform_values({describe_supplier(self.supplier)}{store})"
+        calls_old = ", calls_old" if self.calls_old and self.has_state else ""
+        return f"table_transform_values({describe_supplier(self.supplier)}{store}{calls_old})"
 
     def _send(self, transformer: ValueTransformer, record: Record) -> None:
         change, context = record.value, transformer.context
