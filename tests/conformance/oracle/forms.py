@@ -70,8 +70,8 @@ def transforms(rng: random.Random) -> Graph:
             {"name": "f", "op": "filter", "in": above, "pred": rng.choice(PREDICATES[:3]), "materialize": False}
         )
         above = "f"
-    is_plain = not any(one["op"] == "window" for one in nodes)  # the oracle has no stores by windowed key
-    materialize = is_plain and rng.random() < 0.4
+    is_keyed = not any(one["op"] == "window" for one in nodes)  # the oracle has no stores by windowed key
+    materialize = is_keyed and rng.random() < 0.4
     node: Json = {"name": "t", "op": "transform_values", "in": above, "materialize": materialize}
     if rng.random() < 0.5:
         node["store"] = "calls"
@@ -79,12 +79,12 @@ def transforms(rng: random.Random) -> Graph:
         node["keeps_null"] = True
     nodes.append(node)
     below = rng.choice(("nothing", "filter", "map", "group", "suppress", "stream join", "table join", "table join"))
-    if "join" in below and (not is_plain or ("store" in node and not node["materialize"])):
+    if "join" in below and (not is_keyed or ("store" in node and not node["materialize"])):
         below = "group"
     if below == "filter":
         test = rng.choice(({"prefix": "A"}, {"is_null": False}, {"ne": "A=1"}))
         nodes.append(
-            {"name": "n", "op": "filter", "in": "t", "pred": test, "materialize": is_plain and rng.random() < 0.5}
+            {"name": "n", "op": "filter", "in": "t", "pred": test, "materialize": is_keyed and rng.random() < 0.5}
         )
     elif below == "map":
         nodes.append({"name": "n", "op": "map_values", "in": "t", "fn": {"append": "!"}, "materialize": False})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 from rewindow.dsl.operators.table_view import Lookup, TableView
 from rewindow.dsl.operators.transform import checked
@@ -29,6 +29,8 @@ class TableTransform:
     With a store, an update has the result stored before as its old value. Without one, the transformer is called for the
     old value, after the new one, if ``calls_old``; otherwise the update has no old value.
     """
+
+    keeps_key: ClassVar[bool] = True
 
     supplier: Supplier
     has_state: bool = False
