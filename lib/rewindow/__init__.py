@@ -2,6 +2,7 @@
 
 from rewindow.dsl.branched import BranchedKStream
 from rewindow.dsl.builder import StreamsBuilder
+from rewindow.dsl.cogrouped import CogroupedKStream, SessionWindowedCogroupedKStream, TimeWindowedCogroupedKStream
 from rewindow.dsl.grouped import KGroupedStream
 from rewindow.dsl.grouped_table import KGroupedTable
 from rewindow.dsl.materialized import Materialized
@@ -50,6 +51,7 @@ __all__ = [
     "BufferConfig",
     "Cancellable",
     "Change",
+    "CogroupedKStream",
     "Collect",
     "Count",
     "EmitStrategy",
@@ -75,6 +77,7 @@ __all__ = [
     "RecordMetadata",
     "RewindowError",
     "SessionStore",
+    "SessionWindowedCogroupedKStream",
     "SessionWindowedKStream",
     "SessionWindows",
     "SlidingWindows",
@@ -83,6 +86,7 @@ __all__ = [
     "StreamsBuilder",
     "Sum",
     "Suppressed",
+    "TimeWindowedCogroupedKStream",
     "TimeWindowedKStream",
     "TimeWindows",
     "To",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rewindow import (
+    CogroupedKStream,
     Count,
     EmitStrategy,
     JoinWindows,
@@ -13,10 +14,12 @@ from rewindow import (
     KStream,
     KTable,
     Materialized,
+    SessionWindowedCogroupedKStream,
     SessionWindowedKStream,
     SessionWindows,
     SlidingWindows,
     StreamsBuilder,
+    TimeWindowedCogroupedKStream,
     TimeWindowedKStream,
     TimeWindows,
     Topology,
@@ -28,9 +31,11 @@ from rewindow import (
     until_window_closes,
 )
 from tests.conformance.script import Script, ScriptProcessor
-from tests.oracle.vocabulary import concat, key_selector, predicate, reducer, text_of, value_mapper
+from tests.conformance.transform import Transform
+from tests.oracle.vocabulary import concat, key_selector, predicate, reducer, tagger, text_of, value_mapper
 
 Windowing = TimeWindowedKStream | SessionWindowedKStream
+Cogrouping = CogroupedKStream | TimeWindowedCogroupedKStream | SessionWindowedCogroupedKStream
 Fired = list[tuple[str, int]]
 
 
@@ -101,19 +106,36 @@ class Builder:
             return parent.group_by(lambda key, value: (select(key, value), value))
         return parent.group_by(select)
 
-    def op_window(self, node: dict[str, Any], _name: str, parent: KGroupedStream) -> Windowing:
+    def op_cogroup(
+        self, node: dict[str, Any], _name: str, first: KGroupedStream, *others: KGroupedStream
+    ) -> CogroupedKStream:
+        functions = [_tagging(fn) for fn in node["fns"]]
+        cogrouped = first.cogroup(functions[0])
+        for other, function in zip(others, functions[1:], strict=True):
+            cogrouped = cogrouped.cogroup(other, function)
+        return cogrouped
+
+    def op_transform_values(self, node: dict[str, Any], name: str, parent: KTable) -> KTable:
+        transform = Transform(node)
+        return parent.transform_values(transform, name=name, stores=transform.stores(), store=_store(node), value=str)
+
+    def op_window(self, node: dict[str, Any], _name: str, parent: KGroupedStream | CogroupedKStream) -> Any:
         windowed = parent.windowed_by(windows_of(node))
         if node.get("emit") == "window_close":
             return windowed.emit_strategy(EmitStrategy.on_window_close())
         return windowed
 
     def op_aggregate(
-        self, node: dict[str, Any], name: str, parent: KGroupedStream | Windowing | KGroupedTable
+        self, node: dict[str, Any], name: str, parent: KGroupedStream | Windowing | KGroupedTable | Cogrouping
     ) -> KTable:
         if isinstance(parent, KGroupedTable):
             return _table_aggregate(node["fn"], name, parent)
         retention = node.get("retention")
         store = Materialized.as_(name, retention=None if retention is None else f"{retention}ms")
+        if isinstance(parent, SessionWindowedCogroupedKStream):
+            return parent.aggregate(str, lambda _key, one, later: concat(one, later), store=store, value=str)
+        if isinstance(parent, CogroupedKStream | TimeWindowedCogroupedKStream):
+            return parent.aggregate(str, store=store, value=str)
         if node["fn"] == "count":
             return parent.aggregate(Count(), store=store)
         if node["fn"] != "concat":
@@ -164,6 +186,11 @@ class Builder:
             if not hasattr(ScriptProcessor, f"do_{action}"):
                 raise MissingError(f"the action {action}")
         return parent.process(script, name=name, stores=script.stores())
+
+
+def _tagging(fn: dict[str, Any]) -> Any:
+    add = tagger(fn)
+    return lambda _key, value, state: add(state, value)
 
 
 def _store(node: dict[str, Any]) -> str | None:

@@ -57,7 +57,7 @@ def concerned(scenario: Mapping[str, Any]) -> list[str]:
     is_concerned = {
         "D2": "processor" in words,
         "D6": "processor" in words,
-        "D10": bool(windows & {"session", "sliding"}),
+        "D10": bool(windows & {"session", "sliding"}) or "cogroup" in words,
         "D11": any(node.get("emit") == "window_close" for node in nodes),
         "D12": any(node["op"] == "stream_stream_join" and node["how"] != "inner" for node in nodes),
         "D13": bool(words & {"aggregate", "suppress"}),

@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from rewindow.streams.record import MAX_MS
+from tests.conformance.oracle.forms import cogroups, transforms
 
 Json = dict[str, Any]
 
@@ -209,6 +210,20 @@ def lookups(draw: st.DrawFn) -> Json:
     return _scenario(draw, nodes, sinks, kinds)
 
 
+@st.composite
+def cogrouped(draw: st.DrawFn) -> Json:
+    """Draw a cogroup of several streams, as the oracle makes them."""
+    nodes, sinks, kinds = cogroups(draw(st.randoms()))
+    return _scenario(draw, nodes, sinks, kinds)
+
+
+@st.composite
+def transformed(draw: st.DrawFn) -> Json:
+    """Draw a table whose values are transformed, as the oracle makes them."""
+    nodes, sinks, kinds = transforms(draw(st.randoms()))
+    return _scenario(draw, nodes, sinks, kinds)
+
+
 def _scenario(draw: st.DrawFn, nodes: list[Json], sinks: list[str], sources: dict[str, str]) -> Json:
     config: Json = {"wall_clock": 0, "max_task_idle_ms": draw(st.sampled_from([0, 0, -1, 10]))}
     has_watermarks = draw(st.integers(0, 2)) == 0
@@ -270,4 +285,6 @@ SHAPES = {
     "tables": tables(),
     "stream joins": stream_joins(),
     "lookups": lookups(),
+    "cogroups": cogrouped(),
+    "transforms": transformed(),
 }

@@ -13,12 +13,12 @@ from tests.conformance import verdict
 from tests.conformance.on_spark import NotLandedError, as_epochs, check_can_be_landed, cuts
 from tests.conformance.scenario import CARRIED, ROOT, read
 
-SEEDS = sorted(CARRIED.glob("seed_*.jsonl"))
+CARRIED_FILES = sorted(CARRIED.glob("*.jsonl"))
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("file", SEEDS, ids=lambda file: file.stem)
-def test_the_proposals_examples_through_spark_and_delta(spark: SparkSession, file: Path) -> None:
+@pytest.mark.parametrize("file", CARRIED_FILES, ids=lambda file: file.stem)
+def test_the_carried_recordings_through_spark_and_delta(spark: SparkSession, file: Path) -> None:
     engine = SparkEngine(spark, slots=1, import_paths=[str(ROOT)])
     verdicts = [verdict.judge_on_spark(case, engine) for case in read(file)[:6]]
     assert [f"{v.case.name}: {v.reason}" for v in verdicts if v.status == verdict.FAILED] == []

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
+
 from tests.conformance import drive
 from tests.conformance.build import MissingError
+from tests.conformance.oracle.forms import FORMS, fresh
 from tests.conformance.oracle.generate import generate
 from tests.conformance.scenario import read, vector_files
 
@@ -15,6 +18,12 @@ BASE = [case.scenario for file in vector_files() for case in read(file) if case.
 def test_a_seed_repeats_its_scenarios() -> None:
     assert list(generate(BASE, 3, 20)) == list(generate(BASE, 3, 20))
     assert list(generate(BASE, 3, 20)) != list(generate(BASE, 4, 20))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_scenarios_of_later_forms_are_repeatable_and_can_be_played(form: str) -> None:
+    assert list(fresh(form, 3, 20)) == list(fresh(form, 3, 20)) != list(fresh(form, 4, 20))
+    assert {drive.play(scenario, cut=True).error for scenario in fresh(form, 5, 30)} == {None}
 
 
 def test_what_is_made_can_be_played() -> None:

@@ -67,7 +67,7 @@ def scenario(**parts: Any) -> dict[str, Any]:
 
 PROCESSOR = {"name": "p", "op": "processor", "in": "in", "value": "long"}
 UNKNOWN: dict[str, tuple[Mapping[str, Any], str]] = {
-    "cogroup": (scenario(nodes=[{"name": "c", "op": "cogroup", "in": "in"}]), "cogroup"),
+    "teleport": (scenario(nodes=[{"name": "t", "op": "teleport", "in": "in"}]), "teleport"),
     "map_values with 'halve'": (
         scenario(nodes=[{"name": "m", "op": "map_values", "in": "in", "fn": {"halve": 1}}]),
         "map_values with 'halve'",

@@ -92,3 +92,17 @@ def test_another_store_with_the_name_of_a_suppress_is_a_difference() -> None:
     builder = StreamsBuilder()
     builder.stream("events").group_by_key().count(store="closed").to_stream().to("totals")
     assert "node closed" in " ".join(differences(job(closed), bound(builder.build())))
+
+
+def test_a_final_suppress_added_below_a_windowed_cogroup_is_refused_because_it_changes_the_clocks() -> None:
+    def cogrouped(edit: Edit) -> JobBinding:
+        builder = StreamsBuilder()
+        one, other = builder.stream("events").group_by_key(), builder.stream("others").group_by_key()
+        both = one.cogroup(lambda _key, value, total: total + value).cogroup(other, lambda _key, _value, total: total)
+        edit(both.windowed_by(HOURS).aggregate(int, store="sums", value=int)).to_stream().to("totals")
+        return bound(builder.build())
+
+    assert differences(cogrouped(nothing), cogrouped(limited("5s"))) == []
+    refused = differences(cogrouped(nothing), cogrouped(closed))
+    assert "sums-cogroup-agg-0 changed: " in refused[0]
+    assert "clock=sums-cogroup-merge" in refused[0]

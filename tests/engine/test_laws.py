@@ -23,6 +23,7 @@ from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.testing import Epoch, LocalReplay
 from rewindow.testing.strategies import epochs
 from tests import landed
+from tests.properties.cogrouped import cogroupings, transformings
 from tests.properties.topologies import TOPICS, build, plans
 
 pytestmark = pytest.mark.spark
@@ -56,6 +57,39 @@ def test_random_topologies_through_spark_and_delta(
     cuts: list[int],
     semantics: Semantics,
 ) -> None:
+    same_on_spark(spark, tmp_path_factory, steps_of, given_epochs, cuts, semantics)
+
+
+@given(
+    st.tuples(cogroupings(), cogroupings(), transformings()),
+    epochs(TOPICS, max_epochs=4),
+    st.lists(st.integers(1, 3)),
+    st.builds(Semantics, stream_time_from=st.sampled_from(["records", "watermark"])),
+)
+@settings(max_examples=3, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+@seed(20130101)
+def test_cogroups_and_transformed_tables_through_spark_and_delta(
+    spark: SparkSession,
+    tmp_path_factory: pytest.TempPathFactory,
+    plan: tuple[Any, ...],
+    given_epochs: list[Epoch],
+    cuts: list[int],
+    semantics: Semantics,
+) -> None:
+    one, other, transforming = plan
+    steps = [("cogroup", 0, 1, one), ("rekey", 1, 3), ("cogroup", 0, 3, other), ("transform", 1, transforming)]
+    same_on_spark(spark, tmp_path_factory, steps, given_epochs, cuts, semantics)
+
+
+def same_on_spark(
+    spark: SparkSession,
+    tmp_path_factory: pytest.TempPathFactory,
+    steps_of: list[tuple[Any, ...]],
+    given_epochs: list[Epoch],
+    cuts: list[int],
+    semantics: Semantics,
+) -> None:
+    """Check that Spark and Delta, in one run and in several, give the rows of the in-memory replay."""
     warehouse, end = str(tmp_path_factory.mktemp("laws")), len(given_epochs)
     landed.land(warehouse, FEED, given_epochs, dict.fromkeys(TOPICS, landed.LONG), PARTITIONS)
     tables, load = DeltaTables(warehouse), partial(build, steps_of)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from tests.oracle.cogroups import CogroupedRows, CogroupedSessions, CogroupedSliding, CogroupedWindows
 from tests.oracle.joins import StreamStreamJoin
 from tests.oracle.lookups import StreamTableJoin, TableTableJoin
 from tests.oracle.nodes import Node, Origin, SelectKey, Setting, Source, StreamFilter, StreamMap, ToStream
@@ -17,7 +18,7 @@ from tests.oracle.scripts import Clock, Message, ScriptError, ScriptNode
 from tests.oracle.sessions import SessionAggregate
 from tests.oracle.sliding import SlidingAggregate
 from tests.oracle.suppress import Suppress, as_written
-from tests.oracle.tables import StreamAggregate, TableAggregate, TableMap, TableSource, regrouped
+from tests.oracle.tables import StreamAggregate, TableAggregate, TableMap, TableSource, TableTransform, regrouped
 from tests.oracle.vocabulary import key_selector
 from tests.oracle.watermarks import lag
 from tests.oracle.windows import WindowAggregate
@@ -31,12 +32,17 @@ OPERATORS = {
     "to_stream": ToStream,
     "to_table": TableSource,
     "suppress": Suppress,
+    "transform_values": TableTransform,
     "stream_stream_join": StreamStreamJoin,
     "stream_table_join": StreamTableJoin,
     "table_table_join": TableTableJoin,
 }
 WINDOWED = {"sliding": SlidingAggregate, "session": SessionAggregate}
-TABLES = (TableSource, TableMap, StreamAggregate, WindowAggregate, SessionAggregate, Suppress, TableTableJoin)
+COGROUPED = {None: CogroupedRows, "sliding": CogroupedSliding, "session": CogroupedSessions}
+TABLES = (
+    *(TableSource, TableMap, TableTransform, StreamAggregate, WindowAggregate, SessionAggregate),
+    *(Suppress, TableTableJoin),
+)
 
 
 class NotCoveredError(Exception):
@@ -78,7 +84,7 @@ class Graph:
             spec = {**source, "op": "source", "in": []}
             self._put(spec, TableSource if source["kind"] == "table" else Source, [])
         for node in scenario["nodes"]:
-            if node["op"] not in ("group_by", "group_by_key", "window"):
+            if node["op"] not in ("group_by", "group_by_key", "cogroup", "window"):
                 self._add(node)
         for sink in scenario["sinks"]:
             self._children[sink["in"]].append((sink["name"], self._sink(sink["name"])))
@@ -121,6 +127,9 @@ class Graph:
             if isinstance(node, ScriptedNode) and "store" in node.setting.spec:
                 rows = node.script.store.items()
                 stores[node.setting.spec["store"]] = [{"key": key, "value": value} for key, value in rows]
+            if isinstance(node, TableTransform) and node.calls is not None:
+                rows = node.calls.items()
+                stores[node.setting.spec["store"]] = [{"key": key, "value": value} for key, value in rows]
             contents = node.contents()
             if contents is not None:
                 stores[name] = contents
@@ -157,6 +166,7 @@ class Graph:
             self._windows(spec),
             name in self._sends_old,
             self._in_memory,
+            self._cogroup(spec),
             name in self._with_finals,
         )
         self._children[name] = []
@@ -172,13 +182,15 @@ class Graph:
 
     def _add(self, spec: Mapping[str, Any]) -> None:
         name, op = spec["name"], spec["op"]
-        grouping = self._grouping(spec) if op == "aggregate" else None
-        parents = [grouping["in"]] if grouping else spec["in"] if isinstance(spec["in"], list) else [spec["in"]]
+        groupings = self._groupings(spec) if op == "aggregate" else []
+        parents = [one["in"] for one in groupings] or (spec["in"] if isinstance(spec["in"], list) else [spec["in"]])
+        cogroup = self._cogroup(spec)
         is_table = isinstance(self._nodes[parents[0]], TABLES)
         node = self._put(spec, self._kind(spec, is_table=is_table), parents)
         for side, parent in enumerate(parents):
             handler = partial(self._take, node, side)
-            topic = repartition_topic(name, side)
+            grouping = groupings[side] if groupings else {}
+            topic = repartition_topic(cogroup["name"] if cogroup else name, side)
             if topic not in self._clocks_of and grouping and is_table:
                 topic = repartition_topic(grouping["name"], side)
             if topic not in self._clocks_of:
@@ -187,7 +199,7 @@ class Graph:
             if topic not in self._children:
                 self._children[topic] = []
                 cross = self._crossing(
-                    topic, grouping or {}, is_table=is_table, keeps_null=op not in ("aggregate", "repartition")
+                    topic, grouping, is_table=is_table, keeps_null=op not in ("aggregate", "repartition")
                 )
                 self._children[parent].append((topic, cross))
             self._children[topic].append((name, handler))
@@ -198,6 +210,8 @@ class Graph:
             return ScriptedNode
         if op == "aggregate":
             windows = self._windows(spec)
+            if self._cogroup(spec) is not None:
+                return COGROUPED.get(windows and windows["type"], CogroupedWindows)
             if windows is None:
                 return TableAggregate if is_table else StreamAggregate
             return WINDOWED.get(windows["type"], WindowAggregate)
@@ -226,10 +240,16 @@ class Graph:
 
         return cross
 
-    def _grouping(self, spec: Mapping[str, Any]) -> Mapping[str, Any]:
-        while spec["op"] not in ("group_by", "group_by_key"):
+    def _groupings(self, spec: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        """Return the nodes that group the streams of an aggregate: several, if it is of a cogroup."""
+        while spec["op"] not in ("group_by", "group_by_key", "cogroup"):
             spec = self._specs[spec["in"]]
-        return spec
+        return [self._specs[one] for one in spec["in"]] if spec["op"] == "cogroup" else [spec]
+
+    def _cogroup(self, spec: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        while spec["op"] in ("aggregate", "window"):
+            spec = self._specs[spec["in"]]
+        return spec if spec["op"] == "cogroup" else None
 
     def _above_finals(self, nodes: list[Mapping[str, Any]]) -> set[str]:
         """Return the aggregates that emit on close, and all nodes above them or above a suppress that sends finals only."""

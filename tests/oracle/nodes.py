@@ -35,6 +35,8 @@ class Setting:
     sends_old: bool = False
     """Whether the node sends old values in Kafka."""
     in_memory: bool = False
+    cogroup: Mapping[str, Any] | None = None
+    """The cogroup node above the node, if any."""
     has_finals: bool = False
     """Whether the node, or a node below it, sends final results only."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tests.oracle.repartitions import MAKES_TABLE
+from tests.oracle.repartitions import DERIVE, MAKES_TABLE
 
 
 def tables_that_send_old_values(scenario: Mapping[str, Any]) -> set[str]:
@@ -20,7 +20,7 @@ def tables_that_send_old_values(scenario: Mapping[str, Any]) -> set[str]:
     def ask(name: str, *, only_if_stored: bool) -> bool:
         spec = specs[name]
         op = spec.get("op")
-        if op in ("filter", "map_values") and not spec.get("materialize"):
+        if op in DERIVE and not spec.get("materialize"):
             answer = ask(spec["in"], only_if_stored=only_if_stored)
         else:
             above = spec["in"] if op == "table_table_join" else [spec["in"]] if op == "suppress" else []
@@ -42,6 +42,6 @@ def tables_that_send_old_values(scenario: Mapping[str, Any]) -> set[str]:
         elif op == "table_table_join":
             for one in above[: {"inner": 0, "left": 1, "outer": 2}[node["how"]]]:
                 ask(one, only_if_stored=False)
-        if op in MAKES_TABLE or (is_table and op in ("filter", "map_values")):
+        if op in MAKES_TABLE or (is_table and op in DERIVE):
             tables.add(name)
     return sending

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 MAKES_TABLE = ("aggregate", "suppress", "to_table", "table_table_join")
-TOGETHER = ("repartition", "aggregate", "to_table", "stream_stream_join", "stream_table_join")
+DERIVE = ("filter", "map_values", "transform_values")
+"""The verbs that make a table of a table."""
+TOGETHER = ("repartition", "aggregate", "cogroup", "to_table", "stream_stream_join", "stream_table_join")
 
 
 @dataclass
@@ -31,7 +33,7 @@ def grouped_tables(scenario: Mapping[str, Any]) -> set[str]:
         above = node["in"][0] if isinstance(node["in"], list) else node["in"]
         if node["op"] == "group_by" and above in tables:
             grouped.add(node["name"])
-        elif node["op"] in MAKES_TABLE or (node["op"] in ("filter", "map_values") and above in tables):
+        elif node["op"] in MAKES_TABLE or (node["op"] in DERIVE and above in tables):
             tables.add(node["name"])
     return grouped
 

@@ -8,7 +8,7 @@ from tests.oracle.folds import Fold
 from tests.oracle.memory import Entry, Rows
 from tests.oracle.nodes import Node, Setting
 from tests.oracle.scripts import Message
-from tests.oracle.vocabulary import key_selector, predicate, value_mapper
+from tests.oracle.vocabulary import key_selector, predicate, text_of, transformed, value_mapper
 
 
 class TableSource(Node):
@@ -76,6 +76,45 @@ class TableMap(Node):
         if not self._is_filter:
             return value_mapper(self.setting.spec["fn"])(value)
         return value if value is not None and predicate(self.setting.spec["pred"])(value) else None
+
+
+class TableTransform(Node):
+    """A transformer of values, which may count its calls by key. It is also called for nulls."""
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting)
+        self._rows = Rows() if setting.spec.get("materialize") else None
+        self.calls: dict[str, int] | None = {} if "store" in setting.spec else None
+
+    def take(self, message: Message, _side: int, /) -> None:
+        """See `Node`."""
+        key, (new, old), timestamp = message
+        new = self._transformed(key, new)
+        if self._rows is not None:
+            before = self._rows.get(key)
+            old = before and before[0]
+            self._rows.put(key, new, timestamp)
+        else:
+            old = self._transformed(key, old) if self.setting.sends_old else None
+        self.send((key, (new, old), timestamp))
+
+    def get(self, key: Any) -> Entry | None:
+        """See `Node`. A missing row is transformed, too; what is made of it has no timestamp."""
+        if self._rows is not None:
+            return self._rows.get(key)
+        value, timestamp = self.setting.parents[0].get(key) or (None, -1)
+        made = self._transformed(key, value)
+        return None if made is None else (made, timestamp)
+
+    def contents(self) -> list[dict[str, Any]] | None:
+        """See `Node`."""
+        return None if self._rows is None else self._rows.contents()
+
+    def _transformed(self, key: Any, value: Any) -> Any:
+        number = None
+        if self.calls is not None:
+            number = self.calls[text_of(key)] = self.calls.get(text_of(key), 0) + 1
+        return transformed(self.setting.spec, key, value, number)
 
 
 def regrouped(by: dict[str, Any], message: Message) -> list[Message]:

@@ -92,6 +92,19 @@ def reducer(name: str) -> Callable[[Any, Any], Any]:
     return reduce
 
 
+def tagger(spec: Json) -> Callable[[str, Any], str | None]:
+    """Return the function of one stream of a cogroup: it appends the value's text with a tag, or returns null."""
+    deletes = predicate(spec["null_if"]) if "null_if" in spec else lambda _value: False
+    return lambda aggregate, value: None if deletes(value) else concat(aggregate, f"{spec['tag']}{text_of(value)}")
+
+
+def transformed(spec: Json, key: Any, value: Any, number: int | None) -> str | None:
+    """Return what a table's transformer makes of a value. ``number``: of its calls for the key, if it counts them."""
+    if value is None and not spec.get("keeps_null"):
+        return None
+    return f"{text_of(key)}={text_of(value)}{'' if number is None else f'#{number}'}"
+
+
 def concat(aggregate: str, value: Any) -> str:
     """Append the value's text to the aggregate, separated by a comma."""
     return f"{aggregate},{text_of(value)}" if aggregate else text_of(value)

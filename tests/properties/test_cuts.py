@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewindow.streams.semantics import Semantics
+from rewindow.streams.settings import Settings
 from rewindow.testing import Epoch, LocalReplay
 from rewindow.testing.strategies import epochs
 from tests.properties.effort import examples
@@ -29,10 +30,11 @@ def replayed(
     cuts: list[int],
     semantics: Semantics,
     jumps: list[int] | None = None,
+    settings: Settings | None = None,
     **varied: Any,
 ) -> tuple[Any, ...]:
     """Replay in runs that end at the cuts. Return everything that L2 compares."""
-    replay = LocalReplay(build(steps), partitions=PARTITIONS, semantics=semantics)
+    replay = LocalReplay(build(steps), partitions=PARTITIONS, semantics=semantics, settings=settings)
     bounds = [0, *sorted({cut for cut in cuts if 0 < cut < len(given_epochs)}), len(given_epochs)]
     for number, (start, end) in enumerate(pairwise(bounds)):
         jump = {"wall_clock_ms": jumps[number]} if jumps else {}

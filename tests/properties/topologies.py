@@ -26,6 +26,7 @@ from rewindow import (
     until_window_closes,
     versioned_store,
 )
+from tests.properties.cogrouped import cogrouped, cogroupings, transformed, transformings
 
 TOPICS = ("left", "right")
 
@@ -123,16 +124,16 @@ def planned(draw: st.DrawFn) -> Planned:
     )
 
 
+VERBS = ["filter", "map_values", "split", "rekey", "busy", "window", "finals", "total", "join", "lookup"]
+VERBS += ["cogroup", "transform"]
+
+
 @st.composite
 def plans(draw: st.DrawFn) -> list[tuple[Any, ...]]:
     """Draw a list of steps: a verb, the stream to which it is applied, and its arguments."""
     steps: list[tuple[Any, ...]] = [("merge",)] if draw(st.booleans()) else []
     for number in range(draw(st.integers(1, 4))):
-        verb = draw(
-            st.sampled_from(
-                ["filter", "map_values", "split", "rekey", "busy", "window", "finals", "total", "join", "lookup"]
-            )
-        )
+        verb = draw(st.sampled_from(VERBS))
         onto = draw(st.integers(0, 5))
         if verb == "busy":
             named = tuple(planned(draw) for _ in range(draw(st.integers(0, 3))))
@@ -144,6 +145,10 @@ def plans(draw: st.DrawFn) -> list[tuple[Any, ...]]:
         elif verb in ("window", "finals"):
             size = draw(st.integers(1, 20))
             steps.append((verb, onto, size, draw(st.integers(1, size)), draw(st.sampled_from([0, 0, 5, 13]))))
+        elif verb == "cogroup":
+            steps.append((verb, onto, draw(st.integers(0, 5)), draw(cogroupings())))
+        elif verb == "transform":
+            steps.append((verb, onto, draw(transformings())))
         elif verb in ("join", "lookup"):
             how = draw(st.sampled_from(["join", "left_join", *(["outer_join"] if verb == "join" else [])]))
             spans = (draw(st.integers(0, 12)), draw(st.integers(0, 12)), draw(st.sampled_from([0, 0, 7])))
@@ -182,6 +187,12 @@ def build(steps: list[tuple[Any, ...]]) -> Topology:
             streams.append(stream.process(busy, name=busy.name, stores=[store], holds=f"{busy.holds_ms}ms"))
         elif verb in ("join", "lookup"):
             streams.append(_joined(verb, name, stream, streams[needs[1] % len(streams)], *needs[2:]))
+        elif verb == "cogroup":
+            one, other = together(stream, streams[needs[1] % len(streams)])
+            streams.append(cogrouped(name, one, other, needs[2]))
+        elif verb == "transform":
+            rows = stream.select_key(_text_key).to_table(store=f"{name}-rows")
+            streams.append(transformed(name, rows, needs[1]))
         elif verb == "total":
             streams.append(_as_stream(stream.group_by_key().count(store=name)))
         else:
@@ -199,9 +210,8 @@ def build(steps: list[tuple[Any, ...]]) -> Topology:
 
 
 def _joined(verb: str, name: str, one: KStream, other: KStream, how: str, *spans: int) -> KStream:
-    """Join two streams, or a stream with the table of the other one. Streams other than logs are repartitioned first."""
-    if not (one.node in TOPICS and other.node in TOPICS):
-        one, other = one.select_key(_text_key), other.select_key(_text_key)
+    """Join two streams, or a stream with the table of the other one."""
+    one, other = together(one, other)
     before, after, grace = (f"{span}ms" for span in spans)
     if verb == "join":
         windows = JoinWindows.of(after, grace=grace).before(before)
@@ -209,6 +219,13 @@ def _joined(verb: str, name: str, one: KStream, other: KStream, how: str, *spans
     history = f"{spans[0] + spans[2]}ms"
     table = other.to_table(store=versioned_store(f"{name}-rows", history=history))
     return getattr(one, how)(table, _both, name=name, grace=grace if spans[1] % 3 else None)
+
+
+def together(one: KStream, other: KStream) -> tuple[KStream, KStream]:
+    """Return two streams that can be joined: streams other than logs are repartitioned first."""
+    if one.node in TOPICS and other.node in TOPICS:
+        return one, other
+    return one.select_key(_text_key), other.select_key(_text_key)
 
 
 def _both(one: Any, other: Any) -> str:

@@ -31,6 +31,14 @@ def test_a_join_reads_the_keys_of_both_topics() -> None:
     assert asked(builder.build()) == {"rows": {"in", "table"}}
 
 
+def test_a_cogroup_reads_the_keys_of_all_its_topics() -> None:
+    builder = StreamsBuilder()
+    one, other = builder.stream("one").group_by_key(), builder.stream("other").group_by_key()
+    both = one.cogroup(lambda _key, value, total: total + value).cogroup(other, lambda _key, _value, total: total)
+    both.aggregate(int, store="sums", value=int).to_stream().to("out")
+    assert asked(builder.build()) == {"sums": {"one", "other"}}
+
+
 def test_results_on_window_close_read_all_keys() -> None:
     for emit, expected in (
         (EmitStrategy.on_window_update(), {"windows": {"in"}}),

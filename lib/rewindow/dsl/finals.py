@@ -1,26 +1,36 @@
-"""Longer retention for stores below which only final results are sent, so that these are complete (D10, D11)."""
+"""Changes to nodes and stores below which only final results are sent, so that these are complete (D10, D11)."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from rewindow.dsl.graph import Graph
+from rewindow.dsl.operators.cogroup import CogroupMerge
 from rewindow.dsl.operators.session_aggregate import SessionAggregate
 from rewindow.dsl.operators.sliding_aggregate import SlidingAggregate
+from rewindow.dsl.operators.window_aggregate import WindowAggregate
 from rewindow.streams.nodes import ProcessorNode, SinkNode, SourceNode
+
+_CLOCKED = (CogroupMerge, WindowAggregate, SlidingAggregate, SessionAggregate)
 
 
 def keep_until_final(graph: Graph, node: str) -> None:
-    """Extend the retention of all session and sliding window stores at and above a node by a millisecond.
+    """Extend the retention of all session and sliding window stores at and above a node, and share the clocks of cogroups.
 
     A record may extend a session that ended exactly gap + grace before the clock, but with Kafka's default retention
     the store has just expired that session, so a new one begins. The same holds for a sliding window that is derived
-    from an older one. While every update is sent this goes unnoticed, but a final result would lack records.
+    from an older one. While every update is sent this goes unnoticed, but a final result would lack records. So the store
+    keeps them for one millisecond more.
+
+    In Kafka, each input of a cogroup has its own clock. A record that is late by the clock of another input starts its
+    window again, because the common store has just expired it: a second final result, of one record.
     """
     for name in _ancestors(graph, node):
         supplier = getattr(graph.topology.nodes[name], "supplier", None)
         if isinstance(supplier, SessionAggregate | SlidingAggregate):
             keep_longer(graph, supplier.store)
+        elif isinstance(supplier, CogroupMerge):
+            _share_clock(graph, name)
 
 
 def keep_longer(graph: Graph, store: str) -> None:
@@ -29,6 +39,15 @@ def keep_longer(graph: Graph, store: str) -> None:
         graph.kept_longer[store] = None
         builder = graph.topology.stores[store]
         graph.topology.stores[store] = replace(builder, retention_ms=builder.retention_ms + 1)
+
+
+def _share_clock(graph: Graph, merge: str) -> None:
+    """Let the inputs of a windowed cogroup use one clock, that of the node which merges them."""
+    nodes = graph.topology.nodes
+    for name in (merge, *nodes[merge].parents):
+        node = nodes[name]
+        if isinstance(node, ProcessorNode) and isinstance(node.supplier, _CLOCKED):
+            nodes[name] = replace(node, supplier=replace(node.supplier, clock=merge))
 
 
 def _ancestors(graph: Graph, node: str) -> list[str]:

@@ -77,15 +77,19 @@ class Graph:
         options: NodeOptions = NO_OPTIONS,
     ) -> str:
         """Add a user's processor and the stores it brings. Stores given by name must exist already."""
+        names = self.add_user_stores(f"{verb} {name!r}", stores)
+        return self.add(verb, supplier, parent, name=name, stores=names, **options._asdict())
+
+    def add_user_stores(self, what: str, stores: Iterable[StoreBuilder | str]) -> tuple[str, ...]:
+        """Add the stores among ``stores`` that are not names, and return the names of all. ``what`` needs them, for errors."""
         if isinstance(stores, str | StoreBuilder):
-            message = f"{verb} {name!r}: give its stores as a list, stores=[{stores!r}]"
+            message = f"{what}: give its stores as a list, stores=[{stores!r}]"
             raise TopologyError(message)
         stores = tuple(stores)
         for store in stores:
             if isinstance(store, StoreBuilder):
                 self.topology.add_store(store)
-        names = tuple(store.name if isinstance(store, StoreBuilder) else store for store in stores)
-        return self.add(verb, supplier, parent, name=name, stores=names, **options._asdict())
+        return tuple(store.name if isinstance(store, StoreBuilder) else store for store in stores)
 
     def number(self, verb: str) -> str:
         """Return ``verb-1``, ``verb-2``, ... ."""

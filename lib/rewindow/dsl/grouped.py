@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, overload
 
 from rewindow.dsl.aggregating import AddFunction, AggregateSpec, aggregator_of, keyed
+from rewindow.dsl.cogrouped import CogroupedKStream, input_of
 from rewindow.dsl.graph import function_of
 from rewindow.dsl.materialized import StoreSpec, materialized
 from rewindow.dsl.operators.aggregate import StreamAggregate
@@ -14,8 +15,7 @@ from rewindow.dsl.operators.aggregates import Count
 from rewindow.dsl.operators.compound import Reduce
 from rewindow.dsl.operators.table_view import DerivedView, StoreView
 from rewindow.dsl.table import KTable
-from rewindow.dsl.windowed import SessionWindowedKStream, TimeWindowedKStream
-from rewindow.errors import TopologyError
+from rewindow.dsl.windowed import SessionWindowedKStream, TimeWindowedKStream, check_windows
 from rewindow.streams.windows.session_sliding import SessionWindows, SlidingWindows
 from rewindow.streams.windows.time import GridWindows
 
@@ -44,13 +44,17 @@ class KGroupedStream:
         self, windows: GridWindows | SlidingWindows | SessionWindows
     ) -> TimeWindowedKStream | SessionWindowedKStream:
         """Aggregate by window. Raises `TopologyError` if ``windows`` is not a kind of windows."""
+        check_windows(windows)
         if isinstance(windows, SessionWindows):
             return SessionWindowedKStream(self.stream, windows)
-        given: object = windows  # user code may pass anything
-        if not isinstance(given, GridWindows | SlidingWindows):
-            message = f"windowed_by({windows!r}): give TimeWindows, SlidingWindows, SessionWindows or UnlimitedWindows"
-            raise TopologyError(message)
         return TimeWindowedKStream(self.stream, windows)
+
+    def cogroup(self, aggregator: AddFunction) -> CogroupedKStream:
+        """Aggregate this stream together with others into one table: see `CogroupedKStream` (KIP-150).
+
+        ``aggregator(key, value, aggregate)`` adds one of this stream's values to the common aggregate.
+        """
+        return CogroupedKStream((input_of(self, aggregator),))
 
     def count(self, *, store: StoreSpec) -> KTable:
         """Count the records of each key. Null values are not counted."""

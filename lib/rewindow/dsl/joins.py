@@ -60,7 +60,7 @@ def join(
     if left.graph is not other.graph:
         message = f"{what}: its sides come from two builders, read both topics with one StreamsBuilder"
         raise TopologyError(message)
-    _check_keys(left.key, other.key, what)
+    check_keys(left.key, other.key, what)
     function_of(joiner, "join", *(("key", "left", "right") if options.with_key else ("left", "right")))
     joined = joiner if options.with_key else _without_key(joiner)
     if isinstance(other, KTable):
@@ -142,7 +142,8 @@ def _table_join(left: KStream, table: KTable, unmatched: Unmatched, joiner: Join
     return graph.add("join", supplier, side.node, table.node, name=name, stores=stores, holds_ms=grace_ms)
 
 
-def _check_keys(left: Any, right: Any, what: str) -> None:
+def check_keys(left: Any, right: Any, what: str) -> None:
+    """Raise `TopologyError` if equal keys of two sides would be in different partitions."""
     if isinstance(left, type) and isinstance(right, type) and left is not right:
         message = (
             f"{what}: the keys of its sides are {left.__name__} and {right.__name__}, so equal keys would be in "

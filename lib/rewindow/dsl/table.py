@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,9 @@ from rewindow.dsl.operators.table_verbs import TableDerive, TableToStream, kept_
 from rewindow.dsl.operators.table_view import DerivedView, HeldBackView, StoreView, TableView
 from rewindow.dsl.suppressed import Suppressed
 from rewindow.dsl.table_joins import Joiner, Unmatched, join_tables
+from rewindow.dsl.table_transform import ask_for_old_values, transform_values
 from rewindow.errors import TopologyError
+from rewindow.streams.legacy import ValueTransformerWithKey
 from rewindow.streams.state.stores import BUFFER, StoreBuilder
 from rewindow.streams.windows.time import Windows
 
@@ -78,6 +80,27 @@ class KTable:
         table = self._derived(TableDerive("table_map_values", derive), store, name, value or returned_type(mapper))
         self.graph.reads(table.node, mapper, *((self.key, self.value) if with_key else (self.value,)))
         return table
+
+    def transform_values(
+        self,
+        supplier: Callable[[], ValueTransformerWithKey],
+        *,
+        name: str,
+        stores: Iterable[StoreBuilder | str] = (),
+        store: StoreSpec | None = None,
+        value: Any = None,
+    ) -> KTable:
+        """Replace each value by what your `ValueTransformerWithKey` returns; it may have ``stores`` and schedules (KIP-292).
+
+        Unlike `map_values`, it is also called for tombstones, and its result for one may be a row. ``store`` keeps the
+        results; ``value`` declares their type. Results have the timestamps of the updates.
+
+        Without a ``store`` it is called for the old value of an update too, after the new one, if a verb below needs old
+        values (`filter`, `group_by`, `suppress`, left, outer and foreign-key joins), and a join below calls a transformer
+        of its own for each row that it looks up. So a transformer with state should have a ``store``; to be looked up by
+        a join, one with ``stores`` must.
+        """
+        return transform_values(self, supplier, name=name, stores=stores, store=store, value=value)
 
     def group_by(
         self,
@@ -238,6 +261,7 @@ class KTable:
         verb = "table_filter_not" if negate else "table_filter"
         if store is None:
             self.check_old(verb.removeprefix("table_"))
+        ask_for_old_values(self.graph.topology, self.node)
         is_versioned = self.view is not None and self.view.history_ms is not None
         supplier = TableDerive(
             verb,
@@ -261,10 +285,11 @@ class KTable:
         return replace(self, node=node, value=value, view=StoreView(kept.name), knows_old=True)
 
     def check_old(self, verb: str) -> None:
-        """Raise `TopologyError` if the table's updates do not carry the value last sent, which a verb needs."""
+        """Ask for the value last sent, which a verb needs. Raises `TopologyError` if the table's updates do not carry it."""
         if not self.knows_old:
             message = (
                 f"{verb} after {self.node!r} needs the value that was last sent for a key, and a join above it gets the same "
                 "update on both sides: give the join a store=..."
             )
             raise TopologyError(message)
+        ask_for_old_values(self.graph.topology, self.node)

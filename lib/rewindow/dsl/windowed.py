@@ -162,6 +162,13 @@ def _windowed_table(
     return KTable(stream.graph, node, key, result, windows, view)
 
 
+def check_windows(windows: object) -> None:
+    """Raise `TopologyError` if a verb was given something else than windows."""
+    if not isinstance(windows, GridWindows | SlidingWindows | SessionWindows):
+        message = f"windowed_by({windows!r}): give TimeWindows, SlidingWindows, SessionWindows or UnlimitedWindows"
+        raise TopologyError(message)
+
+
 def _strategy(emit: Any) -> EmitStrategy:
     if not isinstance(emit, EmitStrategy):
         message = f"emit_strategy({emit!r}): give EmitStrategy.on_window_update() or EmitStrategy.on_window_close()"

@@ -28,6 +28,9 @@ from rewindow.streams.punctuation import Cancellable, PunctuationType
 from rewindow.streams.record import Record, To
 from rewindow.streams.task_context import TaskContext
 
+TableHandler = Callable[["ValueTransformer", Record], None]
+"""``handler(transformer, record)``: handles an update of a table."""
+
 
 def deprecated(old: str, new: str) -> None:
     """Warn the caller of the function that calls this one."""
@@ -101,7 +104,9 @@ class ValueContext(LegacyContext):
     def forward(self, record: Any, *value_and_child: Any, to: To | None = None) -> None:
         """Raise `DataError`, as Kafka does."""
         del record, value_and_child, to
-        message = f"{self.name}: a value transformer returns its result and cannot forward: use process_values"
+        message = (
+            f"{self.name}: a value transformer returns its result and cannot forward: use process_values, on a stream"
+        )
         raise DataError(message)
 
     def send(self, record: Record) -> None:
@@ -180,12 +185,14 @@ class Transformer(_Legacy):
 
 
 class ValueTransformer(_Legacy):
-    """The code of `KStream.transform_values`: ``transform`` returns the new value; the key stays."""
+    """The code of `transform_values` of a stream or a table: ``transform`` returns the new value; the key stays."""
 
     context: ValueContext
     context_type: ClassVar[type[ProcessorContext]] = ValueContext
     is_flat = False
     """Whether it runs in `KStream.flat_transform_values`, where ``transform`` returns any number of values."""
+    of_table: TableHandler | None = None
+    """Handles its records in `KTable.transform_values`, where they are updates."""
 
     def transform(self, value: Any) -> Any:
         """Return the new value."""
@@ -198,11 +205,15 @@ class ValueTransformer(_Legacy):
             raise DataError(message)
 
     def _handle(self, record: Record) -> None:
-        results = self._transformed(record)
+        if self.of_table is not None:
+            self.of_table(self, record)
+            return
+        results = self.transformed(record)
         for value in _several(results, is_flat=True) if self.is_flat else (results,):
             self.context.send(record.with_value(value))
 
-    def _transformed(self, record: Record) -> Any:
+    def transformed(self, record: Record) -> Any:
+        """Return what ``transform`` makes of a record."""
         return self.transform(record.value)
 
 
@@ -213,7 +224,8 @@ class ValueTransformerWithKey(ValueTransformer):
         """Return the new value."""
         raise NotImplementedError
 
-    def _transformed(self, record: Record) -> Any:
+    def transformed(self, record: Record) -> Any:
+        """Return what ``transform`` makes of a record."""
         return self.transform(record.key, record.value)
 
 

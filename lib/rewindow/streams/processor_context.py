@@ -203,10 +203,14 @@ class ProcessorContext:
 
     def observe(self, timestamp: int) -> int:
         """Advance this node's own clock to a timestamp, never back, and return the clock."""
+        return self.observe_as(self.name, timestamp)
+
+    def observe_as(self, node: str, timestamp: int) -> int:
+        """Advance the clock of another node of the task, which several nodes share, and return it: see `observe`."""
         times = self._task_context.node_times
-        observed = times.get(self.name, UNKNOWN)
+        observed = times.get(node, UNKNOWN)
         if timestamp > observed:
-            times[self.name] = observed = timestamp
+            times[node] = observed = timestamp
         return observed
 
     def measure(self, name: str, *, reason: str = "") -> Measure:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import subprocess
@@ -30,18 +31,19 @@ def play(scenarios: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _built() -> str:
-    """Compile the oracle if its sources are newer, and return its class path."""
-    folder = cache_dir().parent / "oracle"
-    jars, classes = folder / "classpath.txt", folder / "classes"
+    """Compile the oracle unless these very sources are compiled already, and return its class path."""
+    files = sorted(SOURCES.iterdir())
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:12]
+    folder = cache_dir().parent / "oracle" / digest
+    jars, classes, done = folder / "classpath.txt", folder / "classes", folder / "compiled"
     sources = sorted(SOURCES.glob("*.java"))
-    newest = max(path.stat().st_mtime for path in SOURCES.iterdir())
-    if jars.exists() and (classes / "Oracle.class").exists() and jars.stat().st_mtime > newest:
+    if done.exists():
         return f"{jars.read_text().strip()}:{classes}"
     classes.mkdir(parents=True, exist_ok=True)
     pom, output = str(SOURCES / "pom.xml"), f"-Dmdep.outputFile={jars}"
     _run(_tool("mvn"), "-q", "-B", "-f", pom, "dependency:build-classpath", output)
     _run(_tool("javac"), "-nowarn", "-cp", jars.read_text().strip(), "-d", str(classes), *map(str, sources))
-    jars.touch()
+    done.touch()
     return f"{jars.read_text().strip()}:{classes}"
 
 

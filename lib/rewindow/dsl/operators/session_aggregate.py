@@ -50,6 +50,7 @@ class SessionAggregate:
     merger: Merger
     store: str
     emit: EmitStrategy = EmitStrategy.ON_WINDOW_UPDATE
+    clock: str | None = None
 
     def __call__(self) -> Processor:
         return _SessionAggregate(self)

@@ -39,6 +39,7 @@ class SlidingAggregate:
     aggregator: Aggregator
     store: str
     emit: EmitStrategy = EmitStrategy.ON_WINDOW_UPDATE
+    clock: str | None = None
 
     def __call__(self) -> Processor:
         return _SlidingAggregate(self)

@@ -25,7 +25,7 @@ class ProcessValues:
         return f"process_values({describe_supplier(self.supplier)})"
 
     def __call__(self) -> Processor:
-        return _checked(self.supplier(), FixedKeyProcessor, "process_values")
+        return checked(self.supplier(), FixedKeyProcessor, "process_values")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Transform:
         return "flat_transform" if self.is_flat else "transform"
 
     def __call__(self) -> Processor:
-        transformer = _checked(self.supplier(), Transformer, self._verb)
+        transformer = checked(self.supplier(), Transformer, self._verb)
         transformer.is_flat = self.is_flat
         return transformer
 
@@ -65,12 +65,13 @@ class TransformValues:
         return "flat_transform_values" if self.is_flat else "transform_values"
 
     def __call__(self) -> Processor:
-        transformer = _checked(self.supplier(), ValueTransformer, self._verb)
+        transformer = checked(self.supplier(), ValueTransformer, self._verb)
         transformer.is_flat = self.is_flat
         return transformer
 
 
-def _checked(made: object, wanted: type[Made], verb: str) -> Made:
+def checked(made: object, wanted: type[Made], verb: str) -> Made:
+    """Return what a supplier made. Raises `ConfigError` if it is not of the wanted class."""
     if not isinstance(made, wanted):
         message = f"{verb}: the supplier returned a {type(made).__name__}, not a {wanted.__name__}"
         raise ConfigError(message)

@@ -29,6 +29,7 @@ class WindowAggregate:
     aggregator: Aggregator
     store: str
     emit: EmitStrategy = EmitStrategy.ON_WINDOW_UPDATE
+    clock: str | None = None
 
     @property
     def asks_own_key(self) -> bool:

@@ -1,6 +1,7 @@
 """The base of all windowed aggregates: the node's clock, and final results when windows close (KIP-825).
 
-The clock is the highest timestamp of the records with a key that the node has seen; where time follows the watermark (D22),
+The clock is the highest timestamp of the records with a key that the node has seen (the inputs of a cogroup above a final
+result share one, D10); where time follows the watermark (D22),
 and in a final run (D18), the watermark advances it, too. The clock alone decides whether a window is closed, so a window
 either accepts records or is final.
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum
+from functools import partial
 from typing import Any, Protocol
 
 from rewindow.dsl.operators.aggregates import Aggregator, described
@@ -61,12 +63,17 @@ class WindowedSettings(Protocol):
     def emit(self) -> EmitStrategy:
         """When results are sent."""
 
+    @property
+    def clock(self) -> str | None:
+        """The node whose clock decides, if it is not this node's own."""
+
 
 def described_windows(settings: WindowedSettings) -> str:
     """Describe a windowed aggregate for `explain` and the fingerprint."""
     what, windows, store = described(settings.aggregator), settings.windows, settings.store
     emit = ", emit=window_close" if settings.emit is EmitStrategy.ON_WINDOW_CLOSE else ""
-    return f"window({what}, {windows}, store={store}{emit})"
+    clock = "" if settings.clock is None else f", clock={settings.clock}"
+    return f"window({what}, {windows}, store={store}{emit}{clock})"
 
 
 class WindowedProcessor(Processor):
@@ -82,10 +89,13 @@ class WindowedProcessor(Processor):
         self.context = context
         self._store: Any = context.store(self._settings.store)
         self._observe: Callable[[int], int] = context.observe if self._sends_updates else self._observe_and_emit
+        if self._settings.clock is not None:
+            self._observe = partial(context.observe_as, self._settings.clock)
         self._lateness = context.measure(RECORD_LATENESS)
 
     def on_watermark(self, watermark_ms: int) -> None:
-        self._observe(watermark_ms)
+        if self._settings.clock is None:
+            self._observe(watermark_ms)
 
     def _take_time(self, timestamp: int) -> int:
         """Advance the clock to a record's timestamp, measure the record's lateness, and return the clock."""

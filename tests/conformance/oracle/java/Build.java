@@ -146,10 +146,25 @@ final class Build {
                     (key, value) -> KeyValue.pair(select.apply(key, value), value);
                 return ((KTable<Object, Object>) parent).groupBy(mapper, grouped);
             }
+            case "cogroup": {
+                List<KGroupedStream> grouped = new ArrayList<>();
+                parents.forEach(one -> grouped.add((KGroupedStream) made.get(one)));
+                types.put(name, "string");
+                return Cogroups.of(node, grouped);
+            }
+            case "transform_values": {
+                KTable<Object, Object> table = (KTable<Object, Object>) parent;
+                ValueTransformerWithKeySupplier<Object, Object, Object> transform = () -> new Transform(node);
+                String[] stores = keyedStore(node);
+                types.put(name, "string");
+                return materialize
+                    ? table.transformValues(transform, keyed(name, "string"), Named.as(name), stores)
+                    : table.transformValues(transform, Named.as(name), stores);
+            }
             case "window":
                 windows.put(name, node);
                 isWindowed.put(name, true);
-                return window(node, (KGroupedStream) parent);
+                return parent instanceof CogroupedKStream ? windowed(node, (CogroupedKStream) parent) : window(node, (KGroupedStream) parent);
             case "aggregate":
                 return aggregate(node, name, parent, type, windows.get(first));
             case "suppress":
@@ -184,13 +199,7 @@ final class Build {
             case "processor": {
                 types.put(name, node.has("value") ? node.get("value").asText() : type);
                 ProcessorSupplier script = () -> isHere.test(name) ? new Script(node) : new Collector(name);
-                String[] stores = {};
-                if (node.has("store")) {
-                    String store = node.get("store").asText();
-                    builder.addStateStore(Stores.keyValueStoreBuilder(Stores.inMemoryKeyValueStore(store), Serdes.String(), Serdes.Long()));
-                    stores = new String[] {store};
-                }
-                return ((KStream) parent).process(script, Named.as(name), stores);
+                return ((KStream) parent).process(script, Named.as(name), keyedStore(node));
             }
             default:
                 throw new IllegalArgumentException("op " + node.get("op"));
@@ -198,6 +207,31 @@ final class Build {
     }
 
     private static final ValueJoiner<Object, Object, Object> JOINER = (left, right) -> Words.text(left) + "|" + Words.text(right);
+
+    private String[] keyedStore(JsonNode node) {
+        if (!node.has("store")) {
+            return new String[] {};
+        }
+        String store = node.get("store").asText();
+        builder.addStateStore(Stores.keyValueStoreBuilder(Stores.inMemoryKeyValueStore(store), Serdes.String(), Serdes.Long()));
+        return new String[] {store};
+    }
+
+    private static Object windowed(JsonNode node, CogroupedKStream cogrouped) {
+        Duration grace = ms(node.path("grace"));
+        switch (node.get("type").asText()) {
+            case "tumbling":
+                return cogrouped.windowedBy(TimeWindows.ofSizeAndGrace(ms(node.get("size")), grace));
+            case "hopping":
+                return cogrouped.windowedBy(TimeWindows.ofSizeAndGrace(ms(node.get("size")), grace).advanceBy(ms(node.get("advance"))));
+            case "sliding":
+                return cogrouped.windowedBy(SlidingWindows.ofTimeDifferenceAndGrace(ms(node.get("diff")), grace));
+            case "session":
+                return cogrouped.windowedBy(SessionWindows.ofInactivityGapAndGrace(ms(node.get("gap")), grace));
+            default:
+                return cogrouped.windowedBy(UnlimitedWindows.of().startOn(Instant.ofEpochMilli(node.path("start").asLong())));
+        }
+    }
 
     private Object window(JsonNode node, KGroupedStream grouped) {
         Duration grace = ms(node.path("grace"));
@@ -236,6 +270,9 @@ final class Build {
         Reducer<Object> reducer = (aggregate, value) -> Words.reduce(fn, aggregate, value);
         Initializer<Object> empty = () -> "";
         Aggregator<Object, Object, Object> concat = (key, value, aggregate) -> Words.concat((String) aggregate, value);
+        if (parent instanceof CogroupedKStream || parent instanceof TimeWindowedCogroupedKStream || parent instanceof SessionWindowedCogroupedKStream) {
+            return Cogroups.aggregate(node, name, parent);
+        }
         Named named = Named.as(name);
         if (parent instanceof KGroupedTable) {
             KGroupedTable table = (KGroupedTable) parent;

@@ -122,7 +122,7 @@ final class Words {
         return value == null ? "null" : value.toString();
     }
 
-    private static String keyText(Object key) {
+    static String keyText(Object key) {
         if (key instanceof Windowed) {
             Windowed<?> windowed = (Windowed<?>) key;
             return windowed.key() + "@" + windowed.window().start();

@@ -1,0 +1,134 @@
+"""`KTable.transform_values`: a user's transformer for the updates of a table, and for the rows that joins look up in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, ClassVar
+
+from rewindow.dsl.operators.table_view import Lookup, TableView
+from rewindow.dsl.operators.transform import checked
+from rewindow.errors import ConfigError
+from rewindow.streams.legacy import ValueContext, ValueTransformer, ValueTransformerWithKey
+from rewindow.streams.processor import Processor
+from rewindow.streams.processor_context import ProcessorContext
+from rewindow.streams.punctuation import Cancellable, PunctuationType
+from rewindow.streams.record import UNKNOWN, Change, Record
+from rewindow.streams.state.key_value_store import KeyValueStore
+from rewindow.streams.state.stores import Stamped
+from rewindow.streams.topology import describe_supplier
+
+Supplier = Callable[[], ValueTransformerWithKey]
+
+
+@dataclass(frozen=True, slots=True)
+class TableTransform:
+    """Replace each value by what a transformer returns, for tombstones too.
+
+    With a store, an update has the result stored before as its old value. Without one, the transformer is called for the
+    old value, after the new one, if ``calls_old``; otherwise the update has no old value.
+    """
+
+    keeps_key: ClassVar[bool] = True
+
+    supplier: Supplier
+    has_state: bool = False
+    """Whether the transformer has stores, so that it matters for which values it is called."""
+    store: str | None = None
+    calls_old: bool = False
+
+    def __call__(self) -> Processor:
+        transformer = checked(self.supplier(), ValueTransformerWithKey, "transform_values")
+        transformer.of_table = self._send
+        return transformer
+
+    def describe(self) -> str:
+        """See `topology.describe_supplier`."""
+        store = "" if self.store is None else f", store={self.store}"
+        calls_old = ", calls_old" if self.calls_old and self.has_state else ""
+        return f"table_transform_values({describe_supplier(self.supplier)}{store}{calls_old})"
+
+    def _send(self, transformer: ValueTransformer, record: Record) -> None:
+        change, context = record.value, transformer.context
+        new = transformer.transformed(record.with_value(change.new))
+        if self.store is None:
+            old = transformer.transformed(record.with_value(change.old)) if self.calls_old else None
+            context.send(record.with_value(change._replace(new=new, old=old)))
+            return
+        store: KeyValueStore = context.store(self.store)
+        before = store.get(record.key)
+        store.put(record.key, None if new is None else Stamped(new, record.timestamp))
+        context.send(record.with_value(Change(new, before.value if before else None)))
+
+
+@dataclass(frozen=True, slots=True)
+class TransformedView(TableView):
+    """The values of another view, each transformed when it is looked up, by a transformer of the node that looks it up."""
+
+    table: TableView
+    supplier: Supplier
+
+    @property
+    def stores(self) -> tuple[str, ...]:
+        """See `TableView`."""
+        return self.table.stores
+
+    @property
+    def history_ms(self) -> int | None:
+        """See `TableView`."""
+        return self.table.history_ms
+
+    def open(self, context: ProcessorContext) -> Lookup:
+        """See `TableView`."""
+        transformer = checked(self.supplier(), ValueTransformerWithKey, "transform_values")
+        own = _LookupContext(context.name, context._task_context)  # noqa: SLF001 - the same node's context, of another kind
+        transformer.init(own)
+        return _TransformedLookup(self.table.open(context), transformer, own)
+
+
+class _LookupContext(ValueContext):
+    """The context of a transformer that only looks up: the node's schedules belong to its processor."""
+
+    __slots__ = ()
+
+    def schedule(
+        self,
+        interval: str | timedelta,
+        type: PunctuationType | None = None,  # noqa: A002 - KIP-138's own name
+        callback: Callable[..., None] | None = None,
+        **options: Any,
+    ) -> Cancellable:
+        """Raise `ConfigError`."""
+        del interval, type, callback, options
+        message = (
+            f"the join {self.name!r} looks values up in a transform_values whose transformer has a schedule, which only "
+            "a table with its own values can have: give transform_values a store=..."
+        )
+        raise ConfigError(message)
+
+    def at(self, timestamp: int) -> int:
+        """Set the timestamp that the transformer sees, and return the one before."""
+        before, self._record_context.timestamp = self._record_context.timestamp, timestamp
+        return before
+
+
+class _TransformedLookup:
+    def __init__(self, table: Lookup, transformer: ValueTransformerWithKey, context: _LookupContext) -> None:
+        self._table, self._transformer, self._context = table, transformer, context
+
+    def get(self, key: Any) -> Stamped | None:
+        return self._transformed(key, self._table.get(key))
+
+    def get_as_of(self, key: Any, timestamp: int) -> Stamped | None:
+        return self._transformed(key, self._table.get_as_of(key, timestamp))
+
+    def _transformed(self, key: Any, found: Stamped | None) -> Stamped | None:
+        """Return the transformed row. As in Kafka, a missing row is transformed, too, and may become one without a time."""
+        value, timestamp = (None, UNKNOWN) if found is None else found
+        before = self._context.at(timestamp)
+        try:
+            result = self._transformer.transform(key, value)
+        finally:
+            self._context.at(before)
+        return None if result is None else Stamped(result, timestamp)

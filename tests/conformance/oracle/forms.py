@@ -1,0 +1,166 @@
+"""New scenarios of the forms that the recordings in `vectors` began with: cogroups and transformed tables."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+Json = dict[str, Any]
+Graph = tuple[list[Json], list[str], dict[str, str]]
+"""The nodes, the nodes that are sent to a sink, and the sources by name with their kind."""
+
+GRACES = (0, 0, 1, 5, 12)
+PREDICATES = ({"gt": 3}, {"mod": [2, 0]}, {"not": {"gt": 4}}, {"is_null": False})
+FLUSH = 100_000
+"""The timestamp of last records far ahead, which release what is held back."""
+
+
+def cogroups(rng: random.Random) -> Graph:
+    """Return a cogroup of two or three streams, some of them re-keyed: without windows or with any kind of them."""
+    sources = ["x", "y", "z"][: rng.choice((2, 2, 3))]
+    nodes: list[Json] = []
+    groups = []
+    for name in sources:
+        if rng.random() < 0.2:
+            by = rng.choice(({"key_prefix": 1}, {"value_mod": 2}))
+            nodes.append({"name": f"g{name}", "op": "group_by", "in": name, "by": by})
+        else:
+            nodes.append({"name": f"g{name}", "op": "group_by_key", "in": name})
+        groups.append(f"g{name}")
+    if nodes[0]["op"] == "group_by_key" and rng.random() < 0.15:  # one stream with two functions
+        nodes.append({"name": "gx2", "op": "group_by_key", "in": "x"})
+        groups.insert(rng.randint(0, len(groups)), "gx2")
+    fns: list[Json] = [{"tag": name} for name in groups]
+    if rng.random() < 0.15:
+        rng.choice(fns)["null_if"] = {"gt": 7}
+    nodes.append({"name": "c", "op": "cogroup", "in": groups, "fns": fns})
+    window = _window(rng)
+    above = "c"
+    if window is not None:
+        nodes.append({"name": "w", "op": "window", "in": "c", **window})
+        above = "w"
+    kept = {"retention": rng.choice((70, 1000))} if window and "grace" in window and rng.random() < 0.2 else {}
+    nodes.append({"name": "a", "op": "aggregate", "in": above, "fn": "concat", **kept})
+    sinks = ["a"]
+    if window is not None and "grace" in window and rng.random() < 0.5:
+        nodes.append({"name": "s", "op": "suppress", "in": "a", "until": "window_closes", "buffer": {}})
+        sinks.append("s")
+    elif rng.random() < 0.4:
+        limit = rng.choice((0, 3, 10))
+        nodes.append({"name": "s", "op": "suppress", "in": "a", "until": "time_limit", "ms": limit, "buffer": {}})
+        sinks.append("s")
+    return nodes, sinks, dict.fromkeys(sources, "stream")
+
+
+def transforms(rng: random.Random) -> Graph:
+    """Return a table whose values are transformed, with a verb below that may need old values or look the results up."""
+    kinds = {"x": rng.choice(("table", "stream"))}
+    nodes: list[Json] = []
+    above = "x"
+    if kinds["x"] == "stream":
+        nodes.append({"name": "g", "op": "group_by_key", "in": "x"})
+        window = _window(rng) if rng.random() < 0.5 else None
+        if window is not None:
+            nodes.append({"name": "w", "op": "window", "in": "g", **window})
+        nodes.append({"name": "a", "op": "aggregate", "in": "w" if window else "g", "fn": rng.choice(("count", "sum"))})
+        above = "a"
+    if rng.random() < 0.3:
+        nodes.append(
+            {"name": "f", "op": "filter", "in": above, "pred": rng.choice(PREDICATES[:3]), "materialize": False}
+        )
+        above = "f"
+    is_keyed = not any(one["op"] == "window" for one in nodes)  # the oracle has no stores by windowed key
+    materialize = is_keyed and rng.random() < 0.4
+    node: Json = {"name": "t", "op": "transform_values", "in": above, "materialize": materialize}
+    if rng.random() < 0.5:
+        node["store"] = "calls"
+    if rng.random() < 0.4:
+        node["keeps_null"] = True
+    nodes.append(node)
+    below = rng.choice(("nothing", "filter", "map", "group", "suppress", "stream join", "table join", "table join"))
+    if "join" in below and (not is_keyed or ("store" in node and not node["materialize"])):
+        below = "group"
+    if below == "filter":
+        test = rng.choice(({"prefix": "A"}, {"is_null": False}, {"ne": "A=1"}))
+        nodes.append(
+            {"name": "n", "op": "filter", "in": "t", "pred": test, "materialize": is_keyed and rng.random() < 0.5}
+        )
+    elif below == "map":
+        nodes.append({"name": "n", "op": "map_values", "in": "t", "fn": {"append": "!"}, "materialize": False})
+    elif below == "group":
+        nodes.append(
+            {"name": "tg", "op": "group_by", "in": "t", "by": rng.choice(({"key_prefix": 1}, {"const": "all"}))}
+        )
+        nodes.append({"name": "n", "op": "aggregate", "in": "tg", "fn": rng.choice(("count", "concat"))})
+    elif below == "suppress":
+        nodes.append(
+            {"name": "n", "op": "suppress", "in": "t", "until": "time_limit", "ms": rng.choice((0, 5)), "buffer": {}}
+        )
+    elif below == "stream join":
+        kinds["y"] = "stream"
+        how = rng.choice(("inner", "left"))
+        nodes.append({"name": "n", "op": "stream_table_join", "in": ["y", "t"], "how": how})
+    elif below == "table join":
+        kinds["y"] = "table"
+        pair = rng.choice((["t", "y"], ["y", "t"]))
+        how = rng.choice(("inner", "left", "outer"))
+        nodes.append({"name": "n", "op": "table_table_join", "in": pair, "how": how, "materialize": rng.random() < 0.5})
+    return nodes, ["t"] if below == "nothing" else ["t", "n"], kinds
+
+
+FORMS: dict[str, Callable[[random.Random], Graph]] = {"cogroup": cogroups, "transform_values": transforms}
+
+
+def fresh(form: str, seed: int, count: int) -> Iterator[Json]:
+    """Yield new scenarios of a form. The same seed gives the same ones."""
+    rng = random.Random(f"{form} {seed}")
+    for number in range(count):
+        nodes, sinks, kinds = FORMS[form](rng)
+        yield {
+            "name": f"rand_{form}_{seed}_{number:03}",
+            "config": {"wall_clock": 0},
+            "sources": [{"name": name, "kind": kind, "value": "long"} for name, kind in kinds.items()],
+            "nodes": nodes,
+            "sinks": [{"name": f"out-{name}", "in": name} for name in sinks],
+            "steps": _steps(rng, list(kinds)),
+        }
+
+
+def _window(rng: random.Random) -> Json | None:
+    grace = rng.choice(GRACES)
+    size = rng.choice((6, 10, 15))
+    return rng.choice(
+        (
+            None,
+            {"type": "tumbling", "size": size, "grace": grace},
+            {"type": "hopping", "size": size, "advance": rng.choice((2, 3, 5)), "grace": grace},
+            {"type": "sliding", "diff": rng.choice((1, 4, 10)), "grace": grace},
+            {"type": "session", "gap": rng.choice((1, 3, 5, 10)), "grace": grace},
+            {"type": "session", "gap": rng.choice((1, 3, 5, 10)), "grace": grace},
+            {"type": "unlimited", "start": rng.choice((0, 7))},
+        )
+    )
+
+
+def _steps(rng: random.Random, topics: list[str]) -> list[Json]:
+    """Return steps of one or several records. Time advances in small steps, and some records are late."""
+    now = rng.randint(0, 8)
+    steps: list[Json] = []
+    for _ in range(rng.randint(6, 16)):
+        records = []
+        for _ in range(rng.choice((1, 1, 1, 2, 3))):
+            now += rng.choice((0, 0, 1, 1, 2, 3, 7, 12, 30))
+            late = rng.choice((0, 0, 0, 0, 1, 2, 5, 6, 10, 15, 40))
+            key = rng.choice(("A", "A", "A", "B", "AA", None if rng.random() < 0.3 else "B"))
+            value = None if rng.random() < 0.1 else rng.randint(0, 9)
+            records.append({"topic": rng.choice(topics), "key": key, "value": value, "ts": max(0, now - late)})
+        steps.append({"batch": records} if len(records) > 1 else piped(records[0]))
+    if rng.random() < 0.6:
+        steps += [piped({"topic": topic, "key": "Z", "value": 1, "ts": FLUSH}) for topic in topics]
+    return steps
+
+
+def piped(record: Json) -> Json:
+    """Return the step that delivers one record."""
+    return {"pipe": record["topic"], "key": record["key"], "value": record["value"], "ts": record["ts"]}
