@@ -2,6 +2,7 @@
 
 from rewindow.dsl.branched import BranchedKStream
 from rewindow.dsl.builder import StreamsBuilder
+from rewindow.dsl.global_table import GlobalKTable
 from rewindow.dsl.grouped import KGroupedStream
 from rewindow.dsl.grouped_table import KGroupedTable
 from rewindow.dsl.materialized import Materialized
@@ -55,6 +56,7 @@ __all__ = [
     "EmitStrategy",
     "First",
     "FixedKeyProcessor",
+    "GlobalKTable",
     "JoinWindows",
     "KGroupedStream",
     "KGroupedTable",

@@ -27,7 +27,9 @@ from rewindow import (
     versioned_store,
 )
 
-TOPICS = ("left", "right")
+STREAMS = ("left", "right")
+TOPICS = (*STREAMS, "rows")
+"""The streams, and the topic of a global table, which only some topologies read."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,10 @@ def plans(draw: st.DrawFn) -> list[tuple[Any, ...]]:
     for number in range(draw(st.integers(1, 4))):
         verb = draw(
             st.sampled_from(
-                ["filter", "map_values", "split", "rekey", "busy", "window", "finals", "total", "join", "lookup"]
+                [
+                    *("filter", "map_values", "split", "rekey", "busy", "window", "finals", "total", "join", "lookup"),
+                    "global",
+                ]
             )
         )
         onto = draw(st.integers(0, 5))
@@ -156,7 +161,8 @@ def plans(draw: st.DrawFn) -> list[tuple[Any, ...]]:
 def build(steps: list[tuple[Any, ...]]) -> Topology:
     """Build the topology of the steps. Every stream has a sink."""
     builder = StreamsBuilder()
-    streams = [builder.stream(topic) for topic in TOPICS]
+    streams = [builder.stream(topic) for topic in STREAMS]
+    rows = builder.global_table("rows", store="rows") if any(verb == "global" for verb, *_ in steps) else None
     for number, (verb, *needs) in enumerate(steps):
         if verb == "merge":
             streams.append(streams[0].merge(streams[1]))
@@ -182,6 +188,9 @@ def build(steps: list[tuple[Any, ...]]) -> Topology:
             streams.append(stream.process(busy, name=busy.name, stores=[store], holds=f"{busy.holds_ms}ms"))
         elif verb in ("join", "lookup"):
             streams.append(_joined(verb, name, stream, streams[needs[1] % len(streams)], *needs[2:]))
+        elif verb == "global":
+            join = stream.left_join if needs[1] % 2 else stream.join
+            streams.append(join(rows, _text_key if needs[1] % 2 else _by_length, _both, name=name))
         elif verb == "total":
             streams.append(_as_stream(stream.group_by_key().count(store=name)))
         else:
@@ -200,7 +209,7 @@ def build(steps: list[tuple[Any, ...]]) -> Topology:
 
 def _joined(verb: str, name: str, one: KStream, other: KStream, how: str, *spans: int) -> KStream:
     """Join two streams, or a stream with the table of the other one. Streams other than logs are repartitioned first."""
-    if not (one.node in TOPICS and other.node in TOPICS):
+    if not (one.node in STREAMS and other.node in STREAMS):
         one, other = one.select_key(_text_key), other.select_key(_text_key)
     before, after, grace = (f"{span}ms" for span in spans)
     if verb == "join":
@@ -223,4 +232,8 @@ def _text_key(key: Any, _value: Any) -> str:
     return f"{key.key}@{key.window.start_ms}" if isinstance(key, Windowed) else str(key)
 
 
-__all__ = ["TOPICS", "Count", "Sum", "build", "plans"]
+def _by_length(_key: Any, value: Any) -> str:
+    return "abc"[len(str(value)) % 3]
+
+
+__all__ = ["STREAMS", "TOPICS", "Count", "Sum", "build", "plans"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rewindow.dsl.global_table import GlobalKTable, kept_everywhere
 from rewindow.dsl.graph import FluentClasses, Graph
 from rewindow.dsl.grouped_table import KGroupedTable
 from rewindow.dsl.materialized import StoreSpec
@@ -39,6 +40,21 @@ class StreamsBuilder:
         source = self._source(topic)
         key, value = LogType(topic, "key"), LogType(topic, "value")
         return kept_table(self._graph, source, key, value, store)
+
+    def global_table(self, topic: str, *, store: StoreSpec, name: str | None = None) -> GlobalKTable:
+        """Read a topic of the feed as a global table: every task holds the rows of all its partitions, in a store.
+
+        A stream joins it by any key that it selects, without a repartition: see `KStream.join`. Each task takes the
+        records of all partitions in the order of their timestamps together with its own, so a join sees the records that
+        precede its own record in that order, and no others (ADR-86). If timestamps are equal, the topic that the topology
+        reads first precedes. The records of the table move no clock. A null value deletes the row; a record with a null
+        key is skipped and counted.
+
+        Each run sends the new records to all tasks, and each task restores the whole table. ``name`` names the node.
+        Raises `TopologyError` for a store that is not key-value.
+        """
+        key, value = LogType(topic, "key"), LogType(topic, "value")
+        return kept_everywhere(self._graph, self._source(topic), key, value, store, name=name)
 
     def add_store(self, builder: StoreBuilder) -> None:
         """Declare a store that several processors share. They name it in ``process(..., stores=(name,))``."""

@@ -38,7 +38,7 @@ class Unmatched(NamedTuple):
 class Options(NamedTuple):
     """The options of `KStream.join`."""
 
-    windows: JoinWindows | None
+    windows: Any
     name: str | None
     store: JoinStores | None
     grace: str | timedelta | None
@@ -54,7 +54,9 @@ def join(
 ) -> KStream:
     """Join a stream with a stream or a table. Raises `TopologyError` if the arguments do not fit: see `KStream.join`."""
     if not isinstance(other, type(left) | KTable):
-        message = f"join of {left.node!r} with {other!r}: give it a KStream or a KTable"
+        message = (
+            f"join of {left.node!r} with {other!r}: give it a KStream or a KTable (outer joins have no GlobalKTable)"
+        )
         raise TopologyError(message)
     what = f"join of {left.node!r} with {other.node!r}" if options.name is None else f"join {options.name!r}"
     if left.graph is not other.graph:
@@ -62,7 +64,7 @@ def join(
         raise TopologyError(message)
     _check_keys(left.key, other.key, what)
     function_of(joiner, "join", *(("key", "left", "right") if options.with_key else ("left", "right")))
-    joined = joiner if options.with_key else _without_key(joiner)
+    joined = joiner if options.with_key else without_key(joiner)
     if isinstance(other, KTable):
         node = _table_join(left, other, unmatched, joined, options, what)
     else:
@@ -180,5 +182,6 @@ def _stores(side: KStream, kept: Materialized, windows: JoinWindows, *, waits: b
     return SideStores(kept.name, unmatched)
 
 
-def _without_key(joiner: ValueJoiner) -> Joiner:
+def without_key(joiner: ValueJoiner) -> Joiner:
+    """Return a joiner that ignores the key."""
     return lambda _key, left, right: joiner(left, right)

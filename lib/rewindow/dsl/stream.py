@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rewindow.dsl import joins
 from rewindow.dsl.aggregating import keyed
 from rewindow.dsl.branched import BranchedKStream
+from rewindow.dsl.global_table import GlobalKTable, join_global
 from rewindow.dsl.graph import NodeOptions, function_of
 from rewindow.dsl.grouped import KGroupedStream
 from rewindow.dsl.materialized import StoreSpec, materialized
@@ -159,9 +160,9 @@ class KStream(RecordVerbs):
 
     def join(
         self,
-        other: KStream | KTable,
+        other: KStream | KTable | GlobalKTable,
         joiner: Callable[..., Any],
-        windows: JoinWindows | None = None,
+        windows: JoinWindows | Callable[..., Any] | None = None,
         *,
         name: str | None = None,
         store: joins.JoinStores | None = None,
@@ -190,16 +191,19 @@ class KStream(RecordVerbs):
         headers. A record that arrives later than that joins at once. If stream and table have records with the same
         timestamp, the topic that the topology reads first is processed first.
 
+        **With a global table**, the arguments are ``join(table, key_selector, joiner)``. A record joins the row of the
+        key ``key_selector(key, value)``, and no repartition is needed. The result has the record's key and timestamp. A
+        record without a value, or whose selected key is null, is skipped and counted; its own key may be null.
+
         Raises `TopologyError`, with the fix, if windows, keys, stores or history do not fit.
         """
-        options = joins.Options(windows, name, store, grace, with_key, value)
-        return joins.join(self, other, joins.INNER, joiner, options)
+        return self._joined(other, joins.INNER, joiner, joins.Options(windows, name, store, grace, with_key, value))
 
     def left_join(
         self,
-        other: KStream | KTable,
+        other: KStream | KTable | GlobalKTable,
         joiner: Callable[..., Any],
-        windows: JoinWindows | None = None,
+        windows: JoinWindows | Callable[..., Any] | None = None,
         *,
         name: str | None = None,
         store: joins.JoinStores | None = None,
@@ -209,8 +213,8 @@ class KStream(RecordVerbs):
     ) -> KStream:
         """Join as `join` does, and send each record of this stream without a match as ``joiner(left, None)``.
 
-        With a table, that result is sent at once. With a stream, it is sent once, with the record's own timestamp, when
-        its time is over: when the highest timestamp that the join has seen, or the watermark, exceeds
+        With a table of either kind, that result is sent at once. With a stream, it is sent once, with the record's own
+        timestamp, when its time is over: when the highest timestamp that the join has seen, or the watermark, exceeds
         ``timestamp + after + grace``. It leaves before the results of the record that exceeded it. A record that
         arrives when its time is already over is sent at once (D12). Results that are due together leave in the order of
         timestamp, key bytes and arrival. A partner that arrives even later still joins, while the record is retained.
@@ -218,9 +222,9 @@ class KStream(RecordVerbs):
         (D22).
 
         A record of this stream without a key is sent with None at once (KIP-962); one of the other stream is skipped.
+        With a global table, so is a record whose selected key is null.
         """
-        options = joins.Options(windows, name, store, grace, with_key, value)
-        return joins.join(self, other, joins.LEFT, joiner, options)
+        return self._joined(other, joins.LEFT, joiner, joins.Options(windows, name, store, grace, with_key, value))
 
     def outer_join(
         self,
@@ -247,6 +251,17 @@ class KStream(RecordVerbs):
         ``key`` and ``value`` declare the types of its columns.
         """
         self.graph.topology.add_sink(f"{topic}-sink", topic, self.node, key=key or self.key, value=value or self.value)
+
+    def _joined(
+        self,
+        other: KStream | KTable | GlobalKTable,
+        unmatched: joins.Unmatched,
+        joiner: Callable[..., Any],
+        options: joins.Options,
+    ) -> KStream:
+        if isinstance(other, GlobalKTable):
+            return join_global(self, other, joiner, options.windows, unmatched, options)
+        return joins.join(self, other, unmatched, joiner, options)
 
 
 def _common(types: Iterable[Any]) -> Any:

@@ -18,9 +18,16 @@ from rewindow.streams.nodes import Node, ProcessorNode, SinkNode, SourceNode
 from rewindow.streams.processor import Processor
 from rewindow.streams.settings import FAIL, OnError
 from rewindow.streams.state.stores import StoreBuilder
-from rewindow.streams.subtopologies import check_written_once, connected, in_run_order
+from rewindow.streams.subtopologies import (
+    check_global_tables,
+    check_written_once,
+    connected,
+    global_tables,
+    in_run_order,
+)
 
 REPARTITION_SUFFIX = "-repartition"
+GLOBAL_SUFFIX = "-global"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +37,17 @@ class SubTopology:
     index: int
     nodes: tuple[Node, ...]
     stores: tuple[StoreBuilder, ...]
+    copies: frozenset[str] = frozenset()
+    """Its global stores whose changelog an earlier sub-topology writes."""
+
+    @property
+    def global_stores(self) -> frozenset[str]:
+        """The stores of its global tables: every task holds all their rows, and one task writes their changelog."""
+        return frozenset(global_tables(self.nodes))
+
+    def writes_changelog(self, store: str, partition: int) -> bool:
+        """Return whether the task of a partition writes the changelog of a store: all do, but one for a global store."""
+        return store not in self.global_stores or (partition == 0 and store not in self.copies)
 
     @property
     def sources(self) -> tuple[SourceNode, ...]:
@@ -97,20 +115,35 @@ class Topology:
         self._add(SourceNode(f"{topic}-source", topic=topic, is_internal=True))
         return f"{topic}-source"
 
+    def add_global_table(self, name: str, supplier: Callable[[], Processor], builder: StoreBuilder, parent: str) -> str:
+        """Add a table of which every task holds all rows: ``name`` keeps the records of ``parent`` in the store.
+
+        Returns ``name``. Processors that name the store read it, in whatever sub-topology they are.
+        """
+        topic = builder.name + GLOBAL_SUFFIX
+        self._check_topic_is_read_once(topic)
+        kind: dict[str, Any] = {"topic": topic, "is_internal": True, "is_global": True}
+        self._add(SinkNode(f"{topic}-sink", (parent,), key=builder.key, value=builder.value, **kind))
+        self._add(SourceNode(f"{topic}-source", **kind))
+        self.add_store(builder).add_processor(name, supplier, f"{topic}-source", stores=(builder.name,))
+        return name
+
     def sub_topologies(self) -> tuple[SubTopology, ...]:
         """Return the sub-topologies in the order in which a run processes them.
 
-        Raises `TopologyError` for a cycle, a topic written by two parts, or a topology without a source.
+        Raises `TopologyError` for a cycle, a topic written by two parts, a node that could change a global table, or a
+        topology without a source.
         """
         if not any(isinstance(node, SourceNode) for node in self.nodes.values()):
             raise TopologyError("a topology must read at least one topic: add a source")
+        check_global_tables(self.nodes.values())
         parts = in_run_order(connected(self.nodes.values()))
-        used = [self._stores_of(part) for part in parts]
         check_written_once(parts)
-        return tuple(
-            SubTopology(index, tuple(part), stores)
-            for index, (part, stores) in enumerate(zip(parts, used, strict=True))
-        )
+        made: list[SubTopology] = []
+        for index, part in enumerate(parts):
+            earlier = frozenset(store for one in made for store in one.global_stores)
+            made.append(SubTopology(index, tuple(part), self._stores_of(part), earlier))
+        return tuple(made)
 
     def describe(self) -> list[dict[str, Any]]:
         """Return the graph as data, for `explain` and for the fingerprint."""
@@ -182,6 +215,8 @@ def _describe_node(node: Node) -> dict[str, Any]:
         described |= {"sink": node.topic, "key": _type_name(node.key), "value": _type_name(node.value)}
     elif isinstance(node, SourceNode):
         described |= {"source": node.topic}
+    if isinstance(node, SourceNode | SinkNode) and node.is_global:
+        described["is_global"] = True
     return described
 
 
