@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -16,12 +16,15 @@ from rewindow.dsl.grouped import KGroupedStream
 from rewindow.dsl.materialized import StoreSpec, materialized
 from rewindow.dsl.operators import foreach, stateless
 from rewindow.dsl.operators.branches import Split
+from rewindow.dsl.operators.route import TopicNameExtractor
 from rewindow.dsl.operators.transform import ProcessValues
 from rewindow.dsl.record_verbs import RecordVerbs
+from rewindow.dsl.sinks import add_sinks
 from rewindow.dsl.table_store import kept_table
 from rewindow.errors import TopologyError
 from rewindow.streams.duration import to_ms
 from rewindow.streams.legacy import deprecated
+from rewindow.streams.partitioner import Partitioner
 from rewindow.streams.processor import FixedKeyProcessor, Processor
 from rewindow.streams.serde.binding import EqualType
 from rewindow.streams.settings import OnError
@@ -132,14 +135,22 @@ class KStream(RecordVerbs):
         )
         return replace(self, node=node, value=value)
 
-    def repartition(self, *, name: str, key: Any = None, value: Any = None) -> KStream:
+    def repartition(
+        self, *, name: str, key: Any = None, value: Any = None, partitioner: Partitioner | None = None
+    ) -> KStream:
         """Send each record to the partition of its key, through an internal log named after ``name``.
 
-        Records with a null key are dropped and counted: they belong to no partition.
+        Records with a null key are dropped and counted: they belong to no partition. ``partitioner`` chooses another
+        partition: ``partitioner(topic, key, value, partitions)`` returns a number from 0 to ``partitions - 1``, or None
+        for the partition of the key; anything else fails the run (exit code 65). An aggregate or a join below it then
+        sees equal keys together only if the partitioner sends them to one partition.
         """
         key, value = key or self.key, value or self.value
-        keyed_only = self.graph.add("keyed-only", stateless.KeyedOnly(), self.node)
-        node = self.graph.topology.add_repartition(name, keyed_only, key=key, value=value)
+        if partitioner is not None:
+            function_of(partitioner, "repartition", "topic", "key", "value", "partitions")
+        own = f"{name}-partitioner" if partitioner else None  # an error of the partitioner names this node
+        keyed_only = self.graph.add("keyed-only", stateless.KeyedOnly(), self.node, name=own)
+        node = self.graph.topology.add_repartition(name, keyed_only, key=key, value=value, partitioner=partitioner)
         return KStream(self.graph, node, key, value)
 
     def to_table(self, *, store: StoreSpec, name: str | None = None) -> KTable:
@@ -245,12 +256,23 @@ class KStream(RecordVerbs):
         options = joins.Options(windows, name, store, None, with_key, value)
         return joins.join(self, other, joins.OUTER, joiner, options)
 
-    def to(self, topic: str, *, key: Any = None, value: Any = None) -> None:
+    def to(
+        self,
+        topic: str | TopicNameExtractor,
+        *,
+        outputs: Sequence[str] | None = None,
+        key: Any = None,
+        value: Any = None,
+        name: str | None = None,
+    ) -> None:
         """Write the records to a topic, which the job's configuration maps to a table.
 
-        ``key`` and ``value`` declare the types of its columns.
+        ``topic`` may be a function, ``topic(key, value)``, that names the topic of each record, one of ``outputs``. A
+        record with any other name fails the run (exit code 65), unless the job's file has another ``on_error`` for the
+        node ``name``. ``key`` and ``value`` declare the types of the topic's columns.
         """
-        self.graph.topology.add_sink(f"{topic}-sink", topic, self.node, key=key or self.key, value=value or self.value)
+        types = {"key": key or self.key, "value": value or self.value}
+        add_sinks(self.graph, self.node, topic, outputs, types, name)
 
     def _joined(
         self,

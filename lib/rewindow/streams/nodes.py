@@ -54,3 +54,5 @@ class SinkNode(Node):
     value: Any = None
     is_internal: bool = False
     is_global: bool = False
+    partitioner: Callable[[str, Any, Any, int], int | None] | None = None
+    """Chooses the partition of an internal topic; None for that of the key (`streams.partitioner`)."""

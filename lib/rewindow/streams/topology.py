@@ -15,6 +15,7 @@ from typing import Any
 from rewindow.errors import TopologyError
 from rewindow.streams.duration import in_words
 from rewindow.streams.nodes import Node, ProcessorNode, SinkNode, SourceNode
+from rewindow.streams.partitioner import Partitioner
 from rewindow.streams.processor import Processor
 from rewindow.streams.settings import FAIL, OnError
 from rewindow.streams.state.stores import StoreBuilder
@@ -107,11 +108,16 @@ class Topology:
         """Add a sink for a topic, which the job's configuration maps to a table."""
         return self._add(SinkNode(name, parents, topic, key, value))
 
-    def add_repartition(self, name: str, *parents: str, key: Any = None, value: Any = None) -> str:
-        """Add a repartition, which sends each record to the partition of its key. Returns its source, the new parent."""
+    def add_repartition(
+        self, name: str, *parents: str, key: Any = None, value: Any = None, partitioner: Partitioner | None = None
+    ) -> str:
+        """Add a repartition, which sends each record to the partition of its key, or to the one that is chosen.
+
+        Returns its source, the new parent.
+        """
         topic = name + REPARTITION_SUFFIX
         self._check_topic_is_read_once(topic)
-        self._add(SinkNode(f"{topic}-sink", parents, topic, key, value, is_internal=True))
+        self._add(SinkNode(f"{topic}-sink", parents, topic, key, value, is_internal=True, partitioner=partitioner))
         self._add(SourceNode(f"{topic}-source", topic=topic, is_internal=True))
         return f"{topic}-source"
 
@@ -180,7 +186,8 @@ class Topology:
         return node.holds_ms if isinstance(node, ProcessorNode) else 0
 
     def _add(self, node: Node) -> Topology:
-        if isinstance(node, SinkNode) and node.name in self.nodes and not node.is_internal:
+        topics = [one.topic for one in self.nodes.values() if isinstance(one, SinkNode) and not one.is_internal]
+        if isinstance(node, SinkNode) and node.topic in topics:
             raise TopologyError(f"topic {node.topic!r} is written twice: merge the streams before .to({node.topic!r})")
         if not isinstance(node.name, str):
             raise TopologyError(f"{node.name!r} cannot name a node: give a string")
@@ -213,6 +220,8 @@ def _describe_node(node: Node) -> dict[str, Any]:
             described["holds_ms"] = node.holds_ms
     elif isinstance(node, SinkNode):
         described |= {"sink": node.topic, "key": _type_name(node.key), "value": _type_name(node.value)}
+        if node.partitioner is not None:
+            described["partitioner"] = describe_supplier(node.partitioner)
     elif isinstance(node, SourceNode):
         described |= {"source": node.topic}
     if isinstance(node, SourceNode | SinkNode) and node.is_global:

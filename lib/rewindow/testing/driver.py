@@ -13,6 +13,7 @@ from rewindow.streams.duration import to_ms
 from rewindow.streams.error_policy import check_policies
 from rewindow.streams.metrics import add_up, rows_of
 from rewindow.streams.nodes import SinkNode
+from rewindow.streams.partitioner import partition_for
 from rewindow.streams.punctuation import Schedule
 from rewindow.streams.record import MAX_MS, UNKNOWN, Record, TopicPartition, as_log_row
 from rewindow.streams.semantics import Semantics
@@ -263,7 +264,7 @@ class TopologyTestDriver:
         if not sink.is_internal:
             self._sent.append((sink.topic, deepcopy(record)))  # the sender may still modify it
             return
-        to = range(self._partitions) if sink.is_global else (self._partition_of(key),)
+        to = range(self._partitions) if sink.is_global else (partition_for(sink, record, self._partitions),)
         for reader in to:
             for queued in self._readers[TopicPartition(sink.topic, reader)]:
                 queued.enqueue(sink.topic, key, value, timestamp)

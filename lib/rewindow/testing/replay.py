@@ -16,6 +16,7 @@ from rewindow.streams.dropped_records import Dropped
 from rewindow.streams.metrics import Measure, add_up
 from rewindow.streams.nodes import SinkNode, SourceNode
 from rewindow.streams.ordering import Emission, Event, events, internal_log, merge, rows_of
+from rewindow.streams.partitioner import partition_for
 from rewindow.streams.record import UNKNOWN, Record
 from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.key_bytes import partition_of
@@ -175,7 +176,7 @@ class LocalReplay:
             self._sent.append(Sent(sink.topic, partition, number, self._epoch, deepcopy(record)))
             return
         emission = Emission(order_ms, partition, number, record.timestamp, key, value)
-        to = 0 if sink.is_global else self._partition_of(key)
+        to = partition_for(sink, record, self._partitions)
         self._internal.setdefault((sink.topic, to, self._epoch), []).append(emission)
 
     def _partition_of(self, key: Any) -> int:

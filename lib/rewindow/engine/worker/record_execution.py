@@ -185,7 +185,7 @@ def _writer(
     sender = ", ".join(sink.parents)
     if sink.is_internal:
         target = staging_target(work, task_work, f"internal/{sink.topic}", sender)
-        return InternalWriter(target, shapes, partitions=1 if sink.is_global else work.staging.partitions)
+        return InternalWriter(target, shapes, sink, partitions=work.staging.partitions)
     target = staging_target(work, task_work, f"output/{sink.topic}", sender)
     return OutputWriter(target, shapes, partition=task_work.partition, run=work.identity.run)
 
