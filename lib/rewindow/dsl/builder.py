@@ -29,17 +29,18 @@ class StreamsBuilder:
         """Read a topic of the feed as a stream of records. Reading it again returns the same source."""
         return KStream(self._graph, self._source(topic), LogType(topic, "key"), LogType(topic, "value"))
 
-    def table(self, topic: str, *, store: StoreSpec) -> KTable:
+    def table(self, topic: str, *, store: StoreSpec, name: str | None = None) -> KTable:
         """Read a topic of the feed as a table, kept in a store: the last value of each key, in offset order.
 
         A null value is a tombstone: it deletes the row and is sent downstream. A record with a null key is skipped and
         counted. An update that is older than the row it replaces still replaces it and sets the row's timestamp back.
         With ``store=versioned_store(name, history=...)`` the table keeps its history, and its current row is the one
-        with the highest timestamp (KIP-889): see `versioned_store` and `KStream.join`.
+        with the highest timestamp (KIP-889): see `versioned_store` and `KStream.join`. ``name`` names the node; the
+        default is the store's name.
         """
         source = self._source(topic)
         key, value = LogType(topic, "key"), LogType(topic, "value")
-        return kept_table(self._graph, source, key, value, store)
+        return kept_table(self._graph, source, key, value, store, name=name)
 
     def global_table(self, topic: str, *, store: StoreSpec, name: str | None = None) -> GlobalKTable:
         """Read a topic of the feed as a global table: every task holds the rows of all its partitions, in a store.

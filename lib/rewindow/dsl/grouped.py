@@ -52,18 +52,20 @@ class KGroupedStream:
             raise TopologyError(message)
         return TimeWindowedKStream(self.stream, windows)
 
-    def count(self, *, store: StoreSpec) -> KTable:
+    def count(self, *, store: StoreSpec, name: str | None = None) -> KTable:
         """Count the records of each key. Null values are not counted."""
-        return self.aggregate(Count(), store=store)
+        return self.aggregate(Count(), store=store, name=name)
 
-    def reduce(self, reducer: Callable[[Any, Any], Any], *, store: StoreSpec, value: Any = None) -> KTable:
+    def reduce(
+        self, reducer: Callable[[Any, Any], Any], *, store: StoreSpec, value: Any = None, name: str | None = None
+    ) -> KTable:
         """Combine the values of each key: ``reducer(aggregate, value)``, starting with the first value.
 
         A result of None deletes the row.
         """
         stream = replace(self.stream, value=value) if value else self.stream
         return KGroupedStream(stream).aggregate(
-            Reduce(function_of(reducer, "reduce", "aggregate", "value")), store=store
+            Reduce(function_of(reducer, "reduce", "aggregate", "value")), store=store, name=name
         )
 
     def aggregate(
@@ -73,18 +75,20 @@ class KGroupedStream:
         *,
         store: StoreSpec,
         value: Any = None,
+        name: str | None = None,
     ) -> KTable:
         """Aggregate the values of each key.
 
         ``aggregate`` is a built-in aggregate such as ``Sum("amount")``, a dictionary of named ones, or an initializer
         ``() -> aggregate`` with an ``aggregator(key, value, aggregate) -> aggregate``, whose type ``value`` declares.
+        ``name`` names the node; the default is the store's name.
         """
         made = aggregator_of(aggregate, aggregator, value)
         kept = materialized(store)
-        stream, name = keyed(self.stream, kept.name), kept.name
+        stream, own = keyed(self.stream, kept.name), kept.name
         state, result = made.state_type(stream.value), made.result_type(stream.value)
         stream.graph.topology.add_store(kept.key_values(stream.key, state))
-        supplier = StreamAggregate(made, name)
-        node = stream.graph.add("aggregate", supplier, stream.node, name=name, stores=(name,))
-        view = DerivedView(StoreView(name), lambda _key, state: made.result(state))
+        supplier = StreamAggregate(made, own)
+        node = stream.graph.add("aggregate", supplier, stream.node, name=name or own, stores=(own,))
+        view = DerivedView(StoreView(own), lambda _key, state: made.result(state))
         return KTable(stream.graph, node, stream.key, result, view=view)

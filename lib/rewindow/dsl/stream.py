@@ -165,9 +165,11 @@ class KStream(RecordVerbs):
         """Group by the key. If it was changed, records cross a repartition named after the store of the aggregate."""
         return KGroupedStream(self)
 
-    def group_by(self, mapper: Callable[[Any, Any], Any], *, key: Any = None) -> KGroupedStream:
+    def group_by(
+        self, mapper: Callable[[Any, Any], Any], *, key: Any = None, name: str | None = None
+    ) -> KGroupedStream:
         """Group by a new key, ``mapper(key, value)``. A record whose new key is null is dropped and counted."""
-        return KGroupedStream(self.select_key(mapper, key=key))
+        return KGroupedStream(self.select_key(mapper, key=key, name=name))
 
     def join(
         self,
