@@ -11,7 +11,7 @@ from typing import Any
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 CARRIED = HERE / "vectors"
-"""Recordings of the proposals' own examples. They are in this repository, so every clone has them."""
+"""Recordings of the proposals' own examples, and of random choices. They are in this repository, so every clone has them."""
 
 
 class MalformedError(Exception):
@@ -72,7 +72,7 @@ def read(path: Path) -> list[Case]:
 
 
 def vector_files() -> list[Path]:
-    """Return the files of scenarios: those in VECTORS; else those beside the repository; else those in it.
+    """Return the files of scenarios: those in VECTORS; else those beside the repository, and those that only it has.
 
     Raises `FileNotFoundError` if VECTORS names a folder without scenarios.
     """
@@ -82,5 +82,6 @@ def vector_files() -> list[Path]:
             message = f"no *.jsonl in VECTORS={os.environ['VECTORS']}: unset it, or name the folder of the scenarios"
             raise FileNotFoundError(message)
         return files
-    beside = sorted((ROOT.parent / "shared" / "vectors").glob("*.jsonl"))
-    return beside or sorted(CARRIED.glob("*.jsonl"))
+    beside = (ROOT.parent / "shared" / "vectors").glob("*.jsonl")
+    files = {path.name: path for folder in (CARRIED.glob("*.jsonl"), beside) for path in folder}
+    return [path for _, path in sorted(files.items())]

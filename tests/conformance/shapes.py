@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from rewindow.streams.record import MAX_MS
+from tests.conformance.oracle.choices import choices
 
 Json = dict[str, Any]
 
@@ -270,4 +271,5 @@ SHAPES = {
     "tables": tables(),
     "stream joins": stream_joins(),
     "lookups": lookups(),
+    "choices": st.integers(0, 1_000_000).map(lambda seed: next(choices(seed, 1))),
 }

@@ -13,7 +13,7 @@ from tests.conformance import verdict
 from tests.conformance.on_spark import NotLandedError, as_epochs, check_can_be_landed, cuts
 from tests.conformance.scenario import CARRIED, ROOT, read
 
-SEEDS = sorted(CARRIED.glob("seed_*.jsonl"))
+SEEDS = sorted(CARRIED.glob("*.jsonl"))
 
 
 @pytest.mark.spark

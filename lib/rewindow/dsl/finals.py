@@ -17,7 +17,7 @@ def keep_until_final(graph: Graph, node: str) -> None:
     the store has just expired that session, so a new one begins. The same holds for a sliding window that is derived
     from an older one. While every update is sent this goes unnoticed, but a final result would lack records.
     """
-    for name in _ancestors(graph, node):
+    for name in ancestors_of(graph, node):
         supplier = getattr(graph.topology.nodes[name], "supplier", None)
         if isinstance(supplier, SessionAggregate | SlidingAggregate):
             keep_longer(graph, supplier.store)
@@ -31,7 +31,7 @@ def keep_longer(graph: Graph, store: str) -> None:
         graph.topology.stores[store] = replace(builder, retention_ms=builder.retention_ms + 1)
 
 
-def _ancestors(graph: Graph, node: str) -> list[str]:
+def ancestors_of(graph: Graph, node: str) -> list[str]:
     """Return a node and all nodes above it, including those above repartitions."""
     nodes = graph.topology.nodes
     found: list[str] = []

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rewindow.dsl.graph import Graph, function_of, returned_type
 from rewindow.dsl.joins import Options, Unmatched, without_key
 from rewindow.dsl.materialized import StoreSpec, materialized
+from rewindow.dsl.null_keys import let_null_keys_pass
 from rewindow.dsl.operators.global_table_join import GlobalTableJoin
 from rewindow.dsl.operators.stateless import KeyedOnly
 from rewindow.dsl.operators.table_verbs import TableSource
@@ -62,4 +63,6 @@ def join_global(
     joined = joiner if options.with_key else without_key(joiner)
     supplier = GlobalTableJoin(table.store, key_selector, joined, unmatched.left)
     node = stream.graph.add("join", supplier, stream.node, name=options.name, stores=(table.store,))
+    if unmatched.left:
+        let_null_keys_pass(stream.graph, node)
     return replace(stream, node=node, value=options.value or returned_type(joiner))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rewindow.dsl.graph import function_of, returned_type
 from rewindow.dsl.materialized import Materialized, StoreSpec, materialized
+from rewindow.dsl.null_keys import let_null_keys_pass
 from rewindow.dsl.operators.stream_join import Joiner, JoinSide, SideStores, StreamJoin
 from rewindow.dsl.operators.stream_table_join import StreamTableJoin
 from rewindow.dsl.table import KTable
@@ -69,6 +70,8 @@ def join(
         node = _table_join(left, other, unmatched, joined, options, what)
     else:
         node = _stream_join(left, other, unmatched, joined, options, what)
+    if unmatched.left:
+        let_null_keys_pass(left.graph, node)
     has_both_keys = unmatched.right and left.key != other.key
     key = EqualType((left.key, other.key)) if has_both_keys else left.key
     return replace(left, node=node, key=key, value=options.value or returned_type(joiner), is_rekeyed=False)

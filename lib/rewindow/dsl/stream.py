@@ -140,7 +140,8 @@ class KStream(RecordVerbs):
     ) -> KStream:
         """Send each record to the partition of its key, through an internal log named after ``name``.
 
-        Records with a null key are dropped and counted: they belong to no partition. ``partitioner`` chooses another
+        Records with a null key are dropped and counted: they belong to no partition. They pass if a left or outer join
+        below sends them (KIP-962). ``partitioner`` chooses another
         partition: ``partitioner(topic, key, value, partitions)`` returns a number from 0 to ``partitions - 1``, or None
         for the partition of the key; anything else fails the run (exit code 65). An aggregate or a join below it then
         sees equal keys together only if the partitioner sends them to one partition.

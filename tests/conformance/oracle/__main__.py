@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from tests.conformance.__main__ import summary
+from tests.conformance.oracle.choices import choices
 from tests.conformance.oracle.generate import generate
 from tests.conformance.oracle.kafka import play
 from tests.conformance.scenario import Case, read, vector_files
@@ -20,11 +21,13 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--like", default="", help="only vary scenarios of files whose names contain this")
+    parser.add_argument("--choices", action="store_true", help="draw global joins, routes and partitioners instead")
     parser.add_argument("--keep", type=Path, help="write the scenarios with Kafka's results to this file")
     options = parser.parse_args()
     files = [file for file in vector_files() if options.like in file.stem]
     base = [case.scenario for file in files for case in read(file) if case.mode == "driver"]
-    played = play(generate(base, options.seed, options.count))
+    made = choices(options.seed, options.count) if options.choices else generate(base, options.seed, options.count)
+    played = play(made)
     if options.keep:
         options.keep.write_text("".join(json.dumps(one) + "\n" for one in played), encoding="utf-8")
     cases = [Case(f"seed {options.seed}", one["scenario"], one["expected"]) for one in played]

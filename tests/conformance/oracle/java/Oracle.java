@@ -64,8 +64,9 @@ public final class Oracle {
         settings.put(StreamsConfig.DEFAULT_DSL_STORE_CONFIG, config.path("store").asText("rocksdb").equals("in_memory") ? "in_memory" : "rocksDB");
         settings.put(StreamsConfig.STATE_DIR_CONFIG, System.getProperty("java.io.tmpdir") + "/oracle-" + ProcessHandle.current().pid());
         TopologyTestDriver driver;
+        Build build = new Build(sent);
         try {
-            Topology topology = new Build(sent).build(scenario);
+            Topology topology = build.build(scenario);
             driver = new TopologyTestDriver(topology, settings, Instant.ofEpochMilli(config.path("wall_clock").asLong(0)));
         } catch (RuntimeException error) {
             fail(result, "build", -1, error);
@@ -81,6 +82,7 @@ public final class Oracle {
                 seen.put("i", number);
                 try {
                     take(driver, scenario, step);
+                    check(driver, build.routed);
                 } catch (RuntimeException error) {
                     fail(result, "step", number, error);
                 }
@@ -116,11 +118,22 @@ public final class Oracle {
         call(driver, "completeAllProcessableWork", new Class<?>[] {});
     }
 
+    /** Check that each record reached the topic that an extractor named. */
+    private static void check(TopologyTestDriver driver, List<String> routed) {
+        for (String topic : routed) {
+            if (call(driver, "readRecord", new Class<?>[] {String.class}, topic) == null) {
+                throw new Error("nothing reached " + topic);
+            }
+        }
+        routed.clear();
+    }
+
     private static void enqueue(TopologyTestDriver driver, JsonNode scenario, String topic, JsonNode record) {
-        String type = "string";
+        String type = "string", kind = "";
         for (JsonNode source : scenario.get("sources")) {
             if (source.get("name").asText().equals(topic)) {
                 type = source.get("value").asText();
+                kind = source.get("kind").asText();
             }
         }
         JsonNode said = record.get("value");
@@ -128,6 +141,11 @@ public final class Oracle {
         byte[] value = said.isNull() ? null : type.equals("long")
             ? Serdes.Long().serializer().serialize(topic, said.asLong())
             : Serdes.String().serializer().serialize(topic, said.asText());
+        if (kind.equals("global")) {
+            call(driver, "pipeRecord", new Class<?>[] {String.class, long.class, byte[].class, byte[].class, Headers.class},
+                topic, record.get("ts").asLong(), key, value, new RecordHeaders());
+            return;
+        }
         Object partition = call(driver, "getInputTopicOrPatternPartition", new Class<?>[] {String.class}, topic);
         call(driver, "enqueueTaskRecord",
             new Class<?>[] {String.class, partition.getClass(), long.class, byte[].class, byte[].class, Headers.class},
