@@ -3,6 +3,7 @@
 from rewindow.dsl.branched import BranchedKStream
 from rewindow.dsl.builder import StreamsBuilder
 from rewindow.dsl.cogrouped import CogroupedKStream, SessionWindowedCogroupedKStream, TimeWindowedCogroupedKStream
+from rewindow.dsl.global_table import GlobalKTable
 from rewindow.dsl.grouped import KGroupedStream
 from rewindow.dsl.grouped_table import KGroupedTable
 from rewindow.dsl.materialized import Materialized
@@ -57,6 +58,7 @@ __all__ = [
     "EmitStrategy",
     "First",
     "FixedKeyProcessor",
+    "GlobalKTable",
     "JoinWindows",
     "KGroupedStream",
     "KGroupedTable",

@@ -8,6 +8,7 @@ from rewindow import (
     CogroupedKStream,
     Count,
     EmitStrategy,
+    GlobalKTable,
     JoinWindows,
     KGroupedStream,
     KGroupedTable,
@@ -32,7 +33,17 @@ from rewindow import (
 )
 from tests.conformance.script import Script, ScriptProcessor
 from tests.conformance.transform import Transform
-from tests.oracle.vocabulary import concat, key_selector, predicate, reducer, tagger, text_of, value_mapper
+from tests.oracle.vocabulary import (
+    concat,
+    key_selector,
+    partitioner,
+    predicate,
+    reducer,
+    routed,
+    tagger,
+    text_of,
+    value_mapper,
+)
 
 Windowing = TimeWindowedKStream | SessionWindowedKStream
 Cogrouping = CogroupedKStream | TimeWindowedCogroupedKStream | SessionWindowedCogroupedKStream
@@ -56,13 +67,19 @@ class Builder:
             self._made[node["name"]] = self._node(node)
         for sink in scenario["sinks"]:
             made = self._made[sink["in"]]
-            (made.to_stream() if isinstance(made, KTable) else made).to(sink["name"])
+            stream = made.to_stream() if isinstance(made, KTable) else made
+            if "route" in sink:
+                stream.to(routed(sink), outputs=sink["outputs"], name=sink["name"])
+            else:
+                stream.to(sink["name"])
 
     def build(self) -> Topology:
         return self._builder.build()
 
-    def _source(self, source: dict[str, Any]) -> KStream | KTable:
+    def _source(self, source: dict[str, Any]) -> KStream | KTable | GlobalKTable:
         name = source["name"]
+        if source["kind"] == "global":
+            return self._builder.global_table(name, store=name)
         return self._builder.table(name, store=name) if source["kind"] == "table" else self._builder.stream(name)
 
     def _node(self, node: dict[str, Any]) -> Any:
@@ -91,8 +108,9 @@ class Builder:
     def op_select_key(self, node: dict[str, Any], name: str, parent: KStream) -> KStream:
         return parent.select_key(key_selector(node["by"]), name=name)
 
-    def op_repartition(self, _node: dict[str, Any], name: str, parent: KStream) -> KStream:
-        return parent.repartition(name=name)
+    def op_repartition(self, node: dict[str, Any], name: str, parent: KStream) -> KStream:
+        chosen = node.get("partitioner")
+        return parent.repartition(name=name, partitioner=partitioner(chosen) if chosen else None)
 
     def op_merge(self, _node: dict[str, Any], name: str, first: KStream, *others: KStream) -> KStream:
         return first.merge(*others, name=name)
@@ -176,6 +194,10 @@ class Builder:
     def op_stream_table_join(self, node: dict[str, Any], name: str, stream: KStream, table: KTable) -> KStream:
         verb = {"inner": stream.join, "left": stream.left_join}[node["how"]]
         return verb(table, lambda one, row: f"{text_of(one)}|{text_of(row)}", name=name, value=str)
+
+    def op_global_table_join(self, node: dict[str, Any], name: str, stream: KStream, table: GlobalKTable) -> KStream:
+        verb, select = {"inner": stream.join, "left": stream.left_join}[node["how"]], key_selector(node["by"])
+        return verb(table, select, lambda one, row: f"{text_of(one)}|{text_of(row)}", name=name, value=str)
 
     def op_to_stream(self, _node: dict[str, Any], name: str, parent: KTable) -> KStream:
         return parent.to_stream(name=name)

@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from rewindow.streams.record import MAX_MS
+from tests.conformance.oracle.choices import choices
 from tests.conformance.oracle.forms import cogroups, transforms
 
 Json = dict[str, Any]
@@ -287,4 +288,5 @@ SHAPES = {
     "lookups": lookups(),
     "cogroups": cogrouped(),
     "transforms": transformed(),
+    "choices": st.integers(0, 1_000_000).map(lambda seed: next(choices(seed, 1))),
 }

@@ -160,3 +160,21 @@ def test_every_python_gives_the_same_digest(version: Versions) -> None:
 
 def test_a_run_whose_code_is_not_known_is_compared_without_it(version: Versions) -> None:
     assert code_changes({}, version()) == []
+
+
+def test_functions_that_choose_partitions_keys_and_topics_belong_to_the_code(version: Versions) -> None:
+    job = """
+from rewindow import StreamsBuilder
+
+
+def build():
+    builder = StreamsBuilder()
+    table = builder.global_table("rows", store="rows")
+    moved = builder.stream("numbers").repartition(name="again", partitioner=lambda t, key, value, count: 100)
+    joined = moved.join(table, lambda key, value: 200, lambda one, row: 300)
+    joined.to(lambda key, value: "out" if value != 400 else "other", outputs=["out", "other"])
+    return builder.build()
+"""
+    before = version(job=job)
+    for number in (100, 200, 300, 400):
+        assert version((str(number), "7"), job=job) != before

@@ -208,3 +208,18 @@ def test_a_topology_may_end_in_foreach() -> None:
     builder.stream("in").foreach(lambda key, value: calls.append((key, value)), name="send")
     TopologyTestDriver(builder.build()).pipe("in", "k", "v", 1)
     assert calls == [("k", "v")]
+
+
+@pytest.mark.parametrize("how", ["left_join", "join"])
+def test_a_null_key_crosses_a_repartition_above_a_join_that_sends_it(how: str) -> None:
+    builder = StreamsBuilder()
+    rows = builder.table("rows", store="rows")
+    crossed = builder.stream("in").repartition(name="first").peek(lambda _key, _value: None).repartition(name="second")
+    crossed.to("crossed")
+    getattr(crossed, how)(rows, lambda value, row: f"{value}-{row}").to("out")
+    one = TopologyTestDriver(builder.build(), partitions=2)
+    one.pipe("in", None, "a", 0)
+    passes = how == "left_join"
+    assert values(one, "out") == (["a-None"] if passes else [])
+    assert values(one, "crossed") == (["a"] if passes else [])
+    assert len(one.dropped) == (0 if passes else 1)

@@ -8,18 +8,18 @@ from typing import Any
 
 from tests.oracle.cogroups import CogroupedRows, CogroupedSessions, CogroupedSliding, CogroupedWindows
 from tests.oracle.joins import StreamStreamJoin
-from tests.oracle.lookups import StreamTableJoin, TableTableJoin
+from tests.oracle.lookups import GlobalTableJoin, StreamTableJoin, TableTableJoin
 from tests.oracle.nodes import Node, Origin, SelectKey, Setting, Source, StreamFilter, StreamMap, ToStream
 from tests.oracle.olds import tables_that_send_old_values
 from tests.oracle.queues import LARGEST
-from tests.oracle.repartitions import repartition_topic
+from tests.oracle.repartitions import keyed_repartitions, repartition_topic
 from tests.oracle.rules import Rules
 from tests.oracle.scripts import Clock, Message, ScriptError, ScriptNode
 from tests.oracle.sessions import SessionAggregate
 from tests.oracle.sliding import SlidingAggregate
 from tests.oracle.suppress import Suppress, as_written
 from tests.oracle.tables import StreamAggregate, TableAggregate, TableMap, TableSource, TableTransform, regrouped
-from tests.oracle.vocabulary import key_selector
+from tests.oracle.vocabulary import key_selector, routed
 from tests.oracle.watermarks import lag
 from tests.oracle.windows import WindowAggregate
 
@@ -36,6 +36,7 @@ OPERATORS = {
     "stream_stream_join": StreamStreamJoin,
     "stream_table_join": StreamTableJoin,
     "table_table_join": TableTableJoin,
+    "global_table_join": GlobalTableJoin,
 }
 WINDOWED = {"sliding": SlidingAggregate, "session": SessionAggregate}
 COGROUPED = {None: CogroupedRows, "sliding": CogroupedSliding, "session": CogroupedSessions}
@@ -77,17 +78,18 @@ class Graph:
         self._sends_old = tables_that_send_old_values(scenario)
         self._specs = {node["name"]: node for node in scenario["nodes"]}
         self._with_finals = self._above_finals(scenario["nodes"])
+        self._keyed = keyed_repartitions(scenario["nodes"])
         self._nodes: dict[str, Node] = {}
         self._children: dict[str, list[tuple[str, Callable[[Message], None]]]] = {}
         self._sent: list[dict[str, Any]] = []
         for source in scenario["sources"]:
             spec = {**source, "op": "source", "in": []}
-            self._put(spec, TableSource if source["kind"] == "table" else Source, [])
+            self._put(spec, TableSource if source["kind"] in ("table", "global") else Source, [])
         for node in scenario["nodes"]:
             if node["op"] not in ("group_by", "group_by_key", "cogroup", "window"):
                 self._add(node)
         for sink in scenario["sinks"]:
-            self._children[sink["in"]].append((sink["name"], self._sink(sink["name"])))
+            self._children[sink["in"]].append((sink["name"], self._sink(sink)))
 
     def start(self) -> None:
         """Run the ``on_init`` actions of the processors."""
@@ -146,11 +148,13 @@ class Graph:
     def _take(node: Node, side: int, message: Message) -> None:
         node.take(message, side)
 
-    def _sink(self, name: str) -> Callable[[Message], None]:
+    def _sink(self, spec: Mapping[str, Any]) -> Callable[[Message], None]:
+        topic_of = routed(spec) if "route" in spec else lambda _key, _value: spec["name"]
+
         def send(message: Message) -> None:
             key, value, timestamp = message
             new = value[0] if isinstance(value, tuple) else value
-            self._sent.append({"sink": name, "key": as_written(key), "value": new, "ts": timestamp})
+            self._sent.append({"sink": topic_of(key, new), "key": as_written(key), "value": new, "ts": timestamp})
 
         return send
 
@@ -199,7 +203,7 @@ class Graph:
             if topic not in self._children:
                 self._children[topic] = []
                 cross = self._crossing(
-                    topic, grouping, is_table=is_table, keeps_null=op not in ("aggregate", "repartition")
+                    topic, grouping, is_table=is_table, keeps_null=op != "aggregate" and name not in self._keyed
                 )
                 self._children[parent].append((topic, cross))
             self._children[topic].append((name, handler))

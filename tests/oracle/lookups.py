@@ -8,6 +8,7 @@ from tests.oracle.joins import LEFT, joined
 from tests.oracle.memory import Entry, Rows
 from tests.oracle.nodes import Node, Setting
 from tests.oracle.scripts import Message
+from tests.oracle.vocabulary import key_selector
 
 
 class StreamTableJoin(Node):
@@ -21,6 +22,20 @@ class StreamTableJoin(Node):
             return
         entry = None if key is None else self.setting.parents[1].get(key)
         if entry is not None or is_left:
+            self.send((key, joined(value, entry and entry[0]), timestamp))
+
+
+class GlobalTableJoin(Node):
+    """Joins a record with a global table's current value of the key that it selects."""
+
+    def take(self, message: Message, side: int, /) -> None:
+        """See `Node`."""
+        key, value, timestamp = message
+        if side != LEFT or value is None:
+            return
+        selected = key_selector(self.setting.spec["by"])(key, value)
+        entry = None if selected is None else self.setting.parents[1].get(selected)
+        if entry is not None or self.setting.spec["how"] == "left":
             self.send((key, joined(value, entry and entry[0]), timestamp))
 
 

@@ -25,6 +25,21 @@ def repartition_topic(node: str, side: int) -> str:
     return f"{node}-repartition" if side == 0 else f"{node}-repartition-{side}"
 
 
+def keyed_repartitions(nodes: list[Mapping[str, Any]]) -> set[str]:
+    """Return the repartitions that drop null keys: those above no join that sends them (KIP-962)."""
+    found, sending = set(), set()
+    for node in reversed(nodes):
+        above = set(node["in"] if isinstance(node["in"], list) else [node["in"]])
+        if node["name"] in sending or (
+            (node["op"].endswith("stream_join") or node["op"].endswith("table_join"))
+            and (node["how"] != "inner" and node["op"] != "table_table_join")
+        ):
+            sending |= above
+        if node["op"] == "repartition" and node["name"] not in sending:
+            found.add(node["name"])
+    return found
+
+
 def grouped_tables(scenario: Mapping[str, Any]) -> set[str]:
     """Return the nodes that group a table. All aggregates below such a node read the same topic."""
     tables = {source["name"] for source in scenario["sources"] if source["kind"] == "table"}
@@ -39,10 +54,14 @@ def grouped_tables(scenario: Mapping[str, Any]) -> set[str]:
 
 
 def cut_at_repartitions(scenario: Mapping[str, Any], *, is_one_task: bool) -> list[Part]:
-    """Return the parts, upstream first. With ``is_one_task`` there is a single part, as in Kafka's test driver."""
+    """Return the parts, upstream first. With ``is_one_task`` there is a single part, as in Kafka's test driver.
+
+    A global table is a part of its own either way: its records move no clock of the others.
+    """
     rekeyed = {source["name"]: False for source in scenario["sources"]}
     part_of = {source["name"]: number for number, source in enumerate(scenario["sources"])}
     topics = list(part_of)
+    alone = [source["name"] for source in scenario["sources"] if source["kind"] == "global"]
     shared = grouped_tables(scenario)
     for node in scenario["nodes"]:
         name, parents = node["name"], node["in"] if isinstance(node["in"], list) else [node["in"]]
@@ -59,13 +78,14 @@ def cut_at_repartitions(scenario: Mapping[str, Any], *, is_one_task: bool) -> li
                 feeding.append(parent)
         is_rekeyed = not needs_cut and any(rekeyed[parent] for parent in parents)
         rekeyed[name] = is_rekeyed or node["op"] in ("select_key", "group_by", "processor")
-        joined = {part_of[one] for one in feeding}
+        joined = {part_of[one] for one in feeding if one not in alone}
         last = max(joined)
         part_of = {known: last if part in joined else part for known, part in part_of.items()}
         part_of[name] = last
     parts: dict[int, Part] = {}
     for name, number in part_of.items():
-        part = parts.setdefault(0 if is_one_task else number, Part())
+        together = -1 if is_one_task and name not in alone else number
+        part = parts.setdefault(together, Part())
         part.names.append(name)
         if name in topics:
             part.topics.append(name)

@@ -73,6 +73,17 @@ def key_selector(spec: Json) -> Callable[[Any, Any], Any]:
     return lambda _key, value: None if value is None else of_value[word](value)
 
 
+def routed(sink: Json) -> Callable[[Any, Any], str]:
+    """Return a function that names the topic of a record."""
+    select = key_selector(sink["route"])
+    return lambda key, value: f"{sink['name']}-{text_of(select(key, value))}"
+
+
+def partitioner(spec: Json) -> Callable[[str, Any, Any, int], int | None]:
+    """Return a function that chooses a partition by the value. A null value leaves the choice to the key."""
+    return lambda _topic, _key, value, partitions: None if value is None else value % spec["value_mod"] % partitions
+
+
 def reducer(name: str) -> Callable[[Any, Any], Any]:
     """Return a function that combines two values. ``first`` and ``last`` may return a null, the others ignore nulls."""
     simple: dict[str, Callable[[Any, Any], Any]] = {

@@ -30,7 +30,7 @@ from rewindow.testing.local_task import LocalTask
 from rewindow.testing.memory_spill import MemorySpill
 from rewindow.testing.strategies import epochs
 from tests.properties.effort import examples
-from tests.properties.topologies import TOPICS, build, plans
+from tests.properties.topologies import STREAMS, TOPICS, build, plans
 
 SPILLS = [MemorySpill, SqliteSpill]
 TYPES: dict[str, tuple[Any, Any, Any]] = {
@@ -197,7 +197,7 @@ def test_a_spilling_store_equals_one_in_memory(spill: OpenSpill, data: st.DataOb
 def build_tables() -> Topology:
     """Suppressed sessions, and a foreign-key join."""
     builder = StreamsBuilder()
-    left, right = (builder.stream(topic) for topic in TOPICS)
+    left, right = (builder.stream(topic) for topic in STREAMS)
     sessions = left.group_by(_text).windowed_by(SessionWindows.of("5ms", grace="5ms")).count(store="sessions")
     sessions.suppress(until_time_limit("4ms")).to_stream().to("held")
     rows = left.select_key(_text).to_table(store="rows")

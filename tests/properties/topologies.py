@@ -28,7 +28,9 @@ from rewindow import (
 )
 from tests.properties.cogrouped import cogrouped, cogroupings, transformed, transformings
 
-TOPICS = ("left", "right")
+STREAMS = ("left", "right")
+TOPICS = (*STREAMS, "rows")
+"""The streams, and the topic of a global table, which only some topologies read."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,7 @@ def planned(draw: st.DrawFn) -> Planned:
 
 
 VERBS = ["filter", "map_values", "split", "rekey", "busy", "window", "finals", "total", "join", "lookup"]
-VERBS += ["cogroup", "transform"]
+VERBS += ["cogroup", "transform", "global"]
 
 
 @st.composite
@@ -161,7 +163,8 @@ def plans(draw: st.DrawFn) -> list[tuple[Any, ...]]:
 def build(steps: list[tuple[Any, ...]]) -> Topology:
     """Build the topology of the steps. Every stream has a sink."""
     builder = StreamsBuilder()
-    streams = [builder.stream(topic) for topic in TOPICS]
+    streams = [builder.stream(topic) for topic in STREAMS]
+    rows = builder.global_table("rows", store="rows") if any(verb == "global" for verb, *_ in steps) else None
     for number, (verb, *needs) in enumerate(steps):
         if verb == "merge":
             streams.append(streams[0].merge(streams[1]))
@@ -193,6 +196,9 @@ def build(steps: list[tuple[Any, ...]]) -> Topology:
         elif verb == "transform":
             rows = stream.select_key(_text_key).to_table(store=f"{name}-rows")
             streams.append(transformed(name, rows, needs[1]))
+        elif verb == "global":
+            join = stream.left_join if needs[1] % 2 else stream.join
+            streams.append(join(rows, _text_key if needs[1] % 2 else _by_length, _both, name=name))
         elif verb == "total":
             streams.append(_as_stream(stream.group_by_key().count(store=name)))
         else:
@@ -223,7 +229,7 @@ def _joined(verb: str, name: str, one: KStream, other: KStream, how: str, *spans
 
 def together(one: KStream, other: KStream) -> tuple[KStream, KStream]:
     """Return two streams that can be joined: streams other than logs are repartitioned first."""
-    if one.node in TOPICS and other.node in TOPICS:
+    if one.node in STREAMS and other.node in STREAMS:
         return one, other
     return one.select_key(_text_key), other.select_key(_text_key)
 
@@ -240,4 +246,8 @@ def _text_key(key: Any, _value: Any) -> str:
     return f"{key.key}@{key.window.start_ms}" if isinstance(key, Windowed) else str(key)
 
 
-__all__ = ["TOPICS", "Count", "Sum", "build", "plans"]
+def _by_length(_key: Any, value: Any) -> str:
+    return "abc"[len(str(value)) % 3]
+
+
+__all__ = ["STREAMS", "TOPICS", "Count", "Sum", "build", "plans"]

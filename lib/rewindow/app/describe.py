@@ -123,6 +123,8 @@ def describe_topology(
 
 
 def _describe_source(source: SourceNode, tables: Mapping[str, LogTable | None]) -> str:
+    if source.is_global:
+        return "internal log of this run, which every task reads in the order of its upstream events"
     if source.is_internal:
         return "internal log of this run, in the order of its upstream events"
     table = tables.get(source.topic)

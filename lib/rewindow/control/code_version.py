@@ -22,7 +22,7 @@ from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from rewindow.control.project_source import Module, Source, Unit, digest
-from rewindow.streams.nodes import ProcessorNode
+from rewindow.streams.nodes import ProcessorNode, SinkNode
 from rewindow.streams.topology import Topology
 
 _ATOMS = (str, bytes, int, float, complex, bool, type(None), Decimal, Fraction, Enum)
@@ -38,6 +38,8 @@ def code_version(topology: Topology, root: Path) -> dict[str, str]:
     for node in topology.nodes.values():
         if isinstance(node, ProcessorNode):
             found.add(node.supplier, f"node {node.name!r}")
+        elif isinstance(node, SinkNode) and node.partitioner is not None:
+            found.add(node.partitioner, f"node {node.name!r}")
     return dict(sorted(found.digests.items()))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rewindow.dsl.global_table import GlobalKTable, kept_everywhere
 from rewindow.dsl.graph import FluentClasses, Graph
 from rewindow.dsl.grouped_table import KGroupedTable
 from rewindow.dsl.materialized import StoreSpec
@@ -28,17 +29,33 @@ class StreamsBuilder:
         """Read a topic of the feed as a stream of records. Reading it again returns the same source."""
         return KStream(self._graph, self._source(topic), LogType(topic, "key"), LogType(topic, "value"))
 
-    def table(self, topic: str, *, store: StoreSpec) -> KTable:
+    def table(self, topic: str, *, store: StoreSpec, name: str | None = None) -> KTable:
         """Read a topic of the feed as a table, kept in a store: the last value of each key, in offset order.
 
         A null value is a tombstone: it deletes the row and is sent downstream. A record with a null key is skipped and
         counted. An update that is older than the row it replaces still replaces it and sets the row's timestamp back.
         With ``store=versioned_store(name, history=...)`` the table keeps its history, and its current row is the one
-        with the highest timestamp (KIP-889): see `versioned_store` and `KStream.join`.
+        with the highest timestamp (KIP-889): see `versioned_store` and `KStream.join`. ``name`` names the node; the
+        default is the store's name.
         """
         source = self._source(topic)
         key, value = LogType(topic, "key"), LogType(topic, "value")
-        return kept_table(self._graph, source, key, value, store)
+        return kept_table(self._graph, source, key, value, store, name=name)
+
+    def global_table(self, topic: str, *, store: StoreSpec, name: str | None = None) -> GlobalKTable:
+        """Read a topic of the feed as a global table: every task holds the rows of all its partitions, in a store.
+
+        A stream joins it by any key that it selects, without a repartition: see `KStream.join`. Each task takes the
+        records of all partitions in the order of their timestamps together with its own, so a join sees the records that
+        precede its own record in that order, and no others (ADR-86). If timestamps are equal, the topic that the topology
+        reads first precedes. The records of the table move no clock. A null value deletes the row; a record with a null
+        key is skipped and counted.
+
+        Each run sends the new records to all tasks, and each task restores the whole table. ``name`` names the node.
+        Raises `TopologyError` for a store that is not key-value.
+        """
+        key, value = LogType(topic, "key"), LogType(topic, "value")
+        return kept_everywhere(self._graph, self._source(topic), key, value, store, name=name)
 
     def add_store(self, builder: StoreBuilder) -> None:
         """Declare a store that several processors share. They name it in ``process(..., stores=(name,))``."""

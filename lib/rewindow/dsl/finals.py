@@ -25,7 +25,7 @@ def keep_until_final(graph: Graph, node: str) -> None:
     In Kafka, each input of a cogroup has its own clock. A record that is late by the clock of another input starts its
     window again, because the common store has just expired it: a second final result, of one record.
     """
-    for name in _ancestors(graph, node):
+    for name in ancestors_of(graph, node):
         supplier = getattr(graph.topology.nodes[name], "supplier", None)
         if isinstance(supplier, SessionAggregate | SlidingAggregate):
             keep_longer(graph, supplier.store)
@@ -50,7 +50,7 @@ def _share_clock(graph: Graph, merge: str) -> None:
             nodes[name] = replace(node, supplier=replace(node.supplier, clock=merge))
 
 
-def _ancestors(graph: Graph, node: str) -> list[str]:
+def ancestors_of(graph: Graph, node: str) -> list[str]:
     """Return a node and all nodes above it, including those above repartitions."""
     nodes = graph.topology.nodes
     found: list[str] = []

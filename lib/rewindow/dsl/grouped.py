@@ -56,18 +56,20 @@ class KGroupedStream:
         """
         return CogroupedKStream((input_of(self, aggregator),))
 
-    def count(self, *, store: StoreSpec) -> KTable:
+    def count(self, *, store: StoreSpec, name: str | None = None) -> KTable:
         """Count the records of each key. Null values are not counted."""
-        return self.aggregate(Count(), store=store)
+        return self.aggregate(Count(), store=store, name=name)
 
-    def reduce(self, reducer: Callable[[Any, Any], Any], *, store: StoreSpec, value: Any = None) -> KTable:
+    def reduce(
+        self, reducer: Callable[[Any, Any], Any], *, store: StoreSpec, value: Any = None, name: str | None = None
+    ) -> KTable:
         """Combine the values of each key: ``reducer(aggregate, value)``, starting with the first value.
 
         A result of None deletes the row.
         """
         stream = replace(self.stream, value=value) if value else self.stream
         return KGroupedStream(stream).aggregate(
-            Reduce(function_of(reducer, "reduce", "aggregate", "value")), store=store
+            Reduce(function_of(reducer, "reduce", "aggregate", "value")), store=store, name=name
         )
 
     def aggregate(
@@ -77,20 +79,22 @@ class KGroupedStream:
         *,
         store: StoreSpec,
         value: Any = None,
+        name: str | None = None,
     ) -> KTable:
         """Aggregate the values of each key.
 
         ``aggregate`` is a built-in aggregate such as ``Sum("amount")``, a dictionary of named ones, or an initializer
         ``() -> aggregate`` with an ``aggregator(key, value, aggregate) -> aggregate``, whose type ``value`` declares.
+        ``name`` names the node; the default is the store's name.
         """
         made = aggregator_of(aggregate, aggregator, value)
         kept = materialized(store)
-        stream, name = keyed(self.stream, kept.name), kept.name
+        stream, own = keyed(self.stream, kept.name), kept.name
         state, result = made.state_type(stream.value), made.result_type(stream.value)
         stream.graph.topology.add_store(kept.key_values(stream.key, state))
-        supplier = StreamAggregate(made, name)
-        node = stream.graph.add("aggregate", supplier, stream.node, name=name, stores=(name,))
+        supplier = StreamAggregate(made, own)
+        node = stream.graph.add("aggregate", supplier, stream.node, name=name or own, stores=(own,))
         if aggregator is not None:
             stream.graph.reads(node, aggregator, stream.key, stream.value)
-        view = DerivedView(StoreView(name), lambda _key, state: made.result(state))
+        view = DerivedView(StoreView(own), lambda _key, state: made.result(state))
         return KTable(stream.graph, node, stream.key, result, view=view)

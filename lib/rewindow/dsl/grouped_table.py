@@ -34,9 +34,9 @@ class KGroupedTable:
     key: Any = None
     value: Any = None
 
-    def count(self, *, store: StoreSpec) -> KTable:
+    def count(self, *, store: StoreSpec, name: str | None = None) -> KTable:
         """Count the rows of each group."""
-        return self.aggregate(Count(), store=store)
+        return self.aggregate(Count(), store=store, name=name)
 
     def reduce(
         self,
@@ -45,12 +45,13 @@ class KGroupedTable:
         *,
         store: StoreSpec,
         value: Any = None,
+        name: str | None = None,
     ) -> KTable:
         """Combine values with ``adder(aggregate, value)`` and ``subtractor(aggregate, value)``, starting with the first value."""
         grouped = replace(self, value=value) if value else self
         for function in (adder, subtractor):
             function_of(function, "reduce", "aggregate", "value")
-        return _aggregated(grouped, ReduceSubtractable(adder, subtractor), store)
+        return _aggregated(grouped, ReduceSubtractable(adder, subtractor), store, name)
 
     def aggregate(
         self,
@@ -60,20 +61,22 @@ class KGroupedTable:
         *,
         store: StoreSpec,
         value: Any = None,
+        name: str | None = None,
     ) -> KTable:
         """Aggregate the current values of each group.
 
         ``aggregate`` is `Count`, `Sum`, `Mean`, `Collect` or a dictionary of these, which can subtract a value, or an
         initializer with an ``adder(key, value, aggregate)`` and a ``subtractor(key, value, aggregate)``, whose type
         ``value`` declares. The last bits of a sum of floats depend on the values that were added and subtracted.
-        A result of None from adder or subtractor deletes the group's row.
+        A result of None from adder or subtractor deletes the group's row. ``name`` names the node; the default is the
+        store's name.
         Raises `TopologyError` for an aggregate that cannot subtract.
         """
         if adder is not None and subtractor is not None and callable(aggregate):
             for function in (adder, subtractor):
                 function_of(function, "aggregate", "key", "value", "aggregate")
             made = CustomSubtractable(aggregate, adder, value or returned_type(adder), subtractor)
-            return _aggregated(self, made, store)
+            return _aggregated(self, made, store, name)
         built_in = several(aggregate) if isinstance(aggregate, Mapping) else aggregate
         parts = [part for _, part in built_in.parts] if isinstance(built_in, Several) else [built_in]
         for part in parts:
@@ -84,18 +87,18 @@ class KGroupedTable:
                     "initializer, adder and subtractor"
                 )
                 raise TopologyError(message)
-        return _aggregated(self, built_in, store)
+        return _aggregated(self, built_in, store, name)
 
 
-def _aggregated(grouped: KGroupedTable, made: Any, store: StoreSpec) -> KTable:
+def _aggregated(grouped: KGroupedTable, made: Any, store: StoreSpec, name: str | None) -> KTable:
     kept, graph, key, value = materialized(store), grouped.graph, grouped.key, grouped.value
-    name = kept.name
+    own = kept.name
     source = _shared_repartition(grouped) or graph.topology.add_repartition(
-        name, grouped.node, key=key, value=ChangeType(value)
+        own, grouped.node, key=key, value=ChangeType(value)
     )
     graph.topology.add_store(kept.key_values(key, made.state_type(value)))
-    node = graph.add("table-aggregate", TableAggregate(made, name), source, name=name, stores=(name,))
-    view = DerivedView(StoreView(name), lambda _key, state: made.result(state))
+    node = graph.add("table-aggregate", TableAggregate(made, own), source, name=name or own, stores=(own,))
+    view = DerivedView(StoreView(own), lambda _key, state: made.result(state))
     return KTable(graph, node, key, made.result_type(value), view=view)
 
 

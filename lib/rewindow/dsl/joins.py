@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rewindow.dsl.graph import function_of, returned_type
 from rewindow.dsl.materialized import Materialized, StoreSpec, materialized
+from rewindow.dsl.null_keys import let_null_keys_pass
 from rewindow.dsl.operators.stream_join import Joiner, JoinSide, SideStores, StreamJoin
 from rewindow.dsl.operators.stream_table_join import StreamTableJoin
 from rewindow.dsl.table import KTable
@@ -38,7 +39,7 @@ class Unmatched(NamedTuple):
 class Options(NamedTuple):
     """The options of `KStream.join`."""
 
-    windows: JoinWindows | None
+    windows: Any
     name: str | None
     store: JoinStores | None
     grace: str | timedelta | None
@@ -54,7 +55,9 @@ def join(
 ) -> KStream:
     """Join a stream with a stream or a table. Raises `TopologyError` if the arguments do not fit: see `KStream.join`."""
     if not isinstance(other, type(left) | KTable):
-        message = f"join of {left.node!r} with {other!r}: give it a KStream or a KTable"
+        message = (
+            f"join of {left.node!r} with {other!r}: give it a KStream or a KTable (outer joins have no GlobalKTable)"
+        )
         raise TopologyError(message)
     what = f"join of {left.node!r} with {other.node!r}" if options.name is None else f"join {options.name!r}"
     if left.graph is not other.graph:
@@ -62,13 +65,15 @@ def join(
         raise TopologyError(message)
     check_keys(left.key, other.key, what)
     function_of(joiner, "join", *(("key", "left", "right") if options.with_key else ("left", "right")))
-    joined = joiner if options.with_key else _without_key(joiner)
+    joined = joiner if options.with_key else without_key(joiner)
     if isinstance(other, KTable):
         node = _table_join(left, other, unmatched, joined, options, what)
     else:
         node = _stream_join(left, other, unmatched, joined, options, what)
     keys = (left.key,) if options.with_key else ()
     left.graph.reads(node, joiner, *keys, left.value, other.value)
+    if unmatched.left:
+        let_null_keys_pass(left.graph, node)
     has_both_keys = unmatched.right and left.key != other.key
     key = EqualType((left.key, other.key)) if has_both_keys else left.key
     return replace(left, node=node, key=key, value=options.value or returned_type(joiner), is_rekeyed=False)
@@ -183,5 +188,6 @@ def _stores(side: KStream, kept: Materialized, windows: JoinWindows, *, waits: b
     return SideStores(kept.name, unmatched)
 
 
-def _without_key(joiner: ValueJoiner) -> Joiner:
+def without_key(joiner: ValueJoiner) -> Joiner:
+    """Return a joiner that ignores the key."""
     return lambda _key, left, right: joiner(left, right)

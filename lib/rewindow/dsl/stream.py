@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -10,18 +10,22 @@ from typing import TYPE_CHECKING, Any
 from rewindow.dsl import joins
 from rewindow.dsl.aggregating import keyed
 from rewindow.dsl.branched import BranchedKStream
+from rewindow.dsl.global_table import GlobalKTable, join_global
 from rewindow.dsl.graph import NodeOptions, function_of
 from rewindow.dsl.grouped import KGroupedStream
 from rewindow.dsl.materialized import StoreSpec, materialized
 from rewindow.dsl.operators import foreach, stateless
 from rewindow.dsl.operators.branches import Split
+from rewindow.dsl.operators.route import TopicNameExtractor
 from rewindow.dsl.operators.transform import ProcessValues
 from rewindow.dsl.reads import RecordOf
 from rewindow.dsl.record_verbs import RecordVerbs
+from rewindow.dsl.sinks import add_sinks
 from rewindow.dsl.table_store import kept_table
 from rewindow.errors import TopologyError
 from rewindow.streams.duration import to_ms
 from rewindow.streams.legacy import deprecated
+from rewindow.streams.partitioner import Partitioner
 from rewindow.streams.processor import FixedKeyProcessor, Processor
 from rewindow.streams.serde.binding import EqualType
 from rewindow.streams.settings import OnError
@@ -140,14 +144,23 @@ class KStream(RecordVerbs):
         if isinstance(supplier, type) and issubclass(supplier, Processor):
             self.graph.reads(node, supplier.process, None, RecordOf(self.key, self.value))
 
-    def repartition(self, *, name: str, key: Any = None, value: Any = None) -> KStream:
+    def repartition(
+        self, *, name: str, key: Any = None, value: Any = None, partitioner: Partitioner | None = None
+    ) -> KStream:
         """Send each record to the partition of its key, through an internal log named after ``name``.
 
-        Records with a null key are dropped and counted: they belong to no partition.
+        Records with a null key are dropped and counted: they belong to no partition. They pass if a left or outer join
+        below sends them (KIP-962). ``partitioner`` chooses another
+        partition: ``partitioner(topic, key, value, partitions)`` returns a number from 0 to ``partitions - 1``, or None
+        for the partition of the key; anything else fails the run (exit code 65). An aggregate or a join below it then
+        sees equal keys together only if the partitioner sends them to one partition.
         """
         key, value = key or self.key, value or self.value
-        keyed_only = self.graph.add("keyed-only", stateless.KeyedOnly(), self.node)
-        node = self.graph.topology.add_repartition(name, keyed_only, key=key, value=value)
+        if partitioner is not None:
+            function_of(partitioner, "repartition", "topic", "key", "value", "partitions")
+        own = f"{name}-partitioner" if partitioner else None  # an error of the partitioner names this node
+        keyed_only = self.graph.add("keyed-only", stateless.KeyedOnly(), self.node, name=own)
+        node = self.graph.topology.add_repartition(name, keyed_only, key=key, value=value, partitioner=partitioner)
         return KStream(self.graph, node, key, value)
 
     def to_table(self, *, store: StoreSpec, name: str | None = None) -> KTable:
@@ -162,15 +175,17 @@ class KStream(RecordVerbs):
         """Group by the key. If it was changed, records cross a repartition named after the store of the aggregate."""
         return KGroupedStream(self)
 
-    def group_by(self, mapper: Callable[[Any, Any], Any], *, key: Any = None) -> KGroupedStream:
+    def group_by(
+        self, mapper: Callable[[Any, Any], Any], *, key: Any = None, name: str | None = None
+    ) -> KGroupedStream:
         """Group by a new key, ``mapper(key, value)``. A record whose new key is null is dropped and counted."""
-        return KGroupedStream(self.select_key(mapper, key=key))
+        return KGroupedStream(self.select_key(mapper, key=key, name=name))
 
     def join(
         self,
-        other: KStream | KTable,
+        other: KStream | KTable | GlobalKTable,
         joiner: Callable[..., Any],
-        windows: JoinWindows | None = None,
+        windows: JoinWindows | Callable[..., Any] | None = None,
         *,
         name: str | None = None,
         store: joins.JoinStores | None = None,
@@ -199,16 +214,19 @@ class KStream(RecordVerbs):
         headers. A record that arrives later than that joins at once. If stream and table have records with the same
         timestamp, the topic that the topology reads first is processed first.
 
+        **With a global table**, the arguments are ``join(table, key_selector, joiner)``. A record joins the row of the
+        key ``key_selector(key, value)``, and no repartition is needed. The result has the record's key and timestamp. A
+        record without a value, or whose selected key is null, is skipped and counted; its own key may be null.
+
         Raises `TopologyError`, with the fix, if windows, keys, stores or history do not fit.
         """
-        options = joins.Options(windows, name, store, grace, with_key, value)
-        return joins.join(self, other, joins.INNER, joiner, options)
+        return self._joined(other, joins.INNER, joiner, joins.Options(windows, name, store, grace, with_key, value))
 
     def left_join(
         self,
-        other: KStream | KTable,
+        other: KStream | KTable | GlobalKTable,
         joiner: Callable[..., Any],
-        windows: JoinWindows | None = None,
+        windows: JoinWindows | Callable[..., Any] | None = None,
         *,
         name: str | None = None,
         store: joins.JoinStores | None = None,
@@ -218,8 +236,8 @@ class KStream(RecordVerbs):
     ) -> KStream:
         """Join as `join` does, and send each record of this stream without a match as ``joiner(left, None)``.
 
-        With a table, that result is sent at once. With a stream, it is sent once, with the record's own timestamp, when
-        its time is over: when the highest timestamp that the join has seen, or the watermark, exceeds
+        With a table of either kind, that result is sent at once. With a stream, it is sent once, with the record's own
+        timestamp, when its time is over: when the highest timestamp that the join has seen, or the watermark, exceeds
         ``timestamp + after + grace``. It leaves before the results of the record that exceeded it. A record that
         arrives when its time is already over is sent at once (D12). Results that are due together leave in the order of
         timestamp, key bytes and arrival. A partner that arrives even later still joins, while the record is retained.
@@ -227,9 +245,9 @@ class KStream(RecordVerbs):
         (D22).
 
         A record of this stream without a key is sent with None at once (KIP-962); one of the other stream is skipped.
+        With a global table, so is a record whose selected key is null.
         """
-        options = joins.Options(windows, name, store, grace, with_key, value)
-        return joins.join(self, other, joins.LEFT, joiner, options)
+        return self._joined(other, joins.LEFT, joiner, joins.Options(windows, name, store, grace, with_key, value))
 
     def outer_join(
         self,
@@ -250,12 +268,34 @@ class KStream(RecordVerbs):
         options = joins.Options(windows, name, store, None, with_key, value)
         return joins.join(self, other, joins.OUTER, joiner, options)
 
-    def to(self, topic: str, *, key: Any = None, value: Any = None) -> None:
+    def to(
+        self,
+        topic: str | TopicNameExtractor,
+        *,
+        outputs: Sequence[str] | None = None,
+        key: Any = None,
+        value: Any = None,
+        name: str | None = None,
+    ) -> None:
         """Write the records to a topic, which the job's configuration maps to a table.
 
-        ``key`` and ``value`` declare the types of its columns.
+        ``topic`` may be a function, ``topic(key, value)``, that names the topic of each record, one of ``outputs``. A
+        record with any other name fails the run (exit code 65), unless the job's file has another ``on_error`` for the
+        node ``name``. ``key`` and ``value`` declare the types of the topic's columns.
         """
-        self.graph.topology.add_sink(f"{topic}-sink", topic, self.node, key=key or self.key, value=value or self.value)
+        types = {"key": key or self.key, "value": value or self.value}
+        add_sinks(self.graph, self.node, topic, outputs, types, name)
+
+    def _joined(
+        self,
+        other: KStream | KTable | GlobalKTable,
+        unmatched: joins.Unmatched,
+        joiner: Callable[..., Any],
+        options: joins.Options,
+    ) -> KStream:
+        if isinstance(other, GlobalKTable):
+            return join_global(self, other, joiner, options.windows, unmatched, options)
+        return joins.join(self, other, unmatched, joiner, options)
 
 
 def _common(types: Iterable[Any]) -> Any:

@@ -52,15 +52,17 @@ class TimeWindowedKStream:
             raise TopologyError(message)
         return replace(self, emit=_strategy(emit))
 
-    def count(self, *, store: StoreSpec) -> KTable:
+    def count(self, *, store: StoreSpec, name: str | None = None) -> KTable:
         """Count the records of each key and window."""
-        return self.aggregate(Count(), store=store)
+        return self.aggregate(Count(), store=store, name=name)
 
-    def reduce(self, reducer: Callable[[Any, Any], Any], *, store: StoreSpec, value: Any = None) -> KTable:
+    def reduce(
+        self, reducer: Callable[[Any, Any], Any], *, store: StoreSpec, value: Any = None, name: str | None = None
+    ) -> KTable:
         """Combine the values of each window: ``reducer(aggregate, value)``, starting with the first value."""
         stream = replace(self.stream, value=value) if value else self.stream
         return replace(self, stream=stream).aggregate(
-            Reduce(function_of(reducer, "reduce", "aggregate", "value")), store=store
+            Reduce(function_of(reducer, "reduce", "aggregate", "value")), store=store, name=name
         )
 
     def aggregate(
@@ -70,18 +72,20 @@ class TimeWindowedKStream:
         *,
         store: StoreSpec,
         value: Any = None,
+        name: str | None = None,
     ) -> KTable:
         """Aggregate the values of each key and window: see `KGroupedStream.aggregate`.
 
-        ``store`` is a name, a `Materialized` with a retention, or a ready-made store.
+        ``store`` is a name, a `Materialized` with a retention, or a ready-made store. ``name`` names the node; the default
+        is the store's name.
         """
         made = aggregator_of(aggregate, aggregator, value)
-        name, windows, emit = materialized(store).name, self.windows, self.emit
+        own, windows, emit = materialized(store).name, self.windows, self.emit
         if isinstance(windows, SlidingWindows):
-            table = _windowed_table(self.stream, SlidingAggregate(windows, made, name, emit), store)
+            supplier: SlidingAggregate | WindowAggregate = SlidingAggregate(windows, made, own, emit)
         else:
-            table = _windowed_table(self.stream, WindowAggregate(windows, made, name, emit), store)
-        return _reading(table, self.stream, aggregator)
+            supplier = WindowAggregate(windows, made, own, emit)
+        return _reading(_windowed_table(self.stream, supplier, store, name), self.stream, aggregator)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,15 +109,17 @@ class SessionWindowedKStream:
         """
         return replace(self, emit=_strategy(emit))
 
-    def count(self, *, store: StoreSpec) -> KTable:
+    def count(self, *, store: StoreSpec, name: str | None = None) -> KTable:
         """Count the records of each key and session."""
-        return self.aggregate(Count(), store=store)
+        return self.aggregate(Count(), store=store, name=name)
 
-    def reduce(self, reducer: Callable[[Any, Any], Any], *, store: StoreSpec, value: Any = None) -> KTable:
+    def reduce(
+        self, reducer: Callable[[Any, Any], Any], *, store: StoreSpec, value: Any = None, name: str | None = None
+    ) -> KTable:
         """Combine the values of each session, and the aggregates of merged sessions: ``reducer(aggregate, value)``."""
         stream = replace(self.stream, value=value) if value else self.stream
         return replace(self, stream=stream).aggregate(
-            Reduce(function_of(reducer, "reduce", "aggregate", "value")), store=store
+            Reduce(function_of(reducer, "reduce", "aggregate", "value")), store=store, name=name
         )
 
     def aggregate(
@@ -124,6 +130,7 @@ class SessionWindowedKStream:
         *,
         store: StoreSpec,
         value: Any = None,
+        name: str | None = None,
     ) -> KTable:
         """Aggregate the values of each key and session: see `KGroupedStream.aggregate`.
 
@@ -133,7 +140,7 @@ class SessionWindowedKStream:
         made = aggregator_of(aggregate, aggregator, value)
         merge = merger_of(aggregate, made, merger)
         supplier = SessionAggregate(self.windows, made, merge, materialized(store).name, self.emit)
-        return _reading(_windowed_table(self.stream, supplier, store), self.stream, aggregator)
+        return _reading(_windowed_table(self.stream, supplier, store, name), self.stream, aggregator)
 
 
 def _reading(table: KTable, stream: KStream, aggregator: AddFunction | None) -> KTable:
@@ -144,20 +151,23 @@ def _reading(table: KTable, stream: KStream, aggregator: AddFunction | None) -> 
 
 
 def _windowed_table(
-    stream: KStream, supplier: WindowAggregate | SlidingAggregate | SessionAggregate, store: StoreSpec
+    stream: KStream,
+    supplier: WindowAggregate | SlidingAggregate | SessionAggregate,
+    store: StoreSpec,
+    name: str | None,
 ) -> KTable:
-    name, made = supplier.store, supplier.aggregator
+    own, made = supplier.store, supplier.aggregator
     windows: Windows = supplier.windows
     is_final = supplier.emit is EmitStrategy.ON_WINDOW_CLOSE
-    stream = keyed(stream, name)
+    stream = keyed(stream, own)
     state, result = made.state_type(stream.value), made.result_type(stream.value)
     stream.graph.topology.add_store(materialized(store).windowed(windows, stream.key, state))
     holds_ms = windows.holds_ms if is_final else 0
-    node = stream.graph.add("window", supplier, stream.node, name=name, stores=(name,), holds_ms=holds_ms)
+    node = stream.graph.add("window", supplier, stream.node, name=name or own, stores=(own,), holds_ms=holds_ms)
     if is_final:
-        keep_longer(stream.graph, name)  # as in Kafka, the window is still stored when it closes
+        keep_longer(stream.graph, own)  # as in Kafka, the window is still stored when it closes
         keep_until_final(stream.graph, node)
-    view = DerivedView(StoreView(name), lambda _key, state: made.result(state))
+    view = DerivedView(StoreView(own), lambda _key, state: made.result(state))
     key = WindowedType(stream.key, isinstance(windows, SessionWindows))
     return KTable(stream.graph, node, key, result, windows, view)
 

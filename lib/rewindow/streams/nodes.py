@@ -20,10 +20,14 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class SourceNode(Node):
-    """Reads a topic. ``is_internal``: a repartition topic, written by another sub-topology of the same run."""
+    """Reads a topic. ``is_internal``: a topic that another sub-topology of the same run writes.
+
+    ``is_global``: every task reads all its records, those of a global table, and none of them moves a clock.
+    """
 
     topic: str = ""
     is_internal: bool = False
+    is_global: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +44,15 @@ class ProcessorNode(Node):
 
 @dataclass(frozen=True, slots=True)
 class SinkNode(Node):
-    """Writes a topic. ``key`` and ``value`` declare the types of its columns; None means JSON text."""
+    """Writes a topic. ``key`` and ``value`` declare the types of its columns; None means JSON text.
+
+    ``is_global``: an internal topic with a single partition, which every task of the readers reads.
+    """
 
     topic: str = ""
     key: Any = None
     value: Any = None
     is_internal: bool = False
+    is_global: bool = False
+    partitioner: Callable[[str, Any, Any, int], int | None] | None = None
+    """Chooses the partition of an internal topic; None for that of the key (`streams.partitioner`)."""

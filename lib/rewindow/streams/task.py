@@ -78,7 +78,10 @@ class Task:
         self._topics = [source.topic for source in part.sources]
         self._offsets = [state.offsets.get(topic, 0) for topic in self._topics]
         self._sinks = open_sinks(part, writers, self._task_context, state.emitted, settings.limits)
-        times = [state.partition_times.get(topic, UNKNOWN) for topic in self._topics]
+        # No timestamp exceeds that of a global table's topic, so its records move no clock, as in Kafka.
+        times = [
+            MAX_MS if source.is_global else state.partition_times.get(source.topic, UNKNOWN) for source in part.sources
+        ]
         self._clocks = Clocks(self._task_context, config.semantics, times, settings.limits)
         self._assembly: Assembly | None = None
         self._ending = ("epoch", 0)
@@ -129,7 +132,11 @@ class Task:
         """Return the state to checkpoint along with the stores' changes."""
         return TaskState(
             **self._task_context.live_state(),
-            partition_times=dict(zip(self._topics, self._clocks.partition_times, strict=True)),
+            partition_times={
+                source.topic: time_ms
+                for source, time_ms in zip(self._part.sources, self._clocks.partition_times, strict=True)
+                if not source.is_global
+            },
             offsets=self.offsets,
             emitted={topic: sink.number for topic, sink in self._sinks.items()},
             store_clocks={name: store.clock_ms for name, store in self._stores.items()},
@@ -154,7 +161,7 @@ class Task:
                 clocks.take(rank, timestamp)
                 stream_ms, current_rank = task_context.stream_time_ms, UNKNOWN
             late_by_ms = stream_ms - timestamp
-            if late_by_ms > 0:
+            if late_by_ms > 0 and partition_times[rank] != MAX_MS:
                 late += 1
                 late_ms += late_by_ms
                 if late_by_ms > latest_ms:

@@ -15,12 +15,20 @@ from typing import Any, Protocol
 from rewindow.errors import TopologyError
 from rewindow.streams.duration import in_words
 from rewindow.streams.nodes import Node, ProcessorNode, SinkNode, SourceNode
+from rewindow.streams.partitioner import Partitioner
 from rewindow.streams.processor import Processor
 from rewindow.streams.settings import FAIL, OnError
 from rewindow.streams.state.stores import StoreBuilder
-from rewindow.streams.subtopologies import check_written_once, connected, in_run_order
+from rewindow.streams.subtopologies import (
+    check_global_tables,
+    check_written_once,
+    connected,
+    global_tables,
+    in_run_order,
+)
 
 REPARTITION_SUFFIX = "-repartition"
+GLOBAL_SUFFIX = "-global"
 
 
 class Reads(Protocol):
@@ -38,6 +46,17 @@ class SubTopology:
     index: int
     nodes: tuple[Node, ...]
     stores: tuple[StoreBuilder, ...]
+    copies: frozenset[str] = frozenset()
+    """Its global stores whose changelog an earlier sub-topology writes."""
+
+    @property
+    def global_stores(self) -> frozenset[str]:
+        """The stores of its global tables: every task holds all their rows, and one task writes their changelog."""
+        return frozenset(global_tables(self.nodes))
+
+    def writes_changelog(self, store: str, partition: int) -> bool:
+        """Return whether the task of a partition writes the changelog of a store: all do, but one for a global store."""
+        return store not in self.global_stores or (partition == 0 and store not in self.copies)
 
     @property
     def sources(self) -> tuple[SourceNode, ...]:
@@ -99,28 +118,48 @@ class Topology:
         """Add a sink for a topic, which the job's configuration maps to a table."""
         return self._add(SinkNode(name, parents, topic, key, value))
 
-    def add_repartition(self, name: str, *parents: str, key: Any = None, value: Any = None) -> str:
-        """Add a repartition, which sends each record to the partition of its key. Returns its source, the new parent."""
+    def add_repartition(
+        self, name: str, *parents: str, key: Any = None, value: Any = None, partitioner: Partitioner | None = None
+    ) -> str:
+        """Add a repartition, which sends each record to the partition of its key, or to the one that is chosen.
+
+        Returns its source, the new parent.
+        """
         topic = name + REPARTITION_SUFFIX
         self._check_topic_is_read_once(topic)
-        self._add(SinkNode(f"{topic}-sink", parents, topic, key, value, is_internal=True))
+        self._add(SinkNode(f"{topic}-sink", parents, topic, key, value, is_internal=True, partitioner=partitioner))
         self._add(SourceNode(f"{topic}-source", topic=topic, is_internal=True))
         return f"{topic}-source"
+
+    def add_global_table(self, name: str, supplier: Callable[[], Processor], builder: StoreBuilder, parent: str) -> str:
+        """Add a table of which every task holds all rows: ``name`` keeps the records of ``parent`` in the store.
+
+        Returns ``name``. Processors that name the store read it, in whatever sub-topology they are.
+        """
+        topic = builder.name + GLOBAL_SUFFIX
+        self._check_topic_is_read_once(topic)
+        kind: dict[str, Any] = {"topic": topic, "is_internal": True, "is_global": True}
+        self._add(SinkNode(f"{topic}-sink", (parent,), key=builder.key, value=builder.value, **kind))
+        self._add(SourceNode(f"{topic}-source", **kind))
+        self.add_store(builder).add_processor(name, supplier, f"{topic}-source", stores=(builder.name,))
+        return name
 
     def sub_topologies(self) -> tuple[SubTopology, ...]:
         """Return the sub-topologies in the order in which a run processes them.
 
-        Raises `TopologyError` for a cycle, a topic written by two parts, or a topology without a source.
+        Raises `TopologyError` for a cycle, a topic written by two parts, a node that could change a global table, or a
+        topology without a source.
         """
         if not any(isinstance(node, SourceNode) for node in self.nodes.values()):
             raise TopologyError("a topology must read at least one topic: add a source")
+        check_global_tables(self.nodes.values())
         parts = in_run_order(connected(self.nodes.values()))
-        used = [self._stores_of(part) for part in parts]
         check_written_once(parts)
-        return tuple(
-            SubTopology(index, tuple(part), stores)
-            for index, (part, stores) in enumerate(zip(parts, used, strict=True))
-        )
+        made: list[SubTopology] = []
+        for index, part in enumerate(parts):
+            earlier = frozenset(store for one in made for store in one.global_stores)
+            made.append(SubTopology(index, tuple(part), self._stores_of(part), earlier))
+        return tuple(made)
 
     def describe(self) -> list[dict[str, Any]]:
         """Return the graph as data, for `explain` and for the fingerprint."""
@@ -157,7 +196,8 @@ class Topology:
         return node.holds_ms if isinstance(node, ProcessorNode) else 0
 
     def _add(self, node: Node) -> Topology:
-        if isinstance(node, SinkNode) and node.name in self.nodes and not node.is_internal:
+        topics = [one.topic for one in self.nodes.values() if isinstance(one, SinkNode) and not one.is_internal]
+        if isinstance(node, SinkNode) and node.topic in topics:
             raise TopologyError(f"topic {node.topic!r} is written twice: merge the streams before .to({node.topic!r})")
         if not isinstance(node.name, str):
             raise TopologyError(f"{node.name!r} cannot name a node: give a string")
@@ -190,8 +230,12 @@ def _describe_node(node: Node) -> dict[str, Any]:
             described["holds_ms"] = node.holds_ms
     elif isinstance(node, SinkNode):
         described |= {"sink": node.topic, "key": _type_name(node.key), "value": _type_name(node.value)}
+        if node.partitioner is not None:
+            described["partitioner"] = describe_supplier(node.partitioner)
     elif isinstance(node, SourceNode):
         described |= {"source": node.topic}
+    if isinstance(node, SourceNode | SinkNode) and node.is_global:
+        described["is_global"] = True
     return described
 
 

@@ -13,6 +13,7 @@ from rewindow.streams.duration import to_ms
 from rewindow.streams.error_policy import check_policies
 from rewindow.streams.metrics import add_up, rows_of
 from rewindow.streams.nodes import SinkNode
+from rewindow.streams.partitioner import partition_for
 from rewindow.streams.punctuation import Schedule
 from rewindow.streams.record import MAX_MS, UNKNOWN, Record, TopicPartition, as_log_row
 from rewindow.streams.semantics import Semantics
@@ -79,7 +80,7 @@ class TopologyTestDriver:
         sinks = [sink for part in self._blueprint.parts for sink in part.sinks]
         self._outputs = {sink.topic for sink in sinks if not sink.is_internal}
         self._tasks: list[QueuedTask] = []
-        self._reader: dict[TopicPartition, QueuedTask] = {}
+        self._readers: dict[TopicPartition, list[QueuedTask]] = {}
         self._past_metrics: list[dict[str, Any]] = []
         self._dropped: list[Dropped] = []
         is_run_clock = self._semantics.wall_clock == "run"
@@ -94,9 +95,7 @@ class TopologyTestDriver:
                     dropped=self._dropped.append,
                 )
                 self._add(QueuedTask(task, max_task_idle_ms, invalid_timestamp))
-        self._downstream_first = sorted(
-            self._tasks, key=lambda queued: (-queued.local.part.index, queued.local.partition)
-        )
+        self._next_first = sorted(self._tasks, key=lambda queued: queued.turn)
         for queued in self._tasks:
             queued.local.task.replay(())
         self._process_ready()
@@ -120,7 +119,8 @@ class TopologyTestDriver:
                 message = f"the timestamp {timestamp!r} of a record for {topic!r} is not an int of epoch milliseconds"
                 raise ConfigError(message)
             row = as_log_row(key), as_log_row(value)
-            self._reader[TopicPartition(topic, self._partition_of(key))].enqueue(topic, *row, timestamp)
+            for queued in self._readers[TopicPartition(topic, self._partition_of(key))]:
+                queued.enqueue(topic, *row, timestamp)
         self._process_ready()
 
     def advance_wall_clock(self, by: str | timedelta) -> None:
@@ -255,7 +255,7 @@ class TopologyTestDriver:
     def _add(self, queued: QueuedTask) -> None:
         self._tasks.append(queued)
         for partition in queued.group.partition_times:
-            self._reader[partition] = queued
+            self._readers.setdefault(partition, []).append(queued)
 
     def _deliver(self, sink: SinkNode, partition: int, record: Record, order_ms: int, number: int) -> None:
         del partition, order_ms, number
@@ -264,12 +264,14 @@ class TopologyTestDriver:
         if not sink.is_internal:
             self._sent.append((sink.topic, deepcopy(record)))  # the sender may still modify it
             return
-        to = TopicPartition(sink.topic, self._partition_of(key))
-        self._reader[to].enqueue(sink.topic, key, value, timestamp)
+        to = range(self._partitions) if sink.is_global else (partition_for(sink, record, self._partitions),)
+        for reader in to:
+            for queued in self._readers[TopicPartition(sink.topic, reader)]:
+                queued.enqueue(sink.topic, key, value, timestamp)
 
     def _process_ready(self) -> None:
-        """Process all ready records, downstream first, so that a record passes all repartitions before the next starts."""
-        while any(self._step(queued) for queued in self._downstream_first):
+        """Process all ready records in turns: see `QueuedTask.turn`."""
+        while any(self._step(queued) for queued in self._next_first):
             pass
 
     def _step(self, queued: QueuedTask) -> bool:

@@ -12,12 +12,13 @@ The rules:
 3. A group is ready if each partition either has a record or timed out, and at least one has a record. An empty partition
    whose lag is unknown or positive never times out. One without lag times out after it has been empty for
    ``max_task_idle_ms``. Timers run one after the other, because the check stops at the first partition to wait for.
+   A partition of a global table is never waited for.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -58,13 +59,18 @@ class PartitionGroup:
         max_task_idle_ms: int = 0,
         invalid_timestamp: InvalidTimestamp = InvalidTimestamp.FAIL,
         metrics: Metrics | None = None,
+        not_awaited: Collection[TopicPartition] = (),
     ) -> None:
-        """Start empty. ``max_task_idle_ms``: `NEVER_WAIT`, 0 (wait only for known lag), a duration, or `MAX_MS`."""
+        """Start empty. ``max_task_idle_ms``: `NEVER_WAIT`, 0 (wait only for known lag), a duration, or `MAX_MS`.
+
+        ``not_awaited``: the partitions of global tables.
+        """
         self.metrics = metrics or Metrics()
         self.stream_time_ms = UNKNOWN
         self.ties = 0
         """Number of times that a tie was decided by rule 1."""
         self._max_idle_ms = max_task_idle_ms
+        self._not_awaited = not_awaited
         skipped = self.metrics.measure("task", "", SKIPPED_RECORDS, "invalid-timestamp").record
         self._queues = {partition: _Queue(partition, invalid_timestamp, skipped) for partition in partitions}
         self._lags: dict[TopicPartition, int | None] = {}
@@ -95,6 +101,8 @@ class PartitionGroup:
             if len(queue):
                 self._deadlines.pop(partition, None)
                 held += 1
+            elif partition in self._not_awaited:
+                continue
             elif self._lags.get(partition) != 0:
                 self._deadlines.pop(partition, None)
                 return False

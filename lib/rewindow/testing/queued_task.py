@@ -18,12 +18,27 @@ class QueuedTask:
         self.local = local
         part: SubTopology = local.part
         self._ranks = {source.topic: rank for rank, source in enumerate(part.sources)}
-        self._internal = {source.topic for source in part.sources if source.is_internal}
+        self._internal = {source.topic for source in part.sources if source.is_internal and not source.is_global}
         self._next_offset = dict.fromkeys(self._ranks, 0)
         partitions = [TopicPartition(topic, local.partition) for topic in self._ranks]
-        self.group = PartitionGroup(partitions, max_task_idle_ms=max_task_idle_ms, invalid_timestamp=invalid_timestamp)
+        everywhere = {source.topic for source in part.sources if source.is_global}
+        self.group = PartitionGroup(
+            partitions,
+            max_task_idle_ms=max_task_idle_ms,
+            invalid_timestamp=invalid_timestamp,
+            not_awaited=[partition for partition in partitions if partition.topic in everywhere],
+        )
         for partition in partitions:
             self.group.set_lag(partition, 0)
+
+    @property
+    def turn(self) -> tuple[bool, int, int]:
+        """When it is the task's turn: first tasks that send to a global table, because its readers order the records.
+
+        Then downstream ones, so that a record passes all repartitions before the next starts.
+        """
+        part = self.local.part
+        return not any(sink.is_global for sink in part.sinks), -part.index, self.local.partition
 
     def is_internal(self, topic: str) -> bool:
         """Return whether a topic is a repartition topic."""

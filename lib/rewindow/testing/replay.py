@@ -16,6 +16,7 @@ from rewindow.streams.dropped_records import Dropped
 from rewindow.streams.metrics import Measure, add_up
 from rewindow.streams.nodes import SinkNode, SourceNode
 from rewindow.streams.ordering import Emission, Event, events, internal_log, merge, rows_of
+from rewindow.streams.partitioner import partition_for
 from rewindow.streams.record import UNKNOWN, Record
 from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.key_bytes import partition_of
@@ -153,7 +154,8 @@ class LocalReplay:
     ) -> Iterable[tuple[int, int, Any, Any]]:
         if not source.is_internal:
             return rows.get((source.topic, partition), [])
-        emissions = self._internal.get((source.topic, partition, self._epoch), [])
+        sent_to = 0 if source.is_global else partition
+        emissions = self._internal.get((source.topic, sent_to, self._epoch), [])
         first = self._next_offsets.get((source.topic, partition), 0)
         self._next_offsets[source.topic, partition] = first + len(emissions)
         return internal_log(emissions, first)
@@ -174,7 +176,8 @@ class LocalReplay:
             self._sent.append(Sent(sink.topic, partition, number, self._epoch, deepcopy(record)))
             return
         emission = Emission(order_ms, partition, number, record.timestamp, key, value)
-        self._internal.setdefault((sink.topic, self._partition_of(key), self._epoch), []).append(emission)
+        to = partition_for(sink, record, self._partitions)
+        self._internal.setdefault((sink.topic, to, self._epoch), []).append(emission)
 
     def _partition_of(self, key: Any) -> int:
         return 0 if key is None else partition_of(key, self._partitions)

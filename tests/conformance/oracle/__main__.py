@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.conformance.__main__ import summary
+from tests.conformance.oracle.choices import choices
 from tests.conformance.oracle.forms import FORMS, fresh
 from tests.conformance.oracle.generate import generate
 from tests.conformance.oracle.kafka import play
@@ -47,12 +48,17 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--like", default="", help="only vary scenarios of files whose names contain this")
     parser.add_argument("--form", choices=FORMS, help="make scenarios of this form instead of varying recorded ones")
+    parser.add_argument("--choices", action="store_true", help="draw global joins, routes and partitioners instead")
     parser.add_argument("--keep", type=Path, help="write the scenarios with Kafka's results to this file")
     options = parser.parse_args()
     files = [file for file in vector_files() if options.like in file.stem]
     base = [case.scenario for file in files for case in read(file) if case.mode == "driver"]
     seed, count = options.seed, options.count
-    played = play(fresh(options.form, seed, count) if options.form else generate(base, seed, count))
+    if options.choices:
+        made = choices(seed, count)
+    else:
+        made = fresh(options.form, seed, count) if options.form else generate(base, seed, count)
+    played = play(made)
     if options.keep:
         options.keep.write_text("".join(json.dumps(one) + "\n" for one in played), encoding="utf-8")
     changed = recorded_differently()

@@ -26,6 +26,7 @@ from rewindow.control.plan.spec import JobBinding, RunSpec, TableSpec
 from rewindow.errors import ConfigError
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.metrics import SIMULATED_TIME, kind_of, tags_of, type_of
+from rewindow.streams.nodes import SourceNode
 from rewindow.streams.record import UNKNOWN, TopicPartition
 from rewindow.streams.serde.binding import LogShapes, bind_sink, bind_store
 from rewindow.streams.serde.meta_columns import CHANGELOG_META, OUTPUT_META, PARTITION
@@ -99,7 +100,7 @@ def bind_job(
 
 def _check_partitions(job: str, feed: Feed, part: SubTopology) -> None:
     """Refuse to combine logs that keep Kafka's partitions with repartitioned ones: equal keys are in other partitions."""
-    ours = [source.topic for source in part.sources if source.is_internal]
+    ours = [source.topic for source in part.sources if source.is_internal and not source.is_global]
     theirs = [source.topic for source in part.sources if source.topic in feed.definition.source_offsets]
     if ours and theirs:
         message = (
@@ -159,15 +160,19 @@ def sub_topology_work(
     tasks = []
     topics = [source.topic for source in part.sources if not source.is_internal]
     tables = {topic: found for topic in topics if (found := table(topic)) is not None}
+    everywhere = part.global_stores
     for partition in range(feed.definition.partitions):
         state = restored.states.get((part.index, partition))
         tasks.append(
             TaskWork(
                 partition,
                 {topic: _slice(spec, feed, topic, partition, None if topic in tables else files) for topic in topics},
-                {s.topic: _internal_files(internal, s.topic, partition, roots) for s in part.sources if s.is_internal},
+                {s.topic: _internal_files(internal, s, partition, roots) for s in part.sources if s.is_internal},
                 None if state is None else _task_state(TaskState.from_json(state), spec, part),
-                {store.name: restored.stores.get((store.name, partition), ()) for store in part.stores},
+                {
+                    store.name: restored.stores.get((store.name, 0 if store.name in everywhere else partition), ())
+                    for store in part.stores
+                },
                 sum(feed.is_enforced(epoch, topics, partition) for epoch in spec.epochs),
             )
         )
@@ -244,11 +249,11 @@ def _slice(
 
 
 def _internal_files(
-    files: Iterable[StagedFile], topic: str, partition: int, roots: Mapping[str, str]
+    files: Iterable[StagedFile], source: SourceNode, partition: int, roots: Mapping[str, str]
 ) -> tuple[InternalFile, ...]:
-    target = f"internal/{topic}"
+    target, wanted = f"internal/{source.topic}", 0 if source.is_global else partition
     return tuple(
         InternalFile(f"{roots[target]}/{file.path}", file.partition)
         for file in files
-        if file.target == target and int(file.partition_values[PARTITION]) == partition
+        if file.target == target and int(file.partition_values[PARTITION]) == wanted
     )

@@ -160,8 +160,11 @@ class PassThrough:
 
 
 class _KeyedOnly(Processor):
+    def __init__(self, *, lets_pass: bool) -> None:
+        self._lets_pass = lets_pass
+
     def process(self, record: Record) -> None:
-        if record.key is None:
+        if record.key is None and not self._lets_pass:
             self.context.drop(record, SKIPPED_RECORDS, reason="null-key")
         else:
             self.context.forward(record)
@@ -169,16 +172,21 @@ class _KeyedOnly(Processor):
 
 @dataclass(frozen=True, slots=True)
 class KeyedOnly:
-    """Drop records without a key before a repartition, as Kafka does. They are counted as skipped."""
+    """Drop records without a key before a repartition, as Kafka does. They are counted as skipped.
+
+    ``lets_pass``: a join below sends them, so they pass.
+    """
 
     keeps_key: ClassVar[bool] = True
 
+    lets_pass: bool = False
+
     def describe(self) -> str:
         """See `topology.describe_supplier`."""
-        return "keyed_only"
+        return "with_null_keys" if self.lets_pass else "keyed_only"
 
     def __call__(self) -> Processor:
-        return _KeyedOnly()
+        return _KeyedOnly(lets_pass=self.lets_pass)
 
 
 def _pair(result: Any, record: Record, verb: str) -> Record:

@@ -123,7 +123,7 @@ def _run_records(work: SubTopologyWork, task_work: TaskWork, topology: Topology)
         files: list[StagedFile] = [file for writer in all_writers for file in writer.close()]
         for name, shapes in store_shapes.items():
             changes = task.stores[name].take_changes()
-            if changes:
+            if changes and part.writes_changelog(name, task_work.partition):
                 target = staging_target(work, task_work, f"changelog/{name}")
                 files += stage_changes(target, shapes, changes, partition=task_work.partition, run=identity.run)
         return TaskReport(
@@ -185,7 +185,7 @@ def _writer(
     sender = ", ".join(sink.parents)
     if sink.is_internal:
         target = staging_target(work, task_work, f"internal/{sink.topic}", sender)
-        return InternalWriter(target, shapes, partitions=work.staging.partitions)
+        return InternalWriter(target, shapes, sink, partitions=work.staging.partitions)
     target = staging_target(work, task_work, f"output/{sink.topic}", sender)
     return OutputWriter(target, shapes, partition=task_work.partition, run=work.identity.run)
 

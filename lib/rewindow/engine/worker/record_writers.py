@@ -16,9 +16,10 @@ from rewindow.engine.worker.parquet_writer import FileWriter
 from rewindow.engine.worker.staging import StagingTarget
 from rewindow.errors import DataError, EmissionError
 from rewindow.streams.limits import Outputs
+from rewindow.streams.nodes import SinkNode
+from rewindow.streams.partitioner import partition_for
 from rewindow.streams.record import Record
 from rewindow.streams.record_context import RecordContext
-from rewindow.streams.serde.key_bytes import partition_of
 from rewindow.streams.serde.meta_columns import INTERNAL_META, OUTPUT_META
 from rewindow.streams.serde.schema import Shape
 from rewindow.streams.sink import Sink
@@ -175,19 +176,19 @@ class InternalBuffer(RecordBuffer):
 
 
 class InternalWriter:
-    """Writes the records of one repartition topic, each to the partition of its key (0 for a null key)."""
+    """Writes the records of one internal topic, each to its partition (`streams.partitioner`)."""
 
-    def __init__(self, target: StagingTarget, shapes: tuple[Shape, Shape], *, partitions: int) -> None:
+    def __init__(self, target: StagingTarget, shapes: tuple[Shape, Shape], sink: SinkNode, *, partitions: int) -> None:
         self.epoch = 0
         self._target, self._shapes = target, shapes
-        self._partitions = partitions
+        self._sink, self._partitions = sink, partitions
         self._buffers: dict[int, InternalBuffer] = {}
         self._held = 0
         self._limit = written_rows()
 
     def take(self, record: Record, order_ms: int, number: int) -> None:
         """Add one record."""
-        partition = 0 if record.key is None else partition_of(record.key, self._partitions)
+        partition = partition_for(self._sink, record, self._partitions)
         buffer = self._buffers.get(partition)
         if buffer is None:
             columns = (*self._shapes[0].columns, *self._shapes[1].columns, *INTERNAL_META)

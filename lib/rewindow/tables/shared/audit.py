@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.control.ingest.landings import Feed
@@ -29,9 +30,10 @@ def audit_counts(spec: RunSpec, feed: Feed, reports: Sequence[TaskReport]) -> No
         message = f"run {spec.name}: {len(tasks)} tasks reported, {len(due)} were due; nothing was committed"
         raise InvariantError(message)
     sent = _sent(reports)
+    everywhere = {node["source"] for part in spec.binding.topology for node in part["nodes"] if _is_global(node)}
     for report in reports:
         for topic, taken in sorted(report.consumed.items()):
-            where = TopicPartition(topic, report.partition)
+            where = TopicPartition(topic, 0 if topic in everywhere else report.partition)
             wanted = _released(spec, feed, where) if topic in feed.definition.logs else sent.get(where, 0)
             if taken != wanted:
                 message = (
@@ -39,6 +41,10 @@ def audit_counts(spec: RunSpec, feed: Feed, reports: Sequence[TaskReport]) -> No
                     "nothing was committed"
                 )
                 raise InvariantError(message)
+
+
+def _is_global(node: Mapping[str, Any]) -> bool:
+    return "source" in node and node.get("is_global", False)
 
 
 def totals(reports: Sequence[TaskReport]) -> dict[str, TargetTotal]:

@@ -15,6 +15,7 @@ import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.kstream.*;
+import org.apache.kafka.streams.processor.TopicNameExtractor;
 import org.apache.kafka.streams.processor.api.ContextualProcessor;
 import org.apache.kafka.streams.processor.api.ProcessorSupplier;
 import org.apache.kafka.streams.processor.api.Record;
@@ -28,6 +29,9 @@ import org.apache.kafka.streams.state.WindowStore;
 final class Build {
     /** What a sink got. */
     record Sent(String sink, Object key, Object value, long ts) {}
+
+    /** The topics that extractors named since the last step. */
+    final List<String> routed = new ArrayList<>();
 
     private final List<Sent> sent;
     private final Predicate<String> isHere;
@@ -48,8 +52,9 @@ final class Build {
             String name = source.get("name").asText(), type = source.get("value").asText();
             Consumed consumed = Consumed.with(Serdes.String(), serde(type)).withName(name);
             types.put(name, type);
-            made.put(name, source.get("kind").asText().equals("table")
-                ? builder.table(name, consumed, Materialized.as(name))
+            String kind = source.get("kind").asText();
+            made.put(name, kind.equals("table") ? builder.table(name, consumed, Materialized.as(name))
+                : kind.equals("global") ? builder.globalTable(name, consumed, Materialized.as(name))
                 : builder.stream(name, consumed));
         }
         for (JsonNode node : scenario.get("nodes")) {
@@ -60,10 +65,26 @@ final class Build {
             String name = sink.get("name").asText();
             Object parent = made.get(sink.get("in").asText());
             KStream stream = parent instanceof KTable ? ((KTable) parent).toStream() : (KStream) parent;
+            if (sink.has("route")) {
+                route(sink.get("route"), name, stream, types.get(sink.get("in").asText()));
+                continue;
+            }
             ProcessorSupplier collector = () -> new Collector(name);
             stream.process(collector, Named.as(name));
         }
         return builder.build();
+    }
+
+    /** A sink whose topics a function names. They are real topics, so the extractor notes what it was asked. */
+    private void route(JsonNode by, String name, KStream stream, String type) {
+        BiFunction<Object, Object, String> select = Words.selector(by);
+        TopicNameExtractor<Object, Object> extractor = (key, value, context) -> {
+            String topic = name + "-" + Words.text(select.apply(key, value));
+            sent.add(new Sent(topic, key, value, context.timestamp()));
+            routed.add(topic);
+            return topic;
+        };
+        stream.to(extractor, Produced.with(Serdes.String(), serde(type)).withName(name));
     }
 
     private final class Collector extends ContextualProcessor<Object, Object, Void, Void> {
@@ -132,6 +153,21 @@ final class Build {
                     all = isLast ? all.merge(more, Named.as(name)) : all.merge(more);
                 }
                 return all;
+            }
+            case "repartition": {
+                Repartitioned<Object, Object> crossing = (Repartitioned) Repartitioned.with(Serdes.String(), serde(type)).withName(name);
+                isWindowed.put(name, false);
+                return ((KStream) parent).repartition(node.has("partitioner")
+                    ? crossing.withStreamPartitioner(Words.partitioner(node.get("partitioner"))) : crossing);
+            }
+            case "global_table_join": {
+                GlobalKTable other = (GlobalKTable) made.get(parents.get(1));
+                BiFunction<Object, Object, String> select = Words.selector(node.get("by"));
+                KeyValueMapper<Object, Object, String> selector = select::apply;
+                types.put(name, "string");
+                return node.get("how").asText().equals("inner")
+                    ? ((KStream) parent).join(other, selector, JOINER, Named.as(name))
+                    : ((KStream) parent).leftJoin(other, selector, JOINER, Named.as(name));
             }
             case "group_by_key":
                 return ((KStream) parent).groupByKey(Grouped.with(name, Serdes.String(), serde(type)));

@@ -116,10 +116,11 @@ public final class Oracle {
     }
 
     private static void enqueue(Tasks tasks, JsonNode scenario, String topic, JsonNode record) {
-        String type = "string";
+        String type = "string", kind = "";
         for (JsonNode source : scenario.get("sources")) {
             if (source.get("name").asText().equals(topic)) {
                 type = source.get("value").asText();
+                kind = source.get("kind").asText();
             }
         }
         JsonNode said = record.get("value");
@@ -127,7 +128,11 @@ public final class Oracle {
         byte[] value = said.isNull() ? null : type.equals("long")
             ? Serdes.Long().serializer().serialize(topic, said.asLong())
             : Serdes.String().serializer().serialize(topic, said.asText());
-        Tasks.enqueue(tasks.reading(topic), topic, record.get("ts").asLong(), key, value, new RecordHeaders());
+        if (kind.equals("global")) {
+            tasks.pipeGlobal(topic, record.get("ts").asLong(), key, value, new RecordHeaders());
+        } else {
+            Tasks.enqueue(tasks.reading(topic), topic, record.get("ts").asLong(), key, value, new RecordHeaders());
+        }
     }
 
     private static void fail(ObjectNode result, String phase, int step, RuntimeException error) {

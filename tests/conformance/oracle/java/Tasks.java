@@ -23,8 +23,11 @@ import org.apache.kafka.streams.TopologyTestDriver;
  * what one sends to a repartition topic is handed to the one that reads it.
  */
 final class Tasks implements AutoCloseable {
-    /** A driver, and the names of the nodes and stores of the sub-topology that it runs, and of the topics that it writes. */
-    record Task(TopologyTestDriver driver, Set<String> owned) {}
+    /**
+     * A driver, and the names of the nodes and stores of the sub-topology that it runs, and of the topics that it writes.
+     * Routed are the topics that extractors named and that no record has reached yet.
+     */
+    record Task(TopologyTestDriver driver, Set<String> owned, List<String> routed) {}
 
     final List<Task> all = new ArrayList<>();
     private final String prefix;
@@ -36,7 +39,8 @@ final class Tasks implements AutoCloseable {
         int count = areSeparate ? new Build(new ArrayList<>(), name -> true).build(scenario).describe().subtopologies().size() : 1;
         for (int number = 0; number < count; number++) {
             Set<String> owned = new HashSet<>(), read = new HashSet<>();
-            Topology topology = new Build(areSeparate ? onlyFrom(owned, sent) : sent, owned::contains).build(scenario);
+            Build build = new Build(areSeparate ? onlyFrom(owned, sent) : sent, owned::contains);
+            Topology topology = build.build(scenario);
             for (TopologyDescription.Subtopology part : topology.describe().subtopologies()) {
                 if (!areSeparate || part.id() == number) {
                     part.nodes().forEach(node -> own(node, owned, read));
@@ -46,7 +50,7 @@ final class Tasks implements AutoCloseable {
             own.putAll(settings);
             own.put(StreamsConfig.STATE_DIR_CONFIG, settings.get(StreamsConfig.STATE_DIR_CONFIG) + "-" + number);
             TopologyTestDriver driver = new TopologyTestDriver(topology, own, start);
-            all.add(new Task(driver, owned));
+            all.add(new Task(driver, owned, build.routed));
             partitions(driver).keySet().removeIf(topic -> !read.contains(topic) && !read.contains(plain(topic)));
         }
     }
@@ -66,6 +70,19 @@ final class Tasks implements AutoCloseable {
                 isDone &= !handOver(task);
             }
         } while (!isDone);
+        for (Task task : all) {
+            if (!task.routed().isEmpty()) {
+                throw new Error("nothing reached " + task.routed());
+            }
+        }
+    }
+
+    /** Hands a record of a global table to every task: each has a copy of the table. */
+    void pipeGlobal(String topic, long ts, byte[] key, byte[] value, Headers headers) {
+        for (Task task : all) {
+            call(task.driver(), "pipeRecord", new Class<?>[] {String.class, long.class, byte[].class, byte[].class, Headers.class},
+                topic, ts, key, value, headers);
+        }
     }
 
     @Override
@@ -85,6 +102,7 @@ final class Tasks implements AutoCloseable {
         for (Map.Entry<String, Queue<ProducerRecord<byte[], byte[]>>> sent : output(from.driver()).entrySet()) {
             boolean isElsewhere = !partitions(from.driver()).containsKey(sent.getKey()) && from.owned().contains(plain(sent.getKey()));
             for (ProducerRecord<byte[], byte[]> one = sent.getValue().poll(); one != null; one = sent.getValue().poll()) {
+                from.routed().remove(one.topic());
                 if (isElsewhere) {
                     enqueue(reading(one.topic()), one.topic(), one.timestamp(), one.key(), one.value(), one.headers());
                     isAny = true;

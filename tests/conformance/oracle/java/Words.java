@@ -1,8 +1,11 @@
 import com.fasterxml.jackson.databind.JsonNode;
+import java.util.Optional;
+import java.util.Set;
 import java.util.function.BiFunction;
 import java.util.function.Function;
 import java.util.function.Predicate;
 import org.apache.kafka.streams.kstream.Windowed;
+import org.apache.kafka.streams.processor.StreamPartitioner;
 
 /** The small functions that scenarios name: predicates, maps, key selectors, reducers. Values are Long or String. */
 final class Words {
@@ -33,6 +36,13 @@ final class Words {
             default:
                 throw new IllegalArgumentException("predicate " + word);
         }
+    }
+
+    /** The remainder of the value; no answer for a null value, so that the key decides. */
+    static StreamPartitioner<Object, Object> partitioner(JsonNode said) {
+        long divisor = said.get("value_mod").asLong();
+        return (topic, key, value, partitions) -> value == null ? Optional.empty()
+            : Optional.of(Set.of((int) (Math.floorMod((Long) value, divisor) % partitions)));
     }
 
     static Function<Object, Object> mapper(JsonNode said) {

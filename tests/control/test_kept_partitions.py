@@ -1,0 +1,44 @@
+"""Logs that keep their source's partitions: what a topology may combine them with."""
+
+from __future__ import annotations
+
+import pytest
+
+from rewindow import KStream, StreamsBuilder
+from rewindow.contracts.ingest import SourceOffsets
+from rewindow.control.ingest.landings import Feed, FeedDefinition, log_shapes
+from rewindow.control.plan.tasks import TablePaths, bind_job
+from rewindow.errors import ConfigError
+from tests import landed
+
+LOGS = {"orders": landed.STRING, "products": landed.STRING}
+OFFSETS = SourceOffsets("t", "partition", "offset", "timestamp", {}, "UTC", "{}")
+FEED = Feed(FeedDefinition("shop", 1, 2, LOGS, "f", source_offsets=dict.fromkeys(LOGS, OFFSETS)), ())
+
+
+def product_of(_key: str, value: str) -> str:
+    return value[:1]
+
+
+def both(one: str, other: str) -> str:
+    return one + other
+
+
+def bind(builder: StreamsBuilder, joined: KStream) -> None:
+    joined.to("out")
+    paths = TablePaths(output=str, changelog=lambda store, _columns: store, metrics="metrics")
+    bind_job("job", FEED, builder.build(), log_shapes(LOGS), {}, paths)
+
+
+def test_they_join_a_global_table_whatever_its_partitions() -> None:
+    builder = StreamsBuilder()
+    products = builder.global_table("products", store="products")
+    bind(builder, builder.stream("orders").join(products, product_of, both))
+
+
+def test_they_join_no_repartitioned_stream() -> None:
+    builder = StreamsBuilder()
+    products = builder.table("products", store="products")
+    moved = builder.stream("orders").select_key(product_of)
+    with pytest.raises(ConfigError, match="products keeps the partitions of its source, but j-repartition is"):
+        bind(builder, moved.join(products, both, name="j"))
