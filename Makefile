@@ -87,8 +87,8 @@ format: env ## rewrite the code as `make check` wants it
 demo: setup ## replay the New York flights of 2013, as thirteen runs and as one
 	@$(PY) -m jobs.demo
 
-oracle: setup ## new scenarios on the real Kafka Streams and on rewindow (needs Maven): make oracle SEED=7 COUNT=500
-	@$(PY) -m tests.conformance.oracle --seed $(or $(SEED),1) --count $(or $(COUNT),200)
+oracle: setup ## new scenarios on the real Kafka Streams and on rewindow (needs Maven): make oracle SEED=7 COUNT=500 [FORM=cogroup]
+	@$(PY) -m tests.conformance.oracle --seed $(or $(SEED),1) --count $(or $(COUNT),200) $(if $(FORM),--form $(FORM))
 
 conformance: env ## play recorded Kafka Streams scenarios: make conformance FILES="a.jsonl b.jsonl" MODE=whole|cut|spark
 	@$(PY) -m tests.conformance --mode $(or $(MODE),whole) $(FILES)

@@ -9,6 +9,7 @@ import pytest
 from rewindow import (
     CogroupedKStream,
     KTable,
+    Materialized,
     SessionWindows,
     SlidingWindows,
     StreamsBuilder,
@@ -17,7 +18,7 @@ from rewindow import (
     until_window_closes,
 )
 from rewindow.errors import TopologyError
-from rewindow.streams.metrics import LATE_RECORD_DROP, SKIPPED_RECORDS
+from rewindow.streams.metrics import EXPIRED_WINDOW_DROP, LATE_RECORD_DROP, SKIPPED_RECORDS
 from rewindow.streams.semantics import Semantics
 from rewindow.testing import TopologyTestDriver
 from tests.dsl.windowed import counted, told
@@ -144,7 +145,17 @@ LATE = (("x", "a", 1, 1), ("y", "b", 2, 3), ("x", "a", 3, 25), ("y", "a", 4, 4),
 def test_a_record_that_is_late_only_by_the_clock_of_another_stream_is_aggregated_as_in_kafka() -> None:
     one = driver(TEN)
     assert piped(one, *LATE) == ["a[0,10]=x1@1", "b[0,10]=y2@3", "a[20,30]=x3@25", "a[0,10]=y4@4", "a[10,20]=y5@12"]
-    assert counted(one, LATE_RECORD_DROP) == 0
+    assert (counted(one, LATE_RECORD_DROP), counted(one, EXPIRED_WINDOW_DROP)) == (0, 2)
+
+
+def test_with_a_longer_retention_the_window_of_such_a_record_goes_on() -> None:
+    builder = StreamsBuilder()
+    x, y = (builder.stream(topic).group_by_key() for topic in ("x", "y"))
+    windowed = x.cogroup(tagged("x")).cogroup(y, tagged("y")).windowed_by(TEN)
+    windowed.aggregate(str, store=Materialized.as_("texts", retention="1m"), value=str).to_stream().to("out")
+    one = TopologyTestDriver(builder.build())
+    assert piped(one, *LATE)[-2:] == ["a[0,10]=x1y4@4", "a[10,20]=y5@12"]
+    assert counted(one, EXPIRED_WINDOW_DROP) == 0
 
 
 def test_there_is_one_final_result_per_window_although_the_streams_are_at_different_times() -> None:

@@ -86,9 +86,12 @@ class CogroupedKStream:
 class TimeWindowedCogroupedKStream:
     """Cogrouped streams by tumbling, hopping, sliding or unlimited window: see `TimeWindowedKStream`.
 
-    A record is late if its window is closed by the highest timestamp of its own stream, as in Kafka. Above a final result
-    (`KTable.suppress`), the highest timestamp of all the streams decides (D10), so a running job refuses to add or remove
-    such a suppress without ``--accept-changes``.
+    A record is late if its window is closed by the highest timestamp of its own stream, as in Kafka. If another stream is
+    further ahead, the store may have expired that window. Then the record starts it again, and the result is sent but not
+    stored (``expired-window-record-drop``); a store with a longer retention prevents this.
+
+    Above a final result (`KTable.suppress`), the highest timestamp of all the streams decides (D10), so a running job
+    refuses to add or remove such a suppress without ``--accept-changes``.
     """
 
     cogrouped: CogroupedKStream

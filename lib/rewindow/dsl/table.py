@@ -261,7 +261,8 @@ class KTable:
         verb = "table_filter_not" if negate else "table_filter"
         if store is None:
             self.check_old(verb.removeprefix("table_"))
-        ask_for_old_values(self.graph.topology, self.node)
+        else:
+            ask_for_old_values(self.graph.topology, self.node)
         is_versioned = self.view is not None and self.view.history_ms is not None
         supplier = TableDerive(
             verb,

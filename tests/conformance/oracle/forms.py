@@ -1,4 +1,11 @@
-"""New scenarios of the forms that the recordings in `vectors` began with: cogroups and transformed tables."""
+"""Random scenarios with operators that the first recordings do not have: cogroups and transformed tables.
+
+* ``cogroup``: ``in`` names grouped streams, ``fns`` has for each a ``tag`` and perhaps a predicate ``null_if``. A stream adds
+  ``<tag><value>`` to a text, with a comma between parts; where ``null_if`` is true of a value, it makes the aggregate null. A
+  ``window`` or an ``aggregate`` below has its usual fields.
+* ``transform_values``: ``in`` names a table. The result is ``<key>=<value>``, null for null unless ``keeps_null``. With a
+  ``store`` (key to long) it counts its calls by key and appends ``#<count>``. ``materialize`` keeps the results.
+"""
 
 from __future__ import annotations
 

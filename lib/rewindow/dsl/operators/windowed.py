@@ -88,9 +88,8 @@ class WindowedProcessor(Processor):
     def init(self, context: ProcessorContext) -> None:
         self.context = context
         self._store: Any = context.store(self._settings.store)
-        self._observe: Callable[[int], int] = context.observe if self._sends_updates else self._observe_and_emit
-        if self._settings.clock is not None:
-            self._observe = partial(context.observe_as, self._settings.clock)
+        observe = partial(context.observe_as, self._settings.clock or context.name)
+        self._observe: Callable[[int], int] = observe if self._sends_updates else self._observe_and_emit
         self._lateness = context.measure(RECORD_LATENESS)
 
     def on_watermark(self, watermark_ms: int) -> None:
