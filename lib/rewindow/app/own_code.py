@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import rewindow
 from rewindow.errors import ConfigError
 
 _PACKAGE = Path("lib", "rewindow", "__init__.py")
+RUNNING = str(Path(__file__).parents[1] / "__init__.py")
+"""The package whose code is running."""
 
 
-def check_own_code(root: Path, running: str = rewindow.__file__) -> None:
+def check_own_code(root: Path, running: str = RUNNING) -> None:
     """Raise `ConfigError` (78) if the project is a tree of rewindow, and ``running`` is the package of another tree."""
     own, used = root / _PACKAGE, Path(running).resolve()
     other = used.parents[len(_PACKAGE.parts) - 1]

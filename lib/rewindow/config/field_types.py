@@ -184,6 +184,8 @@ def _location(value: object) -> str:
         raise ValueError(f"{scheme.group(1)}:// is not supported: use a path, or one of {', '.join(_SCHEMES)}")
     if scheme and re.match(r"[^/@]*:[^/@]*@", text[scheme.end() :]):
         raise ValueError("contains a password: pass it to Spark (spark: in the target) or in the environment instead")
+    if text.startswith("~"):
+        raise ValueError(f"{text!r} begins with ~, which is not replaced here: write the whole path")
     if ".." in re.split(r"[/\\]", text):
         raise ValueError(f"{text!r} contains '..': write a path below the project's root, or an absolute path")
     return text

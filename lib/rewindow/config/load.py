@@ -73,6 +73,9 @@ def _load(
     known = names_of(root, folder)
     if name not in known:  # so that a name cannot point to another file
         available = f"available: {', '.join(known)}" if known else "create it first"
+        if kind != "target" and name in names_of(root, "jobs" if kind == "feed" else "feeds"):
+            other = f"a job: `rewindow run {name}`" if kind == "feed" else f"a feed: `rewindow land {name}`"
+            available = f"{available}. {name} is {other}"
         raise ConfigError(f"no conf/{folder}/{name}.yaml in {root}: {available}")
     shown = f"conf/{folder}/{name}.yaml"
     path = root / "conf" / folder / f"{name}.yaml"

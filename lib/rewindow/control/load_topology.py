@@ -51,9 +51,8 @@ class TopologyLoader:
         try:
             return importlib.import_module(name)
         except ModuleNotFoundError as error:
-            message = (
-                f"job {self.job!r}: cannot import {name!r} from {self.root}: {error}. Fix `topology:` or the import"
-            )
+            fix = "Write the module without .py" if name.endswith(".py") else "Fix `topology:` or the import"
+            message = f"job {self.job!r}: cannot import {name!r} from {self.root}: {error}. {fix}"
             raise ConfigError(message) from error
         except SyntaxError as error:
             message = f"job {self.job!r}: {error.filename}:{error.lineno}: {error.msg}. Fix that line"

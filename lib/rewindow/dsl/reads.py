@@ -19,7 +19,7 @@ from rewindow.dsl.operators.conditions import Compare, Condition, compares_in, n
 from rewindow.dsl.operators.expressions import Literal
 from rewindow.errors import ConfigError
 from rewindow.streams.record import Record, Windowed
-from rewindow.streams.serde.binding import LogShapes, WindowedType, bind
+from rewindow.streams.serde.binding import LogShapes, LogType, WindowedType, bind
 from rewindow.streams.serde.schema import Shape
 
 _CLASSES: Mapping[str, type[Any]] = {
@@ -96,7 +96,11 @@ class ConditionReads:
         for name in names_in(self.condition):
             if name not in known:
                 names = ", ".join([*fields, "key", "value", "timestamp"])
-                message = f"where({self.condition}): there is no field {name!r} (there are {names}){_near(name, known)}"
+                key = _shape(self.key, logs)
+                fix = ": it is the key, write key" if key is not None and name in key.names else _near(name, known)
+                if isinstance(self.value, LogType):
+                    fix += " (the log's own times are called timestamp)"
+                message = f"where({self.condition}): there is no field {name!r} (there are {names}){fix}"
                 raise ConfigError(message)
         own: dict[str, type[Any] | None] = {"timestamp": int}
         own |= {"value": _class_of(value.columns[0].type)} if value.is_bare else {}

@@ -45,6 +45,9 @@ def head(
         if one["count"] is None:
             printer.say(f"{one['table']} does not exist yet: no run of {one['job']} has written it on branch {branch}.")
             continue
+        if not one["count"]:
+            printer.say(f"{one['table']} has no rows.")
+            continue
         rows, which = "1 row" if one["count"] == 1 else f"{one['count']:,} rows", "last" if last else "first"
         shown = rows if len(one["rows"]) == one["count"] else f"{which} {len(one['rows'])} of {rows}"
         printer.table(f"{one['table']}: {shown}", _readable(one["rows"]))

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import platform
+import sys
 from importlib import metadata
 from pathlib import Path
 
 import typer
+
+from rewindow.app.own_code import RUNNING
 
 _WITH = ("pyspark", "delta-spark", "deltalake", "pyarrow")
 
@@ -15,9 +18,8 @@ def print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
     """Print the versions of rewindow and what it works with, and where it is installed; then exit."""
     if not wanted:
         return
-    import rewindow
-
-    typer.echo(f"rewindow {rewindow.__version__} ({Path(rewindow.__file__).parent})")
+    package = sys.modules["rewindow"]  # what is running, not what is installed
+    typer.echo(f"rewindow {package.__version__} ({Path(RUNNING).parent})")
     versions = [f"{name} {found}" for name in _WITH if (found := _version(name))]
     typer.echo(", ".join([f"Python {platform.python_version()}", *versions]))
     raise typer.Exit

@@ -57,7 +57,7 @@ def _check_some_landed(call: Call, spec: LogSpec, blocks: Sequence[Block]) -> No
     unit = unit_in(why)
     if has_records and unit is None:
         return
-    fix = "fix `timestamp:`, `max_ahead` or the source"
+    fix = "fix `timestamp:`, `units:`, `max_ahead` or the source"
     if unit is not None:
         name = spec.arrived_at if "arrived_at" in why else spec.timestamp
         fix = f"write milliseconds, or declare the unit of all files: `units: {{{name}: {unit}}}`"

@@ -29,6 +29,12 @@ _INSTEAD = {
     "/": "there is no division, use map_values or filter",
     "%": "there is no remainder, use map_values or filter",
     '"': "write texts in single quotes",
+    "null": "write `is null` or `is not null`",
+    "like": "there is no like, use filter",
+    "(": "there are no functions, use filter or map_values",
+    "+": "compute it with select or filter",
+    "-": "compute it with select or filter",
+    "*": "compute it with select or filter",
 }
 """What other languages write, and what to write instead."""
 _TRUTHS = frozenset(("true", "false"))
@@ -168,7 +174,7 @@ class Reader:
 
     def _wrong(self, what: str) -> ConfigError:
         before = self._tokens[self._at - 1] if self._at else ""
-        instead = _instead(before + self._next())
+        instead = _instead("==" if before == self._next() == "=" else self._next())
         return ConfigError(f"{self._verb}({self._text!r}): {what} {self._next() or 'the end'!r}{instead}")
 
     def _split(self) -> Iterator[str]:
@@ -184,4 +190,4 @@ class Reader:
 
 def _instead(text: str) -> str:
     """Return what to write instead of what a text begins with, if that is of another language."""
-    return next((f": {fix}" for sign, fix in _INSTEAD.items() if text.startswith(sign)), "")
+    return next((f": {fix}" for sign, fix in _INSTEAD.items() if text.lower().startswith(sign)), "")
