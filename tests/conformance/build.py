@@ -30,6 +30,7 @@ from rewindow import (
     unbounded,
     until_time_limit,
     until_window_closes,
+    versioned_store,
 )
 from tests.conformance.script import Script, ScriptProcessor
 from tests.conformance.transform import Transform
@@ -80,7 +81,11 @@ class Builder:
         name = source["name"]
         if source["kind"] == "global":
             return self._builder.global_table(name, store=name)
-        return self._builder.table(name, store=name) if source["kind"] == "table" else self._builder.stream(name)
+        if source["kind"] == "stream":
+            return self._builder.stream(name)
+        history = source.get("history")
+        store = name if history is None else versioned_store(name, history=f"{history}ms")
+        return self._builder.table(name, store=store)
 
     def _node(self, node: dict[str, Any]) -> Any:
         op, name = node["op"], node["name"]
@@ -185,6 +190,10 @@ class Builder:
         join = {"inner": left.join, "left": left.left_join, "outer": left.outer_join}[node["how"]]
         return join(right, lambda one, other: f"{text_of(one)}|{text_of(other)}", store=_store(node), name=name)
 
+    def op_foreign_key_join(self, node: dict[str, Any], name: str, left: KTable, right: KTable) -> KTable:
+        join = {"inner": left.join, "left": left.left_join}[node["how"]]
+        return join(right, _text_of_both, foreign_key=key_selector(node["by"]), store=name, value=str)
+
     def op_stream_stream_join(self, node: dict[str, Any], name: str, left: KStream, right: KStream) -> KStream:
         before, after, grace = (f"{node[what]}ms" for what in ("before", "after", "grace"))
         windows = JoinWindows.of("1w", grace=grace).before(before).after(after)
@@ -213,6 +222,10 @@ class Builder:
 def _tagging(fn: dict[str, Any]) -> Any:
     add = tagger(fn)
     return lambda _key, value, state: add(state, value)
+
+
+def _text_of_both(left: Any, right: Any) -> str:
+    return f"{text_of(left)}|{text_of(right)}"
 
 
 def _store(node: dict[str, Any]) -> str | None:

@@ -60,8 +60,9 @@ def joins_differ(scenario: Json, steps: list[Rows]) -> Iterator[str]:
     sources = {source["name"]: source["kind"] for source in scenario["sources"]}
     sinks = _sinks(scenario)
     records = [(step["pipe"], step["key"], step["value"], step["ts"]) for step in scenario["steps"] if "pipe" in step]
-    is_each_taken_at_once = scenario.get("config", {}).get("max_task_idle_ms", 0) <= 0
-    if len(records) < len(scenario["steps"]) or not is_each_taken_at_once:
+    config = scenario.get("config", {})
+    is_in_order = config.get("max_task_idle_ms", 0) <= 0 and config.get("partitions", 1) == 1
+    if len(records) < len(scenario["steps"]) or not is_in_order:
         return
     for node in scenario["nodes"]:
         if node["op"] != "stream_stream_join" or node["name"] not in sinks:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
@@ -11,9 +12,11 @@ from rewindow.errors import RewindowError
 from rewindow.streams.record import MAX_MS
 from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.key_bytes import encode_key
+from rewindow.streams.state.versioned_store import VersionedStore
 from rewindow.testing import TopologyTestDriver
 from tests.conformance import internals
 from tests.conformance.build import Builder, Fired, MissingError
+from tests.conformance.extractors import as_landed
 from tests.conformance.played import Played
 from tests.conformance.scenario import in_one_order
 
@@ -23,6 +26,7 @@ def play(scenario: dict[str, Any], *, cut: bool, recorded: dict[str, Any] | None
 
     ``recorded``: the recorded result, to compare its buffers and metrics too (`internals`).
     """
+    scenario = as_landed(scenario)
     played, fired = Played(), Fired()
     config = scenario.get("config", {})
     try:
@@ -30,7 +34,8 @@ def play(scenario: dict[str, Any], *, cut: bool, recorded: dict[str, Any] | None
             Builder(scenario, fired).build(),
             wall_clock_ms=config.get("wall_clock", 0),
             max_task_idle_ms=config.get("max_task_idle_ms", 0),
-            semantics=Semantics(wall_clock="run", stream_time_from=config.get("stream_time_from", "records")),
+            semantics=semantics_of(config),
+            partitions=config.get("partitions", 1),
         )
     except RewindowError as error:
         played.error, played.message = ("build", None), str(error)
@@ -58,17 +63,30 @@ def play(scenario: dict[str, Any], *, cut: bool, recorded: dict[str, Any] | None
         played.inside = internals.difference(scenario, recorded, metrics, buffers)
     if played.error:
         return played
-    played.stores = {name: contents(driver.store(name).items()) for name in driver.store_names}
+    for queued in driver._tasks:
+        for name, store in queued.local.task.stores.items():
+            add_contents(played, name, contents_of(store, scenario))
     return played
+
+
+def semantics_of(config: dict[str, Any]) -> Semantics:
+    """Return the semantics of a scenario. With ``"clock": "records"`` the wall clock follows the records (D8)."""
+    clock = "stream_time" if config.get("clock") == "records" else "run"
+    return Semantics(wall_clock=clock, stream_time_from=config.get("stream_time_from", "records"))
+
+
+def as_key(said: Any) -> Any:
+    """Return a scenario's key: text, or a tuple of a list's items."""
+    return tuple(said) if isinstance(said, list) else said
 
 
 def _take_step(driver: TopologyTestDriver, step: dict[str, Any]) -> None:
     if "watermark" in step:
         _end_epoch(driver, step["watermark"])
     elif "pipe" in step:
-        driver.pipe(step["pipe"], step["key"], step["value"], step["ts"])
+        driver.pipe(step["pipe"], as_key(step["key"]), step["value"], step["ts"])
     elif "batch" in step:
-        driver.pipe_all((one["topic"], one["key"], one["value"], one["ts"]) for one in step["batch"])
+        driver.pipe_all((one["topic"], as_key(one["key"]), one["value"], one["ts"]) for one in step["batch"])
     elif "advance_wall_clock" not in step:
         raise MissingError(f"a step with {', '.join(step)}")
     else:
@@ -85,17 +103,35 @@ def _end_epoch(driver: TopologyTestDriver, watermark_ms: int) -> None:
 
 def sent(topic: str, record: Record) -> dict[str, Any]:
     """Return a sent record in the format of the recordings."""
-    key = record.key
+    key = _written(record.key)
     if isinstance(key, Windowed):
         key = {"key": key.key, "start": key.window.start_ms, "end": key.window.end_ms}
     return {"sink": topic, "key": key, "value": record.value, "ts": record.timestamp}
+
+
+def _written(key: Any) -> Any:
+    return list(key) if isinstance(key, tuple) and not isinstance(key, Windowed) else key
+
+
+def contents_of(store: Any, scenario: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return a store's content in the format of the recordings. A versioned store: each key as of each time of the steps."""
+    if not isinstance(store, VersionedStore):
+        return contents(store.rows())
+    keys, times = ({step[what] for step in scenario["steps"]} for what in ("key", "ts"))
+    found = [(key, at, store.get_as_of(key, at)) for key in sorted(keys) for at in sorted(times)]
+    return [{"key": key, "value": one.value, "ts": one.timestamp, "as_of": at} for key, at, one in found if one]
+
+
+def add_contents(played: Played, name: str, rows: list[dict[str, Any]]) -> None:
+    """Add what one partition of a store has."""
+    played.stores[name] = sorted([*played.stores.get(name, ()), *rows], key=_by_key_and_start)
 
 
 def contents(entries: Iterable[tuple[Any, Any]]) -> list[dict[str, Any]]:
     """Return a store's entries in the format of the recordings."""
     rows = []
     for key, value in entries:
-        row: dict[str, Any] = {"key": key}
+        row: dict[str, Any] = {"key": _written(key)}
         if isinstance(key, Windowed):
             row["key"] = {"key": key.key, "start": key.window.start_ms}
             if key.window.is_session:
@@ -110,4 +146,6 @@ def contents(entries: Iterable[tuple[Any, Any]]) -> list[dict[str, Any]]:
 
 def _by_key_and_start(row: dict[str, Any]) -> tuple[bytes, int]:
     key = row["key"]
+    if isinstance(key, list):
+        return json.dumps(key, separators=(",", ":")).encode(), 0
     return (key["key"].encode(), key["start"]) if isinstance(key, dict) else (encode_key(key), 0)

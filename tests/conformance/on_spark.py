@@ -1,6 +1,6 @@
 """Play a driver scenario through Spark and Delta: each step becomes a landing, and branches replay them in one or several runs.
 
-Scenarios that landings cannot express are not played: the wall clock of a test (here it follows the records), waiting for an
+Scenarios that landings cannot express are not played: a wall clock that does not follow the records, waiting for an
 idle topic (a landing has its watermark already), and timestamps that `land` rejects. A failed run leaves no rows, so for the
 step at which a scenario fails only the failure is compared. Each sink is a separate table: its order is compared, but not
 the order between sinks.
@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
+from itertools import product
 from tempfile import TemporaryDirectory
 from typing import Any
 from zlib import crc32
 
 from rewindow import Record, Topology
-from rewindow.control.ingest.landings import log_shapes
+from rewindow.control.ingest.landings import LogSchema, log_shapes
 from rewindow.control.run import Engine
 from rewindow.engine.worker.changelog_reader import read_changelog
 from rewindow.errors import RewindowError
@@ -24,6 +26,7 @@ from rewindow.streams.checkpoint import new_store
 from rewindow.streams.record import UNKNOWN
 from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.binding import bind_sink, bind_store, bound
+from rewindow.streams.serde.schema import Column
 from rewindow.tables.delta.checkpoints import find_checkpoint
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.content_hash import read_rows
@@ -31,8 +34,10 @@ from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.testing import Epoch
 from tests import landed
 from tests.conformance.build import Builder, Fired
-from tests.conformance.drive import contents, sent
+from tests.conformance.drive import add_contents, as_key, contents_of, sent
+from tests.conformance.extractors import as_landed
 from tests.conformance.played import Played
+from tests.conformance.scenario import in_one_order
 
 FEED = "scenario"
 SEVERAL_RUNS = 3
@@ -46,22 +51,28 @@ class NotLandedError(Exception):
 def play(scenario: dict[str, Any], engine: Engine) -> dict[str, Played]:
     """Play a scenario in one run and in several. Raises `NotLandedError` if it cannot be expressed as landings."""
     check_can_be_landed(scenario)
+    scenario = as_landed(scenario)
     load = partial(build, json.dumps(scenario))
     try:
         load()
     except RewindowError as error:
         return {"one run": Played(error=("build", None), message=str(error))}
     epochs = list(as_epochs(scenario["steps"]))
-    logs = {
-        source["name"]: landed.LONG if source["value"] == "long" else landed.STRING for source in scenario["sources"]
-    }
+    logs = {source["name"]: log_of(source) for source in scenario["sources"]}
     with TemporaryDirectory(prefix="rewindow-scenario-") as warehouse:
-        landed.land(warehouse, FEED, epochs, logs, partitions=1)
+        landed.land(warehouse, FEED, epochs, logs, partitions=scenario.get("config", {}).get("partitions", 1))
         tables = DeltaTables(warehouse)
         return {
-            name: _replayed(tables, engine, name.replace(" ", "-"), load, ends)
+            name: _replayed(tables, engine, name.replace(" ", "-"), load, ends, scenario)
             for name, ends in cuts(scenario["name"], len(epochs)).items()
         }
+
+
+def log_of(source: dict[str, Any]) -> LogSchema:
+    """Return the columns of a source's log. ``key_columns``: how many texts its key has, if more than one."""
+    schema = landed.LONG if source["value"] == "long" else landed.STRING
+    columns = tuple(Column(f"key{number}", "string") for number in range(source.get("key_columns", 1)))
+    return schema if len(columns) == 1 else replace(schema, key=columns, scalar_key=False)
 
 
 def build(scenario: str) -> Topology:
@@ -75,7 +86,8 @@ def check_can_be_landed(scenario: dict[str, Any]) -> None:
     if scenario.get("config", {}).get("max_task_idle_ms", 0) > 0:
         message = "waiting for a quiet topic by the wall clock"
         raise NotLandedError(message)
-    if '"WALL_CLOCK_TIME"' in text or '"forward_times"' in text:
+    follows_records = scenario.get("config", {}).get("clock") == "records"
+    if not follows_records and ('"WALL_CLOCK_TIME"' in text or '"forward_times"' in text):
         message = "the wall clock of the test driver"
         raise NotLandedError(message)
     if any(timestamp < 0 for *_, timestamp in _records(scenario["steps"])):
@@ -103,10 +115,12 @@ def cuts(name: str, landings: int) -> dict[str, list[int]]:
 def _records(steps: Sequence[dict[str, Any]]) -> Iterator[tuple[str, Any, Any, int]]:
     for step in steps:
         for one in step.get("batch", [{**step, "topic": step["pipe"]}] if "pipe" in step else []):
-            yield one["topic"], one["key"], one["value"], one["ts"]
+            yield one["topic"], as_key(one["key"]), one["value"], one["ts"]
 
 
-def _replayed(tables: DeltaTables, engine: Engine, branch: str, load: Any, ends: list[int]) -> Played:
+def _replayed(
+    tables: DeltaTables, engine: Engine, branch: str, load: Any, ends: list[int], scenario: dict[str, Any]
+) -> Played:
     played, done = Played(), 0
     for end in ends:
         try:
@@ -116,10 +130,10 @@ def _replayed(tables: DeltaTables, engine: Engine, branch: str, load: Any, ends:
             break
         done = end
     if done:
-        _read(tables, branch, load(), done, played)
+        _read(tables, branch, load(), done, played, scenario)
     if played.error and (committed := played.error[1] or 0) > done:
         alone = Played()
-        _read(tables, f"{branch}-by-landing", load(), committed, alone)
+        _read(tables, f"{branch}-by-landing", load(), committed, alone, scenario)
         played.steps += alone.steps[done:]
     return played
 
@@ -134,7 +148,9 @@ def _by_landing(tables: DeltaTables, engine: Engine, branch: str, load: Any, end
     return end - 1
 
 
-def _read(tables: DeltaTables, branch: str, topology: Topology, landings: int, played: Played) -> None:
+def _read(
+    tables: DeltaTables, branch: str, topology: Topology, landings: int, played: Played, scenario: dict[str, Any]
+) -> None:
     """Read a branch's tables: the records sent to each sink, by step, and the stores."""
     logs = log_shapes(dict(tables.feed(FEED).definition.logs))
     played.steps = [[] for _ in range(landings)]
@@ -149,9 +165,10 @@ def _read(tables: DeltaTables, branch: str, topology: Topology, landings: int, p
                     columns = (tuple(row[name] for name in shape.names) for shape in (key, value))
                     record = Record(key.decode(next(columns)), value.decode(next(columns)), row["_timestamp"])
                     played.steps[row["_epoch"] - 1].append(sent(sink.topic, record))
-        clocks = checkpoint.states[part.index, 0]["store_clocks"]
-        for builder in bound(part, logs).stores:
+        for builder, partition in product(bound(part, logs).stores, range(tables.feed(FEED).definition.partitions)):
+            clocks = checkpoint.states[part.index, partition]["store_clocks"]
             store = new_store(builder)
-            rows = read_changelog(checkpoint.stores.get((builder.name, 0), ()), *bind_store(builder, logs))
+            rows = read_changelog(checkpoint.stores.get((builder.name, partition), ()), *bind_store(builder, logs))
             store.restore(rows, clocks.get(builder.name, UNKNOWN))
-            played.stores[builder.name] = contents(store.rows())
+            add_contents(played, builder.name, contents_of(store, scenario))
+    played.steps = [in_one_order(scenario, step) for step in played.steps]

@@ -81,6 +81,9 @@ class ScriptProcessor(Processor):
         times = f"ts={record.timestamp},stream={context.stream_time_ms},system={context.wall_clock_ms}"
         self.forward(action, record, times)
 
+    def do_forward_headers(self, action: dict[str, Any], record: Record) -> None:
+        self.forward(action, record, ",".join(name for name, _ in record.headers))
+
     def do_forward_count(self, action: dict[str, Any], record: Record) -> None:
         self.forward(action, record, self.store.get(record.key))
 
@@ -110,8 +113,9 @@ class ScriptProcessor(Processor):
     def do_schedule(self, action: dict[str, Any], _record: Record) -> None:
         id_, type_ = action["id"], PunctuationType(action["type"])
         start = action.get("start")
-        if start is None and type_ is PunctuationType.STREAM_TIME and self.context.stream_time_ms == UNKNOWN:
-            start = 0  # Kafka 4's grid for schedules made before the first record (D2)
+        is_first = type_ is PunctuationType.STREAM_TIME and self.context.stream_time_ms == UNKNOWN
+        if start is None and is_first and action.get("aligned", True):
+            start = 0  # Kafka 4's grid for schedules made before the first record (D2), if the scenario is not about it
         if self.is_initialising:
             name = f"{id_}/init/{self.calls_in_init}"
             self.calls_in_init += 1
@@ -140,4 +144,8 @@ class ScriptProcessor(Processor):
         timestamp = record.timestamp
         if "ts_set" in action or "ts_add" in action:
             to = (to or To.all()).with_timestamp(action.get("ts_set", timestamp + action.get("ts_add", 0)))
-        self.context.forward(Record(action.get("key", record.key), action.get("value", value)), to=to)
+        headers = record.headers + (((action["header"], b""),) if "header" in action else ())
+        self.context.forward(
+            Record(action.get("key", record.key), action.get("value", value), headers=headers),
+            to=to,
+        )

@@ -15,6 +15,20 @@ from tests.conformance.scenario import CARRIED, ROOT, read
 
 CARRIED_FILES = sorted(CARRIED.glob("*.jsonl"))
 
+CORNERS = (
+    "unaligned_schedule_before_the_first_record_1",
+    "wall_clock_of_the_records_2",
+    "several_partitions_0",
+    "several_partitions_4",
+    "headers_4",
+    "versioned_contents_1",
+    "custom_extractor_1",
+    "foreign_key_with_a_composite_left_key_1",
+    "foreign_key_to_one_row_of_150",
+    "empty_landings_d12_null_before_the_grace_period_is_over",
+)
+"""What only Spark and Delta can show: one scenario of each kind."""
+
 
 @pytest.mark.spark
 @pytest.mark.parametrize("file", CARRIED_FILES, ids=lambda file: file.stem)
@@ -22,6 +36,15 @@ def test_the_carried_recordings_through_spark_and_delta(spark: SparkSession, fil
     engine = SparkEngine(spark, slots=1, import_paths=[str(ROOT)])
     verdicts = [verdict.judge_on_spark(case, engine) for case in read(file)[:6]]
     assert [f"{v.case.name}: {v.reason}" for v in verdicts if v.status == verdict.FAILED] == []
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", CORNERS)
+def test_the_corners_through_spark_and_delta(spark: SparkSession, name: str) -> None:
+    engine = SparkEngine(spark, slots=1, import_paths=[str(ROOT)])
+    case = next(case for case in read(CARRIED / "corners.jsonl") if case.name == name)
+    judged = verdict.judge_on_spark(case, engine)
+    assert judged.status in (verdict.PASSED, verdict.DEVIATING), judged.reason
 
 
 def test_a_step_becomes_a_landing_under_the_largest_timestamp() -> None:

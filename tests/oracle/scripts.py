@@ -28,6 +28,8 @@ class Planned:
     interval: int
     fire: Callable[[int], None]
     is_cancelled: bool = False
+    counts_from_first: bool = False
+    """Whether the intervals count from its first firing, not from 0 (D2)."""
 
 
 class Clock:
@@ -53,6 +55,8 @@ class Clock:
             self._planned.pop()
             if planned.is_cancelled:
                 continue
+            if planned.counts_from_first:
+                planned.due, planned.counts_from_first = self.now, False
             planned.fire(self.now)
             if not planned.is_cancelled:
                 while planned.due <= self.now:
@@ -144,4 +148,6 @@ class ScriptNode:
             due = 0
         else:
             due = clock.now + interval
-        return clock.plan(due, interval, lambda now: self._punctuate(action["id"], now))
+        planned = clock.plan(due, interval, lambda now: self._punctuate(action["id"], now))
+        planned.counts_from_first = not (self._is_due_at_once or action.get("aligned", True) or clock.now >= 0)
+        return planned

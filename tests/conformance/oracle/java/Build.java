@@ -50,11 +50,16 @@ final class Build {
     Topology build(JsonNode scenario) {
         for (JsonNode source : scenario.get("sources")) {
             String name = source.get("name").asText(), type = source.get("value").asText();
-            Consumed consumed = Consumed.with(Serdes.String(), serde(type)).withName(name);
+            Consumed consumed = Consumed.with(Words.KEYS, serde(type)).withName(name);
+            if (source.has("extractor")) {
+                consumed = consumed.withTimestampExtractor(Words.extractor(source.get("extractor").asText()));
+            }
             types.put(name, type);
             String kind = source.get("kind").asText();
-            made.put(name, kind.equals("table") ? builder.table(name, consumed, Materialized.as(name))
-                : kind.equals("global") ? builder.globalTable(name, consumed, Materialized.as(name))
+            made.put(name, kind.equals("global") ? builder.globalTable(name, consumed, Materialized.as(name))
+                : kind.equals("table") ? builder.table(name, consumed, source.has("history")
+                    ? Materialized.as(Stores.persistentVersionedKeyValueStore(name, ms(source.get("history"))))
+                    : Materialized.as(name))
                 : builder.stream(name, consumed));
         }
         for (JsonNode node : scenario.get("nodes")) {
@@ -231,6 +236,17 @@ final class Build {
                     default:
                         return materialize ? left.outerJoin(right, JOINER, named, keyed(name, "string")) : left.outerJoin(right, JOINER, named);
                 }
+            }
+            case "foreign_key_join": {
+                KTable left = (KTable) parent, right = (KTable) made.get(parents.get(1));
+                BiFunction<Object, Object, String> select = Words.selector(node.get("by"));
+                Function<Object, Object> foreignKey = value -> select.apply(null, value);
+                TableJoined joined = TableJoined.as(name);
+                types.put(name, "string");
+                Materialized kept = Materialized.<Object, Object, KeyValueStore<Bytes, byte[]>>as(name).withKeySerde(Words.KEYS).withValueSerde(serde("string"));
+                return node.get("how").asText().equals("inner")
+                    ? left.join(right, foreignKey, JOINER, joined, kept)
+                    : left.leftJoin(right, foreignKey, JOINER, joined, kept);
             }
             case "processor": {
                 types.put(name, node.has("value") ? node.get("value").asText() : type);

@@ -14,6 +14,7 @@ import java.util.Map;
 import java.util.Properties;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.TreeSet;
 import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.utils.Bytes;
@@ -53,7 +54,7 @@ public final class Oracle {
         JsonNode config = scenario.path("config");
         settings.put(StreamsConfig.APPLICATION_ID_CONFIG, "oracle");
         settings.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, "dummy:1");
-        settings.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, 0L);
+        settings.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, config.path("cache_bytes").asLong(0));
         settings.put(StreamsConfig.DEFAULT_KEY_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
         settings.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
         settings.put(StreamsConfig.MAX_TASK_IDLE_MS_CONFIG, config.path("max_task_idle_ms").asLong(0));
@@ -85,7 +86,8 @@ public final class Oracle {
                 }
                 number++;
             }
-            for (Tasks.Task task : tasks.all) {
+            boolean isCached = config.path("cache_bytes").asLong() > 0; // a cache shows windows that have expired
+            for (Tasks.Task task : isCached ? List.<Tasks.Task>of() : tasks.all) {
                 stores(task, scenario, (ObjectNode) result.get("stores"));
             }
         } finally {
@@ -105,12 +107,25 @@ public final class Oracle {
             tasks.complete();
             return;
         }
+        if (scenario.path("config").path("clock").asText().equals("records")) {
+            follow(tasks, step.has("batch") ? step.get("batch") : List.of(step));
+        }
         if (step.has("batch")) {
             for (JsonNode one : step.get("batch")) {
                 enqueue(tasks, scenario, one.get("topic").asText(), one);
             }
         } else {
             enqueue(tasks, scenario, step.get("pipe").asText(), step);
+        }
+        tasks.complete();
+    }
+
+    /** Advances the wall clock to the largest timestamp, in steps of a millisecond, so that each punctuation fires when it is due. */
+    private static void follow(Tasks tasks, Iterable<JsonNode> records) {
+        for (JsonNode record : records) {
+            for (; tasks.now < record.get("ts").asLong(); tasks.now++) {
+                tasks.all.forEach(task -> task.driver().advanceWallClockTime(Duration.ofMillis(1)));
+            }
         }
         tasks.complete();
     }
@@ -124,14 +139,14 @@ public final class Oracle {
             }
         }
         JsonNode said = record.get("value");
-        byte[] key = record.get("key").isNull() ? null : Serdes.String().serializer().serialize(topic, record.get("key").asText());
+        byte[] key = record.get("key").isNull() ? null : Words.KEYS.serializer().serialize(topic, Words.key(record.get("key")));
         byte[] value = said.isNull() ? null : type.equals("long")
             ? Serdes.Long().serializer().serialize(topic, said.asLong())
             : Serdes.String().serializer().serialize(topic, said.asText());
         if (kind.equals("global")) {
             tasks.pipeGlobal(topic, record.get("ts").asLong(), key, value, new RecordHeaders());
         } else {
-            Tasks.enqueue(tasks.reading(topic), topic, record.get("ts").asLong(), key, value, new RecordHeaders());
+            Tasks.enqueue(tasks.reading(topic, key), topic, record.get("ts").asLong(), key, value, new RecordHeaders());
         }
     }
 
@@ -182,8 +197,10 @@ public final class Oracle {
         });
         for (Map.Entry<String, StateStore> entry : new TreeMap<>(task.driver().getAllStateStores()).entrySet()) {
             if (named.contains(entry.getKey()) && task.owned().contains(entry.getKey())) {
-                List<ObjectNode> rows = rows(task.driver(), entry.getKey(), entry.getValue());
+                List<ObjectNode> rows = rows(task.driver(), entry.getKey(), scenario.get("steps"));
                 if (rows != null) {
+                    into.path(entry.getKey()).forEach(other -> rows.add((ObjectNode) other)); // of another partition
+                    rows.sort(Oracle::byKey);
                     ArrayNode array = into.putArray(entry.getKey());
                     rows.forEach(array::add);
                 }
@@ -192,13 +209,15 @@ public final class Oracle {
     }
 
     @SuppressWarnings({"unchecked", "rawtypes"})
-    private static List<ObjectNode> rows(TopologyTestDriver driver, String name, StateStore store) {
+    private static List<ObjectNode> rows(TopologyTestDriver driver, String name, JsonNode steps) {
         List<ObjectNode> rows = new ArrayList<>();
         if (driver.getSessionStore(name) != null) {
             SessionStore<Object, Object> sessions = driver.getSessionStore(name);
             try (KeyValueIterator<Windowed<Object>, Object> found = sessions.fetch(null, null)) {
                 found.forEachRemaining(one -> rows.add(row(key(one.key, true), one.value, null)));
             }
+        } else if (driver.getVersionedKeyValueStore(name) != null) {
+            versions(driver.getVersionedKeyValueStore(name), steps).forEach(rows::add);
         } else if (driver.getTimestampedWindowStore(name) != null) {
             WindowStore<Object, ValueAndTimestamp<Object>> windows = driver.getTimestampedWindowStore(name);
             try (KeyValueIterator<Windowed<Object>, ValueAndTimestamp<Object>> found = windows.all()) {
@@ -215,15 +234,37 @@ public final class Oracle {
         } else {
             return null;
         }
-        rows.sort((one, other) -> {
-            int byKey = Bytes.wrap(keyText(one).getBytes(StandardCharsets.UTF_8)).compareTo(Bytes.wrap(keyText(other).getBytes(StandardCharsets.UTF_8)));
-            return byKey != 0 ? byKey : Long.compare(one.get("key").path("start").asLong(), other.get("key").path("start").asLong());
+        return rows;
+    }
+
+    private static int byKey(ObjectNode one, ObjectNode other) {
+        int byKey = Bytes.wrap(keyText(one).getBytes(StandardCharsets.UTF_8)).compareTo(Bytes.wrap(keyText(other).getBytes(StandardCharsets.UTF_8)));
+        return byKey != 0 ? byKey : Long.compare(one.get("key").path("start").asLong(), other.get("key").path("start").asLong());
+    }
+
+    /** What a versioned store has for each key at each time of the steps. */
+    private static List<ObjectNode> versions(VersionedKeyValueStore<Object, Object> store, JsonNode steps) {
+        Set<Object> keys = new TreeSet<>();
+        Set<Long> times = new TreeSet<>();
+        steps.forEach(step -> {
+            keys.add(step.get("key").asText());
+            times.add(step.get("ts").asLong());
         });
+        List<ObjectNode> rows = new ArrayList<>();
+        for (Object key : keys) {
+            for (long time : times) {
+                VersionedRecord<Object> found = store.get(key, time);
+                if (found != null) {
+                    rows.add(row(key(key, false), found.value(), found.timestamp()).put("as_of", time));
+                }
+            }
+        }
         return rows;
     }
 
     private static String keyText(ObjectNode row) {
-        return row.get("key").isObject() ? row.get("key").get("key").asText() : row.get("key").asText();
+        JsonNode key = row.get("key").isObject() ? row.get("key").get("key") : row.get("key");
+        return key.isArray() ? key.toString() : key.asText();
     }
 
     private static ObjectNode row(JsonNode key, Object value, Long timestamp) {

@@ -2,9 +2,13 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Collectors;
+import org.apache.kafka.common.header.Header;
+import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.processor.Cancellable;
 import org.apache.kafka.streams.processor.PunctuationType;
@@ -70,6 +74,9 @@ final class Script implements Processor<Object, Object, Object, Object> {
             case "forward_times":
                 forward(action, record, record.key(), "ts=" + record.timestamp() + ",stream=" + context.currentStreamTimeMs()
                     + ",system=" + context.currentSystemTimeMs());
+                break;
+            case "forward_headers":
+                forward(action, record, record.key(), Arrays.stream(record.headers().toArray()).map(Header::key).collect(Collectors.joining(",")));
                 break;
             case "store_count": {
                 Long before = store.get((String) record.key());
@@ -140,6 +147,9 @@ final class Script implements Processor<Object, Object, Object, Object> {
             timestamp = action.get("ts_set").asLong();
         }
         Record<Object, Object> made = record.withKey(newKey).withValue(newValue).withTimestamp(timestamp);
+        if (action.has("header")) {
+            made = made.withHeaders(new RecordHeaders(record.headers()).add(action.get("header").asText(), new byte[0]));
+        }
         if (action.has("to")) {
             context.forward(made, action.get("to").asText());
         } else {

@@ -9,6 +9,7 @@ import java.util.Map;
 import java.util.Properties;
 import java.util.Queue;
 import java.util.Set;
+import java.util.zip.CRC32;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.header.Headers;
@@ -19,8 +20,8 @@ import org.apache.kafka.streams.TopologyTestDriver;
 
 /**
  * The tasks of a scenario. Kafka's test driver runs all sub-topologies as one task. With {@code "tasks": "separate"} in the
- * scenario's configuration each sub-topology has a driver of its own, as each has a task of its own in a live application;
- * what one sends to a repartition topic is handed to the one that reads it.
+ * scenario's configuration each sub-topology has a driver of its own, as each has a task of its own in a live application,
+ * and with {@code "partitions"} one for each partition; what one sends to a repartition topic is handed to the one that reads it.
  */
 final class Tasks implements AutoCloseable {
     /**
@@ -30,14 +31,19 @@ final class Tasks implements AutoCloseable {
     record Task(TopologyTestDriver driver, Set<String> owned, List<String> routed) {}
 
     final List<Task> all = new ArrayList<>();
+    long now;
     private final String prefix;
+    private final int partitions;
 
     Tasks(JsonNode scenario, Properties settings, List<Build.Sent> sent) {
         prefix = settings.get(StreamsConfig.APPLICATION_ID_CONFIG) + "-";
-        Instant start = Instant.ofEpochMilli(scenario.path("config").path("wall_clock").asLong(0));
-        boolean areSeparate = scenario.path("config").path("tasks").asText().equals("separate");
-        int count = areSeparate ? new Build(new ArrayList<>(), name -> true).build(scenario).describe().subtopologies().size() : 1;
-        for (int number = 0; number < count; number++) {
+        now = scenario.path("config").path("wall_clock").asLong(0);
+        Instant start = Instant.ofEpochMilli(now);
+        partitions = scenario.path("config").path("partitions").asInt(1);
+        boolean areSeparate = partitions > 1 || scenario.path("config").path("tasks").asText().equals("separate");
+        int parts = areSeparate ? new Build(new ArrayList<>(), name -> true).build(scenario).describe().subtopologies().size() : 1;
+        for (int task = 0; task < parts * partitions; task++) {
+            int number = task / partitions;
             Set<String> owned = new HashSet<>(), read = new HashSet<>();
             Build build = new Build(areSeparate ? onlyFrom(owned, sent) : sent, owned::contains);
             Topology topology = build.build(scenario);
@@ -48,16 +54,19 @@ final class Tasks implements AutoCloseable {
             }
             Properties own = new Properties();
             own.putAll(settings);
-            own.put(StreamsConfig.STATE_DIR_CONFIG, settings.get(StreamsConfig.STATE_DIR_CONFIG) + "-" + number);
+            own.put(StreamsConfig.STATE_DIR_CONFIG, settings.get(StreamsConfig.STATE_DIR_CONFIG) + "-" + task);
             TopologyTestDriver driver = new TopologyTestDriver(topology, own, start);
             all.add(new Task(driver, owned, build.routed));
             partitions(driver).keySet().removeIf(topic -> !read.contains(topic) && !read.contains(plain(topic)));
         }
     }
 
-    /** Returns the driver that reads a topic. */
-    TopologyTestDriver reading(String topic) {
-        return all.stream().map(Task::driver).filter(driver -> partitions(driver).containsKey(topic)).findFirst().orElseThrow();
+    /** Returns the driver that reads a topic's partition of a key, which is rewindow's: CRC-32 of the key's bytes. */
+    TopologyTestDriver reading(String topic, byte[] key) {
+        CRC32 crc = new CRC32();
+        crc.update(key == null ? new byte[0] : key);
+        return all.stream().map(Task::driver).filter(driver -> partitions(driver).containsKey(topic))
+            .skip(key == null ? 0 : crc.getValue() % partitions).findFirst().orElseThrow();
     }
 
     /** Processes what is queued, and what that sends to the other tasks, until nothing is left that can be processed. */
@@ -104,7 +113,7 @@ final class Tasks implements AutoCloseable {
             for (ProducerRecord<byte[], byte[]> one = sent.getValue().poll(); one != null; one = sent.getValue().poll()) {
                 from.routed().remove(one.topic());
                 if (isElsewhere) {
-                    enqueue(reading(one.topic()), one.topic(), one.timestamp(), one.key(), one.value(), one.headers());
+                    enqueue(reading(one.topic(), one.key()), one.topic(), one.timestamp(), one.key(), one.value(), one.headers());
                     isAny = true;
                 }
             }

@@ -1,15 +1,70 @@
 import com.fasterxml.jackson.databind.JsonNode;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
 import java.util.Optional;
 import java.util.Set;
 import java.util.function.BiFunction;
 import java.util.function.Function;
 import java.util.function.Predicate;
+import org.apache.kafka.common.serialization.Serde;
+import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.streams.kstream.Windowed;
 import org.apache.kafka.streams.processor.StreamPartitioner;
+import org.apache.kafka.streams.processor.TimestampExtractor;
 
 /** The small functions that scenarios name: predicates, maps, key selectors, reducers. Values are Long or String. */
 final class Words {
+    /** Keys are text, or lists of texts (columns), whose bytes are then rewindow's: each item's length and bytes. */
+    static final Serde<Object> KEYS = Serdes.serdeFrom(Words::keyBytes, Words::keyOf);
+
     private Words() {}
+
+    static Object key(JsonNode said) {
+        List<String> items = new ArrayList<>();
+        said.forEach(item -> items.add(item.asText()));
+        return said.isArray() ? items : said.asText();
+    }
+
+    private static byte[] keyBytes(String topic, Object key) {
+        if (!(key instanceof List)) {
+            return key == null ? null : ((String) key).getBytes(StandardCharsets.UTF_8);
+        }
+        ByteBuffer buffer = ByteBuffer.allocate(1000);
+        for (Object item : (List<?>) key) {
+            byte[] bytes = ((String) item).getBytes(StandardCharsets.UTF_8);
+            buffer.putInt(bytes.length).put(bytes);
+        }
+        return Arrays.copyOf(buffer.array(), buffer.position());
+    }
+
+    private static Object keyOf(String topic, byte[] bytes) {
+        if (bytes == null || bytes.length == 0 || bytes[0] != 0) {
+            return bytes == null ? null : new String(bytes, StandardCharsets.UTF_8);
+        }
+        List<String> items = new ArrayList<>();
+        for (ByteBuffer left = ByteBuffer.wrap(bytes); left.hasRemaining();) {
+            byte[] item = new byte[left.getInt()];
+            left.get(item);
+            items.add(new String(item, StandardCharsets.UTF_8));
+        }
+        return items;
+    }
+
+    static TimestampExtractor extractor(String word) {
+        switch (word) {
+            case "value":
+                return (record, partitionTime) -> (Long) record.value();
+            case "value_or_partition_time":
+                return (record, partitionTime) -> (Long) record.value() >= 0 ? (Long) record.value() : partitionTime;
+            case "one_later":
+                return (record, partitionTime) -> partitionTime < 0 ? record.timestamp() : partitionTime + 1;
+            default:
+                throw new IllegalArgumentException("extractor " + word);
+        }
+    }
 
     static Predicate<Object> predicate(JsonNode said) {
         String word = said.fieldNames().next();
