@@ -21,7 +21,6 @@ from rewindow.streams.settings import FAIL, OnError
 from rewindow.streams.state.stores import StoreBuilder
 from rewindow.streams.subtopologies import (
     check_global_tables,
-    check_written_once,
     connected,
     global_tables,
     in_run_order,
@@ -137,14 +136,13 @@ class Topology:
     def sub_topologies(self) -> tuple[SubTopology, ...]:
         """Return the sub-topologies in the order in which a run processes them.
 
-        Raises `TopologyError` for a cycle, a topic written by two parts, a node that could change a global table, or a
-        topology without a source.
+        Raises `TopologyError` for a cycle, a node that could change a global table, or a topology without a
+        source.
         """
         if not any(isinstance(node, SourceNode) for node in self.nodes.values()):
             raise TopologyError("a topology must read at least one topic: add a source")
         check_global_tables(self.nodes.values())
         parts = in_run_order(connected(self.nodes.values()))
-        check_written_once(parts)
         made: list[SubTopology] = []
         for index, part in enumerate(parts):
             earlier = frozenset(store for one in made for store in one.global_stores)
