@@ -123,7 +123,7 @@ class Topology:
     def add_global_table(self, name: str, supplier: Callable[[], Processor], builder: StoreBuilder, parent: str) -> str:
         """Add a table of which every task holds all rows: ``name`` keeps the records of ``parent`` in the store.
 
-        Returns ``name``. Processors that name the store read it, in whatever sub-topology they are.
+        Returns ``name``. Joins that name the store read it, in whatever sub-topology they are.
         """
         topic = builder.name + GLOBAL_SUFFIX
         self._check_topic_is_read_once(topic)
