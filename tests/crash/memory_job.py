@@ -30,7 +30,8 @@ PARTITIONS = 2
 EPOCHS = 4
 
 _LOGS = [SimpleNamespace(topic=TOPIC, is_internal=False)]
-_PART = SimpleNamespace(index=0, sources=_LOGS, sinks=[SimpleNamespace(topic="totals", is_internal=False)], stores=())
+_SINKS = [SimpleNamespace(topic="totals", is_internal=False)]
+_PART = SimpleNamespace(index=0, sources=_LOGS, sinks=_SINKS, stores=(), global_stores=frozenset())
 _TOPOLOGY = SimpleNamespace(sub_topologies=lambda: (_PART,))
 CODE = JobCode(lambda: _TOPOLOGY, lambda: None, Semantics())  # type: ignore[arg-type,return-value]
 _COLUMNS = (Column("user", "string"),)

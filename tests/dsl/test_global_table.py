@@ -22,7 +22,7 @@ from rewindow import (
     versioned_store,
 )
 from rewindow.errors import DataError, TopologyError
-from rewindow.streams.metrics import RECORD_LATENESS, SKIPPED_RECORDS
+from rewindow.streams.metrics import ENFORCED_PROCESSING, RECORD_LATENESS, SKIPPED_RECORDS
 from rewindow.streams.serde.key_bytes import partition_of
 from rewindow.testing import Epoch, LocalReplay, TopologyTestDriver
 from rewindow.testing.strategies import epochs
@@ -248,3 +248,11 @@ def test_an_unread_global_table_is_kept() -> None:
     driver = TopologyTestDriver(builder.build(), partitions=PARTITIONS)
     driver.pipe("G", "a", "row", 1)
     assert [row.value for row in driver.store("rows").values()] == ["row"]
+
+
+def test_global_records_are_not_waited_for_and_force_nothing() -> None:
+    driver = TopologyTestDriver(topology(), max_task_idle_ms=0)
+    driver.pipe("G", "a", "row", 1)
+    driver.pipe("S", "k", "a", 5)
+    assert results(driver) == [("k", "a-row", 5)]
+    assert [one for one in driver.metrics if one["name"] == ENFORCED_PROCESSING] == []

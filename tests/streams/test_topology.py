@@ -76,7 +76,7 @@ def going_round() -> Topology:
         (unknown_store, "needs the store 'seen'"),
         (two_stores_of_one_name, "two stores are called 's'"),
         (nothing_read, "must read at least one topic"),
-        (written_by_two_parts, "written by two sub-topologies"),
+        (written_by_two_parts, "'out' is written twice"),
         (going_round, "again-repartition form a cycle"),
     ],
 )

@@ -46,7 +46,7 @@ def test_what_was_lost_or_doubled_is_found(wrong):
 
 def test_what_was_sent_to_an_internal_log_must_arrive(tmp_path):
     spec = planned([], "a")
-    two = replace(spec, binding=replace(spec.binding, topology=[{}, {}]))
+    two = replace(spec, binding=replace(spec.binding, topology=[{"nodes": []}, {"nodes": []}]))
     sent = [
         replace(staged(str(tmp_path), "x", 3, 0), target="internal/by-user", partition_values={"_partition": "0"}),
         replace(staged(str(tmp_path), "y", 4, 1), target="internal/by-user", partition_values={"_partition": "1"}),

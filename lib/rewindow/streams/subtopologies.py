@@ -97,16 +97,3 @@ def in_run_order(parts: list[list[Node]]) -> list[list[Node]]:
 
 def _internal_sources(part: list[Node]) -> list[SourceNode]:
     return [node for node in part if isinstance(node, SourceNode) and node.is_internal]
-
-
-def check_written_once(parts: list[list[Node]]) -> None:
-    """Raise `TopologyError` for a topic that two parts write."""
-    writer: dict[str, int] = {}
-    for index, part in enumerate(parts):
-        for node in part:
-            if isinstance(node, SinkNode) and not node.is_internal and writer.setdefault(node.topic, index) != index:
-                message = (
-                    f"topic {node.topic!r} is written by two sub-topologies, whose order would be arbitrary: "
-                    "merge the streams before the sink, or write two topics"
-                )
-                raise TopologyError(message)

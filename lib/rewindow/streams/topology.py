@@ -21,7 +21,6 @@ from rewindow.streams.settings import FAIL, OnError
 from rewindow.streams.state.stores import StoreBuilder
 from rewindow.streams.subtopologies import (
     check_global_tables,
-    check_written_once,
     connected,
     global_tables,
     in_run_order,
@@ -134,7 +133,7 @@ class Topology:
     def add_global_table(self, name: str, supplier: Callable[[], Processor], builder: StoreBuilder, parent: str) -> str:
         """Add a table of which every task holds all rows: ``name`` keeps the records of ``parent`` in the store.
 
-        Returns ``name``. Processors that name the store read it, in whatever sub-topology they are.
+        Returns ``name``. Joins that name the store read it, in whatever sub-topology they are.
         """
         topic = builder.name + GLOBAL_SUFFIX
         self._check_topic_is_read_once(topic)
@@ -147,14 +146,13 @@ class Topology:
     def sub_topologies(self) -> tuple[SubTopology, ...]:
         """Return the sub-topologies in the order in which a run processes them.
 
-        Raises `TopologyError` for a cycle, a topic written by two parts, a node that could change a global table, or a
-        topology without a source.
+        Raises `TopologyError` for a cycle, a node that could change a global table, or a topology without a
+        source.
         """
         if not any(isinstance(node, SourceNode) for node in self.nodes.values()):
             raise TopologyError("a topology must read at least one topic: add a source")
         check_global_tables(self.nodes.values())
         parts = in_run_order(connected(self.nodes.values()))
-        check_written_once(parts)
         made: list[SubTopology] = []
         for index, part in enumerate(parts):
             earlier = frozenset(store for one in made for store in one.global_stores)

@@ -96,11 +96,12 @@ class PartitionGroup:
         """Return whether the task may take a record now. Starts timers, and counts enforced processing (rule 3)."""
         if self._max_idle_ms == NEVER_WAIT:
             return True
-        given_up = held = 0
+        given_up = held = awaited = 0
         for partition, queue in self._queues.items():
             if len(queue):
                 self._deadlines.pop(partition, None)
                 held += 1
+                awaited += partition not in self._not_awaited
             elif partition in self._not_awaited:
                 continue
             elif self._lags.get(partition) != 0:
@@ -110,7 +111,7 @@ class PartitionGroup:
                 return False
             else:
                 given_up += 1
-        if given_up and held:
+        if given_up and awaited:
             self.metrics.measure("task", "", ENFORCED_PROCESSING).record()
         return bool(held)
 
