@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from rewindow.app.cli.times import known_time
 from rewindow.contracts.staged_files import QUARANTINE
-from rewindow.contracts.tasks import Execution, LogTable
+from rewindow.contracts.tasks import Execution, LogTable, SubTopologyWork
 from rewindow.control.code_version import version_of
 from rewindow.control.plan.branches import Branch, CommittedRun
 from rewindow.control.plan.spec import OUTPUT
@@ -18,6 +18,8 @@ from rewindow.streams.nodes import SourceNode
 from rewindow.streams.serde.binding import bind_sink, bind_store
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.shared.warehouse import Warehouse
+
+SparkPlan = Callable[[SubTopologyWork], str]
 
 
 def describe_job(tables: Warehouse, job: str, *, branch: str, hashes: bool) -> dict[str, Any]:
@@ -60,6 +62,12 @@ def describe_published(tables: Warehouse, job: str, branch: str) -> list[dict[st
             }
         )
     return described
+
+
+def add_spark_plans(described: dict[str, Any], works: Iterable[SubTopologyWork], plan: SparkPlan) -> None:
+    """Add Spark's plan of the work of each sub-topology to the description of a topology."""
+    for part, work in zip(described["sub_topologies"], works, strict=True):
+        part["spark_plan"] = plan(work)
 
 
 def describe_topology(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from rewindow.app.bind_job import bind_to_feed
 from rewindow.app.cli.progress import Watch
-from rewindow.app.describe import describe_job, describe_published, describe_topology
+from rewindow.app.describe import add_spark_plans, describe_job, describe_published, describe_topology
 from rewindow.app.hints import hints, killed_hint
 from rewindow.app.never_landed import expected_feed, lands_next
 from rewindow.app.open_session import open_session
@@ -177,10 +177,7 @@ class Project:
             from rewindow.engine.spark.engine import SparkEngine  # noqa: PLC0415 - Spark only where it is needed
 
             engine = SparkEngine(self.spark, slots=self.slots, import_paths=[str(self.root)], execution=self.execution)
-            for part, work in zip(
-                described["sub_topologies"], first_run(bound, this_attempt(), self.tables), strict=True
-            ):
-                part["spark_plan"] = engine.spark_plan(work)
+            add_spark_plans(described, first_run(bound, this_attempt(), self.tables), engine.spark_plan)
         return described
 
     @cached_property

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rewindow.dsl.reads import FunctionReads
+from rewindow.dsl.reads import FunctionReads, RecordOf
 from rewindow.errors import ConfigError, TopologyError
 from rewindow.streams.processor import Processor
 from rewindow.streams.serde.schema import shape_of
@@ -66,6 +66,11 @@ class Graph:
     def reads(self, node: str, function: Callable[..., Any], *arguments: Any) -> None:
         """Note that a node calls a function with arguments of these declared types (see `dsl.reads`)."""
         self.topology.reads.append((node, FunctionReads(function, arguments)))
+
+    def reads_records(self, node: str, supplier: Callable[[], Processor], key: Any, value: Any) -> None:
+        """Note what a processor class reads of records of these types. What a function makes is not looked into."""
+        if isinstance(supplier, type) and issubclass(supplier, Processor):
+            self.reads(node, supplier.process, None, RecordOf(key, value))
 
     def add_user_processor(
         self,

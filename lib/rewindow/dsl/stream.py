@@ -18,7 +18,6 @@ from rewindow.dsl.operators import foreach, stateless
 from rewindow.dsl.operators.branches import Split
 from rewindow.dsl.operators.route import TopicNameExtractor
 from rewindow.dsl.operators.transform import ProcessValues
-from rewindow.dsl.reads import RecordOf
 from rewindow.dsl.record_verbs import RecordVerbs
 from rewindow.dsl.sinks import add_sinks
 from rewindow.dsl.table_store import kept_table
@@ -114,7 +113,7 @@ class KStream(RecordVerbs):
         """
         options = NodeOptions(to_ms(holds), OnError.parse(on_error))
         node = self.graph.add_user_processor("process", self.node, supplier, name, stores, options)
-        self._read_by(node, supplier)
+        self.graph.reads_records(node, supplier, self.key, self.value)
         return KStream(self.graph, node, key, value, is_rekeyed=True)
 
     def process_values(
@@ -136,13 +135,8 @@ class KStream(RecordVerbs):
             stores,
             NodeOptions(to_ms(holds), OnError.parse(on_error)),
         )
-        self._read_by(node, supplier)
+        self.graph.reads_records(node, supplier, self.key, self.value)
         return replace(self, node=node, value=value)
-
-    def _read_by(self, node: str, supplier: Callable[[], Processor]) -> None:
-        """Note what a processor class reads of the stream's records. What a function makes is not looked into."""
-        if isinstance(supplier, type) and issubclass(supplier, Processor):
-            self.graph.reads(node, supplier.process, None, RecordOf(self.key, self.value))
 
     def repartition(
         self, *, name: str, key: Any = None, value: Any = None, partitioner: Partitioner | None = None
