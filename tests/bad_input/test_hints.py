@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -96,3 +97,19 @@ def test_a_run_without_records_or_with_rows_has_no_hint(bench: Bench) -> None:
     out, hints = ran(bench)
     assert "Nothing to run" in out
     assert hints == []
+
+
+def test_explain_names_an_output_whose_type_is_undeclared(bench: Bench) -> None:
+    assert "declare a NamedTuple" not in bench.run("explain", "daily_orders").out
+    bench.edit("shop_job.py", ".to_stream()\n", '.to_stream().map_values(lambda row: {"x": row.amount})\n')
+    out = bench.run("explain", "daily_orders").out
+    assert "value is undeclared, so it is JSON text: declare a NamedTuple, as in map_values(f, value=Total)" in out
+
+
+def test_explain_shows_the_topology_before_the_first_landing(bench: Bench) -> None:
+    shutil.rmtree(bench.warehouse)
+    answer = bench.run("explain", "daily_orders")
+    assert answer.code == 0, answer.err
+    assert "Feed orders was never landed: types are those of its sources now" in answer.out
+    assert "Output daily-orders -> shop/daily_orders: user string, window_start long" in answer.out
+    assert not bench.warehouse.exists()
