@@ -63,11 +63,12 @@ def land(warehouse: str, feed: str, epochs: Sequence[Epoch], logs: Mapping[str, 
         for topic, key, value, timestamp in epoch.records:
             where = TopicPartition(topic, 0 if key is None else partition_of(key, partitions))
             offset = next_offset.get(where, 0)
+            columns = key if isinstance(key, tuple) else (key,)
             next_offset[where], latest[where] = (
                 offset + 1,
                 max(latest.get(where, -1), timestamp),
             )
-            rows.setdefault(where, []).append((offset, timestamp, number, timestamp, key, value))
+            rows.setdefault(where, []).append((offset, timestamp, number, timestamp, *columns, value))
         ranges = {
             where: LandedRange(end - len(rows.get(where, ())), end, latest[where], end)
             for where, end in next_offset.items()

@@ -137,12 +137,12 @@ def test_a_failing_step_is_found_in_a_branch_of_its_own(monkeypatch: pytest.Monk
         if ends[0] >= 4:
             raise RewindowError
 
-    def read_tables(_tables: Any, branch: str, _load: Any, landings: int, played: Played) -> None:
+    def read_tables(_tables: Any, branch: str, _load: Any, landings: int, played: Played, _scenario: Any) -> None:
         played.steps = [[{"sink": branch}] for _ in range(landings)]
 
     monkeypatch.setattr(on_spark.landed, "replay", replay)
     monkeypatch.setattr(on_spark, "_read", read_tables)
-    played = on_spark._replayed(None, None, "several", lambda: None, [2, 5])  # type: ignore[arg-type]
+    played = on_spark._replayed(None, None, "several", lambda: None, [2, 5], {})  # type: ignore[arg-type]
     assert played.error == ("step", 3)
     alone = "several-by-landing"
     assert replayed == [("several", 2), ("several", 5), (alone, 1), (alone, 2), (alone, 3), (alone, 4)]

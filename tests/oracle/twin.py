@@ -64,7 +64,8 @@ def _together(results: list[Result]) -> Result:
     steps = [[row for rows in step for row in rows] for step in zip(*(one.steps for one in results), strict=False)]
     stores = {name: [row for one in results for row in one.stores.get(name, ())] for name in results[0].stores}
     errors = [one.error_step for one in results if one.error_step is not None]
-    return Result([row for one in results for row in one.init], steps, [], min(errors, default=None), stores)
+    no_buffers: list[dict[str, Any]] = [{} for _ in steps]
+    return Result([row for one in results for row in one.init], steps, no_buffers, min(errors, default=None), stores)
 
 
 class _Twin:
