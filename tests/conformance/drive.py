@@ -63,8 +63,11 @@ def play(scenario: dict[str, Any], *, cut: bool, recorded: dict[str, Any] | None
         played.inside = internals.difference(scenario, recorded, metrics, buffers)
     if played.error:
         return played
+    copied = {source["name"] for source in scenario["sources"] if source["kind"] == "global"}
     for queued in driver._tasks:
         for name, store in queued.local.task.stores.items():
+            if name in copied:  # every task has all its rows
+                played.stores.pop(name, None)
             add_contents(played, name, contents_of(store, scenario))
     return played
 

@@ -194,8 +194,8 @@ def build(steps: list[tuple[Any, ...]]) -> Topology:
             one, other = together(stream, streams[needs[1] % len(streams)])
             streams.append(cogrouped(name, one, other, needs[2]))
         elif verb == "transform":
-            rows = stream.select_key(_text_key).to_table(store=f"{name}-rows")
-            streams.append(transformed(name, rows, needs[1]))
+            table = stream.select_key(_text_key).to_table(store=f"{name}-rows")
+            streams.append(transformed(name, table, needs[1]))
         elif verb == "global":
             join = stream.left_join if needs[1] % 2 else stream.join
             streams.append(join(rows, _text_key if needs[1] % 2 else _by_length, _both, name=name))
