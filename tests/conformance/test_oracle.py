@@ -12,10 +12,9 @@ from tests.conformance import drive
 from tests.conformance.build import MissingError
 from tests.conformance.oracle.choices import choices
 from tests.conformance.oracle.forms import FORMS, fresh
-from tests.conformance.oracle.generate import generate
-from tests.conformance.scenario import read, vector_files
+from tests.conformance.oracle.generate import generate, recorded
 
-BASE = [case.scenario for file in vector_files() for case in read(file) if case.mode == "driver"]
+BASE = recorded()
 
 
 def test_a_seed_repeats_its_scenarios() -> None:

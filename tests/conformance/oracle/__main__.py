@@ -12,10 +12,10 @@ from typing import Any
 from tests.conformance.__main__ import summary
 from tests.conformance.oracle.choices import choices
 from tests.conformance.oracle.forms import FORMS, fresh
-from tests.conformance.oracle.generate import generate
+from tests.conformance.oracle.generate import generate, recorded
 from tests.conformance.oracle.kafka import play
 from tests.conformance.outcome import of_record
-from tests.conformance.scenario import CARRIED, Case, read, vector_files
+from tests.conformance.scenario import CARRIED, Case, read
 from tests.conformance.verdict import FAILED, Verdict, judge
 
 
@@ -61,9 +61,7 @@ def main() -> int:
     parser.add_argument("--choices", action="store_true", help="draw global joins, routes and partitioners instead")
     parser.add_argument("--keep", type=Path, help="write the scenarios with Kafka's results to this file")
     options = parser.parse_args()
-    # The corners hold only for their own inputs: a wall clock that starts with the first record, keys of several columns.
-    files = [file for file in vector_files() if options.like in file.stem and file.stem != "corners"]
-    base = [case.scenario for file in files for case in read(file) if case.mode == "driver"]
+    base = recorded(options.like)
     seed, count = options.seed, options.count
     if options.choices:
         made = choices(seed, count)

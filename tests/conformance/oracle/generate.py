@@ -7,8 +7,19 @@ from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from typing import Any
 
+from tests.conformance.scenario import read, vector_files
+
 TIMES = ("size", "advance", "grace", "gap", "diff", "start", "ms", "before", "after", "retention")
 JUMPS = (-20, -10, -5, -3, -2, -1, 1, 2, 3, 5, 10, 20)
+
+
+def recorded(like: str = "") -> list[dict[str, Any]]:
+    """Return the recorded scenarios that can be varied, of files whose names contain a text.
+
+    The corners hold only for their own inputs: a wall clock that starts with the first record, keys of several columns.
+    """
+    files = [file for file in vector_files() if like in file.stem and file.stem != "corners"]
+    return [case.scenario for file in files for case in read(file) if case.mode == "driver"]
 
 
 def generate(base: Sequence[dict[str, Any]], seed: int, count: int) -> Iterator[dict[str, Any]]:
