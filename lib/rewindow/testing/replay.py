@@ -140,7 +140,7 @@ class LocalReplay:
         for number, (epoch, rows) in enumerate(zip(epochs, logs, strict=True), start=self._epochs_taken):
             self._epoch = number
             topics = [
-                events(rank, [rows_of(self._rows(source, partition, rows))])
+                events(rank, [rows_of(self._rows(source, local, rows))])
                 for rank, source in enumerate(local.part.sources)
             ]
             for events_at_once in _batches(merge(topics), batch):
@@ -150,15 +150,14 @@ class LocalReplay:
             local.task.end_epoch(epoch.watermark_ms, is_final=epoch.is_final, number=number + 1)
 
     def _rows(
-        self, source: SourceNode, partition: int, rows: dict[tuple[str, int], list[tuple[int, int, Any, Any]]]
+        self, source: SourceNode, local: LocalTask, rows: dict[tuple[str, int], list[tuple[int, int, Any, Any]]]
     ) -> Iterable[tuple[int, int, Any, Any]]:
         if not source.is_internal:
-            return rows.get((source.topic, partition), [])
-        sent_to = 0 if source.is_global else partition
+            return rows.get((source.topic, local.partition), [])
+        sent_to = 0 if source.is_global else local.partition
         emissions = self._internal.get((source.topic, sent_to, self._epoch), [])
-        first = self._next_offsets.get((source.topic, partition), 0)
-        self._next_offsets[source.topic, partition] = first + len(emissions)
-        return internal_log(emissions, first)
+        # Several tasks may read one global table, so only the task knows how far it has come.
+        return internal_log(emissions, local.task.offsets[source.topic])
 
     def _by_partition(self, epoch: Epoch) -> dict[tuple[str, int], list[tuple[int, int, Any, Any]]]:
         rows: dict[tuple[str, int], list[tuple[int, int, Any, Any]]] = {}
