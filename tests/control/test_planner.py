@@ -231,6 +231,15 @@ def test_a_plan_is_explained():
     assert "events-1: 4 records wait for the watermark to pass" in text
 
 
+def test_a_plan_of_many_epochs_shows_the_first_and_the_last_ones():
+    feed = a_feed(5_000)
+    text = explain(describe_plan(fold([]), feed, planned([], "a", feed), "main", BINDING))
+    assert len(text) < 30
+    between = next(line for line in text if "epochs 4 to 4997" in line)
+    assert between.endswith(" records")
+    assert sum(line.startswith("  epoch ") for line in text) == 6
+
+
 def test_a_pending_plan_and_an_idle_branch_are_explained():
     rows = [plan_row(planned([], "a", through_landing=2, final=True))]
     again = planned(rows, "b", final=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,6 +12,9 @@ from rewindow.control.plan.job_diff import changes_since
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import JobBinding, RunSpec
 from rewindow.streams.record import MAX_MS, TopicPartition
+
+_MOST_EPOCHS, _AT_EACH_END = 12, 3
+"""Of more epochs than these, a plan for people shows the first and the last ones."""
 
 
 def describe_plan(
@@ -64,13 +67,7 @@ def explain(plan: dict[str, Any]) -> list[str]:
             lines.append("  It completes the plan of a dead attempt, with the same epochs and clock.")
         if run["final"]:
             lines.append("  It is final: it closes every open window and seals the branch.")
-    for epoch in plan["epochs"]:
-        lines.append(
-            f"  epoch {epoch['epoch']}: {epoch['records']} records, complete through {when(epoch['watermark_ms'])}"
-        )
-        lines += [
-            f"    {tp['topic']}-{tp['partition']}: offsets {tp['start']} to {tp['end'] - 1}" for tp in epoch["offsets"]
-        ]
+    lines += _explain_epochs(plan["epochs"])
     if plan["waiting"]:
         lines.append(f"Landings {plan['waiting'][0]} to {plan['waiting'][-1]} are left for a later run.")
     for held in plan["held"]:
@@ -85,6 +82,24 @@ def explain(plan: dict[str, Any]) -> list[str]:
         lines.append(f"Run {pending['name']} was planned by {process} and is not committed. {then}.")
     lines += [f"{plan['killed']}."] if plan.get("killed") else []
     return [*lines, *explain_lag(plan.get("lagging", {}), "The next run")]
+
+
+def _explain_epochs(epochs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the lines of some epochs. Of many, those in the middle share one."""
+    if len(epochs) > _MOST_EPOCHS:
+        left_out = epochs[_AT_EACH_END:-_AT_EACH_END]
+        records = sum(epoch["records"] for epoch in left_out)
+        between = f"  epochs {left_out[0]['epoch']} to {left_out[-1]['epoch']}: {records} records"
+        return [*_explain_epochs(epochs[:_AT_EACH_END]), between, *_explain_epochs(epochs[-_AT_EACH_END:])]
+    lines = []
+    for epoch in epochs:
+        lines.append(
+            f"  epoch {epoch['epoch']}: {epoch['records']} records, complete through {when(epoch['watermark_ms'])}"
+        )
+        lines += [
+            f"    {tp['topic']}-{tp['partition']}: offsets {tp['start']} to {tp['end'] - 1}" for tp in epoch["offsets"]
+        ]
+    return lines
 
 
 def explain_lag(lagging: Mapping[str, int], who: str) -> list[str]:
