@@ -48,7 +48,7 @@ LAYERS = {
     "databricks": _layer("", "databricks"),
     "app": _layer(
         "config contracts control databricks engine/spark engine/worker storage streams tables/delta tables/governed "
-        "tables/shared",
+        "tables/shared testing",
         "typer click rich pendulum psutil structlog pyspark",
     ),
     "public": _layer("dsl streams"),

@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.bad_input.scene import Bench, copy_of, make_template, without_spark
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    with without_spark():
-        yield make_template(tmp_path_factory.mktemp("bench") / "project")
+from tests.bad_input.scene import Bench, copy_of
 
 
 def test_the_first_and_the_last_rows_are_shown_in_the_order_of_time(template: Bench) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +10,12 @@ import pytest
 
 from rewindow.control.plan.spec import Attempt
 from rewindow.tables.delta.warehouse import DeltaTables
-from tests.bad_input.scene import Bench, copy_of, make_template, without_spark
+from tests.bad_input.scene import Bench, copy_of
 
 FROM_1 = ("backfill", "counts", "--from", "1", "--branch", "fix")
 FROM_2 = ("backfill", "counts", "--from", "2", "--branch", "fix")
 COUNT = 'counts.suppress(until_window_closes(), name="closed")'
 FILTERED = '.map_values(lambda row: score(row), name="scores").filter(lambda _key, value: value > 4, name="big")'
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    with without_spark():
-        yield make_template(tmp_path_factory.mktemp("bench") / "project")
 
 
 @pytest.fixture

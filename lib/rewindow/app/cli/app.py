@@ -15,6 +15,7 @@ from rewindow.app.cli.check import check
 from rewindow.app.cli.databricks import register as register_databricks
 from rewindow.app.cli.head import register as register_head
 from rewindow.app.cli.maintenance import register as register_maintenance
+from rewindow.app.cli.new import register as register_new
 from rewindow.app.cli.options import AcceptChanges, Branch, Debug, Feed, Folder, Job, Json, Takeover, Target
 from rewindow.app.cli.output import tolerate_closed_pipes
 from rewindow.app.cli.printing import Printer
@@ -215,6 +216,7 @@ def setup() -> None:
 
 
 app.command()(check)
+register_new(app)
 register_branches(app)
 register_maintenance(app)
 register_databricks(app)

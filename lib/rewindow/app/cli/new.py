@@ -1,0 +1,76 @@
+"""The commands that create a project and play its transcripts."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rewindow.app.cli.options import Debug, Folder, Json
+from rewindow.app.cli.printing import Printer
+from rewindow.app.new_project import Example, create_project
+from rewindow.app.transcripts import play_all
+from rewindow.config.load import find_project
+
+FAILED = 1
+"""The exit code if a transcript fails: a comparison found a difference."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the command line."""
+    app.command()(init)
+    app.command("test")(play)
+
+
+def init(
+    folder: Annotated[str, typer.Argument(metavar="FOLDER", help="Where to create the project.")] = ".",
+    example: Annotated[Example, typer.Option(help="What the job shows.")] = Example.WINDOWS,
+    as_json: Json = False,
+) -> None:
+    """Create a project that runs: a feed, a job, a test, a target, and sample data with late rows."""
+    root, printer = Path(folder).absolute(), Printer(as_json=as_json)
+    made = create_project(root, example)
+    if as_json:
+        printer.json({"project": str(root), "example": example.value, **asdict(made)})
+        return
+    for path in made.files:
+        printer.say(f"  {path}")
+    where = "" if root == Path.cwd() else f" in {root}"
+    done = f"Created {len(made.files)} files" if made.files else "All files are there already"
+    printer.say(f"{done}{where}. Next:")
+    for command, what in (
+        ("test", "play the job's test"),
+        (f"land {made.feed}", "turn the sample data into a log"),
+        (f"run {made.job}", "compute the results"),
+        (f"head {made.job}", "show them"),
+    ):
+        printer.say(f"  rewindow {command:<22} # {what}")
+
+
+def play(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[FILE]...", help="Files with transcripts. Default: all below tests/."),
+    ] = None,
+    folder: Folder = ".",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> int:
+    """Play the project's transcripts, each once whole and once restarted between any two steps. Exits with 1 if one fails."""
+    del debug  # every command takes it
+    root, printer = find_project(Path(folder).absolute()), Printer(as_json=as_json)
+    played = list(play_all(root, [path.absolute() for path in files or ()]))
+    failed = [one for one in played if one.failure is not None]
+    if as_json:
+        printer.json({"passed": len(played) - len(failed), "failed": [one.as_json() for one in failed]})
+        return FAILED if failed else 0
+    shown = set()
+    for one in failed:
+        if (one.file, one.case) not in shown:
+            printer.say(f"FAILED {one.file}: {one.failure}")
+        shown.add((one.file, one.case))
+    cases = len({(one.file, one.case) for one in played})
+    printer.say(f"{cases - len(shown)} of {cases} transcripts passed, whole and cut into runs.")
+    return FAILED if failed else 0

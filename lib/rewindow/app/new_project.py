@@ -1,0 +1,68 @@
+"""Create a project that runs: a feed, a job, a transcript test, a target, and sample data with late rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+from rewindow.errors import UsageError
+
+_SUFFIXES = {".py.txt": ".py", "gitignore.txt": ".gitignore"}
+"""How names of the examples end in this package, where no tool must take them for its own, and in a project."""
+
+
+class Example(StrEnum):
+    """The projects that can be created."""
+
+    WINDOWS = "windows"
+    SESSIONS = "sessions"
+    PROCESSOR = "processor"
+    JOIN = "join"
+
+
+@dataclass(frozen=True, slots=True)
+class NewProject:
+    """The names of the feed and the job of a project, and the files that were written."""
+
+    feed: str
+    job: str
+    files: list[str]
+
+
+def create_project(root: Path, example: Example) -> NewProject:
+    """Write the files of an example below a folder.
+
+    A file that is there already stays. Raises `UsageError` (2), and writes nothing, if one has another content.
+    """
+    wanted = dict(_files(resources.files("rewindow.app") / "examples" / example, ""))
+    others = [path for path, text in wanted.items() if (root / path).exists() and (root / path).read_text() != text]
+    if others:
+        message = f"{root} has another {', '.join(sorted(others))}: choose an empty folder, or remove what is there"
+        raise UsageError(message)
+    made = [path for path in sorted(wanted) if not (root / path).exists()]
+    for path in made:
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(wanted[path])
+    (feed,), (job,) = ([path for path in wanted if path.startswith(f"conf/{kind}/")] for kind in ("feeds", "jobs"))
+    return NewProject(Path(feed).stem, Path(job).stem, made)
+
+
+def _files(folder: Traversable, path: str) -> list[tuple[str, str]]:
+    found = []
+    for entry in folder.iterdir():
+        below = f"{path}{entry.name}"
+        if entry.is_dir():
+            found += _files(entry, f"{below}/")
+        else:
+            found.append((_own_name(below), entry.read_text(encoding="utf-8")))
+    return found
+
+
+def _own_name(path: str) -> str:
+    for ours, own in _SUFFIXES.items():
+        if path.endswith(ours):
+            return path.removesuffix(ours) + own
+    return path

@@ -1,0 +1,63 @@
+"""Play the transcripts of a project: each case of its YAML files, once whole and once with a restart between any two steps."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rewindow.errors import ConfigError
+from rewindow.testing.transcript import TranscriptError, check, load
+
+_FOLDER = "tests"
+_MARK = "transcript:"
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """A case that was played. ``failure`` is None if it passed; with ``cut``, tasks were restored between any two steps."""
+
+    file: str
+    case: str
+    cut: bool
+    failure: str | None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return JSON values."""
+        return asdict(self)
+
+
+def play_all(root: Path, paths: Sequence[Path] = ()) -> Iterator[Played]:
+    """Play the cases of some files, by default of all files with transcripts below ``tests/`` of a project.
+
+    Raises `ConfigError` (78) if there are none, or for an invalid file.
+    """
+    files = [Path(path) for path in paths] or _with_transcripts(root / _FOLDER)
+    if not files:
+        message = f"{root / _FOLDER} has no YAML files with a transcript: write one, or name files"
+        raise ConfigError(message)
+    if str(root) not in sys.path:
+        sys.path.insert(0, str(root))  # the topologies are modules of the project
+    for file in files:
+        shown = str(file.relative_to(root)) if file.is_relative_to(root) else str(file)
+        if not file.is_file():
+            message = f"{shown} is no file: name a YAML file with transcripts"
+            raise ConfigError(message)
+        for case in load(file):
+            for cut in (False, True):
+                yield Played(shown, case.name, cut, _failure_of(case, cut=cut))
+
+
+def _failure_of(case: Any, *, cut: bool) -> str | None:
+    try:
+        check(case, cut=cut)
+    except TranscriptError as error:
+        return str(error)
+    return None
+
+
+def _with_transcripts(folder: Path) -> list[Path]:
+    files = sorted(path for pattern in ("*.yaml", "*.yml") for path in folder.rglob(pattern))
+    return [file for file in files if any(line.startswith(_MARK) for line in file.read_text().splitlines())]

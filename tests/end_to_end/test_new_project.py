@@ -1,0 +1,129 @@
+"""`rewindow init` creates a project that runs, and `rewindow test` plays its transcripts."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from rewindow.app.cli.app import run_command
+from rewindow.app.new_project import Example
+from tests.bad_input.workers import on_spark
+from tests.conftest import ROOT
+
+NAMES = {
+    "windows": ("orders", "daily_orders", 5),
+    "sessions": ("clicks", "visits", 4),
+    "processor": ("readings", "silent_sensors", 2),
+    "join": ("shop", "sales", 4),
+}
+"""Of each example the feed, the job, and the number of its rows."""
+
+
+@pytest.fixture(autouse=True)
+def _own_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let each project import its own `jobs`, and not this repository's."""
+    import sys
+
+    monkeypatch.setattr("sys.path", [path for path in sys.path if Path(path or ".").resolve() != ROOT])
+    monkeypatch.chdir(tmp_path)
+    hidden = {name: sys.modules.pop(name) for name in list(sys.modules) if name.split(".")[0] == "jobs"}
+    yield
+    for name in [name for name in sys.modules if name.split(".")[0] == "jobs"]:
+        del sys.modules[name]
+    sys.modules.update(hidden)
+
+
+def call(*words: str) -> tuple[int, str]:
+    out = io.StringIO()
+    with redirect_stdout(out), redirect_stderr(out):
+        code = run_command(list(words))
+    return code, out.getvalue()
+
+
+@pytest.mark.parametrize("example", NAMES)
+def test_a_new_project_passes_its_own_test_and_check(tmp_path: Path, example: str) -> None:
+    feed, job, _ = NAMES[example]
+    code, said = call("init", "new", "--example", example)
+    assert code == 0, said
+    assert f"rewindow land {feed}" in said
+    os.chdir(tmp_path / "new")
+    assert call("test") == (0, "1 of 1 transcripts passed, whole and cut into runs.\n")
+    code, said = call("check", job)
+    assert code == 0, said
+    code, said = call("explain", job)
+    assert code == 0, said
+
+
+def test_every_example_is_tried() -> None:
+    assert set(NAMES) == set(Example)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("example", NAMES)
+def test_a_new_project_has_results_at_once(spark: SparkSession, tmp_path: Path, example: str) -> None:
+    feed, job, rows = NAMES[example]
+    assert call("init", "--example", example)[0] == 0
+    with on_spark(spark):
+        for words in (("land", feed), ("run", job)):
+            code, said = call(*words)
+            assert code == 0, said
+        code, said = call("head", job, "--json")
+    assert code == 0, said
+    (table,) = json.loads(said)["tables"]
+    assert table["count"] == rows
+
+
+def test_init_says_what_it_made(tmp_path: Path) -> None:
+    code, said = call("init", "new", "--json")
+    assert code == 0
+    made = json.loads(said)
+    assert (made["feed"], made["job"], made["example"]) == ("orders", "daily_orders", "windows")
+    assert sorted(made["files"]) == sorted(
+        str(path.relative_to(tmp_path / "new")) for path in (tmp_path / "new").rglob("*") if path.is_file()
+    )
+
+
+def test_init_again_is_done_and_never_overwrites(tmp_path: Path) -> None:
+    assert call("init", "new")[0] == 0
+    code, said = call("init", "new")
+    assert (code, said.partition(".")[0]) == (0, f"All files are there already in {tmp_path / 'new'}")
+    mine = tmp_path / "new/jobs/daily_orders.py"
+    mine.write_text("mine")
+    (tmp_path / "new/conf/jobs/daily_orders.yaml").unlink()
+    code, said = call("init", "new")
+    assert code == 2
+    assert "another jobs/daily_orders.py" in said
+    assert mine.read_text() == "mine"
+    assert not (tmp_path / "new/conf/jobs/daily_orders.yaml").exists()
+
+
+def test_a_failing_transcript_ends_with_1_and_names_the_step(tmp_path: Path) -> None:
+    assert call("init")[0] == 0
+    case = tmp_path / "tests/daily_orders.yaml"
+    case.write_text(case.read_text().replace("amount: 4.0}, 23h]]", "amount: 5.0}, 23h]]"))
+    code, said = call("test")
+    assert code == 1
+    assert "FAILED tests/daily_orders.yaml: a day is closed six hours after its end, step 5" in said
+    assert said.count("FAILED") == 1
+    assert "0 of 1 transcripts passed" in said
+    code, said = call("test", "--json")
+    assert code == 1
+    assert [one["cut"] for one in json.loads(said)["failed"]] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"), [(("test",), "no YAML files with a transcript"), (("test", "x.yaml"), "no file")]
+)
+def test_a_project_without_transcripts_is_told_so(tmp_path: Path, words: tuple[str, ...], says: str) -> None:
+    assert call("init")[0] == 0
+    (tmp_path / "tests/daily_orders.yaml").unlink()
+    code, said = call(*words)
+    assert code == 78
+    assert says in said
