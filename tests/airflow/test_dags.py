@@ -235,4 +235,4 @@ def test_a_fix_that_changes_the_topology_is_backfilled_with_the_param_accept_cha
         states = {name: task["state"] for name, task in one["tasks"].items()}
         assert states["backfill"] == states["diff"] == "success", states
     branches = rewindow(shop, "branch", "list", "daily_orders")["branches"]
-    assert [(one["branch"], one["stands on"], one["last run"]) for one in branches][1:] == [("fix", "main/1", "fix/2")]
+    assert [(one["branch"], one["stands_on"], one["last_run"]) for one in branches][1:] == [("fix", "main/1", "fix/2")]

@@ -44,7 +44,7 @@ CASES = [
     _feed("far too many partitions", "partitions: 2", "partitions: 100000", "less than or equal to 4096"),
     _feed("half a partition", "partitions: 2", "partitions: 2.5", "valid integer"),
     _feed("no logs", FEED.partition("logs:")[2], " {}\n", "logs: "),
-    _feed("logs as a list", FEED.partition("logs:")[2], " [events]\n", "logs: "),
+    _feed("logs as a list", FEED.partition("logs:")[2], " [events]\n", "logs must be a block of keys"),
     _feed("another feed's name", "feed: activity", "feed: activities", "rename one of them"),
     _feed("an invalid name", "feed: activity", 'feed: "a/b"', "is not a valid name"),
     _feed("a template", "feed: activity", 'feed: "{{ params.feed }}"', "contains a template", "write the value itself"),
