@@ -47,7 +47,7 @@ $(VENV)/.package: $(VENV)/.locked pyproject.toml
 jars: java env
 	@$(PY) -m rewindow.engine.spark.setup | sed 's/^/[4\/4] /'
 
-test: setup ## all tests: first the fast ones (about a minute), then those with Spark or processes
+test: setup ## all tests: first the fast ones (two or three minutes), then those with Spark or processes
 	@$(MAKE) test-fast test-spark
 
 test-fast: env ## the tests that need neither Spark nor processes
