@@ -181,14 +181,11 @@ def execute(
 
 def _records_due(feed: Feed, spec: RunSpec, part: SubTopology) -> int:
     """Return how many records a sub-topology takes from the feed's logs. Those of internal logs are not known yet."""
-    taken = [
-        TopicPartition(source.topic, partition)
-        for source in part.sources
-        if not source.is_internal and spec.epochs
-        for partition in range(feed.definition.partitions)
-    ]
     return sum(
-        feed.epoch_range(spec.input.last, where)[1] - feed.epoch_range(spec.input.first, where)[0] for where in taken
+        feed.records(spec.epochs, TopicPartition(source.topic, partition))
+        for source in part.sources
+        if not source.is_internal
+        for partition in range(feed.definition.partitions)
     )
 
 

@@ -129,6 +129,12 @@ class Feed:
         start = before.release if before else 0
         return start, now.release if now else start
 
+    def records(self, epochs: range, topic_partition: TopicPartition) -> int:
+        """Return how many records of a topic-partition consecutive epochs release; 0 for no epochs."""
+        if not epochs:
+            return 0
+        return self.epoch_range(epochs[-1], topic_partition)[1] - self.epoch_range(epochs[0], topic_partition)[0]
+
     def spans(self, topic_partition: TopicPartition, start: int, end: int) -> list[LogSpan]:
         """Return the offsets ``[start, end)`` of a topic-partition as one span per generation that landed them."""
         spans: dict[int, LogSpan] = {}

@@ -34,7 +34,7 @@ def audit_counts(spec: RunSpec, feed: Feed, reports: Sequence[TaskReport]) -> No
     for report in reports:
         for topic, taken in sorted(report.consumed.items()):
             where = TopicPartition(topic, 0 if topic in everywhere else report.partition)
-            wanted = _released(spec, feed, where) if topic in feed.definition.logs else sent.get(where, 0)
+            wanted = feed.records(spec.epochs, where) if topic in feed.definition.logs else sent.get(where, 0)
             if taken != wanted:
                 message = (
                     f"run {spec.name}: the task of {topic}-{report.partition} took {taken} records, {wanted} were due; "
@@ -103,9 +103,3 @@ def _sent(reports: Sequence[TaskReport]) -> Mapping[TopicPartition, int]:
                 where = TopicPartition(file.target.removeprefix(INTERNAL), int(file.partition_values[PARTITION]))
                 sent[where] = sent.get(where, 0) + file.rows
     return sent
-
-
-def _released(spec: RunSpec, feed: Feed, where: TopicPartition) -> int:
-    if not spec.epochs:
-        return 0
-    return feed.epoch_range(spec.input.last, where)[1] - feed.epoch_range(spec.input.first, where)[0]
