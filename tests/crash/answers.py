@@ -5,15 +5,14 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict
 from functools import partial, wraps
 from typing import Any
 
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
-from tests.crash.forks import answer, side_by_side
-from tests.crash.matrix import Ground, Mutate, Outcome, folder, ground, nothing, warm_up
+from tests.crash.forks import answer
+from tests.crash.matrix import Ground, Mutate, Outcome, folder, ground, nothing, outcomes, warm_up
 from tests.crash.meetings import call, compared, finish, of_main
 from tests.crash.operations import OPERATIONS
 from tests.crash.results import Results
@@ -152,15 +151,9 @@ def suite(settings: Settings) -> Figures:
                 (n, kind) for n, what in enumerate(sent) for kind in kinds if what == "commit" or kind in CREATE_KINDS
             ]
             left = [case for case in cases if not results.knows(name, 0, f"{case[0]} {case[1]}")]
-            for said in side_by_side([partial(_as_json, name, prepared, *case) for case in left], settings.at_once):
-                if "error" in said:
-                    raise RuntimeError(said["error"])
-                results.add(Outcome(**said))
+            jobs = [partial(ask, name, prepared, *case) for case in left]
+            results.keep(outcomes(jobs, settings.at_once), settings.say)
             for number, kind in cases:
                 figures.count(results.said[name, 0, f"{number} {kind}"], f"{name}: commit {number} {kind}")
     figures.more = {"kinds": len(KINDS)}
     return figures
-
-
-def _as_json(name: str, prepared: Ground, victim: int, kind: str) -> dict[str, Any]:
-    return asdict(ask(name, prepared, victim, kind))

@@ -10,13 +10,12 @@ import random
 import shutil
 import time
 from collections import defaultdict
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from tests.crash.forks import fork, side_by_side
-from tests.crash.matrix import Mutate, Outcome, folder, nothing, warm_up
+from tests.crash.forks import fork
+from tests.crash.matrix import Mutate, Outcome, folder, nothing, outcomes, warm_up
 from tests.crash.meetings import PAIRS, Meeting, call, compared, meeting
 from tests.crash.results import Results
 from tests.crash.settings import Figures, Settings
@@ -29,10 +28,11 @@ class Round:
 
     pair: str
     seed: int
+    site: str = "duel"
 
 
-def duel(one: Round, met: Meeting, fighters: int = 2, mutate: Mutate = nothing) -> dict[str, Any]:
-    """Fight one round. Return the comparison, the number of kills, and whether two processes reached the same commit."""
+def duel(one: Round, met: Meeting, fighters: int = 2, mutate: Mutate = nothing) -> Outcome:
+    """Fight one round. Return the comparison, with the number of kills and whether two processes reached the same commit."""
     pair = PAIRS[one.pair]
     with folder() as root:
         warehouse = f"{root}/w"
@@ -58,7 +58,8 @@ def duel(one: Round, met: Meeting, fighters: int = 2, mutate: Mutate = nothing) 
             elif status >= 0:
                 said.append(text)
         word = compared(warehouse, said, met.expected, mutate, told=pair.told)
-        return {**asdict(Outcome(one.pair, one.seed, "duel", word)), "kills": kills, "contested": _contested(warehouse)}
+        more = f"{kills} kills {int(_contested(warehouse))} contested"
+        return Outcome(one.pair, one.seed, one.site, f"{word} / {more}")
 
 
 def _fight(
@@ -124,11 +125,5 @@ def _fight_all(name: str, site: str, seeds: list[int], fighters: int, results: R
         return
     with folder() as root:
         met = meeting(root, PAIRS[name], 0)
-        jobs = [partial(duel, Round(name, seed), met, fighters) for seed in left]
-        for said in side_by_side(jobs, settings.at_once):
-            if "error" in said:
-                raise RuntimeError(said["error"])
-            if said["said"] != "ok":
-                settings.say(f"{name} {said['seed']} {site}: {said['said']}")
-            more = f" / {said['kills']} kills {int(said['contested'])} contested"
-            results.add(Outcome(name, said["seed"], site, said["said"] + more))
+        jobs = [partial(duel, Round(name, seed, site), met, fighters) for seed in left]
+        results.keep(outcomes(jobs, settings.at_once), settings.say)

@@ -93,7 +93,18 @@ def answer(work: Callable[[], Any], seconds: float = SECONDS) -> Any:
 
 
 def side_by_side(jobs: Iterable[Callable[[], Any]], at_once: int) -> Iterator[Any]:
-    """Run each job in a child, ``at_once`` in parallel. Yield the results as they come; a failure is ``{"error": ...}``."""
+    """Run each job in a child, ``at_once`` in parallel. Yield the results, passed as JSON, as they come.
+
+    Raises `RuntimeError` with the child's traceback.
+    """
+    for said in attempts(jobs, at_once):
+        if isinstance(said, dict) and "error" in said:
+            raise RuntimeError(said["error"])
+        yield said
+
+
+def attempts(jobs: Iterable[Callable[[], Any]], at_once: int) -> Iterator[Any]:
+    """Run each job like `side_by_side`. A failed one yields ``{"error": ...}``."""
     running: dict[int, Child] = {}
     waiting = iter(jobs)
     while True:

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import asdict
 from functools import partial
-from typing import Any
 
-from tests.crash.forks import Child, answer, fork, side_by_side
-from tests.crash.matrix import Mutate, Outcome, folder, nothing, warm_up
+from tests.crash.forks import Child, answer, fork
+from tests.crash.matrix import Mutate, Outcome, folder, nothing, outcomes, warm_up
 from tests.crash.meetings import PAIRS, Meeting, Pair, call, compared, meeting
 from tests.crash.results import Results
 from tests.crash.settings import Figures, Settings
@@ -80,22 +78,8 @@ def suite(settings: Settings) -> Figures:
                 sites = [site for site in sites if settings.point in site or settings.point in pair.name]
             left = [site for site in sites if not results.knows(pair.name, 0, site)]
             results.note_sites(pair.name, 0, met.sites)
-            for said in side_by_side([partial(_hold_as_json, pair, met, site) for site in left], settings.at_once):
-                _keep(said, results, settings)
+            results.keep(outcomes([partial(hold, pair, met, 0, site) for site in left], settings.at_once), settings.say)
             for site in sites:
                 figures.count(results.said[pair.name, 0, site], f"{pair.name} held at {site}")
     figures.more = {"pairs": len(pairs)}
     return figures
-
-
-def _hold_as_json(pair: Pair, met: Meeting, site: str) -> dict[str, Any]:
-    return asdict(hold(pair, met, 0, site))
-
-
-def _keep(said: dict[str, Any], results: Results, settings: Settings) -> None:
-    if "error" in said:
-        raise RuntimeError(said["error"])
-    outcome = Outcome(**{name: said[name] for name in ("operation", "seed", "site", "said")})
-    results.add(outcome)
-    if outcome.said != "ok":
-        settings.say(f"{outcome.operation} {outcome.seed} {outcome.site}: {outcome.said}")

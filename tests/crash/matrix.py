@@ -14,12 +14,11 @@ import shutil
 import signal
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from tests.crash.forks import answer, fork, preload, side_by_side
 from tests.crash.judge import View, verdict, view
@@ -186,37 +185,33 @@ def cases_of(seed: int, sites: Mapping[str, Sequence[str]]) -> list[Case]:
 
 def run_matrix(
     names: Sequence[str],
-    seeds: Sequence[int],
+    seed: int,
     results: Results,
+    say: Callable[[str], None],
     *,
     at_once: int,
     point: str | None = None,
     every: int = 1,
-) -> Iterator[Outcome]:
-    """Run all cases of some operations that are not yet in the results; yield each outcome as it is known.
+) -> None:
+    """Run all cases of some operations and a seed that are not yet in the results, and keep each outcome as it is known.
 
     ``point``: only sites with this in their names; ``every``: only each so-manyth of these.
     """
 
-    def left(seed: int) -> list[Case]:
+    def left() -> list[Case]:
         sites = {name: results.sites[name, seed] for name in names}
         cases = [case for case in cases_of(seed, sites) if point is None or point in case.site][::every]
         return [case for case in cases if not results.knows(case.operation, seed, case.site)]
 
-    for seed in seeds:
-        if all((name, seed) in results.sites for name in names) and not left(seed):
-            continue
-        with folder() as root:
-            grounds = {}
-            for made in side_by_side([partial(_ground, root, name, seed) for name in names], at_once):
-                name, prepared = _said(made)
-                grounds[name] = Ground(**prepared)
-                results.note_sites(name, seed, grounds[name].sites)
-            jobs = [partial(_outcome, case, grounds[case.operation]) for case in left(seed)]
-            for said in side_by_side(jobs, at_once):
-                outcome = Outcome(**_said(said))
-                results.add(outcome)
-                yield outcome
+    if all((name, seed) in results.sites for name in names) and not left():
+        return
+    with folder() as root:
+        grounds = {}
+        for name, prepared in side_by_side([partial(_ground, root, name, seed) for name in names], at_once):
+            grounds[name] = Ground(**prepared)
+            results.note_sites(name, seed, grounds[name].sites)
+        jobs = [partial(run_case, case, grounds[case.operation]) for case in left()]
+        results.keep(outcomes(jobs, at_once), say)
 
 
 def _ground(root: str, name: str, seed: int) -> tuple[str, dict[str, object]]:
@@ -225,14 +220,14 @@ def _ground(root: str, name: str, seed: int) -> tuple[str, dict[str, object]]:
     return name, asdict(ground(own, OPERATIONS[name], seed))
 
 
-def _outcome(case: Case, prepared: Ground) -> dict[str, object]:
-    return asdict(run_case(case, prepared))
+def outcomes(jobs: Iterable[Callable[[], Outcome]], at_once: int) -> Iterator[Outcome]:
+    """Run cases in children, ``at_once`` in parallel. Yield each outcome as it is known; raises as `side_by_side`."""
+    for said in side_by_side([partial(_as_json, job) for job in jobs], at_once):
+        yield Outcome(**said)
 
 
-def _said(answered: Any) -> Any:
-    if isinstance(answered, dict) and "error" in answered:
-        raise RuntimeError(answered["error"])
-    return answered
+def _as_json(job: Callable[[], Outcome]) -> dict[str, object]:
+    return asdict(job())
 
 
 def suite(settings: Settings) -> Figures:
@@ -243,9 +238,7 @@ def suite(settings: Settings) -> Figures:
     point = None if settings.point in OPERATIONS else settings.point
     every = 12 if settings.quick else 1
     for seed in range(1 if settings.quick else settings.seeds):
-        for outcome in run_matrix(names, [seed], results, at_once=settings.at_once, point=point, every=every):
-            if outcome.said != "ok":
-                settings.say(f"{outcome.operation} {outcome.seed} {outcome.site}: {outcome.said}")
+        run_matrix(names, seed, results, settings.say, at_once=settings.at_once, point=point, every=every)
         settings.say(f"matrix: seed {seed} done, {len(results.said)} cases known")
     for (name, seed, site), said in results.said.items():
         if name in names and seed < settings.seeds and (point is None or point in site):

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from tests.crash import simulation
-from tests.crash.forks import answer, side_by_side
+from tests.crash.forks import answer, attempts
 from tests.crash.matrix import folder, nothing, warm_up
 from tests.crash.mutant import Mutant
 from tests.crash.mutants_of_branches import MUTANTS_OF_BRANCHS
@@ -34,10 +34,10 @@ def suite(settings: Settings) -> Figures:
         grounds = Grounds(root)
         probes = list(dict.fromkeys(probe for mutant in chosen for probe in mutant.probes))
         grounds.prepare(probes, settings.at_once)
-        for said in side_by_side([partial(_clean, probe, grounds) for probe in probes], settings.at_once):
+        for said in attempts([partial(_clean, probe, grounds) for probe in probes], settings.at_once):
             figures.count(said.get("said", f"wrong: {said.get('error')}"), said.get("probe", "a probe"))
         survivors = []
-        for said in side_by_side([partial(_tried, mutant, grounds) for mutant in chosen], settings.at_once):
+        for said in attempts([partial(_tried, mutant, grounds) for mutant in chosen], settings.at_once):
             settings.say(
                 f"mutant {said.get('name')}: {str(said.get('caught') or said.get('error') or 'SURVIVED')[:240]}"
             )
@@ -46,9 +46,7 @@ def suite(settings: Settings) -> Figures:
                 figures.count("wrong: no probe detects it", f"mutant {survivors[-1]}")
     seeds = 0 if settings.quick else 300
     said = (
-        list(side_by_side([partial(seen_in_memory, name, seeds) for name in IN_MEMORY], settings.at_once))
-        if seeds
-        else []
+        list(attempts([partial(seen_in_memory, name, seeds) for name in IN_MEMORY], settings.at_once)) if seeds else []
     )
     power = {"killed": sum(bool(one.get("caught")) for one in said), "of": len(said)}
     figures.more = {
@@ -97,9 +95,7 @@ def seen_in_memory(name: str, seeds: int) -> dict[str, Any]:
 
 def unmade() -> list[str]:
     """Return the errors of mutants that can no longer be made because the code that they break has changed."""
-    return [
-        said["error"] for said in side_by_side([partial(_made, mutant) for mutant in MUTANTS], 2) if "error" in said
-    ]
+    return [said["error"] for said in attempts([partial(_made, mutant) for mutant in MUTANTS], 2) if "error" in said]
 
 
 def _made(mutant: Mutant) -> dict[str, Any]:

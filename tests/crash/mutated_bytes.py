@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import random
 import shutil
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tests.crash.commands import COMMANDS, after, again, call, noisy, prepared, warm_up
-from tests.crash.forks import answer, side_by_side
-from tests.crash.matrix import Outcome, folder
+from tests.crash.forks import answer
+from tests.crash.matrix import Outcome, folder, outcomes
 from tests.crash.results import Results
 from tests.crash.settings import Figures, Settings
 
@@ -19,7 +18,7 @@ MUTATIONS, QUICK_MUTATIONS = 220, 4
 NAMES = ("land", "run", "rewind", "backfill", "promote", "republish", "reset", "gc")
 
 
-def mutate(name: str, seed: int, project: str, expected: dict[str, Any]) -> dict[str, Any]:
+def mutate(name: str, seed: int, project: str, expected: dict[str, Any]) -> Outcome:
     """Change a byte of a file, call the command, restore the byte, call it again, and compare."""
     words, rng = COMMANDS[name].words, random.Random(f"mutation {name} {seed}")
     with folder() as root:
@@ -35,11 +34,11 @@ def mutate(name: str, seed: int, project: str, expected: dict[str, Any]) -> dict
         where = f"{path.relative_to(copy)} byte {at}"
         done = answer(partial(call, str(copy), words))
         if noisy(done["said"]):
-            return asdict(Outcome(name, seed, "byte", f"wrong: {where}: {done['code']} {done['said'][-300:]}"))
+            return Outcome(name, seed, "byte", f"wrong: {where}: {done['code']} {done['said'][-300:]}")
         if path.exists() and path.read_bytes() == changed:
             path.write_bytes(data)
         said = again(str(copy), words, expected)
-        return asdict(Outcome(name, seed, "byte", said if said == "ok" else f"{said} (after {where})"))
+        return Outcome(name, seed, "byte", said if said == "ok" else f"{said} (after {where})")
 
 
 def suite(settings: Settings) -> Figures:
@@ -55,14 +54,8 @@ def suite(settings: Settings) -> Figures:
         with folder() as root:
             project = prepared(root, COMMANDS[name])
             expected = after(project, f"{root}/clean", COMMANDS[name].words)
-            for said in side_by_side(
-                [partial(mutate, name, seed, project, expected) for seed in left], settings.at_once
-            ):
-                if "error" in said:
-                    raise RuntimeError(said["error"])
-                if said["said"] != "ok":
-                    settings.say(f"{name} {said['seed']}: {said['said']}")
-                results.add(Outcome(**said))
+            jobs = [partial(mutate, name, seed, project, expected) for seed in left]
+            results.keep(outcomes(jobs, settings.at_once), settings.say)
     for (name, seed, _), word in results.said.items():
         figures.count(word, f"{name} {seed}")
     return figures

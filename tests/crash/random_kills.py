@@ -7,13 +7,12 @@ import random
 import shutil
 import signal
 import time
-from dataclasses import asdict
 from functools import partial
 from typing import Any
 
 from tests.crash.commands import COMMANDS, after, again, call, detached, prepared, warm_up
-from tests.crash.forks import fork, side_by_side
-from tests.crash.matrix import Outcome, folder
+from tests.crash.forks import fork
+from tests.crash.matrix import Outcome, folder, outcomes
 from tests.crash.results import Results
 from tests.crash.settings import Figures, Settings
 
@@ -22,7 +21,7 @@ TRIES = 12
 """How often a kill is tried again earlier, because the command had ended before it."""
 
 
-def kill(name: str, seed: int, project: str, seconds: float, expected: dict[str, Any]) -> dict[str, Any]:
+def kill(name: str, seed: int, project: str, seconds: float, expected: dict[str, Any]) -> Outcome:
     """Kill a command at a random moment of its ``seconds``, call it again, and compare."""
     words = COMMANDS[name].words
     rng = random.Random(f"{name} {seed}")
@@ -34,9 +33,9 @@ def kill(name: str, seed: int, project: str, seconds: float, expected: dict[str,
             time.sleep(rng.random() * seconds)
             os.kill(child.pid, signal.SIGKILL)
             if child.finish() == -signal.SIGKILL:
-                return asdict(Outcome(name, seed, "random", again(copy, words, expected)))
+                return Outcome(name, seed, "random", again(copy, words, expected))
         seconds *= 0.7
-    return asdict(Outcome(name, seed, "random", "not reached: the command always ended before its kill"))
+    return Outcome(name, seed, "random", "not reached: the command always ended before its kill")
 
 
 def suite(settings: Settings) -> Figures:
@@ -55,12 +54,7 @@ def suite(settings: Settings) -> Figures:
             expected = after(project, f"{root}/clean", COMMANDS[name].words)
             seconds = (time.monotonic() - begun) / 2
             jobs = [partial(kill, name, seed, project, seconds, expected) for seed in left]
-            for said in side_by_side(jobs, settings.at_once):
-                if "error" in said:
-                    raise RuntimeError(said["error"])
-                if said["said"] != "ok":
-                    settings.say(f"{name} {said['seed']}: {said['said']}")
-                results.add(Outcome(**said))
+            results.keep(outcomes(jobs, settings.at_once), settings.say)
     for (name, seed, _), word in results.said.items():
         figures.count(word, f"{name} {seed}")
     return figures

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -116,6 +117,13 @@ class Results:
     def note_sites(self, operation: str, seed: int, sites: list[str]) -> None:
         """Store the sites that a clean call passed."""
         self._write({"operation": operation, "seed": seed, "sites": sites})
+
+    def keep(self, outcomes: Iterable[Any], say: Callable[[str], None]) -> None:
+        """Store outcomes as they come, and say which ones are not good."""
+        for outcome in outcomes:
+            if not outcome.said.startswith("ok"):
+                say(f"{outcome.operation} {outcome.seed} {outcome.site}: {outcome.said}")
+            self.add(outcome)
 
     def add(self, outcome: Any) -> None:
         """Store an outcome."""

@@ -75,9 +75,7 @@ def suite(settings: Settings) -> Figures:
             names = ["run"] if settings.quick else list(OPERATIONS)
             every = 25 if settings.quick else 1
             for seed in range(1 if settings.quick else min(SEEDS, settings.seeds)):
-                for outcome in run_matrix(names, [seed], results, at_once=1, point=settings.point, every=every):
-                    if outcome.said != "ok":
-                        settings.say(f"spark {outcome.operation} {outcome.seed} {outcome.site}: {outcome.said}")
+                run_matrix(names, seed, results, settings.say, at_once=1, point=settings.point, every=every)
     finally:
         scene.engine_of = scene.LocalEngine
     for (name, seed, site), said in results.said.items():

@@ -13,13 +13,13 @@ import random
 import shutil
 import signal
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from tests.crash.commands import COMMANDS, LAND, RUN, after, call, compare, detached, noisy, prepared, seen, warm_up
-from tests.crash.forks import answer, fork, side_by_side
-from tests.crash.matrix import Outcome, folder
+from tests.crash.forks import answer, fork
+from tests.crash.matrix import Outcome, folder, outcomes
 from tests.crash.results import Results
 from tests.crash.settings import Figures, Settings
 from tests.crash.sites import Sites
@@ -52,7 +52,7 @@ DUELS = {
 ROUNDS, QUICK_ROUNDS = 60, 4
 
 
-def duel(name: str, seed: int, site: str, project: str, expected: dict[str, Any]) -> dict[str, Any]:
+def duel(name: str, seed: int, site: str, project: str, expected: dict[str, Any]) -> Outcome:
     """Stop the first command at a site, run the other one, let the first one go on, call both again, and compare."""
     one = DUELS[name]
     with folder() as root:
@@ -61,7 +61,7 @@ def duel(name: str, seed: int, site: str, project: str, expected: dict[str, Any]
         first = fork(detached(partial(_stopping, copy, one.stopped, site)))
         _, status = os.waitpid(first.pid, os.WUNTRACED)
         if not os.WIFSTOPPED(status):
-            return asdict(Outcome(name, seed, site, f"not reached: it ended with {os.waitstatus_to_exitcode(status)}"))
+            return Outcome(name, seed, site, f"not reached: it ended with {os.waitstatus_to_exitcode(status)}")
         other = answer(partial(call, copy, one.other))
         os.kill(first.pid, signal.SIGCONT)
         first.finish()
@@ -69,15 +69,13 @@ def duel(name: str, seed: int, site: str, project: str, expected: dict[str, Any]
         for words in (one.stopped, one.other):
             ends[f"{' '.join(words)} again"] = done = answer(partial(call, copy, words))
             if done["code"] != 0:
-                return asdict(Outcome(name, seed, site, f"wrong: {words} again ended with {done}"))
+                return Outcome(name, seed, site, f"wrong: {words} again ended with {done}")
         for who, done in ends.items():
             if done["code"] not in CODES or noisy(done["said"]):
-                return asdict(
-                    Outcome(name, seed, site, f"wrong: {who} ended with {done['code']}: {done['said'][-300:]}")
-                )
+                return Outcome(name, seed, site, f"wrong: {who} ended with {done['code']}: {done['said'][-300:]}")
         said = compare(answer(partial(seen, copy)), expected)
         codes = f"{ends['the stopped one']['code']} {other['code']}"
-        return asdict(Outcome(name, seed, site, f"{said} / {codes}"))
+        return Outcome(name, seed, site, f"{said} / {codes}")
 
 
 def _stopping(root: str, words: tuple[str, ...], site: str) -> dict[str, Any]:
@@ -115,12 +113,7 @@ def suite(settings: Settings) -> Figures:
             chosen = random.Random(name).sample(sites, min(rounds, len(sites)))
             left = [(seed, site) for seed, site in enumerate(chosen) if not results.knows(name, seed, site)]
             jobs = [partial(duel, name, seed, site, project, expected) for seed, site in left]
-            for said in side_by_side(jobs, settings.at_once):
-                if "error" in said:
-                    raise RuntimeError(said["error"])
-                if not said["said"].startswith("ok"):
-                    settings.say(f"{name} at {said['site']}: {said['said']}")
-                results.add(Outcome(**said))
+            results.keep(outcomes(jobs, settings.at_once), settings.say)
     overtaken = 0
     for (name, _, site), said in results.said.items():
         word, _, codes = said.partition(" / ")

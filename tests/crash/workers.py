@@ -8,15 +8,13 @@ import shutil
 import signal
 import tempfile
 from contextlib import suppress
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from rewindow import Count, StreamsBuilder, TimeWindows, Topology, until_window_closes
 from tests.crash import scene
-from tests.crash.forks import answer, side_by_side
-from tests.crash.matrix import Ground, Outcome, folder, ground, recovered, warm_up
+from tests.crash.forks import answer
+from tests.crash.matrix import Ground, Outcome, folder, ground, outcomes, recovered, warm_up
 from tests.crash.meetings import call
 from tests.crash.operations import OPERATIONS
 from tests.crash.results import Results
@@ -68,7 +66,7 @@ def records_read(prepared: Ground, flag: str) -> int:
     return Path(f"{flag}{COUNTED}").stat().st_size
 
 
-def kill(seed: int, prepared: Ground, flag: str, records: int) -> dict[str, Any]:
+def kill(seed: int, prepared: Ground, flag: str, records: int) -> Outcome:
     """Kill a worker during a run, make the call again, and compare the tables."""
     with folder() as root:
         warehouse = f"{root}/w"
@@ -81,11 +79,11 @@ def kill(seed: int, prepared: Ground, flag: str, records: int) -> dict[str, Any]
             said = str(error).strip().splitlines()[-1]
         if Path(flag).exists():
             Path(flag).unlink()
-            return asdict(Outcome("run", seed, "worker", f"not reached: the run said {said[:200]}"))
+            return Outcome("run", seed, "worker", f"not reached: the run said {said[:200]}")
         word = recovered(warehouse, OPERATIONS["run"], prepared.expected)
         if said == "done":
             word = "wrong: a run whose worker was killed said that it is done"
-        return asdict(Outcome("run", seed, "worker", word))
+        return Outcome("run", seed, "worker", word)
 
 
 def suite(settings: Settings) -> Figures:
@@ -105,10 +103,7 @@ def suite(settings: Settings) -> Figures:
                 if not results.knows("run", seed, "worker")
             ]
             records = records_read(prepared, flag)
-            for said in side_by_side([partial(kill, seed, prepared, flag, records) for seed in seeds], 1):
-                if "error" in said:
-                    raise RuntimeError(said["error"])
-                results.add(Outcome(**said))
+            results.keep(outcomes([partial(kill, seed, prepared, flag, records) for seed in seeds], 1), settings.say)
     finally:
         scene.topology, scene.engine_of = before
         del os.environ[FLAG]
