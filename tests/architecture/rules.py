@@ -67,7 +67,7 @@ BANNED_CALLS = _words("input open eval exec __import__")
 FLUENT = _words(
     "dsl/aggregating dsl/branched dsl/cogrouped dsl/finals dsl/foreign_key dsl/global_table dsl/graph dsl/grouped "
     "dsl/grouped_table dsl/joins dsl/legacy dsl/null_keys dsl/record_verbs dsl/sinks dsl/stream dsl/table dsl/table_joins "
-    "dsl/table_store dsl/table_transform dsl/windowed"
+    "dsl/table_store dsl/table_transform dsl/user_processors dsl/windowed"
 )
 """Modules whose types refer to each other, because fluent classes return each other. At run time, imports go one way."""
 CONNECT_UNSAFE = _words("_jvm _jsc _jsparkSession _sc rdd sparkContext _jdf")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import signal
 import subprocess
@@ -30,6 +31,19 @@ def on_step(step):
         os.kill(os.getpid(), signal.SIGKILL)
 
 Project.open(sys.argv[1]).run("quiet_carriers", RunRequest(), on_step)
+"""
+
+
+BOMBED = """\
+feed: readings
+partitions: 1
+landing: {max_ahead: none}
+logs:
+  readings:
+    source: {path: raw, format: csv, schema: "sensor STRING, t BIGINT, celsius DOUBLE", options: {header: "true"}}
+    key: sensor
+    value: [celsius]
+    timestamp: t
 """
 
 
@@ -97,3 +111,25 @@ def test_a_jvm_killed_during_a_landing_or_a_run_is_told_and_the_same_command_goe
     loaded = Project.open(project)
     loaded.run("quiet_carriers", RunRequest(branch="clean"))
     assert loaded.tables.hashes("quiet_carriers", "main") == loaded.tables.hashes("quiet_carriers", "clean")
+
+
+def test_a_compressed_bomb_ends_with_71_and_the_fixed_source_is_landed(tmp_path: Path) -> None:
+    (tmp_path / "conf/feeds").mkdir(parents=True)
+    (tmp_path / "conf/targets").mkdir()
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "conf/feeds/readings.yaml").write_text(BOMBED)
+    (tmp_path / "conf/targets/local.yaml").write_text(
+        'target: local\nwarehouse: warehouse\nspark: {spark.driver.memory: "512m"}\n'
+    )
+    (tmp_path / "raw/first.csv").write_text("sensor,t,celsius\nboiler,1700000000000,81.5\n")
+    bomb = tmp_path / "raw/second.csv.gz"
+    with gzip.open(bomb, "wb", compresslevel=1) as file:
+        file.write(b"sensor,t,celsius\n")
+        for _ in range(400):  # one line of 400 MB
+            file.write(b"0" * (1 << 20))
+    assert bomb.stat().st_size < 4 << 20
+    said = done(command(tmp_path, "land", "readings"), code=71)
+    assert "out of memory" in said["error"]
+    assert "Traceback" not in said["error"]
+    bomb.unlink()
+    assert done(command(tmp_path, "land", "readings"))["rows"] == 1

@@ -72,7 +72,7 @@ CASES = {
     "heap": (
         job_failure("java.lang.OutOfMemoryError: Java heap space"),
         LimitError,
-        "Java heap space: give the target more",
+        "Java heap space: out of memory. Give the target more",
     ),
     "disk": (job_failure("java.io.IOException: No space left on device"), LimitError, "free space on the full disk"),
     "access": (

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from rewindow.app.processor_fields import changed_fields
 from rewindow.app.set_iteration import iterated_sets
 from rewindow.app.shared_state import mutable_defaults, shared_state
 from rewindow.control.project_source import Module, Source, imported_module, module_file
@@ -24,6 +25,7 @@ _ID = "use context.uuid() or context.idempotency_key()"
 _MACHINE = "pass it as data: a constant in the topology, or a column of a log"
 _ADDRESS = "its value differs between processes: use the key, or context.uuid()"
 _STATE = "no checkpoint sees it and workers do not share it: keep it in a store, context.store(name)"
+_FIELD = "each landing begins with a new processor, which knows nothing of it: keep it in a store, context.store(name)"
 _DEFAULT = "all calls share it: use None, and make it in the body"
 _CACHE = "it remembers earlier records: drop it, or accept the line if the result depends on the arguments alone"
 _ORDER = "set order differs between processes: sort it, or use a dict or a list"
@@ -124,6 +126,8 @@ def _state_findings(module: Module, source: Source) -> Iterator[Finding]:
             yield Finding(module.shown, node.lineno, name, _CACHE)
     for line, what in shared_state(module, source):
         yield Finding(module.shown, line, what, _STATE)
+    for line, what in changed_fields(module.tree):
+        yield Finding(module.shown, line, f"changes {what}", _FIELD)
     for default in mutable_defaults(module.tree):
         yield Finding(
             module.shown, default.lineno, f"a default that can change ({ast.unparse(default)[:40]})", _DEFAULT

@@ -20,7 +20,7 @@ TableLook = Callable[[LogSpec, None, ReadWindow], SourceLook]
 def lands_next(config: FeedConfig, *, project_root: str, warehouse: str) -> str:
     """Return a sentence to add to a message; empty without intervals of arrival, because then anything can be landed.
 
-    Sources that cannot be inspected are left to `land`.
+    If a source cannot be inspected, that is the sentence.
     """
     from rewindow.engine.worker.source_files import look_at_files  # noqa: PLC0415 - loads pyarrow
 
@@ -31,8 +31,8 @@ def lands_next(config: FeedConfig, *, project_root: str, warehouse: str) -> str:
     files = [spec for spec in feed.logs if spec.source.format not in TABLE_FORMATS]
     try:
         waiting = waiting_files(feed, {spec.topic: look_at_files(spec.source, None) for spec in files}, now_ms)
-    except RewindowError:  # `land` reports it
-        waiting = ""
+    except RewindowError as error:
+        return f". That would fail now: {error}"
     when = waiting or next_complete(feed, now_ms, now_ms)
     return f". With `every: {config.landing.every}` it lands complete intervals only: {when}"
 

@@ -9,7 +9,7 @@ from typing import Final
 from rewindow.app.shared_names import FUNCTIONS, Body, Function, Kind, ModuleNames, Shared, own_nodes
 from rewindow.control.project_source import Module, Source
 
-_CHANGES: Final = frozenset(
+CHANGES: Final = frozenset(
     (
         *(
             "append",
@@ -92,7 +92,7 @@ def _changes(node: ast.expr, shared: Shared, body: Body) -> bool:
     if not isinstance(node, ast.Call):
         return False
     called = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
-    if called in _CHANGES and isinstance(node.func, ast.Attribute):
+    if called in CHANGES and isinstance(node.func, ast.Attribute):
         return shared.kind(node.func.value, body) is Kind.DATA
     if called in _CHANGES_ARGUMENT and node.args:
         kind = shared.kind(node.args[0], body)
@@ -116,12 +116,12 @@ def _bodies(node: ast.AST, around: Body | None, attributes: frozenset[str]) -> I
             yield body
             yield from _bodies(child, body, frozenset())
         elif isinstance(child, ast.ClassDef):
-            yield from _bodies(child, around, _class_attributes(_with_bases(child, classes)))
+            yield from _bodies(child, around, _class_attributes(with_bases(child, classes)))
         else:
             yield from _bodies(child, around, attributes)
 
 
-def _with_bases(node: ast.ClassDef, classes: Mapping[str, ast.ClassDef]) -> list[ast.ClassDef]:
+def with_bases(node: ast.ClassDef, classes: Mapping[str, ast.ClassDef]) -> list[ast.ClassDef]:
     """Return a class and its base classes among those beside it."""
     found = [node]
     for one in found:

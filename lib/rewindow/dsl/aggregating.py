@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from rewindow.dsl.graph import function_of, returned_type
+from rewindow.dsl.graph import function_of, returned_type, shown
 from rewindow.dsl.operators.aggregates import Aggregator, Mergeable, is_aggregate
 from rewindow.dsl.operators.compound import Custom, several
 from rewindow.dsl.operators.session_aggregate import Merger, Merging
@@ -34,7 +34,7 @@ def aggregator_of(aggregate: AggregateSpec, aggregator: AddFunction | None, valu
     if is_aggregate(aggregate):
         return aggregate
     message = (
-        f"aggregate({aggregate!r}): give a built-in aggregate, a dict of them, or an initializer and an aggregator"
+        f"aggregate({shown(aggregate)}): give a built-in aggregate, a dict of them, or an initializer and an aggregator"
     )
     raise TopologyError(message)
 
@@ -47,8 +47,9 @@ def merger_of(aggregate: AggregateSpec, made: Aggregator, merger: Merger | None)
     parts = list(aggregate.values()) if isinstance(aggregate, Mapping) else [made]
     for part in parts:
         if not isinstance(part, Mergeable):
+            what = "aggregate(initializer, aggregator)" if isinstance(part, Custom) else shown(part)
             message = (
-                f"sessions can merge, and {part!r} cannot merge their states: give aggregate(initializer, aggregator, merger) "
+                f"sessions can merge, and {what} cannot merge their states: give aggregate(initializer, aggregator, merger) "
                 "a merger(key, one, later), or your own aggregator a method merge(state, later)"
             )
             raise TopologyError(message)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import re
 import typing
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rewindow.dsl.reads import FunctionReads, RecordOf
+from rewindow.dsl.reads import FunctionReads
 from rewindow.errors import ConfigError, TopologyError
 from rewindow.streams.processor import Processor
 from rewindow.streams.serde.schema import shape_of
@@ -67,11 +68,6 @@ class Graph:
         """Note that a node calls a function with arguments of these declared types (see `dsl.reads`)."""
         self.topology.reads.append((node, FunctionReads(function, arguments)))
 
-    def reads_records(self, node: str, supplier: Callable[[], Processor], key: Any, value: Any) -> None:
-        """Note what a processor class reads of records of these types. What a function makes is not looked into."""
-        if isinstance(supplier, type) and issubclass(supplier, Processor):
-            self.reads(node, supplier.process, None, RecordOf(key, value))
-
     def add_user_processor(
         self,
         verb: str,
@@ -88,7 +84,7 @@ class Graph:
     def add_user_stores(self, what: str, stores: Iterable[StoreBuilder | str]) -> tuple[str, ...]:
         """Add the stores among ``stores`` that are not names, and return the names of all. ``what`` needs them, for errors."""
         if isinstance(stores, str | StoreBuilder):
-            message = f"{what}: give its stores as a list, stores=[{stores!r}]"
+            message = f"{what}: give its stores as a list, as in stores=[store]"
             raise TopologyError(message)
         stores = tuple(stores)
         for store in stores:
@@ -102,13 +98,21 @@ class Graph:
         return f"{verb}-{self.counts[verb]}"
 
 
+def shown(given: object) -> str:
+    """Return a value as messages show it: functions, classes and stores by name, nothing by address."""
+    if isinstance(given, StoreBuilder):
+        return repr(given.name)
+    name = getattr(given, "__name__", None)
+    return name if callable(given) and isinstance(name, str) else re.sub(r" at 0x[0-9a-f]+", "", repr(given))
+
+
 def function_of(given: Any, verb: str, *arguments: str) -> Any:
     """Return the function that a verb was given and calls with ``arguments``, which are not checked if there are none.
 
     Raises `TopologyError`, with file and line, if it is not callable or does not take that many.
     """
     if not callable(given):
-        message = f"{verb}({given!r}): give it a function"
+        message = f"{verb}({shown(given)}): give it a function"
         raise TopologyError(message)
     if arguments:
         _check_takes(given, verb, arguments)

@@ -12,8 +12,10 @@ from rewindow.dsl.materialized import Materialized, StoreSpec, materialized
 from rewindow.dsl.null_keys import let_null_keys_pass
 from rewindow.dsl.operators.stream_join import Joiner, JoinSide, SideStores, StreamJoin
 from rewindow.dsl.operators.stream_table_join import StreamTableJoin
+from rewindow.dsl.reads import EqualKeys
 from rewindow.dsl.table import KTable
 from rewindow.dsl.table_joins import view_of
+from rewindow.dsl.windowed import check_made
 from rewindow.errors import TopologyError
 from rewindow.streams.duration import in_words, to_ms
 from rewindow.streams.serde.binding import EqualType
@@ -72,6 +74,7 @@ def join(
         node = _stream_join(left, other, unmatched, joined, options, what)
     keys = (left.key,) if options.with_key else ()
     left.graph.reads(node, joiner, *keys, left.value, other.value)
+    left.graph.topology.reads.append((node, EqualKeys("join", left.key, other.key)))
     if unmatched.left:
         let_null_keys_pass(left.graph, node)
     has_both_keys = unmatched.right and left.key != other.key
@@ -86,6 +89,7 @@ def _stream_join(
     if not isinstance(windows, JoinWindows):
         message = f'{what}: a join of two streams needs windows, as in JoinWindows.of("10m", grace="1m")'
         raise TopologyError(message)
+    check_made(windows)
     if options.grace is not None:
         message = f"{what}: the grace of a join of two streams belongs to its windows, JoinWindows.of(..., grace=...)"
         raise TopologyError(message)

@@ -109,6 +109,30 @@ class ConditionReads:
             _check_types(self.condition, compare, types)
 
 
+@dataclass(frozen=True, slots=True)
+class EqualKeys:
+    """The declared keys of two sides that meet. ``what`` they do, for errors."""
+
+    what: str
+    left: Any
+    right: Any
+
+    def check(self, logs: LogShapes) -> None:
+        """Raise `ConfigError` for keys of different types, which are never equal and may be in different partitions."""
+        shapes = (_shape(self.left, logs), _shape(self.right, logs))
+        if shapes[0] is None or shapes[1] is None:
+            return
+        types = [[column.type for column in shape.columns] for shape in shapes if shape is not None]
+        if types[0] == types[1] or any("json" in of or any(one.startswith("decimal") for one in of) for of in types):
+            return
+        left, right = (", ".join(_SHOWN.get(_class_of(one) or object, one) for one in of) for of in types)
+        message = (
+            f"{self.what}: the keys of its sides are {left} and {right}, so no record finds one of the other side: "
+            "convert one side with select_key"
+        )
+        raise ConfigError(message)
+
+
 def _check_types(condition: Condition, compare: Compare, types: Mapping[str, type[Any] | None]) -> None:
     """Raise `ConfigError` for a comparison that is never true, or that Python cannot do."""
     pair = [

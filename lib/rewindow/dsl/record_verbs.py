@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from rewindow.dsl.graph import function_of, returned_pair, returned_type
+from rewindow.dsl.graph import function_of, returned_pair, returned_type, shown
 from rewindow.dsl.legacy import LegacyVerbs
 from rewindow.dsl.operators import stateless
 from rewindow.dsl.operators.conditions import parse
 from rewindow.dsl.operators.select import Select, read_fields, type_of
 from rewindow.dsl.operators.where import Where
 from rewindow.dsl.reads import ConditionReads
+from rewindow.errors import TopologyError
 from rewindow.streams.processor import Processor
 
 
@@ -37,6 +38,12 @@ class RecordVerbs(LegacyVerbs):
         (`dsl.operators.conditions`). Unlike a function, a condition can be evaluated on whole columns.
         Raises `ConfigError` for a text that is not a condition.
         """
+        given: object = condition  # user code may pass anything
+        if not isinstance(given, str):
+            message = (
+                f'where({shown(given)}): a condition is a text, as in where("amount >= 10"). For a function use filter'
+            )
+            raise TopologyError(message)
         read = Where(parse(condition))
         stream = self._then("where", read, name)
         self.graph.topology.reads.append((stream.node, ConditionReads(read.condition, self.key, self.value)))
@@ -50,6 +57,13 @@ class RecordVerbs(LegacyVerbs):
         on whole columns. A null value gives a row of null fields. The key stays.
         Raises `ConfigError` for a text that cannot be parsed.
         """
+        given: object = fields  # user code may pass anything
+        if not isinstance(given, str):
+            message = (
+                f'select({shown(given)}): name the fields in one text, as in select("user, price * pieces as total"). '
+                "For a function use map_values"
+            )
+            raise TopologyError(message)
         read = read_fields(fields)
         return replace(self._then("select", Select(read), name), value=type_of(read, self.key, self.value))
 

@@ -21,6 +21,7 @@ from rewindow.dsl.operators.transform import ProcessValues
 from rewindow.dsl.record_verbs import RecordVerbs
 from rewindow.dsl.sinks import add_sinks
 from rewindow.dsl.table_store import kept_table
+from rewindow.dsl.user_processors import check_class
 from rewindow.errors import TopologyError
 from rewindow.streams.duration import to_ms
 from rewindow.streams.legacy import deprecated
@@ -113,7 +114,7 @@ class KStream(RecordVerbs):
         """
         options = NodeOptions(to_ms(holds), OnError.parse(on_error))
         node = self.graph.add_user_processor("process", self.node, supplier, name, stores, options)
-        self.graph.reads_records(node, supplier, self.key, self.value)
+        check_class(self.graph, node, supplier, self.key, self.value)
         return KStream(self.graph, node, key, value, is_rekeyed=True)
 
     def process_values(
@@ -135,7 +136,7 @@ class KStream(RecordVerbs):
             stores,
             NodeOptions(to_ms(holds), OnError.parse(on_error)),
         )
-        self.graph.reads_records(node, supplier, self.key, self.value)
+        check_class(self.graph, node, supplier, self.key, self.value)
         return replace(self, node=node, value=value)
 
     def repartition(
@@ -173,7 +174,7 @@ class KStream(RecordVerbs):
         self, mapper: Callable[[Any, Any], Any], *, key: Any = None, name: str | None = None
     ) -> KGroupedStream:
         """Group by a new key, ``mapper(key, value)``. A record whose new key is null is dropped and counted."""
-        return KGroupedStream(self.select_key(mapper, key=key, name=name))
+        return KGroupedStream(self.select_key(function_of(mapper, "group_by", "key", "value"), key=key, name=name))
 
     def join(
         self,

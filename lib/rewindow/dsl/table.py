@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rewindow.dsl.finals import keep_until_final
 from rewindow.dsl.foreign_key import ForeignKey, join_by_foreign_key
-from rewindow.dsl.graph import Graph, function_of, returned_pair, returned_type
+from rewindow.dsl.graph import Graph, function_of, returned_pair, returned_type, shown
 from rewindow.dsl.materialized import StoreSpec, materialized
 from rewindow.dsl.operators.suppress import BufferTime, SuppressUntilTimeLimit, SuppressUntilWindowCloses
 from rewindow.dsl.operators.table_group import TableGroupBy
@@ -194,9 +194,7 @@ class KTable:
         """
         given: object = suppressed  # user code may pass anything
         if not isinstance(given, Suppressed):
-            message = (
-                f"suppress({suppressed!r}) after {self.node!r}: give it until_window_closes() or until_time_limit(...)"
-            )
+            message = f"suppress({shown(suppressed)}) after {self.node!r}: give it until_window_closes() or until_time_limit(...)"
             raise TopologyError(message)
         self.check_old("suppress")
         if self.view is not None and self.view.history_ms is not None:

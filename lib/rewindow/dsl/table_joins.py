@@ -10,6 +10,7 @@ from rewindow.dsl.graph import returned_type
 from rewindow.dsl.materialized import StoreSpec, materialized
 from rewindow.dsl.operators.table_join import TableJoinResult, TableJoinSide
 from rewindow.dsl.operators.table_view import JoinedView, StoreView, TableView
+from rewindow.dsl.reads import EqualKeys
 from rewindow.errors import TopologyError
 from rewindow.streams.nodes import ProcessorNode
 from rewindow.streams.topology import Topology
@@ -44,6 +45,7 @@ def join_tables(
     own = None if store is None else materialized(store)
     name = name or (own.name if own is not None else graph.number("table-join"))
     left_view, right_view = view_of(left, name), view_of(right, name)
+    graph.topology.reads.append((f"{name}-left", EqualKeys("join", left.key, right.key)))
     if unmatched.left:
         left.check_old("a left or outer join")
     if unmatched.right:

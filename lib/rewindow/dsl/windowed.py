@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from rewindow.dsl.aggregating import AddFunction, AggregateSpec, aggregator_of, keyed, merger_of
@@ -176,6 +176,15 @@ def check_windows(windows: object) -> None:
     """Raise `TopologyError` if a verb was given something else than windows."""
     if not isinstance(windows, GridWindows | SlidingWindows | SessionWindows):
         message = f"windowed_by({windows!r}): give TimeWindows, SlidingWindows, SessionWindows or UnlimitedWindows"
+        raise TopologyError(message)
+    check_made(windows)
+
+
+def check_made(windows: Any) -> None:
+    """Raise `TopologyError` for windows made without ``of``, whose durations were not read."""
+    if any(not isinstance(getattr(windows, one.name), int | None) for one in fields(windows)):
+        name = type(windows).__name__
+        message = f'{name} was not given milliseconds: use {name}.of(...), as in {name}.of("30m", grace="1h")'
         raise TopologyError(message)
 
 

@@ -11,6 +11,7 @@ from rewindow.streams.error_policy import ErrorPolicy
 from rewindow.streams.nodes import ProcessorNode, SinkNode, SourceNode
 from rewindow.streams.processor import AdaptedProcessor, Processor
 from rewindow.streams.processor_context import ProcessorContext, Take, to_all
+from rewindow.streams.results import checked, returns_nothing
 from rewindow.streams.sink import Sink
 from rewindow.streams.state.stores import Store
 from rewindow.streams.task_context import TaskContext
@@ -95,4 +96,8 @@ def _context(processor: Processor, name: str, task_context: TaskContext) -> Proc
 
 
 def _take(target: Processor | Sink) -> Take:
-    return target.take if isinstance(target, AdaptedProcessor) else target.process
+    if isinstance(target, AdaptedProcessor):
+        return target.take
+    if isinstance(target, Sink) or returns_nothing(target.process):
+        return target.process
+    return checked(target.process)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from traceback import extract_tb, walk_tb
+from types import MethodType
 
 from rewindow.errors import ConfigError, DataError, EmissionError, LimitError, RewindowError
 from rewindow.streams.task_context import TaskContext
 
 _OURS = __file__.rpartition("streams")[0]
+_PYTHONS = json.__file__.rpartition("json")[0]
+"""The folder of the standard library."""
 _LONGEST_REASON, _LONGEST_MESSAGE = 200, 2_000
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}")
 _SECRET = re.compile(
@@ -76,7 +80,15 @@ def _node(error: BaseException, task_context: TaskContext) -> str:
         code = frame.f_code
         self = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
         node = names.get(id(self), node)
+    if not node:  # a method that was called with the wrong arguments has no frame
+        node = next((names[id(one.__self__)] for one in _called(error) if id(one.__self__) in names), "")
     return node
+
+
+def _called(error: BaseException) -> list[MethodType]:
+    """Return the methods that the deepest frame has at hand; one of them is what it called."""
+    frames = [frame for frame, _ in walk_tb(error.__traceback__)]
+    return [one for one in frames[-1].f_locals.values() if isinstance(one, MethodType)] if frames else []
 
 
 def reason_of(error: Exception) -> str:
@@ -104,6 +116,14 @@ def _clipped(text: str, longest: int) -> str:
 
 
 def where(error: BaseException) -> str:
-    """Return `` (file:line)`` of the deepest frame outside rewindow, the user's own; nothing if there is none."""
+    """Return `` (file:line)`` of the deepest frame outside rewindow, if possible the user's own; nothing if there is none."""
     frames = [frame for frame in extract_tb(error.__traceback__) if not frame.filename.startswith(_OURS)]
-    return f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
+    own = [
+        frame for frame in frames if not frame.filename.startswith(_PYTHONS) and "site-packages" not in frame.filename
+    ]
+    frames = own or frames
+    if frames:
+        return f" ({frames[-1].filename}:{frames[-1].lineno})"
+    code = next((one.__func__.__code__ for one in _called(error) if hasattr(one.__func__, "__code__")), None)
+    is_users = code is not None and not code.co_filename.startswith(_OURS)
+    return f" ({code.co_filename}:{code.co_firstlineno})" if code is not None and is_users else ""

@@ -7,6 +7,7 @@ from typing import ClassVar
 from rewindow.errors import DataError
 from rewindow.streams.processor_context import ProcessorContext
 from rewindow.streams.record import Record, To
+from rewindow.streams.results import refuse_result
 from rewindow.streams.task_context import TaskContext
 
 
@@ -20,7 +21,7 @@ class Processor:
         self.context = context
 
     def process(self, record: Record) -> None:
-        """Handle one record."""
+        """Handle one record. What it sends it forwards: it returns nothing."""
 
     def on_watermark(self, watermark_ms: int) -> None:
         """Handle the end of an epoch: no record before this time (epoch milliseconds) is expected any more.
@@ -82,7 +83,9 @@ class FixedKeyProcessor(AdaptedProcessor):
         context = self.context
         context._handled = record  # noqa: SLF001 - the two classes belong together
         try:
-            self.process(record)
+            result: object = self.process(record)  # type: ignore[func-returns-value]  # user code may return anything
+            if result is not None:
+                refuse_result(self.process, result)
         finally:
             context._handled = None  # noqa: SLF001
 

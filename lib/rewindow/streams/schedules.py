@@ -110,7 +110,8 @@ class Schedules:
         """Run a schedule's method with a copy of its arguments, which the method may modify."""
         before, self.firing = self.firing, schedule.type
         try:
-            self.callback(schedule)(now_ms, *(deepcopy(schedule.args) if schedule.args else ()))
+            method = self.callback(schedule)  # named, so that `error_context` finds it if it takes other arguments
+            method(now_ms, *(deepcopy(schedule.args) if schedule.args else ()))
         finally:
             self.firing = before
 
@@ -160,8 +161,9 @@ class Schedules:
             for spelled in (name, *(f"_{kind.__name__.lstrip('_')}{name}" for kind in type(owner).__mro__)):
                 if getattr(owner, spelled, None) == callback:
                     return spelled
+        shown = getattr(callback, "__name__", callback)
         message = (
-            f"{node}: the callback {callback!r} is not a method of this processor. A schedule outlives the processor, "
+            f"{node}: the callback {shown} is not a method of this processor. A schedule outlives the processor, "
             "so it is stored by the method's name: pass self.<method>, and its arguments as args=(...)"
         )
         raise ConfigError(message)

@@ -102,7 +102,8 @@ class Topology:
         for store in stores:
             if store not in self.stores:
                 raise TopologyError(
-                    f"processor {name!r} needs the store {store!r}, which was not added: call add_store first"
+                    f"processor {name!r} needs the store {store!r}, which was not added: give the store itself, "
+                    "stores=[store], or call add_store(store) first"
                 )
         return self._add(ProcessorNode(name, parents, supplier, stores, holds_ms, on_error))
 

@@ -38,7 +38,11 @@ def check(
     else:
         for one in found:
             printer.say(str(one))
-        printer.say(f"{len(found)} findings. To accept a line, end it with `{ALLOW}`." if found else "No findings.")
+        printer.say(
+            f"{len(found)} finding{'s' if len(found) > 1 else ''}. To accept a line, end it with `{ALLOW}`."
+            if found
+            else "No findings."
+        )
     return FOUND if found else 0
 
 

@@ -248,4 +248,4 @@ def _result_lines(result: RunReport) -> Iterator[str]:
     for target, total in commit.targets.items():
         kind, _, topic = target.partition("/")
         if kind == "output":
-            yield f"  {topic}: {total.rows} rows added to {spec.binding.tables[target].path}"
+            yield f"  {topic}: {total.rows} row{'' if total.rows == 1 else 's'} added to {spec.binding.tables[target].path}"

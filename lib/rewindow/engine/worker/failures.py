@@ -34,7 +34,7 @@ _MEANINGS: Final[tuple[tuple[tuple[str, ...], type[RewindowError], str], ...]] =
     (
         ("OutOfMemoryError", "MemoryError"),
         LimitError,
-        "give the target more memory (spark: {spark.driver.memory: 4g}) or fewer cores",
+        "out of memory. Give the target more (spark: {spark.driver.memory: 4g}) or fewer cores, or remove a very large record",
     ),
     (("No space left on device",), LimitError, "free space on the full disk, then run again"),
     (

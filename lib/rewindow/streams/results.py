@@ -1,0 +1,53 @@
+"""Check that a processor's ``process`` returns nothing: what it returned instead of forwarding it would be lost unnoticed."""
+
+from __future__ import annotations
+
+import dis
+from collections.abc import Callable
+from functools import lru_cache
+from types import CodeType
+from typing import Any
+
+from rewindow.errors import ConfigError
+from rewindow.streams.record import Record
+
+
+def returns_nothing(process: Callable[[Record], Any]) -> bool:
+    """Return whether a method's bytecode shows that it returns None, so that its results need not be checked."""
+    code = getattr(process, "__code__", None)
+    return code is not None and _returns_none(code)
+
+
+@lru_cache(maxsize=1024)  # each epoch asks again
+def _returns_none(code: CodeType) -> bool:
+    steps = [step for step in dis.get_instructions(code) if step.opname not in ("CACHE", "EXTENDED_ARG")]
+    for before, step in zip([None, *steps], steps, strict=False):
+        if step.opname == "RETURN_CONST" and step.argval is not None:
+            return False
+        if step.opname == "RETURN_VALUE" and (
+            before is None or before.opname != "LOAD_CONST" or before.argval is not None
+        ):
+            return False
+    return True
+
+
+def checked(process: Callable[[Record], Any]) -> Callable[[Record], None]:
+    """Return a function that calls ``process`` and checks its results."""
+
+    def take(record: Record) -> None:
+        result = process(record)
+        if result is not None:
+            refuse_result(process, result)
+
+    return take
+
+
+def refuse_result(process: Callable[[Record], Any], result: object) -> None:
+    """Raise `ConfigError` (78) for a result that is not None."""
+    code = getattr(process, "__code__", None)
+    at = f" ({code.co_filename}:{code.co_firstlineno})" if code else ""
+    message = (
+        f"{getattr(process, '__qualname__', 'process')}{at} returned a {type(result).__name__}, which nobody gets: send "
+        "records with self.context.forward(record), and return nothing"
+    )
+    raise ConfigError(message)
