@@ -41,12 +41,14 @@ def outputs(warehouse: str, branch: str, topics: list[str]) -> list[tuple[Any, .
     return sorted(found)
 
 
-@given(
-    plans(),
-    epochs(TOPICS, max_epochs=4),
-    st.lists(st.integers(1, 3)),
-    st.builds(Semantics, stream_time_from=st.sampled_from(["records", "watermark"])),
-)
+RUNS = {
+    "given_epochs": epochs(TOPICS, max_epochs=4),
+    "cuts": st.lists(st.integers(1, 3)),
+    "semantics": st.builds(Semantics, stream_time_from=st.sampled_from(["records", "watermark"])),
+}
+
+
+@given(steps_of=plans(), **RUNS)
 @settings(max_examples=6, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
 @seed(20130101)
 def test_random_topologies_through_spark_and_delta(
@@ -60,12 +62,7 @@ def test_random_topologies_through_spark_and_delta(
     same_on_spark(spark, tmp_path_factory, steps_of, given_epochs, cuts, semantics)
 
 
-@given(
-    st.tuples(cogroupings(), cogroupings(), transformings()),
-    epochs(TOPICS, max_epochs=4),
-    st.lists(st.integers(1, 3)),
-    st.builds(Semantics, stream_time_from=st.sampled_from(["records", "watermark"])),
-)
+@given(plan=st.tuples(cogroupings(), cogroupings(), transformings()), **RUNS)
 @settings(max_examples=3, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
 @seed(20130101)
 def test_cogroups_and_transformed_tables_through_spark_and_delta(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, ClassVar
 
-from rewindow.dsl.operators.table_view import Lookup, TableView
+from rewindow.dsl.operators.table_view import Lookup, ViewOfView
 from rewindow.dsl.operators.transform import checked
 from rewindow.errors import ConfigError
 from rewindow.streams.legacy import ValueContext, ValueTransformer, ValueTransformerWithKey
@@ -63,21 +63,10 @@ class TableTransform:
 
 
 @dataclass(frozen=True, slots=True)
-class TransformedView(TableView):
+class TransformedView(ViewOfView):
     """The values of another view, each transformed when it is looked up, by a transformer of the node that looks it up."""
 
-    table: TableView
     supplier: Supplier
-
-    @property
-    def stores(self) -> tuple[str, ...]:
-        """See `TableView`."""
-        return self.table.stores
-
-    @property
-    def history_ms(self) -> int | None:
-        """See `TableView`."""
-        return self.table.history_ms
 
     def open(self, context: ProcessorContext) -> Lookup:
         """See `TableView`."""

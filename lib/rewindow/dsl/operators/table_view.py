@@ -82,12 +82,10 @@ class StoreView(TableView):
 
 
 @dataclass(frozen=True, slots=True)
-class DerivedView(TableView):
-    """Values derived from another view: a filter, a mapping, the result of an aggregate."""
+class ViewOfView(TableView):
+    """A view that computes its values from those of another one, whose stores it needs."""
 
     table: TableView
-    derive: Callable[[Any, Any], Any]
-    """``derive(key, value)``: the value, or None for no row."""
 
     @property
     def stores(self) -> tuple[str, ...]:
@@ -98,6 +96,14 @@ class DerivedView(TableView):
     def history_ms(self) -> int | None:
         """See `TableView`."""
         return self.table.history_ms
+
+
+@dataclass(frozen=True, slots=True)
+class DerivedView(ViewOfView):
+    """Values derived from another view: a filter, a mapping, the result of an aggregate."""
+
+    derive: Callable[[Any, Any], Any]
+    """``derive(key, value)``: the value, or None for no row."""
 
     def open(self, context: ProcessorContext) -> Lookup:
         """See `TableView`."""
