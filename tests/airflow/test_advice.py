@@ -23,10 +23,10 @@ def bench(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> Iterator[
 def test_a_refused_change_names_the_params_and_the_backfill_dag(bench: Bench) -> None:
     bench.edit("bench_job.py", 'grace="5m"', 'grace="6m"')
     refused = bench.run("run", "counts").err
-    told = in_a_dag(refused, params=PARAMS, where=WHERE, recomputes=True)
+    told = in_a_dag(refused, params=PARAMS, where=WHERE, dag_id="night_counts")
     assert "grace of" in told
     assert "`rewindow backfill" not in told
-    recompute = "trigger the DAG counts__backfill with the param from=1, which asks before it publishes"
+    recompute = "trigger the DAG night_counts__backfill with the param from=1, which asks before it publishes"
     assert recompute in told
     assert "--" not in told.replace(WHERE, "")
 

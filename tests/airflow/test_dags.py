@@ -87,6 +87,9 @@ SLIPS = {
     "make_dags(ROOT, catchup=True)": "catchup=True requires start_date=",
     "make_dags(ROOT, pool='one_{fed}')": "only {job} and {feed} can be replaced",
     "make_dags(ROOT, pool='one_{0}')": "only {job} and {feed} can be replaced",
+    "make_dags(ROOT, tags='shop')": 'write tags=["shop"]',
+    "make_dags(ROOT, dag_run_timeout=1)": "did you mean dagrun_timeout=?",
+    "make_dags(ROOT, max_active_runs=2)": "max_active_runs= is neither an argument of make_dags nor",
     "make_dags('/nowhere')": "no folder conf/ in /nowhere",
     "{'x': RewindowOperator(task_id='x', arguments='verify daily_orders')}": 'write arguments=["verify daily_orders"]',
 }

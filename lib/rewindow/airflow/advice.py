@@ -24,18 +24,19 @@ _COMMAND: Final = re.compile(r"(`rewindow [^`]+)`")
 _OPTION: Final = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
 
-def in_a_dag(message: str, *, params: Collection[str], where: str = "", recomputes: bool = False) -> str:
+def in_a_dag(message: str, *, params: Collection[str], where: str = "", dag_id: str = "") -> str:
     """Return a message in the words of a DAG.
 
     Args:
         message: A command's error message.
         params: The DAG's params.
         where: The options of the task's commands, ``--project /opt/shop --target local``; empty if they run elsewhere.
-        recomputes: Whether `make_dags` made the DAG, so that the job has a backfill DAG too.
+        dag_id: The DAG's id if `make_dags` made it, so that there is a backfill DAG too; otherwise empty.
     """
-    if recomputes:
+    if dag_id:
+        recomputing = dag_id.removesuffix(BACKFILL) + BACKFILL
         message = _RECOMPUTE.sub(
-            rf"trigger the DAG \g<job>{BACKFILL} with the param from=\g<start>, which asks before it publishes", message
+            rf"trigger the DAG {recomputing} with the param from=\g<start>, which asks before it publishes", message
         )
     parts = [_outside(part, params) if index % 2 == 0 else part for index, part in enumerate(_COMMAND.split(message))]
     told = "".join(_command(part, where) if index % 2 else part for index, part in enumerate(parts))

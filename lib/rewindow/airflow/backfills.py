@@ -9,7 +9,8 @@ Clear a failed task to repeat it after a fix: `backfill` continues its branch, o
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pendulum
@@ -17,6 +18,7 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import DAG, task
 from airflow.sdk.exceptions import AirflowFailException
 
+from rewindow.airflow.advice import BACKFILL as ENDING
 from rewindow.airflow.assets import table_asset
 from rewindow.airflow.operators import RewindowOperator
 from rewindow.airflow.params import BACKFILL
@@ -29,6 +31,8 @@ _BRANCH = "{{ ti.xcom_pull(task_ids='branch') }}"
 _FROM = "--from={{ params['from'] }}"
 _TO = "{{ '--to=' ~ params['to'] if params['to'] else '' }}"
 _ACCEPTS = "{{ '--accept-changes' if params['accept_changes'] else '' }}"
+_ENDS = ("dagrun_timeout", "deadline")
+"""Options that would end a DAG which waits for people."""
 _BODY = """\
 {{% set found = ti.xcom_pull(task_ids='diff') or {{}} -%}}
 Branch **{branch}** of job **{job}** differs from the published tables:
@@ -48,23 +52,38 @@ First differences:
 """
 
 
-def backfill_dag(job: JobConfig, location: Mapping[str, Any], *, pool: str, default_args: Mapping[str, Any]) -> DAG:
+@dataclass(frozen=True, slots=True)
+class DagLook:
+    """What all DAGs of a call have in common: the beginning of their ids, their tags and options, and those of their tasks."""
+
+    prefix: str
+    tags: tuple[str, ...]
+    options: Mapping[str, Any]
+    default_args: Mapping[str, Any]
+
+
+def backfill_dag(
+    job: JobConfig, location: Mapping[str, Any], look: DagLook, *, pool: str, approvers: Sequence[str] = ()
+) -> DAG:
     """Return a job's backfill DAG, which is triggered by hand with the params `params.BACKFILL`.
 
     ``location`` holds the operators' arguments ``project``, ``target`` and ``executable``.
     """
-    name, writer = job.job, one_writer(pool, default_args)
+    name, writer = job.job, one_writer(pool, look.default_args)
+    options = {option: value for option, value in look.options.items() if option not in _ENDS}
+    assigned = {"assigned_users": [{"id": user, "name": user} for user in approvers]} if approvers else {}
     where = {"project": location["project"], "target": location["target"]}
     with DAG(
-        dag_id=f"{name}__backfill",
+        dag_id=f"{look.prefix}{name}{ENDING}",
         schedule=None,
         start_date=pendulum.datetime(2000, 1, 1),
         catchup=False,
         max_active_runs=1,
-        default_args=dict(default_args),
+        default_args=dict(look.default_args),
         params=BACKFILL,
-        tags=["rewindow", "backfill", job.feed],
+        tags=["rewindow", "backfill", job.feed, *look.tags],
         doc_md=__doc__,
+        **options,
     ) as dag:
         branch = _branch()
         backfill = RewindowOperator(
@@ -80,7 +99,10 @@ def backfill_dag(job: JobConfig, location: Mapping[str, Any], *, pool: str, defa
             task_id="diff", arguments=["diff", name, "main", _BRANCH], accepts={DIFFERENT}, **location, **writer
         )
         approve = ApprovalOperator(
-            task_id="approve", subject=f"Publish the backfill of {name}?", body=_BODY.format(job=name, branch=_BRANCH)
+            task_id="approve",
+            subject=f"Publish the backfill of {name}?",
+            body=_BODY.format(job=name, branch=_BRANCH),
+            **assigned,
         )
         promote = RewindowOperator(
             task_id="promote",

@@ -13,27 +13,33 @@ tables correct.
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import pendulum
 from airflow.sdk import DAG, CronDataIntervalTimetable
 
-from rewindow.airflow.assets import table_asset
-from rewindow.airflow.backfills import backfill_dag
+from rewindow.airflow.advice import BACKFILL
+from rewindow.airflow.backfills import DagLook, backfill_dag
 from rewindow.airflow.commands import several
-from rewindow.airflow.operators import RewindowOperator
+from rewindow.airflow.job_tasks import JobTasks, location_of, pool_of
 from rewindow.airflow.params import RUN
-from rewindow.airflow.sensors import LogCompleteSensor
-from rewindow.airflow.single_writer import one_writer
-from rewindow.config.feed import FeedConfig
 from rewindow.config.job import JobConfig
-from rewindow.config.load import find_project, load_feed, load_job, load_jobs, load_target
+from rewindow.config.load import find_project, load_feed, load_job, load_jobs
 from rewindow.errors import ConfigError, UsageError
+
+_OURS = frozenset(
+    (
+        *("self", "dag_id", "schedule", "start_date", "end_date", "catchup", "max_active_runs", "default_args"),
+        *("params", "tags", "doc_md", "task_group", "template_undefined", "render_template_as_native_obj"),
+    )
+)
+"""The arguments of Airflow's `DAG` that `make_dags` sets itself or has under its own name."""
 
 
 def make_dags(
@@ -48,6 +54,10 @@ def make_dags(
     pool: str = "rewindow",
     executable: Sequence[str] = (),
     default_args: Mapping[str, Any] | None = None,
+    prefix: str = "",
+    tags: Sequence[str] = (),
+    approvers: Sequence[str] = (),
+    **options: Any,
 ) -> dict[str, DAG]:
     """Return the DAGs ``<job>`` and ``<job>__backfill`` of each job, to add to a DAG file's globals.
 
@@ -63,31 +73,30 @@ def make_dags(
         pool: The pool of one slot. ``{job}`` and ``{feed}`` in its name are replaced.
         executable: The command line of rewindow if it is installed in another environment.
         default_args: Airflow's default arguments of every task, including ``retries`` and ``retry_delay``.
+        prefix: What the id of each DAG begins with, so that one project can be loaded for several targets.
+        tags: Tags of each DAG besides rewindow's.
+        approvers: The ids of the users who may approve a backfill. Default: everybody who may trigger it.
+        options: Other arguments of Airflow's `DAG`: ``access_control``, ``dagrun_timeout``, ``deadline``,
+            ``on_success_callback``, ``on_failure_callback``, ``owner_links`` and so on. The backfill DAG, which waits for
+            people, gets neither ``dagrun_timeout`` nor ``deadline``.
 
     Raises `ConfigError` (78) for invalid configuration, `UsageError` (2) for an invalid argument.
     """
     root = find_project(Path(project).absolute())
     _check_dates(start_date, end_date, catchup=catchup)
-    location = {"project": str(root), "target": target, "executable": several("executable", executable)}
-    if "{{" not in target:
-        load_target(root, target)
+    location = location_of(root, target, executable)
+    look = DagLook(prefix, several("tags", tags), _options(options), dict(default_args or {}))
     dags: dict[str, DAG] = {}
     chosen = load_jobs(root) if jobs is None else {name: load_job(root, name) for name in several("jobs", jobs)}
     if not chosen:
         raise ConfigError(f"{root} has no jobs: add a file conf/jobs/JOB.yaml")
     for name, job in chosen.items():
-        builder = DagBuilder(
-            job,
-            load_feed(root, job.feed),
-            location,
-            _pool_of(job, pool),
-            (start_date or pendulum.datetime(2000, 1, 1), end_date),
-            catchup,
-            lands,
-            dict(default_args or {}),
+        tasks = JobTasks(job, load_feed(root, job.feed), location, pool_of(job, pool), lands, look.default_args)
+        dates = (start_date or pendulum.datetime(2000, 1, 1), end_date)
+        dags[f"{prefix}{name}"] = _job_dag(tasks, look, dates, catchup=catchup)
+        dags[f"{prefix}{name}{BACKFILL}"] = backfill_dag(
+            job, location, look, pool=tasks.pool, approvers=several("approvers", approvers)
         )
-        dags[name] = builder.build()
-        dags[f"{name}__backfill"] = backfill_dag(job, location, pool=builder.pool, default_args=builder.default_args)
     return dags
 
 
@@ -99,76 +108,43 @@ def _check_dates(start: datetime | None, end: datetime | None, *, catchup: bool)
         raise ConfigError("catchup=True requires start_date=: add it")
 
 
-def _pool_of(job: JobConfig, pool: str) -> str:
-    try:
-        return pool.format(job=job.job, feed=job.feed)
-    except (LookupError, ValueError) as error:
-        raise UsageError(f"pool={pool!r}: only {{job}} and {{feed}} can be replaced") from error
-
-
-@dataclass(frozen=True)
-class DagBuilder:
-    """Builds a job's DAG."""
-
-    job: JobConfig
-    feed: FeedConfig
-    location: Mapping[str, Any]
-    pool: str
-    dates: tuple[datetime, datetime | None]
-    catchup: bool
-    lands: bool
-    default_args: Mapping[str, Any] = field(default_factory=dict)
-
-    def build(self) -> DAG:
-        """Return the DAG: land -> run, a single task for a feed without ``every``, or wait -> run."""
-        with DAG(
-            dag_id=self.job.job,
-            schedule=self._schedule(),
-            start_date=self.dates[0],
-            end_date=self.dates[1],
-            catchup=self.catchup,
-            max_active_runs=1,
-            default_args=dict(self.default_args),
-            params=RUN,
-            tags=["rewindow", self.job.feed],
-            doc_md=self._doc(),
-        ) as dag:
-            self._tasks()
-        return dag
-
-    def _schedule(self) -> CronDataIntervalTimetable | list[Any] | None:
-        if self.job.schedule is not None:
-            return CronDataIntervalTimetable(self.job.schedule, timezone=self.feed.zone)
-        return None
-
-    def _tasks(self) -> None:
-        job, feed = self.job.job, self.feed.feed
-        where = {"project": self.location["project"], "target": self.location["target"]}
-        outlets = [table_asset(output.table, **where) for output in self.job.outputs.values()]
-        writer = one_writer(self.pool, self.default_args)
-        if not self.lands:
-            complete = LogCompleteSensor(
-                task_id="log_complete",
-                feed=feed,
-                **where,
-                deferrable=True,
+def _options(options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Check the arguments for Airflow's `DAG`. Raises `UsageError` (2) for one that it does not have or rewindow sets."""
+    known = set(inspect.signature(DAG.__init__).parameters) - _OURS
+    for name in options:
+        if name not in known:
+            near = get_close_matches(name, [*known, *inspect.signature(make_dags).parameters], 1)
+            fix = f"did you mean {near[0]}=?" if near else "leave it out"
+            raise UsageError(
+                f"{name}= is neither an argument of make_dags nor one of Airflow's DAG that it leaves to you: {fix}"
             )
-            complete >> RewindowOperator(
-                task_id="run", job=job, by="through", outlets=outlets, **self.location, **writer
-            )
-        elif self.feed.landing.every is None:
-            RewindowOperator(
-                task_id="run", job=job, feed=feed, by="nothing", outlets=outlets, **self.location, **writer
-            )
-        else:
-            land = RewindowOperator(task_id="land", feed=feed, **self.location, **writer)
-            by = "through" if self.feed.landing.watermark == "interval_end" else "until"
-            land >> RewindowOperator(task_id="run", job=job, by=by, outlets=outlets, **self.location, **writer)
+    return options
 
-    def _doc(self) -> str:
-        tables = ", ".join(f"`{output.table}`" for output in self.job.outputs.values()) or "no table"
-        return (
-            f"Replays feed `{self.job.feed}` through `{self.job.topology}` into {tables}.\n\n"
-            "A run takes everything that is complete at its interval's end, including what earlier runs have left, and ends "
-            f"at once if there is nothing to do. Use the DAG `{self.job.job}__backfill` to recompute the past."
-        )
+
+def _job_dag(tasks: JobTasks, look: DagLook, dates: tuple[datetime, datetime | None], *, catchup: bool) -> DAG:
+    """Return the DAG that runs a job."""
+    job, feed = tasks.job, tasks.feed
+    with DAG(
+        dag_id=f"{look.prefix}{job.job}",
+        schedule=None if job.schedule is None else CronDataIntervalTimetable(job.schedule, timezone=feed.zone),
+        start_date=dates[0],
+        end_date=dates[1],
+        catchup=catchup,
+        max_active_runs=1,
+        default_args=dict(look.default_args),
+        params=RUN,
+        tags=["rewindow", job.feed, *look.tags],
+        doc_md=_doc(job, look.prefix),
+        **look.options,
+    ) as dag:
+        tasks.add()
+    return dag
+
+
+def _doc(job: JobConfig, prefix: str) -> str:
+    tables = ", ".join(f"`{output.table}`" for output in job.outputs.values()) or "no table"
+    return (
+        f"Replays feed `{job.feed}` through `{job.topology}` into {tables}.\n\n"
+        "A run takes everything that is complete at its interval's end, including what earlier runs have left, and ends "
+        f"at once if there is nothing to do. Use the DAG `{prefix}{job.job}{BACKFILL}` to recompute the past."
+    )

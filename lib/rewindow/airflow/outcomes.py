@@ -28,8 +28,8 @@ def raise_for_exit(
     if step is Next.DONE:
         return
     dag = context.get("dag")
-    is_made = "rewindow" in getattr(dag, "tags", ())
-    advice = in_a_dag(reason, params=context.get("params") or (), where=where, recomputes=is_made)
+    made = dag.dag_id if dag is not None and "rewindow" in dag.tags else ""
+    advice = in_a_dag(reason, params=context.get("params") or (), where=where, dag_id=made)
     message = f"{advice}\n{meaning(code)}".strip()
     if step is Next.FAIL:
         raise AirflowFailException(message)

@@ -1,0 +1,99 @@
+"""The tasks that land a feed and run a job, in a DAG of their own or as a group of tasks in yours."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from airflow.sdk import TaskGroup
+
+from rewindow.airflow.assets import table_asset
+from rewindow.airflow.commands import several
+from rewindow.airflow.operators import RewindowOperator
+from rewindow.airflow.sensors import LogCompleteSensor
+from rewindow.airflow.single_writer import one_writer
+from rewindow.config.feed import FeedConfig
+from rewindow.config.job import JobConfig
+from rewindow.config.load import find_project, load_feed, load_job, load_target
+from rewindow.errors import UsageError
+
+
+def job_group(
+    job: str,
+    project: str | os.PathLike[str] = ".",
+    *,
+    target: str = "local",
+    lands: bool = True,
+    pool: str = "rewindow",
+    executable: Sequence[str] = (),
+    default_args: Mapping[str, Any] | None = None,
+    group_id: str | None = None,
+) -> TaskGroup:
+    """Return the tasks of a job as a group for a DAG of yours.
+
+    Inside of the DAG, write ``extract >> job_group("daily_orders") >> publish``. The tasks are those of the job's DAG. They
+    go to the end of your DAG run's interval, or take everything without one. See `dags.make_dags` for the arguments;
+    ``group_id`` is the job's name by default. Give your DAG ``max_active_runs=1``, and the params `params.RUN` if people
+    trigger it by hand.
+
+    Raises `ConfigError` (78) for invalid configuration, `UsageError` (2) for an invalid argument.
+    """
+    root = find_project(Path(project).absolute())
+    config = load_job(root, job)
+    where = location_of(root, target, executable)
+    tasks = JobTasks(
+        config, load_feed(root, config.feed), where, pool_of(config, pool), lands, dict(default_args or {})
+    )
+    with TaskGroup(group_id or job, default_args=dict(default_args or {})) as group:
+        tasks.add()
+    return group
+
+
+def location_of(root: Path, target: str, executable: Sequence[str]) -> dict[str, Any]:
+    """Return the arguments of operators that say where a project is. Raises `ConfigError` (78) for an invalid target."""
+    if "{{" not in target:
+        load_target(root, target)
+    return {"project": str(root), "target": target, "executable": several("executable", executable)}
+
+
+def pool_of(job: JobConfig, pool: str) -> str:
+    """Return the name of a job's pool. Raises `UsageError` (2) for an unknown word in braces."""
+    try:
+        return pool.format(job=job.job, feed=job.feed)
+    except (LookupError, ValueError) as error:
+        raise UsageError(f"pool={pool!r}: only {{job}} and {{feed}} can be replaced") from error
+
+
+@dataclass(frozen=True, slots=True)
+class JobTasks:
+    """What the tasks of a job are made of. ``location`` holds the operators' ``project``, ``target`` and ``executable``."""
+
+    job: JobConfig
+    feed: FeedConfig
+    location: Mapping[str, Any]
+    pool: str
+    lands: bool
+    default_args: Mapping[str, Any]
+
+    def add(self) -> None:
+        """Add the tasks: land -> run, a single task for a feed without ``every``, or wait -> run."""
+        job, feed = self.job.job, self.feed.feed
+        where = {"project": self.location["project"], "target": self.location["target"]}
+        outlets = [table_asset(output.table, **where) for output in self.job.outputs.values()]
+        writer = one_writer(self.pool, self.default_args)
+        if not self.lands:
+            complete = LogCompleteSensor(task_id="log_complete", feed=feed, **where, deferrable=True)
+            complete >> RewindowOperator(
+                task_id="run", job=job, by="through", outlets=outlets, **self.location, **writer
+            )
+        elif self.feed.landing.every is None:
+            RewindowOperator(
+                task_id="run", job=job, feed=feed, by="nothing", outlets=outlets, **self.location, **writer
+            )
+        else:
+            land = RewindowOperator(task_id="land", feed=feed, **self.location, **writer)
+            by = "through" if self.feed.landing.watermark == "interval_end" else "until"
+            land >> RewindowOperator(task_id="run", job=job, by=by, outlets=outlets, **self.location, **writer)

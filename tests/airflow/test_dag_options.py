@@ -1,0 +1,100 @@
+"""What a team asks of its DAGs: prefixes, tags, access, time limits, callbacks, approvers, and jobs inside of its own DAG."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.airflow.home import ROOT, environment, play, said
+from tests.airflow.shop import make_shop
+
+pytestmark = pytest.mark.slow
+
+CONVENTIONS = """
+import json
+from datetime import timedelta
+from airflow.sdk import AsyncCallback, DeadlineAlert, DeadlineReference
+from rewindow.airflow.dags import make_dags
+
+def told(context): ...
+
+late = DeadlineAlert(DeadlineReference.DAGRUN_QUEUED_AT, timedelta(hours=2), AsyncCallback("ops.page"))
+dags = make_dags(
+    ROOT,
+    jobs=["daily_orders"],
+    prefix="test_",
+    tags=["shop", "gold"],
+    access_control={"Viewer": {"can_read"}},
+    dagrun_timeout=timedelta(hours=3),
+    deadline=late,
+    on_failure_callback=told,
+    approvers=["ann"],
+)
+print(json.dumps({name: {
+    "id": dag.dag_id,
+    "tags": sorted(dag.tags),
+    "access": bool(dag.access_control),
+    "timeout": dag.dagrun_timeout and dag.dagrun_timeout.total_seconds(),
+    "deadline": bool(dag.deadline),
+    "failed": dag.on_failure_callback is told,
+    "doc": dag.doc_md,
+    "approvers": [user for task in dag.tasks if task.task_id == "approve" for user in task.assigned_users],
+} for name, dag in dags.items()}))
+"""
+OWN_DAG = """\
+from pathlib import Path
+
+import pendulum
+from airflow.sdk import DAG, task
+
+from rewindow.airflow.job_tasks import job_group
+from rewindow.airflow.params import RUN
+
+with DAG("nightly", schedule="@daily", start_date=pendulum.datetime(2026, 1, 1), catchup=False, params=RUN):
+
+    @task
+    def extract(): ...
+
+    @task
+    def publish(): ...
+
+    extract() >> job_group("daily_orders", Path(__file__).parent.parent, group_id="orders") >> publish()
+"""
+
+
+@pytest.fixture(scope="module")
+def quick_shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_shop(tmp_path_factory.mktemp("shop"), needs_jvm=False)
+
+
+def test_a_teams_conventions_hold_for_all_dags_and_time_limits_spare_the_approval(
+    airflow_home: Path, quick_shop: Path
+) -> None:
+    code = CONVENTIONS.replace("ROOT", repr(str(quick_shop)))
+    env = environment(airflow_home, ROOT / "dags")
+    found = json.loads(said(env, sys.executable, "-W", "ignore", "-c", code).splitlines()[-1])
+    assert sorted(found) == ["test_daily_orders", "test_daily_orders__backfill"]
+    run, backfill = (found[name] for name in sorted(found))
+    for name, dag in found.items():
+        assert dag["id"] == name
+        assert {"shop", "gold", "rewindow"} <= set(dag["tags"])
+        assert dag["access"]
+        assert dag["failed"]
+    assert (run["timeout"], run["deadline"]) == (3 * 3600, True)
+    assert (backfill["timeout"], backfill["deadline"]) == (None, False)
+    assert "`test_daily_orders__backfill`" in run["doc"]
+    assert backfill["approvers"] == [{"id": "ann", "name": "ann"}]
+
+
+@pytest.mark.airflow
+def test_a_job_runs_inside_of_a_teams_own_dag(airflow_home: Path, quick_shop: Path) -> None:
+    (quick_shop / "dags/nightly.py").write_text(OWN_DAG)
+    env = environment(airflow_home, quick_shop / "dags")
+    (done,) = play(env, {"dag": "nightly", "date": "2026-01-04"})
+    states = {name: task["state"] for name, task in done["tasks"].items()}
+    assert states == dict.fromkeys(["extract", "orders.land", "orders.run", "publish"], "success")
+    (event,) = done["events"]
+    assert event["extra"]["epochs"] == [1, 3]
