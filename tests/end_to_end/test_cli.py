@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rewindow.app.cli.app import run_command
+from rewindow.app.cli.entry import run_command
 from rewindow.errors import SourceError, naming
 
 
