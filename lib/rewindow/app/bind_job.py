@@ -7,7 +7,8 @@ from functools import partial
 from pathlib import Path
 
 from rewindow.app.open_tables import output_location
-from rewindow.config.job import JobConfig, check_outputs
+from rewindow.config.job import JobConfig, unwritten_output
+from rewindow.config.load import at
 from rewindow.config.target import TargetConfig
 from rewindow.contracts.tasks import JobCode
 from rewindow.control.code_version import code_version
@@ -15,6 +16,7 @@ from rewindow.control.ingest.landings import Feed, log_shapes
 from rewindow.control.load_topology import TopologyLoader
 from rewindow.control.plan.tasks import TablePaths, bind_job
 from rewindow.control.run import Job
+from rewindow.errors import ConfigError
 from rewindow.streams.error_policy import check_policies
 from rewindow.streams.semantics import Semantics
 from rewindow.streams.settings import Limits, Settings
@@ -31,14 +33,23 @@ def bind_to_feed(root: Path, target: TargetConfig, config: JobConfig, feed: Feed
     )
     code = JobCode(loader, partial(log_shapes, dict(feed.definition.logs)), semantics, settings)
     topology = code.topology
-    quarantines = check_policies(topology, config.on_error) or settings.keeps_dropped
+    with at(root, "jobs", job, "on_error"):
+        quarantines = check_policies(topology, config.on_error) or settings.keeps_dropped
     paths = TablePaths(
-        output=partial(output_location, config, branch, target.catalog),
+        output=partial(_output, root, target, config, branch),
         changelog=partial(changelog_path, job),
         metrics=METRICS,
         quarantine=QUARANTINE if quarantines else None,
     )
     binding = bind_job(job, feed, topology, code.load_logs(), asdict(semantics), paths)
     binding = replace(binding, code=code_version(topology, root))
-    check_outputs(config, topology)
+    if unwritten := unwritten_output(config, topology):
+        topic, problem = unwritten
+        with at(root, "jobs", job, "outputs", topic):
+            raise ConfigError(problem)
     return Job(job, code, binding, feed)
+
+
+def _output(root: Path, target: TargetConfig, config: JobConfig, branch: str, topic: str) -> str:
+    with at(root, "jobs", config.job, "outputs"):
+        return output_location(config, branch, target.catalog, topic)

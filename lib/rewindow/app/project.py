@@ -23,7 +23,7 @@ from rewindow.app.open_tables import open_feed_tables, open_tables, warehouse_lo
 from rewindow.app.own_code import check_own_code
 from rewindow.config.feed import FeedConfig
 from rewindow.config.job import JobConfig
-from rewindow.config.load import find_project, load_feed, load_job, load_target, names_of
+from rewindow.config.load import check_feed_exists, find_project, load_feed, load_job, load_target, names_of
 from rewindow.config.target import TargetConfig
 from rewindow.contracts.landing_engine import LandingEngine
 from rewindow.contracts.staged_files import TaskReport
@@ -36,7 +36,7 @@ from rewindow.control.plan.explain import describe_plan
 from rewindow.control.plan.planner import UpToDate, plan_run
 from rewindow.control.plan.spec import MAIN, RunRequest
 from rewindow.control.run import Engine, Job, RunReport, first_run, steps
-from rewindow.errors import ConfigError, SourceError, naming
+from rewindow.errors import SourceError, naming
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from rewindow.tables.shared.paths import safe_name
 
@@ -259,12 +259,9 @@ class Project:
         try:
             return self.tables.feed(config.feed)
         except SourceError as error:
-            known = names_of(self.root, "feeds")
-            if config.feed in known:
-                message = f"{error}{self._lands_next(config.feed)}"
-                raise SourceError(message) from error
-        message = f"conf/jobs/{config.job}.yaml: there is no feed {config.feed!r}; conf/feeds has {', '.join(known) or 'none'}"
-        raise ConfigError(message)
+            check_feed_exists(self.root, config)
+            message = f"{error}{self._lands_next(config.feed)}"
+            raise SourceError(message) from error
 
     def _lands_next(self, feed: str) -> str:
         return lands_next(load_feed(self.root, feed), project_root=str(self.root), warehouse=self.warehouse)

@@ -17,6 +17,7 @@ from rewindow.config.field_types import (
     EveryInterval,
     Fields,
     Location,
+    MisfitError,
     Name,
     OldColumn,
     SparkText,
@@ -57,11 +58,12 @@ class SourceConfig(ConfigValue):
         if bool(self.output) != (given == ["job"]):
             raise ValueError("job and output go together: {job: low_activity, output: low-activity-alerts}")
         if self.copies == "land" and self.format in {None, "delta"}:
-            raise ValueError("copies applies to files only: remove it")
+            raise MisfitError("copies applies to files only: remove it", "copies")
         if given != ["path"] and (self.options or self.schema_ddl):
-            raise ValueError("options and schema apply to files only: remove them, or use path and format")
+            message = "options and schema apply to files only: remove them, or use path and format"
+            raise MisfitError(message, "options" if self.options else "schema")
         if self.format in {"delta", "parquet"} and self.schema_ddl:
-            raise ValueError(f"schema applies to csv and json only: remove it, {self.format} has its own")
+            raise MisfitError(f"schema applies to csv and json only: remove it, {self.format} has its own", "schema")
         return self
 
 
@@ -107,13 +109,14 @@ class LogConfig(ConfigValue):
                 "invalid_timestamp"
             )
         if ":" in self.timestamp or self.timestamp == "arrival":
-            raise ValueError("a log with source offsets needs a column of the source as timestamp")
+            raise MisfitError("a log with source offsets needs a column of the source as timestamp", "timestamp")
         return self
 
     @model_validator(mode="after")
     def _csv_has_one_header(self) -> Self:
         if self.source.format == "csv" and (self.ignore or self.optional):
-            raise ValueError("ignore and optional do not apply to csv, whose columns are read by position: remove them")
+            message = "ignore and optional do not apply to csv, whose columns are read by position: remove them"
+            raise MisfitError(message, "ignore" if self.ignore else "optional")
         return self
 
     @model_validator(mode="after")
@@ -121,21 +124,23 @@ class LogConfig(ConfigValue):
         times = [name for name in (self.timestamp, self.arrived_at) if name not in (None, "arrival")]
         for name, unit in self.units.items():
             if name not in times:
-                raise ValueError(
-                    f"units names {name}, which is neither timestamp nor arrived_at: name one of {', '.join(times)}"
+                raise MisfitError(
+                    f"units names {name}, which is neither timestamp nor arrived_at: name one of {', '.join(times)}",
+                    *("units", name),
                 )
             if unit != "ms" and (":" in name or self.partition):
-                raise ValueError(f"units cannot convert {name}: return milliseconds, or write them to the table")
+                message = f"units cannot convert {name}: return milliseconds, or write them to the table"
+                raise MisfitError(message, "units", name)
         return self
 
     @model_validator(mode="after")
     def _each_column_once(self) -> Self:
         both = [column for column in _listed(self.key) if column in _listed(self.value)]
         if both:
-            raise ValueError(f"{both[0]} is in both key and value: remove it from value")
+            raise MisfitError(f"{both[0]} is in both key and value: remove it from value", "value")
         old = list(self.columns.values())
         if len(set(old)) < len(old):
-            raise ValueError("columns renames a column twice: give each source column one name")
+            raise MisfitError("columns renames a column twice: give each source column one name", "columns")
         return self
 
 
@@ -153,7 +158,8 @@ class LandingConfig(ConfigValue):
     @model_validator(mode="after")
     def _an_end_needs_intervals(self) -> Self:
         if self.watermark is not None and self.every is None:
-            raise ValueError("watermark: interval_end needs intervals: add every: 1h or another interval")
+            message = "watermark: interval_end needs intervals: add every: 1h or another interval"
+            raise MisfitError(message, "watermark")
         return self
 
 
@@ -168,6 +174,60 @@ class FeedConfig(ConfigValue):
     """None: forever."""
     lag_ms: DurationMs = Field(default=0, alias="lag")
     landing: LandingConfig = LandingConfig()
+
+    @model_validator(mode="after")
+    def _one_producer(self) -> Self:
+        jobs = {log.source.job for log in self.logs.values()}
+        if jobs == {None}:
+            return self
+        if len(jobs) > 1:
+            raise MisfitError(
+                "the logs of a feed must all be outputs of one job, or none: split it into two feeds", "logs"
+            )
+        fix = "a job's outputs are landed epoch by epoch, in the order in which they were written: remove"
+        if self.landing.every:
+            raise MisfitError(f"{fix} `every`", "landing", "every")
+        for topic, log in self.logs.items():
+            for key, value in (("arrived_at", log.arrived_at), ("order", log.order)):
+                if value:
+                    raise MisfitError(f"{fix} `{key}`", "logs", topic, key)
+        return self
+
+    @model_validator(mode="after")
+    def _source_offsets_of_all_or_none(self) -> Self:
+        kept = [topic for topic, log in self.logs.items() if log.partition]
+        others = [topic for topic in self.logs if topic not in kept]
+        if kept and others:
+            raise MisfitError(
+                f"log {kept[0]} keeps the partitions of its source, but log {others[0]} is partitioned by key hash, so "
+                "equal keys do not meet: split it into two feeds, or remove partition and offset",
+                *("logs", kept[0], "partition"),
+            )
+        if kept and self.landing.every:
+            raise MisfitError(
+                f"`every` cuts by arrival time, but log {kept[0]} keeps its source's offsets: remove `every` (one "
+                "landing per call)",
+                *("landing", "every"),
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _files_have_no_arrival_times(self) -> Self:
+        for topic, log in self.logs.items():
+            if log.source.format in {None, "delta"} or log.arrived_at is not None:
+                continue
+            if self.landing.every:
+                raise MisfitError(
+                    f"`every: {self.landing.every}` needs each row's arrival time, which files do not have: add "
+                    f"`arrived_at: COLUMN` to log {topic}, or remove `every` (one landing per call)",
+                    *("landing", "every"),
+                )
+            if log.timestamp == "arrival":
+                raise MisfitError(
+                    "`timestamp: arrival` needs `arrived_at: COLUMN`, because files have no arrival times",
+                    *("logs", topic, "timestamp"),
+                )
+        return self
 
 
 def _listed(columns: str | tuple[str, ...] | None) -> tuple[str, ...]:

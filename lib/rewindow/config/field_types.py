@@ -5,6 +5,7 @@ Invalid text raises a `ValueError` that says what to write instead; the loader a
 
 from __future__ import annotations
 
+import difflib
 import re
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
@@ -30,6 +31,14 @@ _MAX_MS: Final = 10_000 * 366 * 86_400_000
 _FIXED_UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
 
 
+class MisfitError(ValueError):
+    """Values that are valid one by one, but not together. ``keys`` leads to the one to look at, from the block on."""
+
+    def __init__(self, message: str, *keys: str) -> None:
+        super().__init__(message)
+        self.keys = keys
+
+
 @dataclass(frozen=True, slots=True)
 class Every:
     """An interval of arrival: ``count`` units. ``ms s m h`` are fixed lengths; ``d w mo y`` follow the calendar."""
@@ -43,6 +52,11 @@ class Every:
 
 
 def _text(value: object, example: str) -> str:
+    if value is None:
+        raise ValueError(f"is empty: write it like {example}")
+    if isinstance(value, bool):
+        word = str(value).lower()
+        raise ValueError(f"{word} is not text (YAML reads yes, no, on and off as true and false): write it in quotes")
     if not isinstance(value, str):
         raise ValueError(f"{value!r} is not text: write it like {example}")
     if not value or len(value) > _LONGEST or not value.isprintable():
@@ -97,7 +111,7 @@ def _timestamp(value: object) -> str:
 
 def _columns(value: object) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or not value:
-        raise ValueError(f"{value!r} is not a list of columns: write it like [carrier, origin]")
+        raise ValueError(f"{value!r} is not a list of columns: write it like user_id or [carrier, origin]")
     columns = tuple(_column(item) for item in value)
     if len(set(columns)) < len(columns):
         raise ValueError(f"[{', '.join(columns)}] names a column twice: list each column once")
@@ -111,12 +125,16 @@ def _fields(value: object) -> tuple[str, ...]:
 
 
 def _column_or_columns(value: object) -> str | tuple[str, ...]:
-    return _column(value) if isinstance(value, str) else _columns(value)
+    return _column(value) if value is None or isinstance(value, str | bool) else _columns(value)
 
 
 def _duration(value: object) -> int:
     if value == 0 and not isinstance(value, bool):
         return 0
+    if value is None:
+        raise ValueError("is empty: write it like 500ms, 10s, 30m, 1h30m, 2d or 1w")
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise ValueError("is not a duration: write it like 500ms, 10s, 30m, 1h30m, 2d or 1w")
     if not isinstance(value, str):
         raise ValueError(f"{value!r} has no unit: write it like 500ms, 10s, 30m, 1h30m, 2d or 1w")
     try:
@@ -162,7 +180,9 @@ def _every(value: object) -> Every:
 def _zone(value: object) -> str:
     text = _text(value, "Europe/Berlin")
     if text not in pendulum.timezones():
-        raise ValueError(f"{text!r} is not a time zone: use an IANA name such as UTC or Europe/Berlin")
+        close = difflib.get_close_matches(text, pendulum.timezones(), n=1)
+        hint = f"did you mean `{close[0]}`? Use" if close else "use"
+        raise ValueError(f"{text!r} is not a time zone: {hint} an IANA name such as UTC or Europe/Berlin")
     return text
 
 
@@ -170,7 +190,10 @@ def _policy(value: object) -> OnError:
     try:
         return OnError.parse(value)
     except ConfigError as error:
-        raise ValueError(str(error)) from error
+        close = (
+            difflib.get_close_matches(value, ("fail", "quarantine", "retry 3"), n=1) if isinstance(value, str) else []
+        )
+        raise ValueError(f"{error}{(close and f'. Did you mean `{close[0]}`?') or ''}") from error
 
 
 def _cron(value: object) -> str:

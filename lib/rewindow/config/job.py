@@ -7,10 +7,18 @@ from typing import Literal
 
 from pydantic import field_validator
 
-from rewindow.config.field_types import Cron, DottedName, Function, Name, OutputTable, Policy, SparkSettings
+from rewindow.config.field_types import (
+    Cron,
+    DottedName,
+    Function,
+    MisfitError,
+    Name,
+    OutputTable,
+    Policy,
+    SparkSettings,
+)
 from rewindow.config.limits import LimitsConfig
 from rewindow.config.value import ConfigValue
-from rewindow.errors import ConfigError
 from rewindow.streams.topology import Topology
 
 
@@ -51,30 +59,39 @@ class JobConfig(ConfigValue):
     def _tables_apart(cls, outputs: dict[str, OutputConfig]) -> dict[str, OutputConfig]:
         problem = nested([output.table for output in outputs.values()])
         if problem:
-            raise ValueError(problem)
+            pair = overlapping([output.table for output in outputs.values()]) or ()
+            topic = next(topic for topic in reversed(outputs) if outputs[topic].table in pair)
+            raise MisfitError(problem, topic, "table")
         return outputs
 
 
 def nested(tables: list[str]) -> str | None:
     """Return a message if a table is written twice or lies inside another one, which owns its folder."""
+    pair = overlapping(tables)
+    if pair is None:
+        return None
+    table, following = pair
+    if table == following:
+        return f"table {table} is written twice: give each output its own table"
+    if table.lower() == following.lower():
+        return f"tables {table} and {following} differ only in case, which catalogs and some disks ignore: rename one of them"
+    return f"table {following} would lie inside the folder of table {table}: rename one of them"
+
+
+def overlapping(tables: list[str]) -> tuple[str, str] | None:
+    """Return two tables that are the same one, or of which the first contains the second."""
     ordered = sorted(tables, key=lambda table: table.lower().split("."))
-    for table, following in pairwise(ordered):
-        if table == following:
-            return f"table {table} is written twice: give each output its own table"
-        if table.lower() == following.lower():
-            return f"tables {table} and {following} differ only in case, which catalogs and some disks ignore: rename one of them"
-        if following.lower().startswith(f"{table.lower()}."):
-            return f"table {following} would lie inside the folder of table {table}: rename one of them"
-    return None
+    pairs = pairwise(ordered)
+    return next(((one, two) for one, two in pairs if f"{two.lower()}.".startswith(f"{one.lower()}.")), None)
 
 
-def check_outputs(config: JobConfig, topology: Topology) -> None:
-    """Check that a topology writes the outputs that the job's file declares. Raises `ConfigError` (78)."""
+def unwritten_output(config: JobConfig, topology: Topology) -> tuple[str, str] | None:
+    """Return an output that the job's file declares but the topology does not write, and a message. None: there is none."""
     written = [sink.topic for part in topology.sub_topologies() for sink in part.sinks]
     for topic in config.outputs:
         if topic not in written:
-            message = (
-                f"conf/jobs/{config.job}.yaml declares output {topic!r}, but the topology does not write it "
-                f"(it writes {', '.join(written) or 'nothing'}): fix `outputs:` or the `.to(...)`"
+            return topic, (
+                f"output {topic!r} is declared, but the topology does not write it (it writes "
+                f"{', '.join(written) or 'nothing'}): fix `outputs:` or the `.to(...)`"
             )
-            raise ConfigError(message)
+    return None

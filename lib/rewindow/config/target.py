@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from rewindow.config.field_types import Location, Name, SparkSettings, StorageOptions
+from rewindow.config.field_types import Location, MisfitError, Name, SparkSettings, StorageOptions
 
 _MASTER = re.compile(r"(spark|k8s)://\S+|yarn")
 _HOME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*\.[A-Za-z0-9_][A-Za-z0-9_-]*")
@@ -82,38 +82,44 @@ class TargetConfig(BaseModel):
     def _rows_go_through_spark(self) -> Self:
         through_spark = self.commit == "spark"
         if through_spark != (self.staging == "rows") or through_spark != bool(self.catalog):
-            raise ValueError(
-                "commit: spark, staging: rows and catalog: CATALOG.SCHEMA go together: set all three or none"
-            )
+            given = next(key for key in ("commit", "staging", "catalog") if key in self.model_fields_set)
+            message = "commit: spark, staging: rows and catalog: CATALOG.SCHEMA go together: set all three or none"
+            raise MisfitError(message, given)
         return self
 
     @model_validator(mode="after")
     def _buckets_are_read_by_workers(self) -> Self:
         is_bucket = "://" in self.warehouse.removeprefix("file://")
         if is_bucket and self.source == "shuffle":
-            raise ValueError(
-                "source: shuffle lets Spark read the logs, but Spark has no access to a warehouse in a bucket: use auto"
+            raise MisfitError(
+                "source: shuffle lets Spark read the logs, but Spark has no access to a warehouse in a bucket: use auto",
+                "source",
             )
         if is_bucket and self.catalog:
-            raise ValueError("with commit: spark the catalog stores all tables: use a folder as the warehouse")
+            message = "with commit: spark the catalog stores all tables: use a folder as the warehouse"
+            raise MisfitError(message, "warehouse")
         if self.storage_options and not is_bucket:
-            raise ValueError("storage_options apply only to a warehouse in a bucket (s3://...): remove them")
+            message = "storage_options apply only to a warehouse in a bucket (s3://...): remove them"
+            raise MisfitError(message, "storage_options")
         return self
 
     @model_validator(mode="after")
     def _one_engine(self) -> Self:
         if self.master and self.connect:
-            raise ValueError("master and connect exclude each other: keep one")
+            raise MisfitError("master and connect exclude each other: keep one", "connect")
         if self.is_remote and self.cores is None:
-            raise ValueError("the number of remote cores is unknown: add cores: N, the number of concurrent tasks")
+            message = "the number of remote cores is unknown: add cores: N, the number of concurrent tasks"
+            raise MisfitError(message, "master" if self.master else "connect")
         if self.ships and not self.is_remote:
-            raise ValueError("ships applies only to a cluster or server: add master or connect, or remove it")
+            message = "ships applies only to a cluster or server: add master or connect, or remove it"
+            raise MisfitError(message, "ships")
         return self
 
     @model_validator(mode="after")
     def _inline_is_local(self) -> Self:
         if self.inline and (self.is_remote or self.commit == "spark"):
-            raise ValueError("inline applies only to local execution with commit: direct: remove it, or set inline: 0")
+            message = "inline applies only to local execution with commit: direct: remove it, or set inline: 0"
+            raise MisfitError(message, "inline")
         return self
 
     @property
