@@ -107,7 +107,8 @@ def test_every_command_gives_one_object_in_snake_case(template: Bench, tmp_path:
         "databricks submit",
         "init",
         "test",
-    }  # the last two: tests/end_to_end/test_new_project.py
+        "schema",
+    }  # the last three: tests/end_to_end/test_new_project.py, tests/config/test_schema.py
 
 
 def commands() -> Iterator[str]:

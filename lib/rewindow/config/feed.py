@@ -7,6 +7,7 @@ from typing import Literal, Self
 from pydantic import ByteSize, Field, model_validator
 
 from rewindow.config.field_types import (
+    Bytes,
     Column,
     ColumnOrColumns,
     Columns,
@@ -33,14 +34,21 @@ class SourceConfig(ConfigValue):
     """Source of a log: a Delta table in the warehouse, files or a Delta table at a path, or another job's output."""
 
     table: DottedName | None = None
+    """A Delta table in the warehouse, by name. It, ``path`` or ``job`` is required."""
     path: Location | None = None
+    """Files, a folder of files, or a Delta table: a path below the project, an absolute path, or a URI. Needs ``format``."""
     format: Literal["csv", "json", "parquet", "delta"] | None = None
+    """What is at ``path``."""
     options: dict[str, SparkText] = {}
+    """Options of Spark's reader of csv or json files, such as ``header: true``."""
     copies: Literal["refuse", "land"] = "refuse"
     """What to do with a file that has the content of another file of the source."""
     schema_ddl: str | None = Field(default=None, alias="schema")
+    """Columns and types of csv or json files, like ``id BIGINT, amount DOUBLE``."""
     job: Name | None = None
+    """The job whose output is the source. Needs ``output``."""
     output: DottedName | None = None
+    """The output topic of ``job``."""
 
     @property
     def kind(self) -> Literal["table", "path", "job"]:
@@ -71,18 +79,23 @@ class LogConfig(ConfigValue):
     """How a log is made from its source. Column names apply after the renames in ``columns``."""
 
     source: SourceConfig
+    """Where the rows come from: ``{path, format}``, ``{table}`` or ``{job, output}``."""
     key: ColumnOrColumns
+    """The column of the key, or a list of columns. Records with equal keys are in one partition."""
     timestamp: TimestampSource
+    """The event time: a column, ``arrival``, or a function ``module:function`` of record and partition time."""
     value: ColumnOrColumns | None = None
-    """None: every column without another role."""
+    """The column of the value, or a list of columns. Default: every column without another role."""
     columns: dict[Column, OldColumn] = {}
-    """New name -> name in the source."""
+    """Renamed columns: the new name, then the name in the source."""
     invalid_timestamp: Literal["fail", "skip", "partition_time"] = "fail"
+    """What to do with a row without a plausible timestamp: fail, quarantine it, or give it the time of its partition."""
     unreadable: Literal["fail", "skip"] = "fail"
     """What to do with a row that the parser of csv or json cannot read: fail, or quarantine it."""
     arrived_at: Column | None = None
-    """None: the commit time of the source's version."""
+    """The column of the time of arrival. Default: the commit time of the source's version; files have none."""
     order: Columns = ()
+    """Columns that order rows of equal arrival."""
     ignore: Fields = ()
     """Fields that new files may have and that are not landed. They and ``optional`` are named as in the source."""
     optional: Fields = ()
@@ -92,6 +105,7 @@ class LogConfig(ConfigValue):
     partition: Column | None = None
     """Together with ``offset``: the source's columns of Kafka partitions and offsets. Such a log is not copied."""
     offset: Column | None = None
+    """The source's column of Kafka offsets. Needs ``partition``."""
 
     @model_validator(mode="after")
     def _keeps_source_offsets(self) -> Self:
@@ -148,11 +162,12 @@ class LandingConfig(ConfigValue):
     """How a feed's additions are cut into landings, how watermarks are set, and which timestamps are implausible."""
 
     every: EveryInterval | None = None
-    """None: one landing per call."""
+    """The interval of arrival that makes one landing, like ``1h`` or ``1d``. Default: one landing per call."""
     watermark: Literal["interval_end"] | None = None
-    max_ahead_ms: DurationMsOrNone = Field(default=_DAY_MS, alias="max_ahead")
-    """None: no limit (written ``none``)."""
-    memory: ByteSize = Field(default=ByteSize(512 << 20), ge=1 << 20)
+    """``interval_end``: each landing declares the log complete through the end of its interval."""
+    max_ahead_ms: DurationMsOrNone = Field(default=_DAY_MS, alias="max_ahead", json_schema_extra={"default": "1d"})
+    """A record with a timestamp further after its arrival than this goes to the quarantine. ``none``: no limit."""
+    memory: Bytes = Field(default=ByteSize(512 << 20), ge=1 << 20, json_schema_extra={"default": "512MiB"})
     """What each task of a landing may use, in bytes or like ``512MiB``. Rows that do not fit are sorted on disk."""
 
     @model_validator(mode="after")
@@ -167,13 +182,20 @@ class FeedConfig(ConfigValue):
     """Logs that are landed together: co-partitioned, with one sequence of landings."""
 
     feed: Name
+    """The name of the feed, equal to the file's name. Never change it."""
     partitions: int = Field(ge=1, le=4096)
+    """Number of partitions of every log. It is part of the input: never change it."""
     logs: dict[DottedName, LogConfig] = Field(min_length=1)
+    """The logs by topic."""
     zone: Zone = "UTC"
+    """The time zone of calendar units and of times without a zone, an IANA name such as Europe/Berlin."""
     max_task_idle_ms: DurationMsOrForever = Field(default=0, alias="max_task_idle")
-    """None: forever."""
+    """What the watermark is. ``0``: the largest timestamp. ``forever``: the smallest, over all partitions that have delivered, of
+    each one's largest timestamp. A duration: the same without partitions that have been silent for that long."""
     lag_ms: DurationMs = Field(default=0, alias="lag")
+    """Holds the watermark back by this duration."""
     landing: LandingConfig = LandingConfig()
+    """How additions are cut into landings."""
 
     @model_validator(mode="after")
     def _one_producer(self) -> Self:

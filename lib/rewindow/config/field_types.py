@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 import pendulum
-from pydantic import AfterValidator, PlainValidator
+from pydantic import AfterValidator, ByteSize, PlainValidator, WithJsonSchema
 
+from rewindow.config import shapes
 from rewindow.config.cron import valid_cron
 from rewindow.contracts.table_names import RESERVED, is_reserved
 from rewindow.errors import ConfigError
@@ -243,24 +244,35 @@ def _spark_settings(value: dict[str, str]) -> dict[str, str]:
     return value
 
 
-Name = Annotated[str, PlainValidator(_name)]
-DottedName = Annotated[str, PlainValidator(_dotted)]
-OutputTable = Annotated[str, PlainValidator(_output_table)]
-Function = Annotated[str, PlainValidator(_function)]
-Column = Annotated[str, PlainValidator(_column)]
-OldColumn = Annotated[str, PlainValidator(_old_name)]
-Columns = Annotated[tuple[str, ...], PlainValidator(_columns)]
-Fields = Annotated[tuple[str, ...], PlainValidator(_fields)]
-ColumnOrColumns = Annotated[str | tuple[str, ...], PlainValidator(_column_or_columns)]
-TimestampSource = Annotated[str, PlainValidator(_timestamp)]
-DurationMs = Annotated[int, PlainValidator(_duration)]
-DurationMsOrForever = Annotated[int | None, _duration_or("forever")]
-DurationMsOrNone = Annotated[int | None, _duration_or("none")]
-EveryInterval = Annotated[Every, PlainValidator(_every)]
-Zone = Annotated[str, PlainValidator(_zone)]
-Policy = Annotated[OnError, PlainValidator(_policy)]
-Cron = Annotated[str, PlainValidator(_cron)]
-Location = Annotated[str, PlainValidator(_location)]
-SparkText = Annotated[str, PlainValidator(spark_text)]
-SparkSettings = Annotated[dict[Any, SparkText], AfterValidator(_spark_settings)]
-StorageOptions = Annotated[dict[Any, SparkText], AfterValidator(_storage_options)]
+Name = Annotated[str, PlainValidator(_name), WithJsonSchema(shapes.NAME)]
+DottedName = Annotated[str, PlainValidator(_dotted), WithJsonSchema(shapes.DOTTED)]
+OutputTable = Annotated[str, PlainValidator(_output_table), WithJsonSchema(shapes.DOTTED)]
+Function = Annotated[str, PlainValidator(_function), WithJsonSchema(shapes.FUNCTION)]
+Column = Annotated[str, PlainValidator(_column), WithJsonSchema(shapes.COLUMN)]
+OldColumn = Annotated[str, PlainValidator(_old_name), WithJsonSchema(shapes.TEXT)]
+Columns = Annotated[tuple[str, ...], PlainValidator(_columns), WithJsonSchema(shapes.COLUMNS)]
+Fields = Annotated[tuple[str, ...], PlainValidator(_fields), WithJsonSchema(shapes.FIELDS)]
+ColumnOrColumns = Annotated[
+    str | tuple[str, ...],
+    PlainValidator(_column_or_columns),
+    WithJsonSchema({"anyOf": [shapes.COLUMN, shapes.COLUMNS]}),
+]
+TimestampSource = Annotated[
+    str, PlainValidator(_timestamp), WithJsonSchema({"anyOf": [shapes.COLUMN, shapes.FUNCTION]})
+]
+DurationMs = Annotated[int, PlainValidator(_duration), WithJsonSchema(shapes.duration())]
+DurationMsOrForever = Annotated[int | None, _duration_or("forever"), WithJsonSchema(shapes.duration("forever"))]
+DurationMsOrNone = Annotated[int | None, _duration_or("none"), WithJsonSchema(shapes.duration("none"))]
+EveryInterval = Annotated[Every, PlainValidator(_every), WithJsonSchema(shapes.INTERVAL)]
+Zone = Annotated[str, PlainValidator(_zone), WithJsonSchema(shapes.TEXT)]
+Policy = Annotated[OnError, PlainValidator(_policy), WithJsonSchema(shapes.POLICY)]
+Cron = Annotated[str, PlainValidator(_cron), WithJsonSchema(shapes.CRON)]
+Location = Annotated[str, PlainValidator(_location), WithJsonSchema(shapes.TEXT)]
+SparkText = Annotated[str, PlainValidator(spark_text), WithJsonSchema(shapes.SCALAR)]
+SparkSettings = Annotated[
+    dict[Any, SparkText], AfterValidator(_spark_settings), WithJsonSchema(shapes.settings(shapes.SPARK_KEY))
+]
+StorageOptions = Annotated[
+    dict[Any, SparkText], AfterValidator(_storage_options), WithJsonSchema(shapes.settings(shapes.STORAGE_KEY))
+]
+Bytes = Annotated[ByteSize, WithJsonSchema(shapes.BYTES)]

@@ -26,24 +26,33 @@ class OutputConfig(ConfigValue):
     """The table of an output topic."""
 
     table: OutputTable
+    """The table in the warehouse, like ``shop.daily_orders``."""
 
 
 class SemanticsConfig(ConfigValue):
     """How a job's clocks work (D1, D8, D22). Part of what a checkpoint must match."""
 
     stream_time: Literal["max", "min"] = "max"
+    """Stream time is the highest timestamp taken, or the smallest of all partitions (D1)."""
     stream_time_from: Literal["records", "watermark"] = "records"
+    """What advances stream time: records alone, or the watermark of a landing, too."""
     wall_clock: Literal["stream_time", "run"] = "stream_time"
+    """The simulated wall clock follows timestamps and watermarks, or with ``run`` jumps once, at the end of a run (D8)."""
 
 
 class JobConfig(ConfigValue):
     """A topology, the feed it replays and the tables it writes. The job's name identifies its state: never change it."""
 
     job: Name
+    """The name of the job, equal to the file's name. It identifies the state: never change it."""
     topology: Function
+    """The function that builds the topology: ``module:function``."""
     feed: Name
+    """The feed that the job replays."""
     outputs: dict[DottedName, OutputConfig] = {}
+    """The table of each topic that the topology writes with ``to``."""
     semantics: SemanticsConfig = SemanticsConfig()
+    """How the job's clocks work."""
     dropped: Literal["count", "quarantine"] = "count"
     """Whether late, skipped and expired records are only counted, or also written to the quarantine."""
     on_error: dict[str, Policy] = {}
@@ -51,8 +60,11 @@ class JobConfig(ConfigValue):
     on_code_change: Literal["refuse", "accept"] = "refuse"
     """Whether a run is refused (76) when functions or classes of the job changed since the checkpoint, or continues."""
     limits: LimitsConfig = LimitsConfig()
+    """Resource limits of a task."""
     schedule: Cron | None = None
+    """When Airflow runs the job: five fields in quotes, or a word such as ``@daily``."""
     spark: SparkSettings = {}
+    """Settings of the Spark session, by name: ``spark.sql.shuffle.partitions: 8``."""
 
     @field_validator("outputs")
     @classmethod

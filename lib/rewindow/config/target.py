@@ -54,29 +54,34 @@ class TargetConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, validate_default=False)
 
     target: Name
+    """The name of the target, equal to the file's name."""
     warehouse: Location
+    """Where all tables are: a folder (relative to the project's root) or a URI such as ``s3://bucket/warehouse``."""
     storage_options: StorageOptions = Field(default={}, repr=False)
     """Settings to open a warehouse in a bucket. They override environment variables of the same names."""
     cores: int | None = Field(default=None, ge=1, le=4096)
-    """Number of concurrent Spark tasks. None: the number of this machine's cores."""
+    """Number of concurrent Spark tasks. Default: the number of this machine's cores."""
     execution: Literal["auto", "record", "vectorized"] = "auto"
+    """``record`` disables vectorized execution; ``vectorized`` refuses what it cannot run. Neither changes a row."""
     source: Literal["auto", "shuffle"] = "auto"
+    """``shuffle``: Spark reads the logs, for tables whose files its workers may not open."""
     master: Annotated[str, AfterValidator(_master)] | None = None
-    """The Spark cluster. None: Spark runs locally."""
+    """The Spark cluster, like ``spark://host:7077`` or ``yarn``. Default: Spark runs locally."""
     connect: Annotated[str, AfterValidator(_remote)] | None = None
-    """The Spark Connect server."""
+    """The Spark Connect server, like ``sc://host:15002``, or ``platform``."""
     ships: list[Location] = []
     """Wheels and zips to send to the cluster or server: paths or globs below the project's root."""
     spark: SparkSettings = {}
+    """Settings of the Spark session, by name."""
     inline: int | None = Field(default=None, ge=0)
     """Maximum size of a sub-topology that this process executes without Spark: records to read plus rows to restore. With
-    vectorized execution they count a tenth. None: `INLINE` if both engine and warehouse are local, otherwise 0 (never)."""
+    vectorized execution they count a tenth. Default: 100,000 if both engine and warehouse are local, otherwise 0 (never)."""
     commit: Literal["direct", "spark"] = "direct"
     """``spark``: ledger, journal and outputs are tables of a catalog, which only Spark may write."""
     staging: Literal["files", "rows"] = "files"
     """``rows``: tasks write their output to the journal as rows and write no table files."""
     catalog: Annotated[str, AfterValidator(_home)] | None = None
-    """``catalog.schema`` of rewindow's own tables; requires ``commit: spark``."""
+    """``CATALOG.SCHEMA`` of rewindow's own tables. Needs ``commit: spark`` and ``staging: rows``."""
 
     @model_validator(mode="after")
     def _rows_go_through_spark(self) -> Self:
