@@ -16,6 +16,7 @@ from tests.bad_input.scene import Bench, copy_of, hour
 
 STEPS = (
     "land activity",
+    "ls",
     "plan counts",
     "run counts",
     "plan counts",
@@ -33,6 +34,7 @@ STEPS = (
     "backfill counts --from 2 --to 3 --branch fix",
     "diff counts main fix",
     "branch list counts",
+    "ls",
     "promote counts fix",
     "backfill counts --from 2 --to 3 --branch other",
     "branch drop counts other",

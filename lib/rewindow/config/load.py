@@ -90,8 +90,9 @@ def location_of(root: Path, location: str) -> str:
 
 
 def _load(root: Path, folder: Kind, kind: str, name: str, model: type[_Config]) -> _Config:
-    known = names_of(root, folder)
+    known = sorted(path.stem for path in (root / "conf" / folder).glob("*.yaml"))
     if name not in known:  # so that a name cannot point to another file
+        names_of(root, folder)
         available = f"{did_you_mean(name, known)}available: {', '.join(known)}" if known else "create it first"
         if kind != "target" and name in names_of(root, "jobs" if kind == "feed" else "feeds"):
             other = f"a job: `rewindow run {name}`" if kind == "feed" else f"a feed: `rewindow land {name}`"

@@ -12,6 +12,7 @@ from rewindow.app.cli.branches import register as register_branches
 from rewindow.app.cli.check import check
 from rewindow.app.cli.databricks import register as register_databricks
 from rewindow.app.cli.head import register as register_head
+from rewindow.app.cli.listing import register as register_listing
 from rewindow.app.cli.maintenance import register as register_maintenance
 from rewindow.app.cli.new import register as register_new
 from rewindow.app.cli.options import AcceptChanges, Branch, Debug, Feed, Folder, Job, Json, Takeover, Target
@@ -213,6 +214,7 @@ def setup() -> None:
 
 app.command()(check)
 register_new(app)
+register_listing(app)
 register_branches(app)
 register_maintenance(app)
 register_databricks(app)
