@@ -33,7 +33,7 @@ def run_command(arguments: list[str]) -> int:
     try:
         arguments = take_log_format(arguments)
         _check(arguments)
-        result = app(arguments, standalone_mode=False)
+        result = app(arguments, prog_name="rewindow", standalone_mode=False)
     except RewindowError as error:
         return _fail(str(error), error.exit_code, as_json=as_json, error=error if debug else None)
     except TyperException as error:
@@ -86,5 +86,7 @@ def _usage(error: TyperException) -> str:
 
 
 def _fail(message: str, code: int, *, as_json: bool, error: BaseException | None = None) -> int:
+    if is_completion():  # it would become part of the line that is being typed
+        return code
     Printer(as_json=as_json).failed(message, code, error)
     return code
