@@ -86,7 +86,7 @@ VALUES = {
     "an empty block": ("  every: 1h\n", "", "line 9: landing is empty"),
     "a list for a block": ("  every: 1h", "  - every: 1h", "line 9: landing must be a block of keys"),
     "a text for a block": ("landing:\n  every: 1h", "landing: hourly", "line 9: landing must be a block of keys"),
-    "no unit": ("  every: 1h", "  every: 60", "line 10: landing.every: 60 is not text: write it like 1h"),
+    "no unit": ("  every: 1h", "  every: 60", "line 10: landing.every: 60 has no unit: write it like 1h"),
     "minutes and seconds": ("landing:", "lag: 1:30\nlanding:", "line 9: lag: '1:30' is not a duration"),
     "a time zone": ("landing:", "zone: Europe/Berln\nlanding:", "line 9: ", "did you mean `Europe/Berlin`?"),
     "what does not fit together": (

@@ -164,6 +164,8 @@ def _duration_or(word: str) -> PlainValidator:
 def _every(value: object) -> Every:
     if isinstance(value, Every):
         return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        raise ValueError(f"{value!r} has no unit: write it like 1h, 1d, 1w, 1mo or 1y")
     text = _text(value, "1h, 1d, 1w, 1mo or 1y")
     whole = _EVERY.fullmatch(text)
     if whole:

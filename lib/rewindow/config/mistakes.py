@@ -77,7 +77,10 @@ def _sentence(detail: ErrorDetails, where: _Keys, model: type[BaseModel]) -> str
         hint = did_you_mean(given, words).strip() if isinstance(given, str) else ""
         return f"{key} must be {context['expected']}{hint and ': '}{hint}"
     if given is None and kind != "value_error":
-        return f"{key} is empty: write its value after the colon, or remove it"
+        where_to = "below it, indented" if kind in {"dict_type", "model_type"} else "after the colon"
+        return f"{key} is empty: write its {'keys' if 'below' in where_to else 'value'} {where_to}, or remove it"
+    if kind == "int_type" and isinstance(given, str) and given.isdecimal() and str(int(given)) == given:
+        return f"{key} must be a whole number: remove the quotes"
     if kind in _TYPES:
         return f"{key} {_TYPES[kind]}"
     if kind in {"greater_than_equal", "less_than_equal"}:

@@ -7,6 +7,9 @@ from typing import NamedTuple
 
 import yaml
 
+_ODD_SPACE = re.compile("[\u00a0\u2000-\u200b\u202f\u205f\u3000\ufeff]")
+"""Spaces that look like one and are none to YAML."""
+
 
 class Position(NamedTuple):
     """A place in a file, counted from 1. The column is None where the line alone says it."""
@@ -44,8 +47,13 @@ def explain(error: yaml.MarkedYAMLError, text: str) -> Mistake:
         return Mistake(Position(1, None), problem or context)
     here = Position(mark.line + 1, mark.column + 1)
     begin = error.context_mark and Position(error.context_mark.line + 1, error.context_mark.column + 1)
-    line = text.splitlines()[mark.line] if mark.line < len(text.splitlines()) else ""
+    lines = [*text.splitlines(), ""]
+    line = lines[min(mark.line, len(lines) - 1)]
 
+    if found := _ODD_SPACE.search(line) or (begin and _ODD_SPACE.search(lines[begin.line - 1])):
+        number = here.line if found.string is line else begin.line if begin else here.line
+        where = Position(number, found.start() + 1)
+        return Mistake(where, f"an invisible character U+{ord(found[0]):04X} that is no space: replace it with a space")
     if "found character '\\t'" in problem:
         return Mistake(here, "a tab, which YAML does not allow here: use spaces")
     if found := re.match(r"found character '(.+)' that cannot start any token", problem):
@@ -85,7 +93,7 @@ def _no_block_end(found: str) -> str:
     if found in {"}", "]"}:
         return f"a {found} that nothing opens: remove it"
     if found == "<scalar>":
-        return "text behind the end of a value: put the whole value in quotes"
+        return "text behind the end of a value: put the whole value in quotes, or close the quote that opens above"
     if found == "-":
         return "a list item (- ...) between keys: indent it below its key, or write a key"
     if found in {"?", "<block mapping start>"}:

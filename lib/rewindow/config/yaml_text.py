@@ -18,6 +18,7 @@ from rewindow.errors import ConfigError
 MAX_DEPTH = 20
 _TEXT, _INTEGER = "tag:yaml.org,2002:str", "tag:yaml.org,2002:int"
 _AS_TEXT = {"tag:yaml.org,2002:float", "tag:yaml.org,2002:timestamp", _INTEGER}
+_TYPOGRAPHIC = tuple("\u201c\u201d\u201e\u2018\u2019\u201a\u00ab\u00bb")
 _MERGE = "tag:yaml.org,2002:merge"
 
 
@@ -38,7 +39,7 @@ def parse(text: str, shown: str) -> Document:
         loader = _Loader(text)
         root = loader.get_single_node()
         if root is None:
-            raise ConfigError(f"{shown} is empty: it needs lines like `partitions: 8`")
+            raise ConfigError(f"{shown} is empty: it needs lines like `key: value`")
         if not isinstance(root, yaml.MappingNode):
             found = Mistake(
                 position_of(root, ()), "this is not a mapping of keys to values: write lines like `partitions: 8`"
@@ -79,7 +80,7 @@ def _below(node: yaml.Node, step: int | str) -> tuple[yaml.Node | None, yaml.Nod
 
 
 def _mistakes(node: yaml.Node, path: tuple[str, ...]) -> Iterator[Mistake]:
-    """Yield duplicate keys and templates, which `construct_document` lets pass."""
+    """Yield duplicate keys, templates and typographic quotes, which `construct_document` lets pass."""
     if isinstance(node, yaml.MappingNode):
         seen: dict[str, int] = {}
         for key, value in node.value:
@@ -96,6 +97,9 @@ def _mistakes(node: yaml.Node, path: tuple[str, ...]) -> Iterator[Mistake]:
     elif "{{" in node.value:
         named = ".".join(path) or "a key"
         text = f"{named} contains a template ({{{{), which is not rendered here: write the value itself"
+        yield Mistake(Position(node.start_mark.line + 1, None), text)
+    elif isinstance(node, yaml.ScalarNode) and node.style is None and node.value[:1] in _TYPOGRAPHIC:
+        text = f"{'.'.join(path)} begins with the typographic quote {node.value[0]}: use \" or '"
         yield Mistake(Position(node.start_mark.line + 1, None), text)
 
 
@@ -122,13 +126,13 @@ class _Loader(yaml.SafeLoader):
         del deep
         values = {}
         for key, value in node.value:
+            if key.tag == _MERGE:
+                message = "merge keys (<<) are not supported: write the keys out"
+                raise yaml.MarkedYAMLError(problem=message, problem_mark=key.start_mark)
             if not isinstance(key, yaml.ScalarNode) or key.tag not in self.yaml_constructors:
                 message = (
                     "a key must be text. A value that begins with { or [ needs quotes; a template is not rendered here"
                 )
-                raise yaml.MarkedYAMLError(problem=message, problem_mark=key.start_mark)
-            if key.tag == _MERGE:
-                message = "merge keys (<<) are not supported: write the keys out"
                 raise yaml.MarkedYAMLError(problem=message, problem_mark=key.start_mark)
             values[str(key.value)] = self.construct_object(value, deep=True)
         return values
