@@ -120,7 +120,41 @@ def test_a_broken_feed_says_why_and_its_job_is_still_listed(
     feeds, jobs = listed(bench)
     assert (feeds["activity"]["status"], feeds["activity"]["exit_code"]) == ("broken", code)
     assert any(words in feeds["activity"]["detail"] for words in says.split("|"))
-    assert jobs["counts"]["status"] in {"fresh", "broken"}
+    assert jobs["counts"]["status"] == "fresh"
+
+
+def test_a_file_with_the_wrong_ending_breaks_no_other(bench: Bench) -> None:
+    for kind in ("feeds", "jobs"):
+        bench.write(f"conf/{kind}/stray.yml", "x: 1\n")
+    feeds, jobs = listed(bench)
+    assert (feeds["stray"]["status"], jobs["stray"]["status"]) == ("broken", "broken")
+    assert statuses(bench) == ("due", "fresh")
+
+
+def test_with_intervals_a_feed_is_due_for_new_files_and_fresh_while_its_interval_is_not_over(bench: Bench) -> None:
+    name, topic = "hourly", FEED.replace("feed: activity", "feed: hourly")
+    bench.write("conf/feeds/hourly.yaml", f"{topic}landing: {{every: 1h}}\n")
+    assert listed(bench)[0][name]["status"] == "never_landed"
+    assert bench.run("land", name).code == 0
+    feed = listed(bench)[0][name]
+    assert (feed["status"], feed["epoch"]) == ("fresh", 3)
+    bench.rows("h3", hour(3))
+    assert listed(bench)[0][name]["status"] == "due"
+    assert bench.run("land", name).code == 0
+    assert listed(bench)[0][name]["status"] == "fresh"
+
+
+def test_a_feed_of_outputs_is_due_when_its_job_has_run(bench: Bench) -> None:
+    source = "{job: counts, output: totals}"
+    log = f"logs:\n  totals: {{source: {source}, key: user, timestamp: _timestamp}}\n"
+    bench.write("conf/feeds/totals.yaml", f"feed: totals\npartitions: 2\n{log}")
+    assert listed(bench)[0]["totals"]["status"] == "never_landed"
+    answer = bench.run("land", "totals")
+    assert answer.code == 0, answer
+    assert listed(bench)[0]["totals"]["status"] == "fresh"
+    assert bench.run("run", "counts", "--land").code == 0
+    feed = listed(bench)[0]["totals"]
+    assert (feed["status"], feed["detail"]) == ("due", "1 new epoch of its job")
 
 
 def test_a_job_that_a_process_executes_is_running(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

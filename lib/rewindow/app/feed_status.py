@@ -50,7 +50,8 @@ def look_at_feed(project: Project, name: str, rows: Sequence[LedgerRow], now_ms:
     is_complete = grid is None or progress.through_ms is None or progress.through_ms < (window.until_ms or 0)
     if not is_complete:
         return FeedLook(progress, is_due=False, is_landing=is_landing, detail=waiting_files(spec, looks, now_ms))
-    fresh = sum(len(look.fresh) for look in looks.values())
+    # Of a job's output all files are named, and its new epochs tell.
+    fresh = sum(len(looks[log.topic].fresh) for log in spec.logs if not log.is_output)
     is_due = bool(fresh or any(look.epochs for look in looks.values()) or (spec.interval_end and progress.feed))
     return FeedLook(progress, is_due, is_landing, _detail(fresh, looks))
 
@@ -72,4 +73,4 @@ def _detail(fresh: int, looks: Mapping[str, SourceLook]) -> str:
     if fresh:
         return "1 new file" if fresh == 1 else f"{fresh:,} new files"
     epochs = {epoch.number for look in looks.values() for epoch in look.epochs}
-    return f"{len(epochs)} new epochs of its job" if epochs else ""
+    return f"{len(epochs)} new epoch{'s' if len(epochs) > 1 else ''} of its job" if epochs else ""

@@ -17,7 +17,7 @@ from rewindow.app.feed_status import look_at_feed
 from rewindow.app.next_run import next_run
 from rewindow.app.project import Project
 from rewindow.config.job import JobConfig
-from rewindow.config.load import Kind, check_feed_exists, load_job
+from rewindow.config.load import Kind, load_job
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branches import JobState, LedgerRow
 from rewindow.control.plan.spec import MAIN, RunRequest, RunSpec
@@ -108,7 +108,6 @@ def _feed(project: Project, name: str, looks: _Looks, now_ms: int) -> Entry:
 
 def _job(project: Project, name: str, looks: _Looks) -> Entry:
     config = load_job(project.root, name)
-    check_feed_exists(project.root, config)
     state = project.tables.state(name)
     try:
         feed = find_feed(config.feed, looks.rows(config.feed), project.tables.home)

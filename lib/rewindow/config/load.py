@@ -49,8 +49,8 @@ def load_target(root: Path, name: str = "local") -> TargetConfig:
 
 def check_feed_exists(root: Path, config: JobConfig) -> None:
     """Raise `ConfigError` (78) if the job's feed has no file."""
-    known = names_of(root, "feeds")
-    if config.feed not in known:
+    if config.feed not in _stems(root, "feeds"):
+        known = names_of(root, "feeds")
         with at(root, "jobs", config.job, "feed"):
             hint = did_you_mean(config.feed, known)
             raise ConfigError(f"there is no feed {config.feed!r}: {hint}conf/feeds has {', '.join(known) or 'none'}")
@@ -81,7 +81,11 @@ def names_of(root: Path, kind: Kind) -> list[str]:
         raise ConfigError(
             f"conf/{kind}/{misnamed.name}: configuration files end in .yaml: rename it to {misnamed.stem}.yaml"
         )
-    return sorted(path.stem for path in folder.glob("*.yaml"))
+    return _stems(root, kind)
+
+
+def _stems(root: Path, kind: Kind) -> list[str]:
+    return sorted(path.stem for path in (root / "conf" / kind).glob("*.yaml"))
 
 
 def location_of(root: Path, location: str) -> str:
@@ -90,7 +94,7 @@ def location_of(root: Path, location: str) -> str:
 
 
 def _load(root: Path, folder: Kind, kind: str, name: str, model: type[_Config]) -> _Config:
-    known = sorted(path.stem for path in (root / "conf" / folder).glob("*.yaml"))
+    known = _stems(root, folder)
     if name not in known:  # so that a name cannot point to another file
         names_of(root, folder)
         available = f"{did_you_mean(name, known)}available: {', '.join(known)}" if known else "create it first"
