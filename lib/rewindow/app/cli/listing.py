@@ -26,9 +26,17 @@ def ls(
 ) -> None:
     """List feeds, jobs and branches with their status. Changes nothing, starts no Spark, and exits with 0.
 
-    fresh: nothing to do. due: a feed's sources have something new, or one landing waits for the job. behind: two or more landings
-    wait for the job, or the branch has not taken all that main has. running: a process is at it now. never landed, never run:
-    not once. broken: the next command would refuse, for the reason that is shown.
+    fresh: nothing to do.
+
+    due: a feed's sources have something new, one landing waits for the job, or an interrupted command is to be completed.
+
+    behind: two or more landings wait for the job, or the branch lacks landings that main has taken.
+
+    running: a process is landing or running it now.
+
+    never landed, never run: not once.
+
+    broken: the next command would refuse, for the reason that is shown.
     """
     project = Project.open(folder, target, debug=debug)
     feeds, jobs = list_project(project)
