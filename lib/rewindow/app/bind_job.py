@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -35,7 +36,7 @@ def bind_to_feed(root: Path, target: TargetConfig, config: JobConfig, feed: Feed
     )
     code = JobCode(loader, partial(log_shapes, dict(feed.definition.logs)), semantics, settings)
     topology = _topology(root, config, code)
-    with at(root, "jobs", job, "on_error"):
+    with at(root, "jobs", job, "on_error") if config.on_error else nullcontext():
         quarantines = check_policies(topology, config.on_error) or settings.keeps_dropped
     paths = TablePaths(
         output=partial(_output, root, target, config, branch),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator, Sequence
 from types import UnionType
 from typing import TYPE_CHECKING, Any, get_args, get_origin
@@ -16,6 +17,7 @@ from rewindow.config.yaml_text import Document, position_of
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
+_NUMBER = re.compile(r"0|[1-9][0-9]*")
 _Keys = tuple[int | str, ...]
 
 _TYPES = {
@@ -79,7 +81,7 @@ def _sentence(detail: ErrorDetails, where: _Keys, model: type[BaseModel]) -> str
     if given is None and kind != "value_error":
         where_to = "below it, indented" if kind in {"dict_type", "model_type"} else "after the colon"
         return f"{key} is empty: write its {'keys' if 'below' in where_to else 'value'} {where_to}, or remove it"
-    if kind == "int_type" and isinstance(given, str) and given.isdecimal() and str(int(given)) == given:
+    if kind == "int_type" and isinstance(given, str) and _NUMBER.fullmatch(given):
         return f"{key} must be a whole number: remove the quotes"
     if kind in _TYPES:
         return f"{key} {_TYPES[kind]}"
