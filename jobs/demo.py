@@ -18,7 +18,7 @@ from rich.progress import track
 from rich.table import Table
 
 from jobs.flights_source import write_sources
-from rewindow.app.cli.app import leave
+from rewindow.app.cli.entry import leave
 from rewindow.app.cli.times import show_time
 from rewindow.app.project import Project
 from rewindow.control.plan.spec import RunRequest

@@ -14,7 +14,7 @@ LIB = Path(__file__).resolve().parent.parent / "lib"
 
 def command(root: Path, *arguments: str, **environment: str) -> subprocess.Popen[str]:
     """Start ``rewindow ARGUMENTS --json`` in a project."""
-    code = "from rewindow.app.cli.app import main; main()"
+    code = "from rewindow.app.cli.entry import main; main()"
     paths = os.pathsep.join([str(LIB), os.environ.get("PYTHONPATH", "")])
     return subprocess.Popen(
         [sys.executable, "-c", code, *arguments, "--json"],

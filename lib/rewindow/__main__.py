@@ -10,7 +10,7 @@ def main() -> None:
     """Run the command line. Ctrl-C while it is being loaded ends with 130 and no stack trace."""
     # A KeyboardInterrupt could be raised within a callback of the import system, which swallows it.
     usual = signal.signal(signal.SIGINT, _end_before_it_began)
-    from rewindow.app.cli.app import main as run  # noqa: PLC0415 - takes a second, in which people press Ctrl-C
+    from rewindow.app.cli.entry import main as run  # noqa: PLC0415 - takes a second, in which people press Ctrl-C
 
     signal.signal(signal.SIGINT, usual)
     run()

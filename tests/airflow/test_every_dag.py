@@ -80,9 +80,7 @@ def test_a_dag_that_does_not_land_waits_until_the_log_is_complete(airflow_home: 
     )
     env = environment(airflow_home, shop / "dags")
     rewindow(shop, "land", "orders", "--until", "2026-01-03")
-    landing = (
-        "import sys, time; from rewindow.app.cli import app; time.sleep(15); app.leave(app.run_command(sys.argv[1:]))"
-    )
+    landing = "import sys, time; from rewindow.app.cli import entry; time.sleep(15); entry.leave(entry.run_command(sys.argv[1:]))"
     line = [sys.executable, "-P", "-c", landing, "land", "orders", "--until", "2026-01-04", "--project", str(shop)]
     with subprocess.Popen(line, env=environment(shop, shop), cwd=shop, stdout=subprocess.DEVNULL) as later:
         ready, waited = play(env, *({"dag": "daily_orders", "date": f"2026-01-{day}"} for day in ("03", "04")))

@@ -18,7 +18,9 @@ def _edited(path: str, old: str, new: str) -> Callable[[Bench], None]:
 
 
 def _feed(name: str, old: str, new: str, *says: str) -> Case:
-    return Case(f"feed: {name}", "land activity", 78, ("conf/feeds/activity.yaml", *says), _edited(_FEED, old, new))
+    return Case(
+        f"feed: {name}", "land activity", 78, ("conf/feeds/activity.yaml, line ", *says), _edited(_FEED, old, new)
+    )
 
 
 def _job(name: str, old: str, new: str, *says: str) -> Case:
@@ -26,7 +28,9 @@ def _job(name: str, old: str, new: str, *says: str) -> Case:
 
 
 def _target(name: str, old: str, new: str, *says: str) -> Case:
-    return Case(f"target: {name}", "plan counts", 78, ("conf/targets/local.yaml", *says), _edited(_TARGET, old, new))
+    return Case(
+        f"target: {name}", "plan counts", 78, ("conf/targets/local.yaml, line ", *says), _edited(_TARGET, old, new)
+    )
 
 
 def _file(name: str, text: str | bytes, *says: str) -> Case:
@@ -37,18 +41,24 @@ def _file(name: str, text: str | bytes, *says: str) -> Case:
 
 
 CASES = [
-    _feed("an unknown key", "partitions: 2", "partitions: 2\npartition: 3", "did you mean partitions?"),
-    _feed("no partitions", "partitions: 2", "partitions: 0", "greater than or equal to 1"),
-    _feed("partitions in words", "partitions: 2", "partitions: two", "valid integer"),
+    _feed("an unknown key", "partitions: 2", "partitions: 2\npartition: 3", "line 3: ", "did you mean `partitions`?"),
+    _feed("no partitions", "partitions: 2", "partitions: 0", "line 2: partitions must be at least 1"),
+    _feed("partitions in words", "partitions: 2", "partitions: two", "must be a whole number"),
     _feed("partitions are missing", "partitions: 2\n", "", "partitions is missing: add it"),
-    _feed("far too many partitions", "partitions: 2", "partitions: 100000", "less than or equal to 4096"),
-    _feed("half a partition", "partitions: 2", "partitions: 2.5", "valid integer"),
-    _feed("no logs", FEED.partition("logs:")[2], " {}\n", "logs: "),
+    _feed("far too many partitions", "partitions: 2", "partitions: 100000", "at most 4,096"),
+    _feed("half a partition", "partitions: 2", "partitions: 2.5", "must be a whole number"),
+    _feed("no logs", FEED.partition("logs:")[2], " {}\n", "logs must not be empty"),
     _feed("logs as a list", FEED.partition("logs:")[2], " [events]\n", "logs must be a block of keys"),
     _feed("another feed's name", "feed: activity", "feed: activities", "rename one of them"),
     _feed("an invalid name", "feed: activity", 'feed: "a/b"', "is not a valid name"),
     _feed("a template", "feed: activity", 'feed: "{{ params.feed }}"', "contains a template", "write the value itself"),
-    _feed("an unknown format", "format: parquet", "format: avro", "must be 'csv', 'json', 'parquet' or 'delta'"),
+    _feed(
+        "an unknown format",
+        "format: parquet",
+        "format: avro",
+        "line 4, column 40: ",
+        "must be 'csv', 'json', 'parquet' or 'delta'",
+    ),
     _feed("a path without a format", _SOURCE, "{path: raw}", "path and format go together"),
     _feed("an empty source", _SOURCE, "{}", "a source has exactly one of table, path with format, or job"),
     _feed("two sources", _SOURCE, "{path: raw, format: csv, table: a.b}", "got table and path"),
@@ -108,38 +118,44 @@ CASES = [
         "feed: activity\nspark: {memory: 1g}",
         "is not a Spark setting",
     ),
-    _job("an unknown feed", "feed: activity", "feed: activty", "conf/feeds has activity"),
-    _job("an output that nothing writes", "totals: {", "others: {", "outputs"),
+    _job("an unknown feed", "feed: activity", "feed: activty", "line 3: ", "did you mean `activity`?"),
+    _job("an output that nothing writes", "totals: {", "others: {", "line 4: the topology writes to 'totals'"),
     _job("no outputs", JOB.partition("outputs:")[2], " {}\n", "add it to `outputs:`"),
-    _target("an unknown key", "target: local", "target: local\nwharehouse: x", "did you mean warehouse?"),
+    _target("an unknown key", "target: local", "target: local\nwharehouse: x", "did you mean `warehouse`?"),
     _target("no warehouse", "warehouse: warehouse\n", "", "warehouse is missing: add it"),
     _target("a warehouse upwards", "warehouse: warehouse", "warehouse: ../w", "contains '..'"),
     _target("a warehouse on the web", "warehouse: warehouse", "warehouse: ftp://x/w", "is not supported"),
-    _target("no cores", "target: local", "target: local\ncores: 0", "greater than or equal to 1"),
+    _target("no cores", "target: local", "target: local\ncores: 0", "cores must be at least 1"),
     _target(
         "an unknown execution", "target: local", "target: local\nexecution: fast", "'auto', 'record' or 'vectorized'"
     ),
     _target("a number for a warehouse", "warehouse: warehouse", "warehouse: 5", "is not text"),
     _target("another target's name", "target: local", "target: prod", "rename one of them"),
     _file("a billion laughs", _LAUGHS, "aliases (*name) are not supported: write the value out"),
-    _file("an object", "feed: !!python/object/apply:os.system [ls]\n", "could not determine a constructor"),
-    _file("a name of Python's", "feed: !!python/name:os.system\n", "could not determine a constructor"),
+    _file("an object", "feed: !!python/object/apply:os.system [ls]\n", "the tag !!python/"),
+    _file("a name of Python's", "feed: !!python/name:os.system\n", "the tag !!python/"),
     _file("very deep", "feed: " + "[" * 5000, "levels deep"),
     _file("very large", "# " + "x" * 1_000_001, "larger than 1,000,000 bytes"),
     _file("a list", "- feed: activity\n", "is not a mapping of keys to values"),
-    _file("empty", "", "is not a mapping of keys to values"),
+    _file("empty", "", "is empty"),
     _file("half a bracket", "feed: [activity\n", "line 2"),
     _file("a duplicate key", "feed: activity\n" + FEED, "line 2: duplicate key 'feed'"),
-    _file("not UTF-8", b"\xff\xfe\x00f", "is not UTF-8"),
-    _file("a tab", "feed:\tactivity\n\tx: 1\n", "line 1"),
-    _file("control characters", "feed: a\x01\n", "is not YAML"),
-    _file("an invalid date", "feed: 2013-02-31\n", "is not YAML"),
+    _file("not UTF-8", b"\xff\xfe\x00f", "line 1: this is not UTF-8"),
+    _file("a tab", "feed:\tactivity\n\tx: 1\n", "line 1, column 6: a tab"),
+    _file("control characters", "feed: a\x01\n", "line 1, column 8: the control character 0x01"),
+    _file("an invalid date", "feed: 2013-02-31\n", "line 1: feed: '2013-02-31' is not a valid name"),
     Case(
         "a job that is not UTF-8",
         "plan counts",
         78,
-        "is not UTF-8",
+        "line 1: this is not UTF-8",
         lambda b: (b.root / _JOB).write_bytes(b"\xff") and None,
     ),
-    Case("a target of two documents", "plan counts", 78, _TARGET, lambda b: b.write(_TARGET, f"{TARGET}---\n{TARGET}")),
+    Case(
+        "a target of two documents",
+        "plan counts",
+        78,
+        f"{_TARGET}, line 3: a second document",
+        lambda b: b.write(_TARGET, f"{TARGET}---\n{TARGET}"),
+    ),
 ]

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from rewindow.app.cli.app import run_command
+from rewindow.app.cli.entry import run_command
 from rewindow.app.project import Project
 from rewindow.engine.worker.local import LocalEngine as RunEngine
 from rewindow.tables.delta.commit import table_path

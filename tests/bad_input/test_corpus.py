@@ -6,12 +6,23 @@ from pathlib import Path
 
 import pytest
 
-from tests.bad_input import arguments, conf, files, newcomer, newcomer_rides, processors, records, sources, user_code
+from tests.bad_input import (
+    arguments,
+    conf,
+    files,
+    newcomer,
+    newcomer_rides,
+    processors,
+    records,
+    sources,
+    typing_mistakes,
+    user_code,
+)
 from tests.bad_input.scene import Bench, Case, assert_clear, check, copy_of, goes_on
 
 pytestmark = pytest.mark.slow
 
-STILL = [*arguments.CASES, *conf.CASES, *newcomer.CASES, *newcomer_rides.CASES]
+STILL = [*arguments.CASES, *conf.CASES, *newcomer.CASES, *newcomer_rides.CASES, *typing_mistakes.CASES]
 """Cases that are refused before anything changes, so they share one project."""
 CASES = [*records.CASES, *sources.CASES, *files.CASES, *user_code.CASES, *processors.CASES]
 

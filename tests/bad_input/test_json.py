@@ -16,6 +16,7 @@ from tests.bad_input.scene import Bench, copy_of, hour
 
 STEPS = (
     "land activity",
+    "ls",
     "plan counts",
     "run counts",
     "plan counts",
@@ -33,6 +34,7 @@ STEPS = (
     "backfill counts --from 2 --to 3 --branch fix",
     "diff counts main fix",
     "branch list counts",
+    "ls",
     "promote counts fix",
     "backfill counts --from 2 --to 3 --branch other",
     "branch drop counts other",
@@ -107,7 +109,8 @@ def test_every_command_gives_one_object_in_snake_case(template: Bench, tmp_path:
         "databricks submit",
         "init",
         "test",
-    }  # the last two: tests/end_to_end/test_new_project.py
+        "schema",
+    }  # the last three: tests/end_to_end/test_new_project.py, tests/config/test_schema.py
 
 
 def commands() -> Iterator[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rewindow.app.check_determinism import check_files
-from rewindow.app.cli.app import run_command
+from rewindow.app.cli.entry import run_command
 from tests.bad_input.nondeterminism import FINE as DETERMINISTIC
 from tests.bad_input.nondeterminism import NEIGHBOURS, Planted
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rewindow.airflow.asset_events import extra_of
-from rewindow.app.cli.app import run_command
+from rewindow.app.cli.entry import run_command
 from rewindow.databricks import submit
 from rewindow.databricks.outcome import ended
 from rewindow.databricks.results import error_in, result_in

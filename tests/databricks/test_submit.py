@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from rewindow.app.cli.app import run_command
+from rewindow.app.cli.entry import run_command
 from rewindow.databricks.outcome import ended, exit_code
 from tests.databricks.workspace import Workspace
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rewindow.app.cli.app import run_command
+from rewindow.app.cli.entry import run_command
 from rewindow.errors import SourceError, naming
 
 
@@ -92,7 +92,7 @@ def test_an_unknown_feed_differs_from_one_that_was_never_landed(at: Path, capsys
     job = at / "conf/jobs/hourly_departures.yaml"
     job.write_text(job.read_text().replace("feed: flights", "feed: flihgts"))
     assert run_command(["plan", "hourly_departures"]) == 78
-    assert "there is no feed 'flihgts'; conf/feeds has flights" in capsys.readouterr().err
+    assert "there is no feed 'flihgts': did you mean `flights`? conf/feeds has flights" in capsys.readouterr().err
 
 
 def test_a_job_that_never_ran_says_so(at: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 from pyarrow import csv
 from pyspark.sql import SparkSession
 
-from rewindow.app.cli.app import run_command
+from rewindow.app.cli.entry import run_command
 from rewindow.app.project import Project
 from rewindow.control.plan.spec import Attempt, RunRequest
 from rewindow.control.run import steps

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from rewindow.app.cli.app import run_command
+from rewindow.app.cli.entry import run_command
 from rewindow.app.new_project import Example
 from tests.bad_input.workers import on_spark
 from tests.conftest import ROOT

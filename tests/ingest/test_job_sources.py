@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from pydantic import ValidationError
 
 from rewindow.config.feed import FeedConfig
-from rewindow.config.feed_spec import feed_spec
 from rewindow.contracts.steps import drive
 from rewindow.control import branch
-from rewindow.errors import ConfigError, SourceError
+from rewindow.errors import SourceError
 from rewindow.tables.delta.content_hash import read_rows
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from rewindow.tables.delta.warehouse import DeltaTables
@@ -88,5 +88,5 @@ def test_what_cannot_be_a_source_is_said(tmp_path):
         {"landing": {"every": "1h"}},
         {"logs": {"totals": OUTPUT, "raw": {"source": {"table": "raw.x"}, "key": "k", "timestamp": "t"}}},
     ):
-        with pytest.raises(ConfigError):
-            feed_spec(feed(**wrong), project_root="/", warehouse="/w")
+        with pytest.raises(ValidationError, match=r"epoch by epoch|outputs of one job"):
+            feed(**wrong)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
 from rewindow.app.open_tables import output_location
-from rewindow.config.job import JobConfig, check_outputs
+from rewindow.config.job import JobConfig, unwritten_output
+from rewindow.config.load import at
+from rewindow.config.mistakes import nearest
 from rewindow.config.target import TargetConfig
 from rewindow.contracts.tasks import JobCode
 from rewindow.control.code_version import code_version
@@ -15,9 +18,11 @@ from rewindow.control.ingest.landings import Feed, log_shapes
 from rewindow.control.load_topology import TopologyLoader
 from rewindow.control.plan.tasks import TablePaths, bind_job
 from rewindow.control.run import Job
+from rewindow.errors import ConfigError
 from rewindow.streams.error_policy import check_policies
 from rewindow.streams.semantics import Semantics
 from rewindow.streams.settings import Limits, Settings
+from rewindow.streams.topology import Topology
 from rewindow.tables.shared.paths import METRICS, QUARANTINE, changelog_path
 
 
@@ -30,15 +35,42 @@ def bind_to_feed(root: Path, target: TargetConfig, config: JobConfig, feed: Feed
         config.on_error, Limits(**config.limits.model_dump()), keeps_dropped=config.dropped == "quarantine"
     )
     code = JobCode(loader, partial(log_shapes, dict(feed.definition.logs)), semantics, settings)
-    topology = code.topology
-    quarantines = check_policies(topology, config.on_error) or settings.keeps_dropped
+    topology = _topology(root, config, code)
+    with at(root, "jobs", job, "on_error") if config.on_error else nullcontext():
+        quarantines = check_policies(topology, config.on_error) or settings.keeps_dropped
     paths = TablePaths(
-        output=partial(output_location, config, branch, target.catalog),
+        output=partial(_output, root, target, config, branch),
         changelog=partial(changelog_path, job),
         metrics=METRICS,
         quarantine=QUARANTINE if quarantines else None,
     )
     binding = bind_job(job, feed, topology, code.load_logs(), asdict(semantics), paths)
     binding = replace(binding, code=code_version(topology, root))
-    check_outputs(config, topology)
+    if unwritten := unwritten_output(config, topology):
+        topic, problem = unwritten
+        with at(root, "jobs", job, "outputs", topic):
+            raise ConfigError(problem)
     return Job(job, code, binding, feed)
+
+
+def _topology(root: Path, config: JobConfig, code: JobCode) -> Topology:
+    """Return the job's topology. A module or function that does not exist is a mistake in the job's file."""
+    try:
+        return code.topology
+    except ConfigError as error:
+        module = config.topology.partition(":")[0]
+        missing = getattr(error.__cause__, "name", None) if isinstance(error.__cause__, ModuleNotFoundError) else None
+        is_named_wrongly = missing is not None and f"{module}.".startswith(f"{missing}.")
+        if not is_named_wrongly and f"{module} has no function" not in str(error):
+            raise
+        path = root.joinpath(*module.split("."))
+        near = nearest(path.name, [file.stem for file in path.parent.glob("*.py")]) if is_named_wrongly else None
+        with at(root, "jobs", config.job, "topology"):
+            parent = module.rpartition(".")[0]
+            hint = f". Did you mean `{parent and f'{parent}.'}{near}`?" if near else ""
+            raise ConfigError(f"{error}{hint}") from error
+
+
+def _output(root: Path, target: TargetConfig, config: JobConfig, branch: str, topic: str) -> str:
+    with at(root, "jobs", config.job, "outputs"):
+        return output_location(config, branch, target.catalog, topic)

@@ -8,6 +8,7 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
+from rewindow.config.schema import KINDS, modeline, schema_text
 from rewindow.errors import UsageError
 
 _SUFFIXES = {".py.txt": ".py", "gitignore.txt": ".gitignore"}
@@ -33,11 +34,14 @@ class NewProject:
 
 
 def create_project(root: Path, example: Example) -> NewProject:
-    """Write the files of an example below a folder.
+    """Write the files of an example below a folder, and the schemas with which editors check its configuration.
 
     A file that is there already stays. Raises `UsageError` (2), and writes nothing, if one has another content.
     """
     wanted = dict(_files(resources.files("rewindow.app") / "examples" / example, ""))
+    for kind in KINDS:
+        wanted |= {path: modeline(kind) + text for path, text in wanted.items() if path.startswith(f"conf/{kind}s/")}
+        wanted[f"conf/schemas/{kind}.json"] = schema_text(kind)
     others = [path for path, text in wanted.items() if (root / path).exists() and (root / path).read_text() != text]
     if others:
         message = f"{root} has another {', '.join(sorted(others))}: choose an empty folder, or remove what is there"

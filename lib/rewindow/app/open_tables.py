@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from rewindow.config.job import JobConfig
+from rewindow.config.mistakes import nearest
 from rewindow.config.target import TargetConfig
 from rewindow.errors import ConfigError
 from rewindow.storage.locations import is_uri, use
@@ -66,8 +67,9 @@ def output_location(config: JobConfig, branch: str, catalog: str | None, topic: 
     """Return where a job's branch writes the output of a topic. Raises `ConfigError` (78) for an undeclared output."""
     output = config.outputs.get(topic)
     if output is None:
-        message = f"job {config.job!r} writes to {topic!r}: add it to `outputs:` in conf/jobs/{config.job}.yaml"
-        raise ConfigError(message)
+        near = nearest(topic, list(config.outputs))
+        rename = f"rename `{near}`, or " if near else ""
+        raise ConfigError(f"the topology writes to {topic!r}: {rename}add it to `outputs:`")
     if catalog is not None:
         return output_name(output.table, branch, catalog.partition(".")[0])
     return output_path(output.table, branch)

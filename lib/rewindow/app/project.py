@@ -18,12 +18,13 @@ from rewindow.app.cli.progress import Watch
 from rewindow.app.describe import add_spark_plans, describe_job, describe_published, describe_topology
 from rewindow.app.hints import hints, killed_hint
 from rewindow.app.never_landed import expected_feed, lands_next
+from rewindow.app.next_run import next_run
 from rewindow.app.open_session import open_session
 from rewindow.app.open_tables import open_feed_tables, open_tables, warehouse_location
 from rewindow.app.own_code import check_own_code
 from rewindow.config.feed import FeedConfig
 from rewindow.config.job import JobConfig
-from rewindow.config.load import find_project, load_feed, load_job, load_target, names_of
+from rewindow.config.load import check_feed_exists, find_project, load_feed, load_job, load_target, names_of
 from rewindow.config.target import TargetConfig
 from rewindow.contracts.landing_engine import LandingEngine
 from rewindow.contracts.staged_files import TaskReport
@@ -33,10 +34,10 @@ from rewindow.control.heartbeat import Heartbeat, is_alive, this_attempt
 from rewindow.control.ingest.land import LandReport, land
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.explain import describe_plan
-from rewindow.control.plan.planner import UpToDate, plan_run
+from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import MAIN, RunRequest
 from rewindow.control.run import Engine, Job, RunReport, first_run, steps
-from rewindow.errors import ConfigError, SourceError, naming
+from rewindow.errors import SourceError, naming
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from rewindow.tables.shared.paths import safe_name
 
@@ -117,11 +118,7 @@ class Project:
         """Return what `run` would do, as JSON values. Changes nothing. Raises what `run` would raise before it executes."""
         bound = self.bind(job, request.branch)
         state, request = self.tables.state(job), self.with_acceptance(job, request)
-        with naming(JOB=job):
-            self.tables.check_published(job, state, request.branch)
-        decision = plan_run(state, bound.feed, request, bound.binding, this_attempt(), self.is_alive)
-        if not isinstance(decision, UpToDate):
-            self.tables.check_targets(decision)
+        decision = next_run(self.tables, bound, state, request, self.is_alive)
         described = describe_plan(state, bound.feed, decision, request.branch, bound.binding)
         pending = state.branch(request.branch).pending
         described["killed"] = killed_hint(self.warehouse, pending.attempt if pending else None) or None
@@ -259,12 +256,9 @@ class Project:
         try:
             return self.tables.feed(config.feed)
         except SourceError as error:
-            known = names_of(self.root, "feeds")
-            if config.feed in known:
-                message = f"{error}{self._lands_next(config.feed)}"
-                raise SourceError(message) from error
-        message = f"conf/jobs/{config.job}.yaml: there is no feed {config.feed!r}; conf/feeds has {', '.join(known) or 'none'}"
-        raise ConfigError(message)
+            check_feed_exists(self.root, config)
+            message = f"{error}{self._lands_next(config.feed)}"
+            raise SourceError(message) from error
 
     def _lands_next(self, feed: str) -> str:
         return lands_next(load_feed(self.root, feed), project_root=str(self.root), warehouse=self.warehouse)

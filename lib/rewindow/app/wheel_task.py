@@ -15,7 +15,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from rewindow.app.cli.app import run_command
+from rewindow.app.cli.entry import run_command
 from rewindow.app.cli.times import parse_time
 from rewindow.config.load import find_project, load_feed, load_job
 from rewindow.contracts.exit_codes import LIMIT, Next, meaning, what_next

@@ -7,6 +7,7 @@ from typing import Literal, Self
 from pydantic import ByteSize, Field, model_validator
 
 from rewindow.config.field_types import (
+    Bytes,
     Column,
     ColumnOrColumns,
     Columns,
@@ -17,6 +18,7 @@ from rewindow.config.field_types import (
     EveryInterval,
     Fields,
     Location,
+    MisfitError,
     Name,
     OldColumn,
     SparkText,
@@ -32,14 +34,21 @@ class SourceConfig(ConfigValue):
     """Source of a log: a Delta table in the warehouse, files or a Delta table at a path, or another job's output."""
 
     table: DottedName | None = None
+    """A Delta table in the warehouse, by name. It, ``path`` or ``job`` is required."""
     path: Location | None = None
+    """Files, a folder of files, or a Delta table: a path below the project, an absolute path, or a URI. Needs ``format``."""
     format: Literal["csv", "json", "parquet", "delta"] | None = None
+    """What is at ``path``."""
     options: dict[str, SparkText] = {}
+    """Options of Spark's reader of csv or json files, such as ``header: true``."""
     copies: Literal["refuse", "land"] = "refuse"
     """What to do with a file that has the content of another file of the source."""
     schema_ddl: str | None = Field(default=None, alias="schema")
+    """Columns and types of csv or json files, like ``id BIGINT, amount DOUBLE``."""
     job: Name | None = None
+    """The job whose output is the source. Needs ``output``."""
     output: DottedName | None = None
+    """The output topic of ``job``."""
 
     @property
     def kind(self) -> Literal["table", "path", "job"]:
@@ -57,11 +66,12 @@ class SourceConfig(ConfigValue):
         if bool(self.output) != (given == ["job"]):
             raise ValueError("job and output go together: {job: low_activity, output: low-activity-alerts}")
         if self.copies == "land" and self.format in {None, "delta"}:
-            raise ValueError("copies applies to files only: remove it")
+            raise MisfitError("copies applies to files only: remove it", "copies")
         if given != ["path"] and (self.options or self.schema_ddl):
-            raise ValueError("options and schema apply to files only: remove them, or use path and format")
+            message = "options and schema apply to files only: remove them, or use path and format"
+            raise MisfitError(message, "options" if self.options else "schema")
         if self.format in {"delta", "parquet"} and self.schema_ddl:
-            raise ValueError(f"schema applies to csv and json only: remove it, {self.format} has its own")
+            raise MisfitError(f"schema applies to csv and json only: remove it, {self.format} has its own", "schema")
         return self
 
 
@@ -69,18 +79,23 @@ class LogConfig(ConfigValue):
     """How a log is made from its source. Column names apply after the renames in ``columns``."""
 
     source: SourceConfig
+    """Where the rows come from: ``{path, format}``, ``{table}`` or ``{job, output}``."""
     key: ColumnOrColumns
+    """The column of the key, or a list of columns. Records with equal keys are in one partition."""
     timestamp: TimestampSource
+    """The event time: a column, ``arrival``, or a function ``module:function`` of record and partition time."""
     value: ColumnOrColumns | None = None
-    """None: every column without another role."""
+    """The column of the value, or a list of columns. Default: every column without another role."""
     columns: dict[Column, OldColumn] = {}
-    """New name -> name in the source."""
+    """Renamed columns: the new name, then the name in the source."""
     invalid_timestamp: Literal["fail", "skip", "partition_time"] = "fail"
+    """What to do with a row without a plausible timestamp: fail, quarantine it, or give it the time of its partition."""
     unreadable: Literal["fail", "skip"] = "fail"
     """What to do with a row that the parser of csv or json cannot read: fail, or quarantine it."""
     arrived_at: Column | None = None
-    """None: the commit time of the source's version."""
+    """The column of the time of arrival. Default: the commit time of the source's version; files have none."""
     order: Columns = ()
+    """Columns that order rows of equal arrival."""
     ignore: Fields = ()
     """Fields that new files may have and that are not landed. They and ``optional`` are named as in the source."""
     optional: Fields = ()
@@ -90,6 +105,7 @@ class LogConfig(ConfigValue):
     partition: Column | None = None
     """Together with ``offset``: the source's columns of Kafka partitions and offsets. Such a log is not copied."""
     offset: Column | None = None
+    """The source's column of Kafka offsets. Needs ``partition``."""
 
     @model_validator(mode="after")
     def _keeps_source_offsets(self) -> Self:
@@ -107,13 +123,14 @@ class LogConfig(ConfigValue):
                 "invalid_timestamp"
             )
         if ":" in self.timestamp or self.timestamp == "arrival":
-            raise ValueError("a log with source offsets needs a column of the source as timestamp")
+            raise MisfitError("a log with source offsets needs a column of the source as timestamp", "timestamp")
         return self
 
     @model_validator(mode="after")
     def _csv_has_one_header(self) -> Self:
         if self.source.format == "csv" and (self.ignore or self.optional):
-            raise ValueError("ignore and optional do not apply to csv, whose columns are read by position: remove them")
+            message = "ignore and optional do not apply to csv, whose columns are read by position: remove them"
+            raise MisfitError(message, "ignore" if self.ignore else "optional")
         return self
 
     @model_validator(mode="after")
@@ -121,21 +138,23 @@ class LogConfig(ConfigValue):
         times = [name for name in (self.timestamp, self.arrived_at) if name not in (None, "arrival")]
         for name, unit in self.units.items():
             if name not in times:
-                raise ValueError(
-                    f"units names {name}, which is neither timestamp nor arrived_at: name one of {', '.join(times)}"
+                raise MisfitError(
+                    f"units names {name}, which is neither timestamp nor arrived_at: name one of {', '.join(times)}",
+                    *("units", name),
                 )
             if unit != "ms" and (":" in name or self.partition):
-                raise ValueError(f"units cannot convert {name}: return milliseconds, or write them to the table")
+                message = f"units cannot convert {name}: return milliseconds, or write them to the table"
+                raise MisfitError(message, "units", name)
         return self
 
     @model_validator(mode="after")
     def _each_column_once(self) -> Self:
         both = [column for column in _listed(self.key) if column in _listed(self.value)]
         if both:
-            raise ValueError(f"{both[0]} is in both key and value: remove it from value")
+            raise MisfitError(f"{both[0]} is in both key and value: remove it from value", "value")
         old = list(self.columns.values())
         if len(set(old)) < len(old):
-            raise ValueError("columns renames a column twice: give each source column one name")
+            raise MisfitError("columns renames a column twice: give each source column one name", "columns")
         return self
 
 
@@ -143,17 +162,19 @@ class LandingConfig(ConfigValue):
     """How a feed's additions are cut into landings, how watermarks are set, and which timestamps are implausible."""
 
     every: EveryInterval | None = None
-    """None: one landing per call."""
+    """The interval of arrival that makes one landing, like ``1h`` or ``1d``. Default: one landing per call."""
     watermark: Literal["interval_end"] | None = None
-    max_ahead_ms: DurationMsOrNone = Field(default=_DAY_MS, alias="max_ahead")
-    """None: no limit (written ``none``)."""
-    memory: ByteSize = Field(default=ByteSize(512 << 20), ge=1 << 20)
+    """``interval_end``: each landing declares the log complete through the end of its interval."""
+    max_ahead_ms: DurationMsOrNone = Field(default=_DAY_MS, alias="max_ahead", json_schema_extra={"default": "1d"})
+    """A record with a timestamp further after its arrival than this goes to the quarantine. ``none``: no limit."""
+    memory: Bytes = Field(default=ByteSize(512 << 20), ge=1 << 20, json_schema_extra={"default": "512MiB"})
     """What each task of a landing may use, in bytes or like ``512MiB``. Rows that do not fit are sorted on disk."""
 
     @model_validator(mode="after")
     def _an_end_needs_intervals(self) -> Self:
         if self.watermark is not None and self.every is None:
-            raise ValueError("watermark: interval_end needs intervals: add every: 1h or another interval")
+            message = "watermark: interval_end needs intervals: add every: 1h or another interval"
+            raise MisfitError(message, "watermark")
         return self
 
 
@@ -161,13 +182,74 @@ class FeedConfig(ConfigValue):
     """Logs that are landed together: co-partitioned, with one sequence of landings."""
 
     feed: Name
+    """The name of the feed, equal to the file's name. Never change it."""
     partitions: int = Field(ge=1, le=4096)
+    """Number of partitions of every log. It is part of the input: never change it."""
     logs: dict[DottedName, LogConfig] = Field(min_length=1)
+    """The logs by topic."""
     zone: Zone = "UTC"
+    """The time zone of calendar units and of times without a zone, an IANA name such as Europe/Berlin."""
     max_task_idle_ms: DurationMsOrForever = Field(default=0, alias="max_task_idle")
-    """None: forever."""
+    """What the watermark is. ``0``: the largest timestamp. ``forever``: the smallest, over all partitions that have delivered, of
+    each one's largest timestamp. A duration: the same without partitions that have been silent for that long."""
     lag_ms: DurationMs = Field(default=0, alias="lag")
+    """Holds the watermark back by this duration."""
     landing: LandingConfig = LandingConfig()
+    """How additions are cut into landings."""
+
+    @model_validator(mode="after")
+    def _one_producer(self) -> Self:
+        jobs = {log.source.job for log in self.logs.values()}
+        if jobs == {None}:
+            return self
+        if len(jobs) > 1:
+            raise MisfitError(
+                "the logs of a feed must all be outputs of one job, or none: split it into two feeds", "logs"
+            )
+        fix = "a job's outputs are landed epoch by epoch, in the order in which they were written: remove"
+        if self.landing.every:
+            raise MisfitError(f"{fix} `every`", "landing", "every")
+        for topic, log in self.logs.items():
+            for key, value in (("arrived_at", log.arrived_at), ("order", log.order)):
+                if value:
+                    raise MisfitError(f"{fix} `{key}`", "logs", topic, key)
+        return self
+
+    @model_validator(mode="after")
+    def _source_offsets_of_all_or_none(self) -> Self:
+        kept = [topic for topic, log in self.logs.items() if log.partition]
+        others = [topic for topic in self.logs if topic not in kept]
+        if kept and others:
+            raise MisfitError(
+                f"log {kept[0]} keeps the partitions of its source, but log {others[0]} is partitioned by key hash, so "
+                "equal keys do not meet: split it into two feeds, or remove partition and offset",
+                *("logs", kept[0], "partition"),
+            )
+        if kept and self.landing.every:
+            raise MisfitError(
+                f"`every` cuts by arrival time, but log {kept[0]} keeps its source's offsets: remove `every` (one "
+                "landing per call)",
+                *("landing", "every"),
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _files_have_no_arrival_times(self) -> Self:
+        for topic, log in self.logs.items():
+            if log.source.format in {None, "delta"} or log.arrived_at is not None:
+                continue
+            if self.landing.every:
+                raise MisfitError(
+                    f"`every: {self.landing.every}` needs each row's arrival time, which files do not have: add "
+                    f"`arrived_at: COLUMN` to log {topic}, or remove `every` (one landing per call)",
+                    *("landing", "every"),
+                )
+            if log.timestamp == "arrival":
+                raise MisfitError(
+                    "`timestamp: arrival` needs `arrived_at: COLUMN`, because files have no arrival times",
+                    *("logs", topic, "timestamp"),
+                )
+        return self
 
 
 def _listed(columns: str | tuple[str, ...] | None) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rewindow.config.feed import FeedConfig, LogConfig, SourceConfig
-from rewindow.contracts.ingest import ARRIVAL, JOB, FeedSpec, LogSpec, SourceSpec
+from rewindow.contracts.ingest import JOB, FeedSpec, LogSpec, SourceSpec
 from rewindow.errors import ConfigError
 
 DELTA = "delta"
@@ -12,27 +12,8 @@ TABLE_FORMATS = (DELTA, JOB)
 
 
 def feed_spec(config: FeedConfig, *, project_root: str, warehouse: str) -> FeedSpec:
-    """Return the spec of a feed. Relative paths start at the project's root, tables at the warehouse.
-
-    Raises `ConfigError` (78) for settings that do not fit the sources, such as intervals without arrival times.
-    """
+    """Return the spec of a feed. Relative paths start at the project's root, tables at the warehouse."""
     every = config.landing.every
-    _check_outputs(config)
-    _check_source_offsets(config)
-    for topic, log in config.logs.items():
-        is_files = log.source.format not in (None, DELTA)
-        if every and is_files and log.arrived_at is None:
-            message = (
-                f"feed {config.feed}, log {topic}: `every: {every}` needs each row's arrival time, which files do not "
-                "have: add `arrived_at: COLUMN`, or remove `every` (one landing per call)"
-            )
-            raise ConfigError(message)
-        if is_files and log.arrived_at is None and log.timestamp == ARRIVAL:
-            message = (
-                f"feed {config.feed}, log {topic}: `timestamp: arrival` needs `arrived_at: COLUMN`, because files have "
-                "no arrival times"
-            )
-            raise ConfigError(message)
     return FeedSpec(
         feed=config.feed,
         partitions=config.partitions,
@@ -45,41 +26,6 @@ def feed_spec(config: FeedConfig, *, project_root: str, warehouse: str) -> FeedS
         max_ahead_ms=config.landing.max_ahead_ms,
         memory_bytes=int(config.landing.memory),
     )
-
-
-def _check_outputs(config: FeedConfig) -> None:
-    jobs = {log.source.job for log in config.logs.values()}
-    if jobs == {None}:
-        return
-    if len(jobs) > 1:
-        message = (
-            f"feed {config.feed}: the logs of a feed must all be outputs of one job, or none: split it into two feeds"
-        )
-        raise ConfigError(message)
-    if config.landing.every or any(log.arrived_at or log.order for log in config.logs.values()):
-        message = (
-            f"feed {config.feed}: a job's outputs are landed epoch by epoch, in the order in which they were written: "
-            "remove `every`, `arrived_at` and `order`"
-        )
-        raise ConfigError(message)
-
-
-def _check_source_offsets(config: FeedConfig) -> None:
-    """Refuse settings that are incompatible with source offsets."""
-    source_offsets = [topic for topic, log in config.logs.items() if log.partition]
-    others = [topic for topic in config.logs if topic not in source_offsets]
-    if source_offsets and others:
-        message = (
-            f"feed {config.feed}: log {source_offsets[0]} keeps the partitions of its source, but log {others[0]} is "
-            "partitioned by key hash, so equal keys do not meet: split it into two feeds, or remove partition and offset"
-        )
-        raise ConfigError(message)
-    if source_offsets and config.landing.every:
-        message = (
-            f"feed {config.feed}: `every` cuts by arrival time, but log {source_offsets[0]} keeps its source's offsets: "
-            "remove `every` (one landing per call)"
-        )
-        raise ConfigError(message)
 
 
 def _log(topic: str, log: LogConfig, config: FeedConfig, project_root: str, warehouse: str) -> LogSpec:

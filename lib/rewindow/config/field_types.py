@@ -5,13 +5,15 @@ Invalid text raises a `ValueError` that says what to write instead; the loader a
 
 from __future__ import annotations
 
+import difflib
 import re
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 import pendulum
-from pydantic import AfterValidator, PlainValidator
+from pydantic import AfterValidator, ByteSize, PlainValidator, WithJsonSchema
 
+from rewindow.config import shapes
 from rewindow.config.cron import valid_cron
 from rewindow.contracts.table_names import RESERVED, is_reserved
 from rewindow.errors import ConfigError
@@ -30,6 +32,14 @@ _MAX_MS: Final = 10_000 * 366 * 86_400_000
 _FIXED_UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
 
 
+class MisfitError(ValueError):
+    """Values that are valid one by one, but not together. ``keys`` leads to the one to look at, from the block on."""
+
+    def __init__(self, message: str, *keys: str) -> None:
+        super().__init__(message)
+        self.keys = keys
+
+
 @dataclass(frozen=True, slots=True)
 class Every:
     """An interval of arrival: ``count`` units. ``ms s m h`` are fixed lengths; ``d w mo y`` follow the calendar."""
@@ -43,6 +53,11 @@ class Every:
 
 
 def _text(value: object, example: str) -> str:
+    if value is None:
+        raise ValueError(f"is empty: write it like {example}")
+    if isinstance(value, bool):
+        word = str(value).lower()
+        raise ValueError(f"{word} is not text (YAML reads yes, no, on and off as true and false): write it in quotes")
     if not isinstance(value, str):
         raise ValueError(f"{value!r} is not text: write it like {example}")
     if not value or len(value) > _LONGEST or not value.isprintable():
@@ -97,7 +112,7 @@ def _timestamp(value: object) -> str:
 
 def _columns(value: object) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or not value:
-        raise ValueError(f"{value!r} is not a list of columns: write it like [carrier, origin]")
+        raise ValueError(f"{value!r} is not a list of columns: write it like user_id or [carrier, origin]")
     columns = tuple(_column(item) for item in value)
     if len(set(columns)) < len(columns):
         raise ValueError(f"[{', '.join(columns)}] names a column twice: list each column once")
@@ -111,12 +126,16 @@ def _fields(value: object) -> tuple[str, ...]:
 
 
 def _column_or_columns(value: object) -> str | tuple[str, ...]:
-    return _column(value) if isinstance(value, str) else _columns(value)
+    return _column(value) if value is None or isinstance(value, str | bool) else _columns(value)
 
 
 def _duration(value: object) -> int:
     if value == 0 and not isinstance(value, bool):
         return 0
+    if value is None:
+        raise ValueError("is empty: write it like 500ms, 10s, 30m, 1h30m, 2d or 1w")
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise ValueError("is not a duration: write it like 500ms, 10s, 30m, 1h30m, 2d or 1w")
     if not isinstance(value, str):
         raise ValueError(f"{value!r} has no unit: write it like 500ms, 10s, 30m, 1h30m, 2d or 1w")
     try:
@@ -145,6 +164,8 @@ def _duration_or(word: str) -> PlainValidator:
 def _every(value: object) -> Every:
     if isinstance(value, Every):
         return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        raise ValueError(f"{value!r} has no unit: write it like 1h, 1d, 1w, 1mo or 1y")
     text = _text(value, "1h, 1d, 1w, 1mo or 1y")
     whole = _EVERY.fullmatch(text)
     if whole:
@@ -162,7 +183,9 @@ def _every(value: object) -> Every:
 def _zone(value: object) -> str:
     text = _text(value, "Europe/Berlin")
     if text not in pendulum.timezones():
-        raise ValueError(f"{text!r} is not a time zone: use an IANA name such as UTC or Europe/Berlin")
+        close = difflib.get_close_matches(text, pendulum.timezones(), n=1)
+        hint = f"did you mean `{close[0]}`? Use" if close else "use"
+        raise ValueError(f"{text!r} is not a time zone: {hint} an IANA name such as UTC or Europe/Berlin")
     return text
 
 
@@ -170,7 +193,10 @@ def _policy(value: object) -> OnError:
     try:
         return OnError.parse(value)
     except ConfigError as error:
-        raise ValueError(str(error)) from error
+        close = (
+            difflib.get_close_matches(value, ("fail", "quarantine", "retry 3"), n=1) if isinstance(value, str) else []
+        )
+        raise ValueError(f"{error}{(close and f'. Did you mean `{close[0]}`?') or ''}") from error
 
 
 def _cron(value: object) -> str:
@@ -220,24 +246,35 @@ def _spark_settings(value: dict[str, str]) -> dict[str, str]:
     return value
 
 
-Name = Annotated[str, PlainValidator(_name)]
-DottedName = Annotated[str, PlainValidator(_dotted)]
-OutputTable = Annotated[str, PlainValidator(_output_table)]
-Function = Annotated[str, PlainValidator(_function)]
-Column = Annotated[str, PlainValidator(_column)]
-OldColumn = Annotated[str, PlainValidator(_old_name)]
-Columns = Annotated[tuple[str, ...], PlainValidator(_columns)]
-Fields = Annotated[tuple[str, ...], PlainValidator(_fields)]
-ColumnOrColumns = Annotated[str | tuple[str, ...], PlainValidator(_column_or_columns)]
-TimestampSource = Annotated[str, PlainValidator(_timestamp)]
-DurationMs = Annotated[int, PlainValidator(_duration)]
-DurationMsOrForever = Annotated[int | None, _duration_or("forever")]
-DurationMsOrNone = Annotated[int | None, _duration_or("none")]
-EveryInterval = Annotated[Every, PlainValidator(_every)]
-Zone = Annotated[str, PlainValidator(_zone)]
-Policy = Annotated[OnError, PlainValidator(_policy)]
-Cron = Annotated[str, PlainValidator(_cron)]
-Location = Annotated[str, PlainValidator(_location)]
-SparkText = Annotated[str, PlainValidator(spark_text)]
-SparkSettings = Annotated[dict[Any, SparkText], AfterValidator(_spark_settings)]
-StorageOptions = Annotated[dict[Any, SparkText], AfterValidator(_storage_options)]
+Name = Annotated[str, PlainValidator(_name), WithJsonSchema(shapes.NAME)]
+DottedName = Annotated[str, PlainValidator(_dotted), WithJsonSchema(shapes.DOTTED)]
+OutputTable = Annotated[str, PlainValidator(_output_table), WithJsonSchema(shapes.DOTTED)]
+Function = Annotated[str, PlainValidator(_function), WithJsonSchema(shapes.FUNCTION)]
+Column = Annotated[str, PlainValidator(_column), WithJsonSchema(shapes.COLUMN)]
+OldColumn = Annotated[str, PlainValidator(_old_name), WithJsonSchema(shapes.TEXT)]
+Columns = Annotated[tuple[str, ...], PlainValidator(_columns), WithJsonSchema(shapes.COLUMNS)]
+Fields = Annotated[tuple[str, ...], PlainValidator(_fields), WithJsonSchema(shapes.FIELDS)]
+ColumnOrColumns = Annotated[
+    str | tuple[str, ...],
+    PlainValidator(_column_or_columns),
+    WithJsonSchema({"anyOf": [shapes.COLUMN, shapes.COLUMNS]}),
+]
+TimestampSource = Annotated[
+    str, PlainValidator(_timestamp), WithJsonSchema({"anyOf": [shapes.COLUMN, shapes.FUNCTION]})
+]
+DurationMs = Annotated[int, PlainValidator(_duration), WithJsonSchema(shapes.duration())]
+DurationMsOrForever = Annotated[int | None, _duration_or("forever"), WithJsonSchema(shapes.duration("forever"))]
+DurationMsOrNone = Annotated[int | None, _duration_or("none"), WithJsonSchema(shapes.duration("none"))]
+EveryInterval = Annotated[Every, PlainValidator(_every), WithJsonSchema(shapes.INTERVAL)]
+Zone = Annotated[str, PlainValidator(_zone), WithJsonSchema(shapes.TEXT)]
+Policy = Annotated[OnError, PlainValidator(_policy), WithJsonSchema(shapes.POLICY)]
+Cron = Annotated[str, PlainValidator(_cron), WithJsonSchema(shapes.CRON)]
+Location = Annotated[str, PlainValidator(_location), WithJsonSchema(shapes.TEXT)]
+SparkText = Annotated[str, PlainValidator(spark_text), WithJsonSchema(shapes.SCALAR)]
+SparkSettings = Annotated[
+    dict[Any, SparkText], AfterValidator(_spark_settings), WithJsonSchema(shapes.settings(shapes.SPARK_KEY))
+]
+StorageOptions = Annotated[
+    dict[Any, SparkText], AfterValidator(_storage_options), WithJsonSchema(shapes.settings(shapes.STORAGE_KEY))
+]
+Bytes = Annotated[ByteSize, WithJsonSchema(shapes.BYTES)]

@@ -13,7 +13,10 @@ class LimitsConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, validate_default=False)
 
     store_rows: int = Field(default=DEFAULTS.store_rows, ge=1)
+    """Rows of one store."""
     outputs_per_record: int = Field(default=DEFAULTS.outputs_per_record, ge=1)
+    """Records written to one topic for one input record."""
     punctuations_per_epoch: int = Field(default=DEFAULTS.punctuations_per_epoch, ge=1)
+    """Calls of schedules in one epoch."""
     store_memory: int = Field(default=DEFAULTS.store_memory, ge=1)
-    """Bytes."""
+    """Memory of all stores of a task, in bytes. What exceeds it spills to disk."""

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Literal, TypeVar
 
 from pydantic import BaseModel
 
 from rewindow.config.feed import FeedConfig
-from rewindow.config.files import read_model
-from rewindow.config.job import JobConfig, nested
+from rewindow.config.files import at_key, read_model
+from rewindow.config.job import JobConfig, nested, overlapping
+from rewindow.config.mistakes import did_you_mean
 from rewindow.config.target import TargetConfig
 from rewindow.errors import ConfigError
 
+Kind = Literal["feeds", "jobs", "targets"]
+"""The folders of conf/ with configuration files."""
 _Config = TypeVar("_Config", bound=BaseModel)
 
 
@@ -43,23 +47,45 @@ def load_target(root: Path, name: str = "local") -> TargetConfig:
     return _load(root, "targets", "target", name, TargetConfig)
 
 
+def check_feed_exists(root: Path, config: JobConfig) -> None:
+    """Raise `ConfigError` (78) if the job's feed has no file."""
+    if config.feed not in _stems(root, "feeds"):
+        known = names_of(root, "feeds")
+        with at(root, "jobs", config.job, "feed"):
+            hint = did_you_mean(config.feed, known)
+            raise ConfigError(f"there is no feed {config.feed!r}: {hint}conf/feeds has {', '.join(known) or 'none'}")
+
+
 def load_jobs(root: Path) -> dict[str, JobConfig]:
     """Return all jobs by name. Raises `ConfigError` (78) also if the tables of two jobs are equal or nested."""
     jobs = {name: load_job(root, name) for name in names_of(root, "jobs")}
-    problem = nested([output.table for job in jobs.values() for output in job.outputs.values()])
-    if problem:
-        raise ConfigError(f"conf/jobs: {problem}")
+    owners = [(output.table, name, topic) for name, job in jobs.items() for topic, output in job.outputs.items()]
+    tables = [table for table, _, _ in owners]
+    if problem := nested(tables):
+        pair = overlapping(tables) or ("", "")
+        (_, other, _), *_, (_, name, topic) = [owner for owner in owners if owner[0] in pair]
+        with at(root, "jobs", name, "outputs", topic, "table"):
+            raise ConfigError(f"{problem}. The other output is in conf/jobs/{other}.yaml")
     return jobs
 
 
-def names_of(root: Path, kind: Literal["feeds", "jobs", "targets"]) -> list[str]:
+def at(root: Path, kind: Kind, name: str, *keys: str) -> AbstractContextManager[None]:
+    """Return a context that adds file and line of a key to every `ConfigError` (78) raised in it."""
+    return at_key(root / "conf" / kind / f"{name}.yaml", f"conf/{kind}/{name}.yaml", *keys)
+
+
+def names_of(root: Path, kind: Kind) -> list[str]:
     """Return the sorted names of all feeds, jobs or targets. Raises `ConfigError` (78) for a file ending in .yml."""
     folder = root / "conf" / kind
     if misnamed := min(folder.glob("*.yml"), default=None):
         raise ConfigError(
             f"conf/{kind}/{misnamed.name}: configuration files end in .yaml: rename it to {misnamed.stem}.yaml"
         )
-    return sorted(path.stem for path in folder.glob("*.yaml"))
+    return _stems(root, kind)
+
+
+def _stems(root: Path, kind: Kind) -> list[str]:
+    return sorted(path.stem for path in (root / "conf" / kind).glob("*.yaml"))
 
 
 def location_of(root: Path, location: str) -> str:
@@ -67,12 +93,11 @@ def location_of(root: Path, location: str) -> str:
     return location if "://" in location else str(root / location)
 
 
-def _load(
-    root: Path, folder: Literal["feeds", "jobs", "targets"], kind: str, name: str, model: type[_Config]
-) -> _Config:
-    known = names_of(root, folder)
+def _load(root: Path, folder: Kind, kind: str, name: str, model: type[_Config]) -> _Config:
+    known = _stems(root, folder)
     if name not in known:  # so that a name cannot point to another file
-        available = f"available: {', '.join(known)}" if known else "create it first"
+        names_of(root, folder)
+        available = f"{did_you_mean(name, known)}available: {', '.join(known)}" if known else "create it first"
         if kind != "target" and name in names_of(root, "jobs" if kind == "feed" else "feeds"):
             other = f"a job: `rewindow run {name}`" if kind == "feed" else f"a feed: `rewindow land {name}`"
             available = f"{available}. {name} is {other}"
@@ -83,7 +108,8 @@ def _load(
     loaded = read_model(path, shown, model)
     stated = getattr(loaded, kind)
     if stated != name:
-        raise ConfigError(f"{shown}: {kind} is {stated!r}, but must equal the file's name: rename one of them")
+        with at(root, folder, name, kind):
+            raise ConfigError(f"{kind} is {stated!r}, but must equal the file's name: rename one of them")
     return loaded
 
 

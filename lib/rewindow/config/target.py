@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from rewindow.config.field_types import Location, Name, SparkSettings, StorageOptions
+from rewindow.config.field_types import Location, MisfitError, Name, SparkSettings, StorageOptions
 
 _MASTER = re.compile(r"(spark|k8s)://\S+|yarn")
 _HOME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*\.[A-Za-z0-9_][A-Za-z0-9_-]*")
@@ -54,66 +54,77 @@ class TargetConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, validate_default=False)
 
     target: Name
+    """The name of the target, equal to the file's name."""
     warehouse: Location
+    """Where all tables are: a folder (relative to the project's root) or a URI such as ``s3://bucket/warehouse``."""
     storage_options: StorageOptions = Field(default={}, repr=False)
     """Settings to open a warehouse in a bucket. They override environment variables of the same names."""
     cores: int | None = Field(default=None, ge=1, le=4096)
-    """Number of concurrent Spark tasks. None: the number of this machine's cores."""
+    """Number of concurrent Spark tasks. Default: the number of this machine's cores."""
     execution: Literal["auto", "record", "vectorized"] = "auto"
+    """``record`` disables vectorized execution; ``vectorized`` refuses what it cannot run. Neither changes a row."""
     source: Literal["auto", "shuffle"] = "auto"
+    """``shuffle``: Spark reads the logs, for tables whose files its workers may not open."""
     master: Annotated[str, AfterValidator(_master)] | None = None
-    """The Spark cluster. None: Spark runs locally."""
+    """The Spark cluster, like ``spark://host:7077`` or ``yarn``. Default: Spark runs locally."""
     connect: Annotated[str, AfterValidator(_remote)] | None = None
-    """The Spark Connect server."""
+    """The Spark Connect server, like ``sc://host:15002``, or ``platform``."""
     ships: list[Location] = []
     """Wheels and zips to send to the cluster or server: paths or globs below the project's root."""
     spark: SparkSettings = {}
+    """Settings of the Spark session, by name."""
     inline: int | None = Field(default=None, ge=0)
     """Maximum size of a sub-topology that this process executes without Spark: records to read plus rows to restore. With
-    vectorized execution they count a tenth. None: `INLINE` if both engine and warehouse are local, otherwise 0 (never)."""
+    vectorized execution they count a tenth. Default: 100,000 if both engine and warehouse are local, otherwise 0 (never)."""
     commit: Literal["direct", "spark"] = "direct"
     """``spark``: ledger, journal and outputs are tables of a catalog, which only Spark may write."""
     staging: Literal["files", "rows"] = "files"
     """``rows``: tasks write their output to the journal as rows and write no table files."""
     catalog: Annotated[str, AfterValidator(_home)] | None = None
-    """``catalog.schema`` of rewindow's own tables; requires ``commit: spark``."""
+    """``CATALOG.SCHEMA`` of rewindow's own tables. Needs ``commit: spark`` and ``staging: rows``."""
 
     @model_validator(mode="after")
     def _rows_go_through_spark(self) -> Self:
         through_spark = self.commit == "spark"
         if through_spark != (self.staging == "rows") or through_spark != bool(self.catalog):
-            raise ValueError(
-                "commit: spark, staging: rows and catalog: CATALOG.SCHEMA go together: set all three or none"
-            )
+            given = next(key for key in ("commit", "staging", "catalog") if key in self.model_fields_set)
+            message = "commit: spark, staging: rows and catalog: CATALOG.SCHEMA go together: set all three or none"
+            raise MisfitError(message, given)
         return self
 
     @model_validator(mode="after")
     def _buckets_are_read_by_workers(self) -> Self:
         is_bucket = "://" in self.warehouse.removeprefix("file://")
         if is_bucket and self.source == "shuffle":
-            raise ValueError(
-                "source: shuffle lets Spark read the logs, but Spark has no access to a warehouse in a bucket: use auto"
+            raise MisfitError(
+                "source: shuffle lets Spark read the logs, but Spark has no access to a warehouse in a bucket: use auto",
+                "source",
             )
         if is_bucket and self.catalog:
-            raise ValueError("with commit: spark the catalog stores all tables: use a folder as the warehouse")
+            message = "with commit: spark the catalog stores all tables: use a folder as the warehouse"
+            raise MisfitError(message, "warehouse")
         if self.storage_options and not is_bucket:
-            raise ValueError("storage_options apply only to a warehouse in a bucket (s3://...): remove them")
+            message = "storage_options apply only to a warehouse in a bucket (s3://...): remove them"
+            raise MisfitError(message, "storage_options")
         return self
 
     @model_validator(mode="after")
     def _one_engine(self) -> Self:
         if self.master and self.connect:
-            raise ValueError("master and connect exclude each other: keep one")
+            raise MisfitError("master and connect exclude each other: keep one", "connect")
         if self.is_remote and self.cores is None:
-            raise ValueError("the number of remote cores is unknown: add cores: N, the number of concurrent tasks")
+            message = "the number of remote cores is unknown: add cores: N, the number of concurrent tasks"
+            raise MisfitError(message, "master" if self.master else "connect")
         if self.ships and not self.is_remote:
-            raise ValueError("ships applies only to a cluster or server: add master or connect, or remove it")
+            message = "ships applies only to a cluster or server: add master or connect, or remove it"
+            raise MisfitError(message, "ships")
         return self
 
     @model_validator(mode="after")
     def _inline_is_local(self) -> Self:
         if self.inline and (self.is_remote or self.commit == "spark"):
-            raise ValueError("inline applies only to local execution with commit: direct: remove it, or set inline: 0")
+            message = "inline applies only to local execution with commit: direct: remove it, or set inline: 0"
+            raise MisfitError(message, "inline")
         return self
 
     @property

@@ -1,35 +1,32 @@
-"""The command line: parse the arguments, call the project, print the result."""
+"""The commands: parse the arguments, call the project, print the result."""
 
 from __future__ import annotations
 
-import os
-import sys
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
-from typer.exceptions import Abort, TyperException
+from typer.exceptions import Abort
 
 from rewindow.app.cli.branches import register as register_branches
 from rewindow.app.cli.check import check
 from rewindow.app.cli.databricks import register as register_databricks
 from rewindow.app.cli.head import register as register_head
+from rewindow.app.cli.listing import register as register_listing
 from rewindow.app.cli.maintenance import register as register_maintenance
 from rewindow.app.cli.new import register as register_new
 from rewindow.app.cli.options import AcceptChanges, Branch, Debug, Feed, Folder, Job, Json, Takeover, Target
-from rewindow.app.cli.output import tolerate_closed_pipes
 from rewindow.app.cli.printing import Printer
-from rewindow.app.cli.progress import take_log_format
 from rewindow.app.cli.state import register as register_state
 from rewindow.app.cli.times import parse_through, parse_time
 from rewindow.app.cli.version import print_version
 from rewindow.app.project import Project
 from rewindow.control.run import RunReport
-from rewindow.errors import ConfigError, LimitError, RewindowError, StoppedError, UsageError, failed_io
+from rewindow.errors import UsageError
 
 
 class _Group(TyperGroup):
-    """The commands. Typer would turn Ctrl-C into an exit code without a word; `run_command` says what was kept."""
+    """The commands. Typer would turn Ctrl-C into an exit code without a word; `entry` says what was kept."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command. Raises `Abort` for Ctrl-C."""
@@ -217,84 +214,9 @@ def setup() -> None:
 
 app.command()(check)
 register_new(app)
+register_listing(app)
 register_branches(app)
 register_maintenance(app)
 register_databricks(app)
 register_head(app)
 register_state(app)
-
-
-def main() -> None:
-    """Run the command line and exit with one of the documented exit codes."""
-    tolerate_closed_pipes()
-    leave(run_command(sys.argv[1:]))
-
-
-def leave(code: int) -> None:
-    """Exit immediately with this code: native code of the Delta libraries sometimes aborts a normal exit (ADR-13)."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
-
-
-def run_command(arguments: list[str]) -> int:
-    """Run one command line and return its exit code. Prints errors and never raises them."""
-    as_json, debug = "--json" in arguments, "--debug" in arguments
-    try:
-        arguments = take_log_format(arguments)
-        _check(arguments)
-        result = app(arguments, standalone_mode=False)
-    except RewindowError as error:
-        return _fail(str(error), error.exit_code, as_json=as_json, error=error if debug else None)
-    except TyperException as error:
-        return _fail(_usage(error), 2, as_json=as_json)
-    except (KeyboardInterrupt, Abort):
-        message = "interrupted. Nothing was committed: run the command again"
-        return _fail(message, StoppedError.exit_code, as_json=as_json)
-    except MemoryError as error:
-        message = (
-            f"out of memory ({error}): give the process more, then run the command again, which finishes what this one began. "
-            "A run takes less with `limits: {store_memory: ..}` in the job's file, a landing with `landing: {memory: ..}` in "
-            "the feed's"
-        )
-        return _fail(message, LimitError.exit_code, as_json=as_json, error=error if debug else None)
-    except OSError as error:
-        where = f" ({error.filename})" if error.filename else ""
-        message = f"{error.strerror or error}{where}. Check that the warehouse in conf/targets exists, is writable and has space"
-        code = failed_io(error, message).exit_code
-        return _fail(message, code, as_json=as_json, error=error if debug else None)
-    except SystemExit as error:
-        if is_completion():
-            return error.code if isinstance(error.code, int) else 0
-        message = f"the job's code ended the process (SystemExit: {error}): remove the call of exit()"
-        return _fail(message, ConfigError.exit_code, as_json=as_json, error=error if debug else None)
-    except Exception as error:  # noqa: BLE001 - users never see a stack trace
-        first = (str(error).strip().splitlines() or [""])[0]
-        message = f"{type(error).__name__}: {first}. This is a bug in rewindow: run with --debug and report it"
-        return _fail(message, 70, as_json=as_json, error=error if debug else None)
-    return result if isinstance(result, int) else 0
-
-
-def is_completion() -> bool:
-    """Return whether a shell asks for completions, which end with `SystemExit`."""
-    return any(name.startswith("_") and name.endswith("_COMPLETE") for name in os.environ)
-
-
-def _check(arguments: list[str]) -> None:
-    for argument in arguments:
-        if "{{" in argument:
-            message = (
-                f"the argument {argument!r} contains an unrendered template, which the scheduler should have replaced"
-            )
-            raise UsageError(message)
-
-
-def _usage(error: TyperException) -> str:
-    formatted = getattr(error, "format_message", None)
-    message = formatted() if callable(formatted) else str(error)
-    return f"{message.rstrip('.') or 'missing command'} (see --help)"
-
-
-def _fail(message: str, code: int, *, as_json: bool, error: BaseException | None = None) -> int:
-    Printer(as_json=as_json).failed(message, code, error)
-    return code

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from rewindow.app.branches import JobBranches
+from rewindow.app.cli.completing import branches
 from rewindow.app.cli.options import AcceptChanges, Branch, Debug, Folder, Job, Json, Target
 from rewindow.app.cli.printing_branches import BranchPrinter
 from rewindow.app.project import Project
@@ -17,7 +18,7 @@ DIFFERENT = 1
 HASH_SEED = "20130101"
 """A hash seed other than 0, the default of Spark's workers, so that code that depends on set order shows."""
 
-BranchName = Annotated[str, typer.Argument(metavar="BRANCH", help="Name of the branch.")]
+BranchName = Annotated[str, typer.Argument(metavar="BRANCH", help="Name of the branch.", autocompletion=branches)]
 
 branch_app = typer.Typer(help="List or drop a job's branches.", no_args_is_help=True)
 
@@ -67,7 +68,11 @@ def backfill(
     ] = None,
     branch: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Branch to create, or to continue if it exists. Default: backfill-N."),
+        typer.Option(
+            metavar="NAME",
+            help="Branch to create, or to continue if it exists. Default: backfill-N.",
+            autocompletion=branches,
+        ),
     ] = None,
     accept_changes: AcceptChanges = False,
     target: Target = "local",
@@ -86,8 +91,8 @@ def backfill(
 
 def diff(
     job: Job,
-    first: Annotated[str, typer.Argument(metavar="BRANCH_A", help="First branch.")],
-    second: Annotated[str, typer.Argument(metavar="BRANCH_B", help="Second branch.")],
+    first: Annotated[str, typer.Argument(metavar="BRANCH_A", help="First branch.", autocompletion=branches)],
+    second: Annotated[str, typer.Argument(metavar="BRANCH_B", help="Second branch.", autocompletion=branches)],
     samples: Annotated[int, typer.Option(metavar="N", help="Number of differing keys to show for each output.")] = 5,
     target: Target = "local",
     folder: Folder = ".",
@@ -106,7 +111,7 @@ def diff(
 def promote(
     job: Job,
     branch: BranchName,
-    into: Annotated[str, typer.Option(metavar="NAME", help="Branch that it replaces.")] = MAIN,
+    into: Annotated[str, typer.Option(metavar="NAME", help="Branch that it replaces.", autocompletion=branches)] = MAIN,
     target: Target = "local",
     folder: Folder = ".",
     as_json: Json = False,

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from rewindow.app.check_determinism import ALLOW, check_files
+from rewindow.app.cli.completing import names
 from rewindow.app.cli.options import Debug, Folder, Json
 from rewindow.app.cli.printing import Printer
 from rewindow.config.load import find_project, load_feed, load_job
@@ -19,7 +20,9 @@ FOUND = 1
 
 
 def check(
-    what: Annotated[str, typer.Argument(metavar="JOB|FILE", help="A job, or a Python file.")],
+    what: Annotated[
+        str, typer.Argument(metavar="JOB|FILE", help="A job, or a Python file.", autocompletion=names("jobs"))
+    ],
     folder: Folder = ".",
     as_json: Json = False,
     debug: Debug = False,

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from rewindow.app.cli.completing import names
 from rewindow.app.cli.options import Branch, Debug, Folder, Json, Target
 from rewindow.app.cli.printing import Printer
 from rewindow.app.cli.times import show_instant
@@ -23,7 +24,14 @@ def register(app: typer.Typer) -> None:
 
 
 def head(
-    name: Annotated[str, typer.Argument(metavar="JOB|TABLE", help="A job, for all its outputs, or an output table.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="JOB|TABLE",
+            help="A job, for all its outputs, or an output table.",
+            autocompletion=names("jobs"),
+        ),
+    ],
     limit: Annotated[
         int, typer.Option("--limit", "-n", metavar="N", min=1, help="Maximum number of rows to show.")
     ] = 10,

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from rewindow.app.cli.completing import names
 from rewindow.app.cli.options import Branch, Debug, Folder, Job, Json, Takeover, Target
 from rewindow.app.cli.printing_maintenance import MaintenancePrinter
 from rewindow.app.maintenance import FeedMaintenance, JobMaintenance
@@ -97,7 +98,10 @@ def reset(
 
 def gc(
     name: Annotated[
-        str | None, typer.Argument(metavar="JOB|FEED", help="Job or feed to clean up. Default: all.")
+        str | None,
+        typer.Argument(
+            metavar="JOB|FEED", help="Job or feed to clean up. Default: all.", autocompletion=names("jobs", "feeds")
+        ),
     ] = None,
     kind: Annotated[Kind | None, typer.Option(help="Clean up only jobs, or only feeds.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be deleted. Change nothing.")] = False,

@@ -1,8 +1,10 @@
-"""The commands that create a project and play its transcripts."""
+"""The commands that create a project, describe its files to editors, and play its transcripts."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +15,7 @@ from rewindow.app.cli.printing import Printer
 from rewindow.app.new_project import Example, create_project
 from rewindow.app.transcripts import play_all
 from rewindow.config.load import find_project
+from rewindow.config.schema import KINDS, schema_of, schema_text
 
 FAILED = 1
 """The exit code if a transcript fails: a comparison found a difference."""
@@ -22,6 +25,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands to the command line."""
     app.command()(init)
     app.command("test")(play)
+    app.command()(schema)
 
 
 def init(
@@ -47,6 +51,26 @@ def init(
         (f"head {made.job}", "show them"),
     ):
         printer.say(f"  rewindow {command:<22} # {what}")
+
+
+class _Kind(StrEnum):
+    """The kinds of YAML files."""
+
+    FEED = "feed"
+    JOB = "job"
+    TARGET = "target"
+
+
+def schema(
+    kind: Annotated[_Kind | None, typer.Argument(help="The kind of file. Default: all, by kind.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Print the JSON Schema of the YAML files, with which editors complete, explain and check them."""
+    del as_json  # it always is
+    if kind is not None:
+        typer.echo(schema_text(kind.value), nl=False)
+    else:
+        typer.echo(json.dumps({one: schema_of(one) for one in KINDS}, indent=2, ensure_ascii=False))
 
 
 def play(

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from rewindow.app.cli.completing import stores
 from rewindow.app.cli.options import Branch, Debug, Folder, Job, Json, Target
 from rewindow.app.cli.printing_maintenance import MaintenancePrinter
 from rewindow.app.project import Project
@@ -21,7 +22,7 @@ At = Annotated[
     str | None, typer.Option(metavar="RUN", help="State after this run, as main/3 or 3. Default: the last run.")
 ]
 Limit = Annotated[int, typer.Option(metavar="N", help="Maximum number of entries to show.", min=1)]
-StoreName = Annotated[str, typer.Argument(metavar="STORE", help="Name of the store.")]
+StoreName = Annotated[str, typer.Argument(metavar="STORE", help="Name of the store.", autocompletion=stores)]
 
 DIFFERENT = 1
 

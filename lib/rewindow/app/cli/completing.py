@@ -1,0 +1,73 @@
+"""Names that a shell completes: jobs, feeds and targets from file names, branches and stores from the ledger of a folder.
+
+A shell shows whatever is printed as part of the line that is being typed. So nothing here prints or raises: where names cannot be
+found, there are none. No file of the project is read but the target's, and no code of it is executed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from rewindow.config.load import Kind, find_project, load_target, location_of
+from rewindow.control.plan.branches import JobState
+from rewindow.control.plan.spec import MAIN
+
+Complete = Callable[[Any, str], list[str]]
+
+
+def names(*kinds: Kind) -> Complete:
+    """Return a function that completes names of files below conf/."""
+
+    def complete(ctx: Any, incomplete: str) -> list[str]:
+        return _beginning(incomplete, lambda: {name for kind in kinds for name in _stems(ctx, kind)})
+
+    return complete
+
+
+def branches(ctx: Any, incomplete: str) -> list[str]:
+    """Complete the branches of the job that was typed before."""
+
+    def found() -> set[str]:
+        return {MAIN, *(one.name for one in _state(ctx).branches.values() if one.is_open)}
+
+    return _beginning(incomplete, found) or _beginning(incomplete, lambda: {MAIN})
+
+
+def stores(ctx: Any, incomplete: str) -> list[str]:
+    """Complete the stores of the job that was typed before, as of its last runs."""
+
+    def found() -> set[str]:
+        heads = [one.head for one in _state(ctx).branches.values()]
+        return {store for head in heads if head for store in head.spec.binding.stores}
+
+    return _beginning(incomplete, found)
+
+
+def _beginning(incomplete: str, found: Callable[[], Iterable[str]]) -> list[str]:
+    with suppress(Exception):
+        return sorted(name for name in found() if name.startswith(incomplete))
+    return []
+
+
+def _root(ctx: Any) -> Path:
+    return find_project(Path(ctx.params.get("folder") or ".").absolute())
+
+
+def _stems(ctx: Any, kind: Kind) -> Iterable[str]:
+    return (path.stem for path in (_root(ctx) / "conf" / kind).glob("*.yaml"))
+
+
+def _state(ctx: Any) -> JobState:
+    """Return the state of the job in the command line. A warehouse that is not a folder is too slow to ask while one types."""
+    from rewindow.tables.delta.warehouse import DeltaTables
+
+    root = _root(ctx)
+    target = load_target(root, ctx.params.get("target") or "local")
+    warehouse = location_of(root, target.warehouse)
+    if "://" in warehouse or target.catalog is not None:
+        return JobState()
+    # Behind an option without a value, the arguments before it are not parsed.
+    return DeltaTables(warehouse).state(ctx.params["job"] or ctx.args[0])

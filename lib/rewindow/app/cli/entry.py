@@ -1,0 +1,92 @@
+"""Run one command line: print its error, and exit with the error's code."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from typer.exceptions import Abort, TyperException
+
+from rewindow.app.cli.app import app
+from rewindow.app.cli.output import tolerate_closed_pipes
+from rewindow.app.cli.printing import Printer
+from rewindow.app.cli.progress import take_log_format
+from rewindow.errors import ConfigError, LimitError, RewindowError, StoppedError, UsageError, failed_io
+
+
+def main() -> None:
+    """Run the command line and exit with one of the documented exit codes."""
+    tolerate_closed_pipes()
+    leave(run_command(sys.argv[1:]))
+
+
+def leave(code: int) -> None:
+    """Exit immediately with this code: native code of the Delta libraries sometimes aborts a normal exit (ADR-13)."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def run_command(arguments: list[str]) -> int:
+    """Run one command line and return its exit code. Prints errors and never raises them."""
+    as_json, debug = "--json" in arguments, "--debug" in arguments
+    try:
+        arguments = take_log_format(arguments)
+        _check(arguments)
+        result = app(arguments, prog_name="rewindow", standalone_mode=False)
+    except RewindowError as error:
+        return _fail(str(error), error.exit_code, as_json=as_json, error=error if debug else None)
+    except TyperException as error:
+        return _fail(_usage(error), 2, as_json=as_json)
+    except (KeyboardInterrupt, Abort):
+        message = "interrupted. Nothing was committed: run the command again"
+        return _fail(message, StoppedError.exit_code, as_json=as_json)
+    except MemoryError as error:
+        message = (
+            f"out of memory ({error}): give the process more, then run the command again, which finishes what this one began. "
+            "A run takes less with `limits: {store_memory: ..}` in the job's file, a landing with `landing: {memory: ..}` in "
+            "the feed's"
+        )
+        return _fail(message, LimitError.exit_code, as_json=as_json, error=error if debug else None)
+    except OSError as error:
+        where = f" ({error.filename})" if error.filename else ""
+        message = f"{error.strerror or error}{where}. Check that the warehouse in conf/targets exists, is writable and has space"
+        code = failed_io(error, message).exit_code
+        return _fail(message, code, as_json=as_json, error=error if debug else None)
+    except SystemExit as error:
+        if is_completion():
+            return error.code if isinstance(error.code, int) else 0
+        message = f"the job's code ended the process (SystemExit: {error}): remove the call of exit()"
+        return _fail(message, ConfigError.exit_code, as_json=as_json, error=error if debug else None)
+    except Exception as error:  # noqa: BLE001 - users never see a stack trace
+        first = (str(error).strip().splitlines() or [""])[0]
+        message = f"{type(error).__name__}: {first}. This is a bug in rewindow: run with --debug and report it"
+        return _fail(message, 70, as_json=as_json, error=error if debug else None)
+    return result if isinstance(result, int) else 0
+
+
+def is_completion() -> bool:
+    """Return whether a shell asks for completions, which end with `SystemExit`."""
+    return any(name.startswith("_") and name.endswith("_COMPLETE") for name in os.environ)
+
+
+def _check(arguments: list[str]) -> None:
+    for argument in arguments:
+        if "{{" in argument:
+            message = (
+                f"the argument {argument!r} contains an unrendered template, which the scheduler should have replaced"
+            )
+            raise UsageError(message)
+
+
+def _usage(error: TyperException) -> str:
+    formatted = getattr(error, "format_message", None)
+    message = formatted() if callable(formatted) else str(error)
+    return f"{message.rstrip('.') or 'missing command'} (see --help)"
+
+
+def _fail(message: str, code: int, *, as_json: bool, error: BaseException | None = None) -> int:
+    if is_completion():  # it would become part of the line that is being typed
+        return code
+    Printer(as_json=as_json).failed(message, code, error)
+    return code

@@ -1,0 +1,85 @@
+"""The command that lists what is in a project."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+from rewindow.app.cli.options import Debug, Folder, Json, Target
+from rewindow.app.cli.printing import Printer
+from rewindow.app.cli.times import show_time
+from rewindow.app.listing import Entry, list_project
+from rewindow.app.project import Project
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command()(ls)
+
+
+def ls(
+    target: Target = "local",
+    folder: Folder = ".",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """List feeds, jobs and branches with their status. Changes nothing, starts no Spark, and exits with 0.
+
+    fresh: nothing to do.
+
+    due: a feed's sources have something new, one landing waits for the job, or an interrupted command is to be completed.
+
+    behind: two or more landings wait for the job, or the branch lacks landings that main has taken.
+
+    running: a process is landing or running it now.
+
+    never landed, never run: not once.
+
+    broken: the next command would refuse, for the reason that is shown.
+    """
+    project = Project.open(folder, target, debug=debug)
+    feeds, jobs = list_project(project)
+    printer = Printer(as_json=as_json)
+    if as_json:
+        listed = [{"feed": one.name, **_values(one)} for one in feeds]
+        printer.json({"target": target, "feeds": listed, "jobs": [_job(one) for one in jobs]})
+        return
+    rows = [_row("feed", one.name, one) for one in feeds]
+    for job in jobs:
+        rows.append(_row("job", job.name, job))
+        rows += [_row("branch", f"{job.name} {branch.name}", branch) for branch in job.branches]
+    if rows:
+        printer.table("", rows)
+    else:
+        printer.say("There are no feeds and jobs yet: add conf/feeds/FEED.yaml and conf/jobs/JOB.yaml.")
+
+
+def _values(one: Entry) -> dict[str, Any]:
+    return {
+        "status": one.status.value,
+        "detail": one.detail,
+        "exit_code": one.exit_code,
+        "epoch": one.epoch,
+        "watermark_ms": one.watermark_ms,
+    }
+
+
+def _job(one: Entry) -> dict[str, Any]:
+    branches = [{"branch": branch.name, **_values(branch), "waiting": branch.waiting} for branch in one.branches]
+    return {"job": one.name, "feed": one.feed, **_values(one), "waiting": one.waiting, "branches": branches}
+
+
+def _row(kind: str, name: str, one: Entry) -> dict[str, Any]:
+    """Return the line for people: of a long reason the first line."""
+    through = None if one.watermark_ms is None else show_time(one.watermark_ms)
+    detail = (one.detail or "").split("\n")[0]
+    status = one.status.value.replace("_", " ")
+    return {
+        "": kind,
+        "name": name,
+        "status": status,
+        "landing": one.epoch,
+        "complete through": through,
+        "detail": detail,
+    }

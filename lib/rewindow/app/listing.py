@@ -1,0 +1,172 @@
+"""What is in a project and how it is: the status of every feed, job and branch, from one look at each ledger, without Spark.
+
+Whatever is wrong with one of them is its own status and hides no other.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+
+from rewindow.app.bind_job import bind_to_feed
+from rewindow.app.feed_status import look_at_feed
+from rewindow.app.next_run import next_run
+from rewindow.app.project import Project
+from rewindow.config.job import JobConfig
+from rewindow.config.load import Kind, load_job
+from rewindow.control.ingest.landings import Feed
+from rewindow.control.plan.branches import JobState, LedgerRow
+from rewindow.control.plan.spec import MAIN, RunRequest, RunSpec
+from rewindow.errors import NotNowError, RewindowError, SourceError, one_line
+from rewindow.tables.shared.warehouse import find_feed
+
+
+class Status(StrEnum):
+    """How a feed, a job or a branch is."""
+
+    FRESH = "fresh"
+    """Nothing to do."""
+    DUE = "due"
+    """A feed: its sources have something new. A job: one landing waits, or an interrupted command is to be completed."""
+    BEHIND = "behind"
+    """A job: two or more landings wait. A branch: `main` has taken landings that the branch has not."""
+    RUNNING = "running"
+    """A process is landing or running it now."""
+    NEVER_LANDED = "never_landed"
+    NEVER_RUN = "never_run"
+    BROKEN = "broken"
+    """The next command would refuse: the configuration or the code cannot be read, or sources or tables do not fit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of the listing. ``epoch`` is the last landing landed or taken, ``waiting`` the number not taken yet."""
+
+    name: str
+    status: Status
+    detail: str | None = None
+    exit_code: int | None = None
+    """With which the next command would refuse; None unless broken."""
+    feed: str | None = None
+    epoch: int | None = None
+    waiting: int | None = None
+    watermark_ms: int | None = None
+    branches: list[Entry] = field(default_factory=list)
+
+
+class _Looks:
+    """The landing ledgers, each read once."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._rows: dict[str, Sequence[LedgerRow]] = {}
+
+    def rows(self, feed: str) -> Sequence[LedgerRow]:
+        if feed not in self._rows:
+            self._rows[feed] = self._project.feed_tables.state(feed)
+        return self._rows[feed]
+
+
+def list_project(project: Project) -> tuple[list[Entry], list[Entry]]:
+    """Return the feeds and the jobs of a project."""
+    looks, now_ms = _Looks(project), round(time.time() * 1000)
+    feeds = [_entry_of(name, partial(_feed, project, name, looks, now_ms)) for name in _names(project.root, "feeds")]
+    jobs = [_entry_of(name, partial(_job, project, name, looks)) for name in _names(project.root, "jobs")]
+    return feeds, jobs
+
+
+def _names(root: Path, kind: Kind) -> list[str]:
+    """Return the names of all files, also of those with the wrong ending, which are broken."""
+    return sorted({path.stem for ending in ("yaml", "yml") for path in (root / "conf" / kind).glob(f"*.{ending}")})
+
+
+def _entry_of(name: str, entry: Callable[[], Entry]) -> Entry:
+    try:
+        return entry()
+    except RewindowError as error:
+        return Entry(name, Status.BROKEN, str(error), exit_code=error.exit_code)
+    except Exception as error:  # noqa: BLE001 - one broken entry must not hide the others
+        return Entry(name, Status.BROKEN, f"{type(error).__name__}: {one_line(error)}", exit_code=70)
+
+
+def _feed(project: Project, name: str, looks: _Looks, now_ms: int) -> Entry:
+    look = look_at_feed(project, name, looks.rows(name), now_ms)
+    landed = look.progress.feed
+    status = Status.NEVER_LANDED if landed is None else Status.DUE if look.is_due else Status.FRESH
+    return Entry(
+        name,
+        Status.RUNNING if look.is_landing else status,
+        look.detail or None,
+        epoch=len(landed.landings) if landed else None,
+        watermark_ms=_known(look.progress.watermark_ms),
+    )
+
+
+def _job(project: Project, name: str, looks: _Looks) -> Entry:
+    config = load_job(project.root, name)
+    state = project.tables.state(name)
+    try:
+        feed = find_feed(config.feed, looks.rows(config.feed), project.tables.home)
+    except SourceError as never_landed:
+        try:
+            project.bind(name)
+        except SourceError:  # its code is fine
+            if state.branch(MAIN).head is not None:
+                raise
+            return Entry(name, Status.NEVER_RUN, _first_line(never_landed), feed=config.feed)
+        raise
+    main = _branch(project, config, state, feed, MAIN)
+    others = [one.name for one in state.branches.values() if one.is_open and one.name != MAIN]
+    branches = [_entry_of(other, partial(_branch, project, config, state, feed, other)) for other in others]
+    return replace(main, name=name, branches=branches)
+
+
+def _branch(project: Project, config: JobConfig, state: JobState, feed: Feed, name: str) -> Entry:
+    """Return the entry of a branch. That of `main` is the job's."""
+    branch, of_main = state.branch(name), state.branch(MAIN).last_epoch
+    entry = Entry(
+        name,
+        Status.FRESH,
+        feed=config.feed,
+        epoch=branch.last_epoch or None,
+        waiting=max(0, (len(feed.landings) if name == MAIN else of_main) - branch.last_epoch),
+        watermark_ms=_known(branch.watermark_ms),
+    )
+    if branch.is_sealed and not (name == MAIN and entry.waiting):
+        return replace(entry, detail="sealed: takes no more runs", waiting=0)
+    try:
+        bound = bind_to_feed(project.root, project.target, config, feed, name)
+        request = RunRequest(branch=name, accept_code=config.on_code_change == "accept")
+        decision = next_run(project.tables, bound, state, request, project.is_alive)
+    except NotNowError as error:
+        return replace(entry, status=Status.RUNNING, detail=str(error))
+    except RewindowError as error:
+        return replace(entry, status=Status.BROKEN, detail=str(error), exit_code=error.exit_code)
+    waiting = entry.waiting or 0
+    if branch.head is None and waiting:
+        return replace(entry, status=Status.NEVER_RUN, detail=_waiting(waiting))
+    if waiting > (1 if name == MAIN else 0):
+        return replace(entry, status=Status.BEHIND, detail=_waiting(waiting))
+    if isinstance(decision, RunSpec) and decision.takes_over is not None:
+        return replace(entry, status=Status.DUE, detail="an attempt was interrupted: the next run completes it")
+    if waiting:
+        return replace(entry, status=Status.DUE, detail=_waiting(waiting))
+    if project.tables.lagging(config.job, state, name):
+        return replace(entry, status=Status.DUE, detail="tables lag behind the ledger: the next command publishes them")
+    return entry
+
+
+def _waiting(count: int) -> str:
+    return "1 landing waits" if count == 1 else f"{count:,} landings wait"
+
+
+def _first_line(error: RewindowError) -> str:
+    return str(error).splitlines()[0]
+
+
+def _known(time_ms: int) -> int | None:
+    return None if time_ms < 0 else time_ms
