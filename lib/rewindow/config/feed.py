@@ -32,14 +32,21 @@ class SourceConfig(ConfigValue):
     """Source of a log: a Delta table in the warehouse, files or a Delta table at a path, or another job's output."""
 
     table: DottedName | None = None
+    """A Delta table of the warehouse, or `catalog.schema.table`."""
     path: Location | None = None
+    """A file, a folder or a Delta table, from the project's root or as a URI."""
     format: Literal["csv", "json", "parquet", "delta"] | None = None
+    """The format of what is at `path`."""
     options: dict[str, SparkText] = {}
+    """Options of Spark's reader, such as `header` of csv."""
     copies: Literal["refuse", "land"] = "refuse"
     """What to do with a file that has the content of another file of the source."""
     schema_ddl: str | None = Field(default=None, alias="schema")
+    """The columns of csv and json, as in `id long, at timestamp`. None: as the options say."""
     job: Name | None = None
+    """A job, one of whose outputs is the source."""
     output: DottedName | None = None
+    """The output of that job."""
 
     @property
     def kind(self) -> Literal["table", "path", "job"]:
@@ -69,18 +76,23 @@ class LogConfig(ConfigValue):
     """How a log is made from its source. Column names apply after the renames in ``columns``."""
 
     source: SourceConfig
+    """Where the rows come from."""
     key: ColumnOrColumns
+    """One column or several. Rows of equal keys are in one partition."""
     timestamp: TimestampSource
+    """A column, `arrival`, or `module:function(record, partition_time)`."""
     value: ColumnOrColumns | None = None
-    """None: every column without another role."""
+    """One column (the bare value) or several (a row with these names). None: every column without another role."""
     columns: dict[Column, OldColumn] = {}
-    """New name -> name in the source."""
+    """Renames columns, `{new: old}`. The other keys use the new names."""
     invalid_timestamp: Literal["fail", "skip", "partition_time"] = "fail"
+    """What to do with a record without a usable time: fail, quarantine it, or use its partition's time."""
     unreadable: Literal["fail", "skip"] = "fail"
     """What to do with a row that the parser of csv or json cannot read: fail, or quarantine it."""
     arrived_at: Column | None = None
-    """None: the commit time of the source's version."""
+    """The column with the time at which a row arrived. None: the commit time of the source's version (Delta)."""
     order: Columns = ()
+    """Columns that order rows of equal arrival."""
     ignore: Fields = ()
     """Fields that new files may have and that are not landed. They and ``optional`` are named as in the source."""
     optional: Fields = ()
@@ -88,8 +100,9 @@ class LogConfig(ConfigValue):
     units: dict[TimestampSource, Literal["s", "ms", "us", "ns"]] = {}
     """The unit of BIGINT times, by the column (or extractor) under ``timestamp`` or ``arrived_at``. Default: ms, checked."""
     partition: Column | None = None
-    """Together with ``offset``: the source's columns of Kafka partitions and offsets. Such a log is not copied."""
+    """Together with `offset`: the source's columns of Kafka partitions and offsets. Such a log is not copied."""
     offset: Column | None = None
+    """See `partition`."""
 
     @model_validator(mode="after")
     def _keeps_source_offsets(self) -> Self:
@@ -143,10 +156,11 @@ class LandingConfig(ConfigValue):
     """How a feed's additions are cut into landings, how watermarks are set, and which timestamps are implausible."""
 
     every: EveryInterval | None = None
-    """None: one landing per call."""
+    """One landing per complete interval of arrival: `1h`, `1d`, `1w`, `1mo`, `1y`. None: one landing per call."""
     watermark: Literal["interval_end"] | None = None
+    """`interval_end`: a landing is complete through the end of its interval. None: as `max_task_idle` says."""
     max_ahead_ms: DurationMsOrNone = Field(default=_DAY_MS, alias="max_ahead")
-    """None: no limit (written ``none``)."""
+    """A record with a timestamp further after its arrival than this goes to quarantine; `none`: no limit."""
     memory: ByteSize = Field(default=ByteSize(512 << 20), ge=1 << 20)
     """What each task of a landing may use, in bytes or like ``512MiB``. Rows that do not fit are sorted on disk."""
 
@@ -161,13 +175,20 @@ class FeedConfig(ConfigValue):
     """Logs that are landed together: co-partitioned, with one sequence of landings."""
 
     feed: Name
+    """The name, equal to the file's."""
     partitions: int = Field(ge=1, le=4096)
+    """The number of partitions of every log: part of the input, never changed."""
     logs: dict[DottedName, LogConfig] = Field(min_length=1)
+    """The logs by topic."""
     zone: Zone = "UTC"
+    """The time zone of calendar units and of times without a zone."""
     max_task_idle_ms: DurationMsOrForever = Field(default=0, alias="max_task_idle")
-    """None: forever."""
+    """How long a silent partition holds the watermark back: `0`, a duration, or `forever`. With `0` the watermark
+    is the largest landed timestamp."""
     lag_ms: DurationMs = Field(default=0, alias="lag")
+    """Holds the watermark back by this duration."""
     landing: LandingConfig = LandingConfig()
+    """How additions are cut into landings."""
 
 
 def _listed(columns: str | tuple[str, ...] | None) -> tuple[str, ...]:

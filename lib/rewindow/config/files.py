@@ -120,7 +120,7 @@ def _sentence(detail: ErrorDetails, model: type[BaseModel]) -> str:
     if kind == "literal_error":
         return f"{key} must be {context['expected']}"
     if kind in ("dict_type", "model_type"):
-        return f"{key} must be a block of keys with values, as in the README"
+        return f"{key} must be a block of keys with values"
     problem = str(context.get("error", detail["msg"]))
     problem = problem[0].lower() + problem[1:] if problem.startswith("Input") else problem
     return f"{key}: {problem}" if key else problem

@@ -18,24 +18,33 @@ class OutputConfig(ConfigValue):
     """The table of an output topic."""
 
     table: OutputTable
+    """Its name, such as `shop.daily_orders`."""
 
 
 class SemanticsConfig(ConfigValue):
     """How a job's clocks work (D1, D8, D22). Part of what a checkpoint must match."""
 
     stream_time: Literal["max", "min"] = "max"
+    """Whether stream time is the highest time taken, or KIP-138's lowest of all partitions."""
     stream_time_from: Literal["records", "watermark"] = "records"
+    """Whether only records advance stream time, or each landing's watermark too."""
     wall_clock: Literal["stream_time", "run"] = "stream_time"
+    """Whether the simulated wall clock follows the records, or jumps at the end of a run."""
 
 
 class JobConfig(ConfigValue):
     """A topology, the feed it replays and the tables it writes. The job's name identifies its state: never change it."""
 
     job: Name
+    """The name, equal to the file's. It names the job's state: never change it."""
     topology: Function
+    """`module:function` that returns the topology, from the project's root."""
     feed: Name
+    """The feed that it replays."""
     outputs: dict[DottedName, OutputConfig] = {}
+    """The table of each topic that the topology writes."""
     semantics: SemanticsConfig = SemanticsConfig()
+    """How its clocks work: part of the fingerprint, like the topology."""
     dropped: Literal["count", "quarantine"] = "count"
     """Whether late, skipped and expired records are only counted, or also written to the quarantine."""
     on_error: dict[str, Policy] = {}
@@ -43,8 +52,11 @@ class JobConfig(ConfigValue):
     on_code_change: Literal["refuse", "accept"] = "refuse"
     """Whether a run is refused (76) when functions or classes of the job changed since the checkpoint, or continues."""
     limits: LimitsConfig = LimitsConfig()
+    """Limits of each task."""
     schedule: Cron | None = None
+    """When Airflow runs it, as a cron expression or a preset such as `@daily`. None: only when triggered."""
     spark: SparkSettings = {}
+    """Checked, but without effect: set Spark's settings in the target."""
 
     @field_validator("outputs")
     @classmethod

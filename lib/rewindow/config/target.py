@@ -54,13 +54,17 @@ class TargetConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, validate_default=False)
 
     target: Name
+    """The name, equal to the file's."""
     warehouse: Location
+    """The folder or URI of all tables, from the project's root."""
     storage_options: StorageOptions = Field(default={}, repr=False)
     """Settings to open a warehouse in a bucket. They override environment variables of the same names."""
     cores: int | None = Field(default=None, ge=1, le=4096)
     """Number of concurrent Spark tasks. None: the number of this machine's cores."""
     execution: Literal["auto", "record", "vectorized"] = "auto"
+    """`record` disables vectorized execution; `vectorized` refuses a sub-topology that it cannot run."""
     source: Literal["auto", "shuffle"] = "auto"
+    """`shuffle`: Spark reads the logs, for tables whose files its workers may not open."""
     master: Annotated[str, AfterValidator(_master)] | None = None
     """The Spark cluster. None: Spark runs locally."""
     connect: Annotated[str, AfterValidator(_remote)] | None = None
@@ -68,9 +72,10 @@ class TargetConfig(BaseModel):
     ships: list[Location] = []
     """Wheels and zips to send to the cluster or server: paths or globs below the project's root."""
     spark: SparkSettings = {}
+    """Settings of Spark."""
     inline: int | None = Field(default=None, ge=0)
     """Maximum size of a sub-topology that this process executes without Spark: records to read plus rows to restore. With
-    vectorized execution they count a tenth. None: `INLINE` if both engine and warehouse are local, otherwise 0 (never)."""
+    vectorized execution they count a tenth. None: 100,000 if both engine and warehouse are local, otherwise 0 (never)."""
     commit: Literal["direct", "spark"] = "direct"
     """``spark``: ledger, journal and outputs are tables of a catalog, which only Spark may write."""
     staging: Literal["files", "rows"] = "files"
