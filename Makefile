@@ -60,7 +60,8 @@ airflow: setup ## the real Airflow at length: every DAG, a scheduler, a killed w
 	$(PY) -m pytest -q -m airflow -n 2 --dist loadfile -o faulthandler_timeout=1800 tests/airflow
 
 docs: env ## the site from docs/, into build/site: a warning or a dead link is an error
-	@$(PY) -m mkdocs build --strict --quiet && echo "open $(CURDIR)/build/site/index.html"
+	@# Not --quiet: it hides the warnings from --strict too.
+	@$(PY) -m mkdocs build --strict && echo "open $(CURDIR)/build/site/index.html"
 
 wheel: env ## build the wheel into dist/, for a cluster or Databricks
 	@$(PY) -m pip wheel -q --disable-pip-version-check --no-deps --no-build-isolation -w dist . && ls dist/rewindow-*.whl

@@ -23,7 +23,7 @@ names), and those that use tables `--target NAME` (default `local`), `--project 
 and `land` show their progress and the remaining time. At its end `run` summarises records, rows and drops by reason (with
 `--json`: `summary`). `run --branch NAME` replays into separate tables (`<table>__NAME`) and changes nothing that is published.
 
-The [exit code](exit-codes.md) of a command says what to do next.
+The [exit code](exit-codes.md) of a command says what to do next. `make setup` does what `rewindow setup` does.
 
 {GENERATED}
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -39,12 +40,34 @@ def test_every_link_leads_somewhere(name: str) -> None:
             assert link["anchor"] in anchors(target), f"{name}: {link[0]}: there is no such heading"
 
 
-def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
+def build(root: Path, site: Path) -> subprocess.CompletedProcess[str]:
+    """Build the site of a project as `make docs` does."""
     if importlib.util.find_spec("mkdocs") is None:
         pytest.skip("MkDocs is not installed: make env")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(site)]
+    return subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[dead](nothing.md)", "'nothing.md'"),
+        ("[dead](concepts.md#nothing)", "'#nothing'"),
+        ("![](nothing.svg)", "'nothing.svg'"),
+    ],
+)
+def test_a_dead_link_fails_the_build(text: str, says: str, tmp_path: Path) -> None:
+    shutil.copytree(DOCS, tmp_path / "docs")
+    shutil.copy(ROOT / "mkdocs.yml", tmp_path)
+    with (tmp_path / "docs/index.md").open("a") as page:
+        page.write(f"\n{text}\n")
+    done = build(tmp_path, tmp_path / "site")
+    assert (done.returncode, says in done.stderr) == (1, True)
+
+
+def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
+    done = build(ROOT, tmp_path / "site")
+    assert (done.returncode, "WARNING" in done.stderr) == (0, False), done.stderr
     built = {path.relative_to(tmp_path / "site").with_suffix(".md").as_posix() for path in tmp_path.rglob("*.html")}
     assert built - {"404.md"} == {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
     loaded = [
