@@ -72,5 +72,8 @@ def signature(what: Any, *, is_method: bool = False) -> str:
             parameters=parameters, return_annotation=found.return_annotation if is_method else inspect.Signature.empty
         )
     )
-    shown = re.sub(r"<(?:function|class|object|factory|lambda)[^<>]*>", "...", shown)
+    shown = re.sub(r"ForwardRef\('([^']*)'[^)]*\)", r"\1", shown)
+    shown = re.sub(
+        r"<(?:\w+\.)*(\w+): [^<>]*>", r"\1", re.sub(r"<(?:function|class|object|factory|lambda)[^<>]*>", "...", shown)
+    )
     return re.sub(r"(?:\w+\.)+(?=[A-Z])", "", shown).replace("'", "")
