@@ -12,7 +12,7 @@ CODE := $(wildcard lib tests jobs dags)
 PROGRESS := awk '/^ *Collecting/ {printf "\r\033[K  %d %s", ++n, $$2; fflush()} \
 	/^ *(Building wheel for|Installing)/ {printf "\r\033[K  %s", substr($$0, 1, 70); fflush()} END {printf "\r\033[K"}'
 
-.PHONY: help setup env java jars test test-fast test-spark wheel databricks-wheel airflow cluster crash matrix check format demo conformance oracle bench bench-execution lock clean
+.PHONY: help docs setup env java jars test test-fast test-spark wheel databricks-wheel airflow cluster crash matrix check format demo conformance oracle bench bench-execution lock clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,6 +59,10 @@ test-spark: setup ## the tests that need processes or many tables, two at a time
 
 airflow: setup ## the real Airflow at length: every DAG, a scheduler, a killed worker, a backfill, an approval (about ten minutes)
 	$(PY) -m pytest -q -m airflow -n 2 --dist loadfile -o faulthandler_timeout=1800 tests/airflow
+
+docs: env ## the site from docs/, into build/site: a warning or a dead link is an error
+	@# Not --quiet: it hides the warnings from --strict too.
+	@$(PY) -m mkdocs build --strict && echo "open $(CURDIR)/build/site/index.html"
 
 wheel: env ## build the wheel into dist/, for a cluster or Databricks
 	@$(PY) -m pip wheel -q --disable-pip-version-check --no-deps --no-build-isolation -w dist . && ls dist/rewindow-*.whl

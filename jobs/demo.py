@@ -1,6 +1,6 @@
 """`make demo`: land a year of flights, replay it in thirteen runs and in one, and show that every table is equal.
 
-What it prints depends on the data alone, so the README can hold it: the command writes it there.
+What it prints depends on the data alone, so docs/demo.md can hold it: the command writes it there.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def main() -> int:
     printed.print(f"\nThe tables are Delta tables below {os.path.relpath(project.warehouse, ROOT)}/flights/; try")
     printed.print("  .venv/bin/rewindow show hourly_departures --hashes\n  .venv/bin/rewindow explain quiet_carriers")
     sys.stdout.write(said.getvalue())
-    _write_readme(said.getvalue())
+    _write_page(said.getvalue())
     return 0 if are_equal else 1
 
 
@@ -128,13 +128,13 @@ def _table(title: str) -> Table:
     return Table(title=f"\n{title}", title_justify="left", title_style="", show_edge=False, pad_edge=False)
 
 
-def _write_readme(text: str) -> None:
-    readme = ROOT / "README.md"
-    before, begin, rest = readme.read_text().partition(BEGIN)
+def _write_page(text: str) -> None:
+    page = ROOT / "docs/demo.md"
+    before, begin, rest = page.read_text().partition(BEGIN)
     _, end, after = rest.partition(END)
     if begin and end:
         lines = "\n".join(line.rstrip() for line in text.splitlines())
-        readme.write_text(f"{before}{begin}```\n{lines.strip()}\n```\n{end}{after}")
+        page.write_text(f"{before}{begin}```text\n{lines.strip()}\n```\n{end}{after}")
 
 
 if __name__ == "__main__":

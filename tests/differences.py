@@ -1,4 +1,4 @@
-"""Write DIFFERENCES.md from differences.yaml and the recorded examples: ``python -m tests.differences``."""
+"""Write docs/differences.md from docs/differences.yaml and the recorded examples: ``python -m tests.differences``."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import yaml
 
 from tests.conformance import examples
 
-FOLDER = Path(__file__).parents[1] / "lib" / "rewindow"
-TABLE, PAGE = FOLDER / "differences.yaml", FOLDER / "DIFFERENCES.md"
+FOLDER = Path(__file__).parents[1] / "docs"
+TABLE, PAGE = FOLDER / "differences.yaml", FOLDER / "differences.md"
 
 HEAD = """\
 # Differences from Kafka Streams
@@ -19,7 +19,7 @@ rewindow follows the proposals KIP-138, KIP-251, KIP-328, KIP-353 and the time-s
 and where they are silent Kafka Streams 4.3.1. Where Kafka loses or duplicates data or depends on timing, and where the
 proposals contradict Kafka or themselves, rewindow decides as follows. Code and tests cite the numbered decisions as `D7`.
 The examples below the table show the decisions that change rows most often.
-(`python -m tests.differences` writes this page from `differences.yaml` and `tests/conformance/examples.yaml`.)
+(`python -m tests.differences` writes this page from `docs/differences.yaml` and `tests/conformance/examples.yaml`.)
 
 | # | Kafka Streams | rewindow | reason |
 | --- | --- | --- | --- |

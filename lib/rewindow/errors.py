@@ -1,6 +1,6 @@
 """The errors that users see, each with its exit code.
 
-The codes are part of the interface: schedulers decide by them whether to retry (README, "Exit codes").
+The codes are part of the interface: schedulers decide by them whether to retry (docs/reference/exit-codes.md).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Take the screenshots in `lib/rewindow/airflow/AIRFLOW.md`: `python -m tests.airflow.screenshots` (needs Chromium).
+"""Take the screenshots in `docs/deployment/airflow.md`: `python -m tests.airflow.screenshots` (needs Chromium).
 
 It starts Airflow on loopback with the small shop, backfills its four days, fixes the job and recomputes its past. It then
 captures the grid, the request for approval before publishing, and the asset with the content of its event.
@@ -25,7 +25,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 ENDED = DAGS.replace("parent.parent", "parent.parent, end_date=datetime(2026, 1, 31, tzinfo=UTC)").replace(
     "from pathlib", "from datetime import UTC, datetime\nfrom pathlib"
 )
-PICTURES = ROOT / "lib/rewindow/airflow"
+PICTURES = ROOT / "docs/images"
 GRID_PANEL = {"details-panel,main-panel": {"expandToSizes": {}, "layout": [30, 70]}}
 
 
@@ -82,11 +82,11 @@ def take(page: Browser, live: Live, question: str) -> None:
     page.goto(f"{live.url}/dags/{JOB}/runs")
     page.until(_shows("backfill__2026-01-05"))
     page.rest()
-    page.shoot(PICTURES / "grid.png")
+    page.shoot(PICTURES / "airflow-grid.png")
     page.goto(live.url + question)
     page.until(_shows("Approve"))
     page.rest()
-    page.shoot(PICTURES / "approval.png")
+    page.shoot(PICTURES / "airflow-approval.png")
     asset = next(one["id"] for one in live.get("/assets")["assets"] if one["name"] == f"shop.{JOB}")
     page.goto(f"{live.url}/assets/{asset}")
     page.until("document.querySelector('.codicon-folding-collapsed')")
@@ -94,7 +94,7 @@ def take(page: Browser, live: Live, question: str) -> None:
     page.click(".codicon-folding-collapsed")
     page.until(_shows("digest"))
     page.rest()
-    page.shoot(PICTURES / "asset.png")
+    page.shoot(PICTURES / "airflow-asset.png")
 
 
 def _shows(words: str) -> str:

@@ -44,8 +44,8 @@ globals().update(make_dags(project, jobs=["weekly_orders"], end_date=weekly, def
 
 
 def own_dag(root: Path) -> str:
-    """Return the DAG file of AIRFLOW.md, for this project and with an end date."""
-    words = (ROOT / "lib/rewindow/airflow/AIRFLOW.md").read_text()
+    """Return the DAG file of the page on Airflow, for this project and with an end date."""
+    words = (ROOT / "docs/deployment/airflow.md").read_text()
     code = next(block for block in re.findall(r"```python\n(.*?)```", words, re.DOTALL) if OWN in block)
     assert 'PROJECT = "/opt/shop"' in code
     assert "max_active_runs=1" in code
@@ -136,7 +136,7 @@ def test_a_worker_that_is_killed_finds_its_command_again(live: Live, scheduled: 
 def test_a_month_backfilled_backwards_with_other_writers_gives_the_tables_of_the_command_line(
     live: Live, scheduled: Path, tmp_path: Path
 ):
-    """One DAG is backfilled and one is triggered, and both land the feed. The DAG of AIRFLOW.md waits in the triggerer.
+    """One DAG is backfilled and one is triggered, and both land the feed. The DAG of the page on Airflow waits in the triggerer.
 
     Meanwhile, the scheduler is killed.
     """
@@ -230,10 +230,10 @@ def workers(live: Live, ti_id: str) -> list[int]:
     return found
 
 
-def test_every_command_of_the_readme(live: Live):
-    """Run the commands against Airflow, in the README's order."""
-    readme = (ROOT / "README.md").read_text()
-    shown = readme[readme.index("<!-- airflow:begin") : readme.index("<!-- airflow:end")]
+def test_every_command_of_the_page_on_airflow(live: Live):
+    """Run the commands against Airflow, in the page's order."""
+    page = (ROOT / "docs/deployment/airflow.md").read_text()
+    shown = page[page.index("<!-- airflow:begin") : page.index("<!-- airflow:end")]
     lines = [line.removeprefix("$ ") for line in shown.splitlines() if line.startswith("$ ")]
     assert len(lines) == 9
     for line in lines:

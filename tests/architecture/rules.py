@@ -1,4 +1,4 @@
-"""The rules of the architecture: DESIGN.md's table of layers as data, and checks of imports and purity."""
+"""The rules of the architecture: the design page's table of layers as data, and checks of imports and purity."""
 
 from __future__ import annotations
 
@@ -94,7 +94,11 @@ def wrong_imports(path: str, source: str) -> list[str]:
     name = layer_of(path)
     if name is None:
         is_bare = path.endswith("/__init__.py") and not list(_imports(ast.parse(source)))
-        return [] if is_bare else [f"{path}: has no layer: give it one in tests/architecture/rules.py and in DESIGN.md"]
+        return (
+            []
+            if is_bare
+            else [f"{path}: has no layer: give it one in tests/architecture/rules.py and in docs/internals/design.md"]
+        )
     layer = LAYERS[name]
     found = []
     for line, module in _imports(ast.parse(source)):

@@ -12,7 +12,16 @@ from tests.architecture.vocabulary import Finding, in_module_name, in_source, in
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("lib", "jobs", "dags", "tests")
-PAGES = ("*.md", "Makefile", "pyproject.toml", "lib/**/*.md", "lib/**/*.yaml", "conf/**/*.y*ml", "tests/**/*.md")
+PAGES = (
+    "*.md",
+    "Makefile",
+    "pyproject.toml",
+    "docs/**/*.md",
+    "docs/*.yaml",
+    "lib/**/*.yaml",
+    "conf/**/*.y*ml",
+    "tests/**/*.md",
+)
 # These may contain retired terms: the tables of terms, and the section of old and new names in CHANGELOG.
 ABOUT_TERMS = {"tests/architecture/vocabulary.py", "tests/architecture/test_vocabulary.py"}
 OLD_TO_NEW = ("<!-- old names: begin -->", "<!-- old names: end -->")

@@ -1,4 +1,4 @@
-"""Slips in the README's example, found by `plan` before anything is landed."""
+"""Slips in the tutorial's example, found by `plan` before anything is landed."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ order_id,customer,amount,country,ordered_at,received_at
 
 
 def shop(bench: Bench) -> None:
-    """Write the README's example into a project."""
+    """Write an example like the tutorial's into a project."""
     bench.write("conf/feeds/orders.yaml", FEED)
     bench.write("conf/jobs/daily_orders.yaml", JOB)
     bench.write("shop_job.py", MODULE)

@@ -1,4 +1,4 @@
-"""The examples in DIFFERENCES.md: an input, the rows that Kafka Streams sent, the rows that rewindow sends, and why."""
+"""The examples in differences.md: an input, the rows that Kafka Streams sent, the rows that rewindow sends, and why."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DIFFERENCES.md agrees with the table that the tests read."""
+"""differences.md agrees with the table that the tests read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.differences import PAGE, differences, page
 
 def test_the_page_is_generated_from_the_table() -> None:
     is_current = PAGE.read_text(encoding="utf-8") == page()
-    assert is_current, "edit differences.yaml, not DIFFERENCES.md; then run: python -m tests.differences"
+    assert is_current, "edit differences.yaml, not differences.md; then run: python -m tests.differences"
 
 
 def test_each_row_is_complete_and_fits_one_line_of_the_page() -> None:

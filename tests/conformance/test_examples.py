@@ -1,4 +1,4 @@
-"""Each example in DIFFERENCES.md: Kafka's rows are the recorded ones, ours are those of the code that the page shows."""
+"""Each example in differences.md: Kafka's rows are the recorded ones, ours are those of the code that the page shows."""
 
 from __future__ import annotations
 

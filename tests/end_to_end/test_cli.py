@@ -112,11 +112,10 @@ def test_suggested_commands_name_the_feed_and_job() -> None:
         raise SourceError(message)
 
 
-def test_the_readmes_exit_codes_are_all_that_a_command_can_end_with() -> None:
+def test_the_pages_exit_codes_are_all_that_a_command_can_end_with() -> None:
     from rewindow.errors import RewindowError
 
-    readme = (Path(__file__).parents[2] / "README.md").read_text()
-    table = readme[readme.index("## Exit codes") :].partition("\n## ")[0]
-    listed = {int(code) for row in re.findall(r"^\| ([0-9, ]+) \|", table, re.MULTILINE) for code in row.split(",")}
+    page = (Path(__file__).parents[2] / "docs/reference/exit-codes.md").read_text()
+    listed = {int(code) for code in re.findall(r"^\| \[?(\d+)\b", page, re.MULTILINE)}
     from_signals = {130, 134, 137, 143}
     assert listed == {0, 1, *(kind.exit_code for kind in RewindowError.__subclasses__()), *from_signals}

@@ -65,13 +65,17 @@ def test_history_is_rewound_replayed_on_a_branch_compared_and_promoted(
     assert standing == {"main": "open", "fix": "promoted"}
 
 
-def test_the_readmes_commands(root: Path) -> None:
-    readme = (Path(__file__).parents[2] / "README.md").read_text()
-    shown = readme[readme.index("## Rewriting history") :].split("```")[1]
-    commands = [line.removeprefix("$ rewindow ").split() for line in shown.splitlines() if line.startswith("$")]
+def shown_commands(page: str) -> list[list[str]]:
+    """Return the commands that a page of the site shows, without `rewindow`."""
+    text = (Path(__file__).parents[2] / page).read_text()
+    return [line.removeprefix("$ rewindow ").split() for line in text.splitlines() if line.startswith("$ rewindow ")]
+
+
+def test_the_commands_on_the_page_about_backfills(root: Path) -> None:
+    commands = shown_commands("docs/guides/backfill.md")
     assert len(commands) == 7
     for command in commands:
-        renamed = ["readme" if word == "fix" else word for word in command]
+        renamed = ["shown" if word == "fix" else word for word in command]
         assert run_command([*renamed, "--project", str(root)]) == 0, command
 
 
@@ -94,10 +98,8 @@ def test_drift_is_reported_and_repaired(root: Path, capsys: pytest.CaptureFixtur
         assert run_command([command, JOB, *here]) == 74
         assert f"rewindow republish {JOB}" in said()
     assert run_command(["republish", JOB, *here, "--output", "nothing"]) == 2
-    readme = (Path(__file__).parents[2] / "README.md").read_text()
-    shown = readme[readme.index("## When something went wrong") :].split("```")[1]
-    for line in [line for line in shown.splitlines() if line.startswith("$")]:
-        assert run_command([*line.removeprefix("$ rewindow ").split(), *here]) == 0
+    for command in (*shown_commands("docs/guides/failures.md"), *shown_commands("docs/guides/gc.md")):
+        assert run_command([*command, *here]) == 0
     words = said()
     assert f"Run {first.spec.name} of {JOB} was replayed and gave the same rows." in words
     assert "Nothing to resume" in words

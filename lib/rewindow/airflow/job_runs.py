@@ -1,6 +1,6 @@
 """`RewindowJobRunOperator`: land and run as a run of a Databricks job, which a retry finds and the triggerer waits for.
 
-The job comes from the bundle (README, "On Databricks"); its parameter ``interval_end`` bounds the run. An idempotency token
+The job comes from the bundle (docs/deployment/databricks.md); its parameter ``interval_end`` bounds the run. An idempotency token
 derived from the parameters ensures that a retry never starts the same work twice.
 """
 

@@ -101,9 +101,10 @@ class LogConfig(ConfigValue):
     optional: Fields = ()
     """Landed fields that a new file may lack; they are null there."""
     units: dict[TimestampSource, Literal["s", "ms", "us", "ns"]] = {}
-    """The unit of BIGINT times, by the column (or extractor) under ``timestamp`` or ``arrived_at``. Default: ms, checked."""
+    """The unit of BIGINT times (s, ms, us, ns), by the column or extractor of ``timestamp`` or ``arrived_at``.
+    Default: ms, checked."""
     partition: Column | None = None
-    """Together with ``offset``: the source's columns of Kafka partitions and offsets. Such a log is not copied."""
+    """Together with `offset`: the source's columns of Kafka partitions and offsets. Such a log is not copied."""
     offset: Column | None = None
     """The source's column of Kafka offsets. Needs ``partition``."""
 

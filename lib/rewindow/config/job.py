@@ -64,7 +64,7 @@ class JobConfig(ConfigValue):
     schedule: Cron | None = None
     """When Airflow runs the job: five fields in quotes, or a word such as ``@daily``."""
     spark: SparkSettings = {}
-    """Settings of the Spark session, by name: ``spark.sql.shuffle.partitions: 8``."""
+    """Checked, but without effect: set Spark's settings in the target."""
 
     @field_validator("outputs")
     @classmethod

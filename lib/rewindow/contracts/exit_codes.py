@@ -1,4 +1,4 @@
-"""What a scheduler does after each exit code (README, "Exit codes")."""
+"""What a scheduler does after each exit code (docs/reference/exit-codes.md)."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def failed(path: str, error: Exception) -> RewindowError:
     said = one_line(error)
     kind = AccessError if _REFUSED.search(said) else StorageError
     return kind(
-        f"{path} cannot be opened: {said}. Check endpoint, region, credentials and bucket (README, Object stores)"
+        f"{path} cannot be opened: {said}. Check endpoint, region, credentials and bucket (docs/deployment/buckets.md)"
     )
 
 

@@ -29,7 +29,7 @@ TASK, NODE, STORE = "task", "node", "store"
 
 
 class Kind(NamedTuple):
-    """The unit of a metric, the recording level that Kafka gives it, and the values to show.
+    """The unit of a metric, the recording level that Kafka gives it, the values to show, and what it measures.
 
     ``parts`` are the suffixes of its names: ``rate`` (total per simulated second), ``total``, ``current``, ``avg``,
     ``min``, ``max``. Here every metric is recorded, whatever its level.
@@ -38,24 +38,31 @@ class Kind(NamedTuple):
     unit: str = ""
     recording_level: str = "DEBUG"
     parts: tuple[str, ...] = ("rate", "total")
+    meaning: str = "a metric of user code"
 
 
 _SAMPLED = ("current", "avg", "max")
 KINDS: Mapping[str, Kind] = {
-    RECORD_LATENESS: Kind("ms", parts=("avg", "max")),
-    LATE_RECORD_DROP: Kind("records", "INFO"),
-    EXPIRED_WINDOW_DROP: Kind("records", "INFO"),
-    SKIPPED_RECORDS: Kind("records", "INFO"),
-    PROCESS: Kind("records"),
-    PUNCTUATE: Kind("calls"),
-    SUPPRESSION_EMIT: Kind("records"),
-    SUPPRESSION_BUFFER_COUNT: Kind("records", parts=_SAMPLED),
-    SUPPRESSION_BUFFER_SIZE: Kind("bytes", parts=_SAMPLED),
-    SUPPRESSION_OVERTIME: Kind("ms", "INFO", ("min", "avg")),
-    ENFORCED_PROCESSING: Kind("times"),
-    WINDOW_FINAL_EMIT: Kind("records"),
-    QUARANTINED: Kind("records", "INFO"),
-    SIMULATED_TIME: Kind("ms", parts=("total",)),
+    RECORD_LATENESS: Kind(
+        "ms", parts=("avg", "max"), meaning="how far a record is behind the highest time taken before it"
+    ),
+    LATE_RECORD_DROP: Kind("records", "INFO", meaning="records whose window had closed when they came"),
+    EXPIRED_WINDOW_DROP: Kind("records", "INFO", meaning="records older than a store's retention"),
+    SKIPPED_RECORDS: Kind(
+        "records", "INFO", meaning="records that an operator cannot use, such as those without a key"
+    ),
+    PROCESS: Kind("records", meaning="records that a task took from its topics"),
+    PUNCTUATE: Kind("calls", meaning="calls of schedules"),
+    SUPPRESSION_EMIT: Kind("records", meaning="updates that a suppress sent on"),
+    SUPPRESSION_BUFFER_COUNT: Kind("records", parts=_SAMPLED, meaning="updates that a suppress holds"),
+    SUPPRESSION_BUFFER_SIZE: Kind("bytes", parts=_SAMPLED, meaning="bytes that a suppress holds"),
+    SUPPRESSION_OVERTIME: Kind(
+        "ms", "INFO", ("min", "avg"), meaning="how far time was ahead of an update when a suppress sent it"
+    ),
+    ENFORCED_PROCESSING: Kind("times", meaning="times that a task went on although a partition had no data"),
+    WINDOW_FINAL_EMIT: Kind("records", meaning="final results of windows, by the emit strategy"),
+    QUARANTINED: Kind("records", "INFO", meaning="records that an error policy put into the quarantine"),
+    SIMULATED_TIME: Kind("ms", parts=("total",), meaning="the time that a task's run covers: the denominator of rates"),
 }
 """The metrics of KIP-328 and KIP-353, and a few more. Simulated time is the denominator of rates."""
 

@@ -1,4 +1,4 @@
-"""The ledger through Spark: the same compare-and-set as `tables.delta.ledger`, decided by reading back (DESIGN.md, "The commit").
+"""The ledger through Spark: the same compare-and-set as `tables.delta.ledger`, decided by reading back (design, "The commit").
 
 A writer proposes the next free number as the version of a transaction id that all writers of the name share. Delta accepts
 only a version above every earlier one and rejects overlapping commits, so the row lands at that number or not at all. What

@@ -1,0 +1,86 @@
+"""The page of all commands, from the command line's own help."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum
+from inspect import isclass
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import typer
+
+from rewindow.app.cli.app import app
+from tests.docs.markdown import GENERATED, in_one_line, table
+
+HEAD = f"""\
+# Commands
+
+`rewindow COMMAND --help` prints the same. `rewindow --version` shows the versions.
+
+All commands except `setup` accept `--json` (keys in snake case, null for what is unknown, times in epoch milliseconds with `_ms`
+names), and those that use tables `--target NAME` (default `local`), `--project FOLDER` and `--debug`. With `--log-format json`
+(or `text`) each step and task writes a line to stderr, with job, branch, run, sub-topology and partition. On a terminal, `run`
+and `land` show their progress and the remaining time. At its end `run` summarises records, rows and drops by reason (with
+`--json`: `summary`). `run --branch NAME` replays into separate tables (`<table>__NAME`) and changes nothing that is published.
+
+The [exit code](exit-codes.md) of a command says what to do next. `make setup` does what `rewindow setup` does.
+
+{GENERATED}
+"""
+COMMON = ("--target", "--project", "--json", "--debug", "--help")
+"""Options of most commands, which the head explains."""
+
+
+def page() -> str:
+    """Return the text of the page."""
+    found = sorted(commands(typer.main.get_command(app), ("rewindow",)))
+    overview = [(f"[`{' '.join(path)}`](#{'-'.join(path)})", in_one_line(command.help)) for path, command in found]
+    parts = [HEAD, table(("command", "what it does"), overview)]
+    return "".join([*parts, *(section(path, command) for path, command in found)]).rstrip() + "\n"
+
+
+def commands(command: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield each command below a group with the words that call it."""
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from commands(inner, (*path, name))
+    if not hasattr(command, "commands"):
+        yield path, command
+
+
+def section(path: tuple[str, ...], command: Any) -> str:
+    """Return the section of one command: how it is called, its arguments, its options."""
+    arguments = [one for one in command.params if one.param_type_name == "argument"]
+    options = [one for one in command.params if one.param_type_name == "option" and one.opts[0] not in COMMON]
+    words = [*path, *(shown(one) for one in arguments), *(["[OPTIONS]"] if options else [])]
+    rows = [(f"`{one.metavar}`", "", in_one_line(one.help)) for one in arguments]
+    rows += [
+        (f"`{', '.join(one.opts)}`{metavar(one, command.callback)}", default(one), in_one_line(one.help))
+        for one in options
+    ]
+    shown_rows = table(("argument or option", "default", "meaning"), rows) if rows else ""
+    return f"\n## {' '.join(path)}\n\n{in_one_line(command.help)}\n\n```text\n{' '.join(words)}\n```\n\n{shown_rows}"
+
+
+def shown(argument: Any) -> str:
+    """Return an argument as a usage line shows it."""
+    name = str(argument.metavar)
+    return name if argument.required or name.startswith("[") else f"[{name}]"
+
+
+def metavar(option: Any, callback: Any) -> str:
+    """Return what follows an option: nothing for a switch, otherwise its placeholder or its choices."""
+    if option.is_flag:
+        return ""
+    kind = get_type_hints(callback)[option.name]
+    kinds = (kind, *get_args(kind))
+    choices = [one.value for word in kinds if isclass(word) and issubclass(word, Enum) for one in word]
+    choices += [one for word in kinds if get_origin(word) is Literal for one in get_args(word)]
+    return f" `{'|'.join(choices) or option.metavar}`"
+
+
+def default(option: Any) -> str:
+    """Return an option's default; empty for a switch that is off, and for none."""
+    value = option.default.value if isinstance(option.default, Enum) else option.default
+    if option.required:
+        return "required"
+    return "" if value in (None, False, (), []) or callable(value) else f"`{'on' if value is True else value}`"

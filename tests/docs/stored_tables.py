@@ -1,0 +1,55 @@
+"""The page of tables, from the columns that the code writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rewindow.contracts.ingest import LOG_COLUMNS, QUARANTINE_COLUMNS
+from rewindow.contracts.staged_files import METRICS
+from rewindow.streams.serde.meta_columns import CHANGELOG_META, OUTPUT_META
+from rewindow.streams.serde.schema import Column
+from rewindow.tables.delta.journal import _SCHEMA as JOURNAL
+from rewindow.tables.delta.ledger import _SCHEMA as LEDGER
+from tests.docs.markdown import GENERATED, table
+
+HEAD = f"""\
+# Tables
+
+A target names a warehouse: a folder or a URI. All tables are Delta tables in it. Anything that reads Delta may read them; only
+rewindow may write them. Times are epoch milliseconds. With a [catalog](../deployment/databricks.md#governed-tables) the same
+tables have names instead of paths. [Design](../internals/design.md#where-tables-are) has their partitions.
+
+{GENERATED}
+"""
+KEY_AND_VALUE = Column("key and value columns", "as declared")
+
+
+def page() -> str:
+    """Return the text of the page."""
+    ledger = [(field.name, str(field.type)) for field in LEDGER]
+    journal = [(field.name, str(field.type)) for field in JOURNAL]
+    return HEAD + "\n".join(
+        (
+            _section("Output tables", "`a/b` for the table `a.b`; `a/b__<branch>` on a branch other than `main`. The rows of "
+                     "all committed runs.", _columns((KEY_AND_VALUE, *OUTPUT_META))),
+            _section("Logs", "`logs/<feed>/<topic>`. What `land` made of the sources.",
+                     _columns((*LOG_COLUMNS, KEY_AND_VALUE))),
+            _section("Changelogs", "`state/<job>/<store>/<columns>`. The stores: one row per key and run.",
+                     _columns((KEY_AND_VALUE, *CHANGELOG_META))),
+            _section("rewindow/metrics", "See [Metrics](metrics.md).", _columns(METRICS)),
+            _section("rewindow/quarantine", "Records that were put aside, with the reason. Rows of a landing have no `offset`, "
+                     "`node` and `_run`; rows of a job have no `arrived_at`.", _columns(QUARANTINE_COLUMNS)),
+            _section("rewindow/landings and rewindow/runs", "The ledgers: the decisions about feeds and jobs, in order. "
+                     "`body` is JSON.", ledger),
+            _section("rewindow/journal", "The manifests: the files that each attempt staged. `report` is JSON.", journal),
+        )
+    )  # fmt: skip
+
+
+def _columns(columns: Iterable[Column]) -> list[tuple[str, str]]:
+    return [(column.name, column.type) for column in columns]
+
+
+def _section(title: str, text: str, columns: Iterable[tuple[str, str]]) -> str:
+    rows = [(name if name == KEY_AND_VALUE.name else f"`{name}`", kind) for name, kind in columns]
+    return f"## {title}\n\n{text}\n\n{table(('column', 'type'), rows)}"

@@ -1,0 +1,90 @@
+"""The site builds without a warning, and every link of the pages leads somewhere."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from tests.docs.blocks import DOCS, ROOT, pages
+
+OTHER_PAGES = ("CONTRIBUTING.md", "CHANGELOG.md")
+LINK = re.compile(r"(?<!\\)\]\((?P<path>[^)#\s]*)(?:#(?P<anchor>[^)\s]+))?\)")
+CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
+LONGEST = 150
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page: those of its headings and those that it writes itself."""
+    text = page.read_text(encoding="utf-8")
+    headings = re.findall(r"^#+ (.+)$", re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL), re.MULTILINE)
+    slugs = {re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", heading).strip().lower()) for heading in headings}
+    return slugs | set(re.findall(r'<a id="([^"]+)">', text))
+
+
+@pytest.mark.parametrize("name", [*pages(), *OTHER_PAGES])
+def test_every_link_leads_somewhere(name: str) -> None:
+    page = ROOT / name
+    for link in LINK.finditer(CODE.sub("", page.read_text(encoding="utf-8"))):
+        if "://" in link["path"]:
+            continue
+        target = (page.parent / link["path"]).resolve() if link["path"] else page
+        assert target.exists(), f"{name}: {link[0]} leads nowhere"
+        if link["anchor"]:
+            assert link["anchor"] in anchors(target), f"{name}: {link[0]}: there is no such heading"
+
+
+def build(root: Path, site: Path) -> subprocess.CompletedProcess[str]:
+    """Build the site of a project as `make docs` does."""
+    if importlib.util.find_spec("mkdocs") is None:
+        pytest.skip("MkDocs is not installed: make env")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(site)]
+    return subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[dead](nothing.md)", "'nothing.md'"),
+        ("[dead](concepts.md#nothing)", "'#nothing'"),
+        ("![](nothing.svg)", "'nothing.svg'"),
+    ],
+)
+def test_a_dead_link_fails_the_build(text: str, says: str, tmp_path: Path) -> None:
+    shutil.copytree(DOCS, tmp_path / "docs")
+    shutil.copy(ROOT / "mkdocs.yml", tmp_path)
+    with (tmp_path / "docs/index.md").open("a") as page:
+        page.write(f"\n{text}\n")
+    done = build(tmp_path, tmp_path / "site")
+    assert (done.returncode, says in done.stderr) == (1, True)
+
+
+def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
+    done = build(ROOT, tmp_path / "site")
+    assert (done.returncode, "WARNING" in done.stderr) == (0, False), done.stderr
+    built = {path.relative_to(tmp_path / "site").with_suffix(".md").as_posix() for path in tmp_path.rglob("*.html")}
+    assert built - {"404.md"} == {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
+    loaded = [
+        url
+        for path in tmp_path.rglob("*.html")
+        for url in re.findall(r'(?:src|href)="(https?://[^"]+)"', path.read_text())
+    ]
+    assert [url for url in loaded if "mkdocs.org" not in url] == [], "a page needs the network"
+
+
+@pytest.mark.parametrize("picture", sorted(DOCS.rglob("*.svg")), ids=lambda picture: picture.name)
+def test_a_picture_has_a_title_and_colours_for_the_dark(picture: Path) -> None:
+    text = picture.read_text(encoding="utf-8")
+    root = ET.fromstring(text)  # noqa: S314 - our own file
+    assert root.find("{http://www.w3.org/2000/svg}title") is not None
+    assert "prefers-color-scheme: dark" in text
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= LONGEST
