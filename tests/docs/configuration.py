@@ -55,7 +55,7 @@ KINDS = {
     "Policy": "policy",
     "Cron": "schedule",
     "Location": "path or URI",
-    "ByteSize": "size",
+    "Bytes": "size",
     "SparkText": "text",
     "SparkSettings": "settings",
     "StorageOptions": "settings",
