@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 RECORD_LATENESS = "record-lateness"
+GRACE_NEEDED = "grace-needed"
 LATE_RECORD_DROP = "late-record-drop"
 EXPIRED_WINDOW_DROP = "expired-window-record-drop"
 SKIPPED_RECORDS = "skipped-records"
@@ -43,6 +44,7 @@ class Kind(NamedTuple):
 _SAMPLED = ("current", "avg", "max")
 KINDS: Mapping[str, Kind] = {
     RECORD_LATENESS: Kind("ms", parts=("avg", "max")),
+    GRACE_NEEDED: Kind("ms", parts=("avg", "max")),
     LATE_RECORD_DROP: Kind("records", "INFO"),
     EXPIRED_WINDOW_DROP: Kind("records", "INFO"),
     SKIPPED_RECORDS: Kind("records", "INFO"),

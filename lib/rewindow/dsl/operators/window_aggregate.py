@@ -55,13 +55,16 @@ class _WindowAggregate(WindowedProcessor):
             self._skip(record)
             return
         windows = self._windows
-        open_from_ms = self._take_time(timestamp) - windows.closes_after_ms
-        late = 0
+        clock_ms = self._take_time(timestamp)
+        open_from_ms = clock_ms - windows.closes_after_ms
+        late, start_ms = 0, timestamp
         for start_ms in windows.starts(timestamp):
             if start_ms > open_from_ms:
                 self._update(record, start_ms)
             else:
                 late += 1
+        if clock_ms - windows.size_ms >= start_ms:
+            self._count_needed(clock_ms - windows.size_ms - start_ms + 1)
         if late:
             self._drop_late(record, late)
 
