@@ -20,6 +20,7 @@ from rewindow.app.cli.options import AcceptChanges, Branch, Debug, Feed, Folder,
 from rewindow.app.cli.output import tolerate_closed_pipes
 from rewindow.app.cli.printing import Printer
 from rewindow.app.cli.progress import take_log_format
+from rewindow.app.cli.report import register as register_report
 from rewindow.app.cli.state import register as register_state
 from rewindow.app.cli.times import parse_through, parse_time
 from rewindow.app.cli.version import print_version
@@ -222,6 +223,7 @@ register_maintenance(app)
 register_databricks(app)
 register_head(app)
 register_state(app)
+register_report(app)
 
 
 def main() -> None:
@@ -261,8 +263,7 @@ def run_command(arguments: list[str]) -> int:
     except OSError as error:
         where = f" ({error.filename})" if error.filename else ""
         message = f"{error.strerror or error}{where}. Check that the warehouse in conf/targets exists, is writable and has space"
-        code = failed_io(error, message).exit_code
-        return _fail(message, code, as_json=as_json, error=error if debug else None)
+        return _fail(message, failed_io(error, message).exit_code, as_json=as_json, error=error if debug else None)
     except SystemExit as error:
         if is_completion():
             return error.code if isinstance(error.code, int) else 0
@@ -281,12 +282,9 @@ def is_completion() -> bool:
 
 
 def _check(arguments: list[str]) -> None:
-    for argument in arguments:
-        if "{{" in argument:
-            message = (
-                f"the argument {argument!r} contains an unrendered template, which the scheduler should have replaced"
-            )
-            raise UsageError(message)
+    for argument in (one for one in arguments if "{{" in one):
+        message = f"the argument {argument!r} contains an unrendered template, which the scheduler should have replaced"
+        raise UsageError(message)
 
 
 def _usage(error: TyperException) -> str:
