@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -18,10 +18,11 @@ from rewindow.app.project import Project
 from rewindow.control.plan.branch_decisions import find_run
 from rewindow.control.plan.branches import Branch, CommittedRun, JobState
 from rewindow.control.plan.explain import explain
+from rewindow.control.plan.job_diff import differences
 from rewindow.control.plan.ledger_state import PLAN
 from rewindow.control.plan.spec import CHANGELOG, RunRequest
 from rewindow.errors import RewindowError, UsageError
-from rewindow.report.facts import BranchDiff, Outlook, OutputDiff, Report, Sample, Verification
+from rewindow.report.facts import BranchDiff, Difference, Outlook, OutputDiff, Report, Sample, Verification
 from rewindow.report.gather import gather
 from rewindow.report.material import Columns, Material
 from rewindow.tables.delta.state_query import Stores
@@ -71,7 +72,8 @@ def report(project: Project, job: str, wanted: Wanted) -> Report:
             version=sys.modules["rewindow"].__version__,  # what is running, not what is installed
             outlook=_outlook(project, job, branch) if material.is_newest else Outlook("Later runs exist"),
             verification=Verification(
-                [one.run for one in checked], {one.run: one.differences for one in checked if one.differences}
+                [one.run for one in checked],
+                [Difference(one.run, target, text) for one in checked for target, text in one.differences.items()],
             ),
             diff=_compared(branches, branch.name, wanted.diff) if wanted.diff else None,
         )
@@ -156,7 +158,10 @@ def _compared(branches: JobBranches, first: str, second: str, samples: int = 5) 
         for output, one in found.diffs.items()
     ]
     epochs = (found.epochs[0], found.epochs[-1]) if found.epochs else None
-    return BranchDiff(first, second, found.shared, epochs, branches.code_changes(first, second), outputs)
+    state = branches.state
+    one, other = (state.branch(name).runs[-1].spec.binding for name in (first, second))
+    code = differences(replace(one, tables=other.tables), other)  # output tables have other paths on each branch
+    return BranchDiff(first, second, found.shared, epochs, code, outputs)
 
 
 def _texts(rows: Iterable[Mapping[str, Any]]) -> list[str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 
 from rewindow.report.figures import (
@@ -99,11 +99,20 @@ class Outlook:
 
 
 @dataclass(frozen=True, slots=True)
+class Difference:
+    """The first row of a target that the replay of a run made differently."""
+
+    run: str
+    target: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Verification:
     """Whether runs were replayed for this report, and what differed. ``checked`` is empty if none was."""
 
     checked: Sequence[str] = ()
-    differences: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    differences: Sequence[Difference] = ()
 
 
 @dataclass(frozen=True, slots=True)

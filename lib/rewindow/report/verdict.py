@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from rewindow.report.facts import Level, Outlook, Sentence, Verification
 from rewindow.report.figures import Drop, OpenWindows, Progress
@@ -90,17 +90,13 @@ def _verified(job: str, progress: Progress, verification: Verification) -> Itera
         Level.GOOD,
         f"The ledger is whole: {counted(progress.runs, 'selected run')}, audited before commit, each chained to the one before",
     )
-    different = _different(verification.differences)
+    different = [f"{one.target} of {one.run}" for one in verification.differences]
     if different:
         yield Sentence(Level.BAD, f"Verified by replay, and different: {', '.join(different)}. Do not trust these rows")
     elif verification.checked:
         yield Sentence(Level.GOOD, f"Verified by replay: {', '.join(verification.checked)} gave the same rows again")
     else:
         yield Sentence(Level.NOTE, f"Not verified by replay here: `rewindow report {job} --verify` does it")
-
-
-def _different(differences: Mapping[str, Mapping[str, str]]) -> list[str]:
-    return [f"{target} of {run}" for run, targets in differences.items() for target in targets]
 
 
 def _share(count: int, records: int) -> str:
