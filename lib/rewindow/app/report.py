@@ -47,36 +47,35 @@ class Wanted:
 def report(project: Project, job: str, wanted: Wanted) -> Report:
     """Return the report of a job. Raises `UsageError` (2) for a branch without runs or a run that does not exist."""
     project.job_config(job)
-    with _without_collection():
-        tables = project.tables
-        state = tables.state(job)
-        branch = state.branch(safe_name(wanted.branch, "branch"))
-        runs, selection = _selected(job, state, branch, wanted)
-        rows = tables.ledger_rows(job)
-        material = Material(
-            branch=branch,
-            feed=tables.feed(runs[-1].spec.binding.feed),
-            runs=runs,
-            planned_at={row.seq: row.recorded_at for row in rows if row.kind == PLAN},
-            lagging=dict(tables.lagging(job, state, branch.name)),
-            read_reports=tables.reports,
-            read_store=cache(lambda store: _read_store(project, state, runs[-1], store)),
-        )
-        branches = JobBranches(project, job)
-        checked = list(branches.verify(branch.name, [runs[-1].spec.name])) if wanted.verify else []
-        return gather(
-            material,
-            ledger=state.ledger,
-            selection=selection,
-            made_at_ms=round(time.time() * 1000),
-            version=sys.modules["rewindow"].__version__,  # what is running, not what is installed
-            outlook=_outlook(project, job, branch) if material.is_newest else Outlook("Later runs exist"),
-            verification=Verification(
-                [one.run for one in checked],
-                [Difference(one.run, target, text) for one in checked for target, text in one.differences.items()],
-            ),
-            diff=_compared(branches, branch.name, wanted.diff) if wanted.diff else None,
-        )
+    tables = project.tables
+    state = tables.state(job)
+    branch = state.branch(safe_name(wanted.branch, "branch"))
+    runs, selection = _selected(job, state, branch, wanted)
+    rows = tables.ledger_rows(job)
+    material = Material(
+        branch=branch,
+        feed=tables.feed(runs[-1].spec.binding.feed),
+        runs=runs,
+        planned_at={row.seq: row.recorded_at for row in rows if row.kind == PLAN},
+        lagging=dict(tables.lagging(job, state, branch.name)),
+        read_reports=tables.reports,
+        read_store=cache(lambda store: _read_store(project, state, runs[-1], store)),
+    )
+    branches = JobBranches(project, job)
+    checked = list(branches.verify(branch.name, [runs[-1].spec.name])) if wanted.verify else []
+    return gather(
+        material,
+        ledger=state.ledger,
+        selection=selection,
+        made_at_ms=round(time.time() * 1000),
+        version=sys.modules["rewindow"].__version__,  # what is running, not what is installed
+        outlook=_outlook(project, job, branch) if material.is_newest else Outlook("Later runs exist"),
+        verification=Verification(
+            [one.run for one in checked],
+            [Difference(one.run, target, text) for one in checked for target, text in one.differences.items()],
+        ),
+        diff=_compared(branches, branch.name, wanted.diff) if wanted.diff else None,
+    )
 
 
 def _selected(job: str, state: JobState, branch: Branch, wanted: Wanted) -> tuple[Sequence[CommittedRun], str]:
@@ -169,7 +168,7 @@ def _texts(rows: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 @contextmanager
-def _without_collection() -> Iterator[None]:
+def without_collection() -> Iterator[None]:
     """Pause the collection of garbage: a long ledger makes millions of objects that all stay, and is searched in vain."""
     was_enabled = gc.isenabled()
     gc.disable()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +15,9 @@ from rewindow.app.project import Project
 from rewindow.control.plan.spec import MAIN
 from rewindow.errors import UsageError
 from rewindow.report.facts import Report
+
+if TYPE_CHECKING:
+    from rewindow.app.report import Wanted
 
 
 def register(app: typer.Typer) -> None:
@@ -43,8 +46,7 @@ def report(
     debug: Debug = False,
 ) -> None:
     """Write a report on a job's runs as one HTML file: verdict, dropped records, open windows, clocks, changes, cost."""
-    from rewindow.app.report import Wanted
-    from rewindow.app.report import report as collect
+    from rewindow.app.report import Wanted, without_collection
 
     if verify:
         os.environ["PYTHONHASHSEED"] = HASH_SEED  # Spark's workers inherit it
@@ -52,9 +54,16 @@ def report(
         message = f"--out {out} is a folder: name a file in it, such as {out / f'report-{job}.html'}"
         raise UsageError(message)
     project = Project.open(folder, target, debug=debug)
-    found = collect(project, job, Wanted(branch, run, since, diff, verify))
-    printer = Printer(as_json=as_json)
-    if as_json:
+    with without_collection():
+        _report(project, job, Wanted(branch, run, since, diff, verify), out, Printer(as_json=as_json))
+
+
+def _report(project: Project, job: str, wanted: Wanted, out: Path | None, printer: Printer) -> None:
+    """Collect a report and print or write it."""
+    from rewindow.app.report import report as collect
+
+    found = collect(project, job, wanted)
+    if printer.as_json:
         from rewindow.report.gather import as_json as as_values
 
         printer.json({"file": _written(found, out) if out else None, **as_values(found)})
@@ -65,9 +74,14 @@ def report(
 
 
 def _written(found: Report, path: Path) -> str:
-    """Write a report and return its path. An earlier one is replaced."""
+    """Write a report and return its path. An earlier one is replaced. Raises `UsageError` (2) if the file cannot be written."""
     from rewindow.report.page import page
 
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(page(found), encoding="utf-8")
+    text = page(found)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        message = f"cannot write the report {path}: {error.strerror or error}. Name another file with --out"
+        raise UsageError(message) from error
     return str(path)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from rewindow.app.cli.progress import Watch
-from rewindow.control.plan.spec import OUTPUT
+from rewindow.control.plan.spec import MAIN, OUTPUT
 from rewindow.control.run import RunReport
 from rewindow.streams.drop_totals import DROPS, sum_by_reason
 from rewindow.streams.metrics import PUNCTUATE
@@ -36,7 +36,9 @@ def summary_lines(summary: Mapping[str, Any]) -> Iterator[str]:
         yield f"  {kind}: {', '.join(f'{count} {reason}'.strip() for reason, count in reasons.items())}"
     yield from (f"  {hint}." for hint in summary["hints"])
     punctuations = f"{summary['punctuations']} punctuations, " if summary["punctuations"] else ""
-    yield f"  {punctuations}{summary['commits']} commits in {summary['seconds']:.1f} seconds"
+    branch = "" if summary["branch"] == MAIN else f" --branch {summary['branch']}"
+    took = f"{punctuations}{summary['commits']} commits in {summary['seconds']:.1f} seconds"
+    yield f"  {took}. Report: rewindow report {summary['job']}{branch}"
 
 
 def _dropped(metrics: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
