@@ -14,6 +14,7 @@ from rewindow.report.facts import BranchDiff, Outlook, Report, Verification
 from rewindow.report.figures import Digest
 from rewindow.report.history import clocks, progress, run_figures, schedules, store_sizes
 from rewindow.report.material import Material
+from rewindow.report.text import asked
 from rewindow.report.verdict import verdict
 from rewindow.report.windows import open_windows
 
@@ -32,7 +33,15 @@ def gather(
     """Return the report on a branch, or on the runs of it that are selected."""
     spec, commit = material.head.spec, material.head.commit
     done, dropped, windows = progress(material), drops(material), open_windows(material)
-    said = verdict(spec.job, done, outlook, verification, dropped, windows, is_newest=material.is_newest)
+    said = verdict(
+        asked(spec.job, material.branch.name),
+        done,
+        outlook,
+        verification,
+        dropped,
+        windows,
+        is_newest=material.is_newest,
+    )
     return Report(
         job=spec.job,
         branch=material.branch.name,

@@ -12,7 +12,7 @@ class Html(str):
     __slots__ = ()
 
 
-_LONG = 60
+_LONG = 24
 """Longer texts in tables get a wide column, so that they stay readable on a narrow screen."""
 
 Content = str | Iterable["Content"]

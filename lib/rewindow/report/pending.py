@@ -8,7 +8,7 @@ from rewindow.report.charts import Span, timeline
 from rewindow.report.facts import Report
 from rewindow.report.figures import OpenWindow
 from rewindow.report.html import Html, code, table, tag, with_code
-from rewindow.report.text import DASH, instant, number, size
+from rewindow.report.text import DASH, asked, instant, number, size
 from rewindow.streams.duration import in_words
 
 _MOST_STEPS = 120
@@ -23,7 +23,7 @@ def windows_section(report: Report) -> Iterator[Html]:
         yield tag(
             "p",
             f"Store {store} was not read: it is large, spread over many runs, behind the ledger, or in a catalog. "
-            f"rewindow state show {report.job} {store} reads it; rewindow gc {report.job} merges what many runs wrote.",
+            f"rewindow state show {report.job} {store} --branch {report.branch} reads it; rewindow gc {report.job} merges what many runs wrote.",
         )
     if not found.results:
         if not found.not_read:
@@ -33,15 +33,13 @@ def windows_section(report: Report) -> Iterator[Html]:
     yield tag(
         "p",
         f"{results} not final. A final run (",
-        code(f"rewindow run {report.job} --final"),
+        code(f"rewindow run {asked(report.job, report.branch)} --final"),
         ") would emit them and seal the branch.",
     )
     rows = [
         (
-            one.store,
-            _window(one),
+            [tag("div", one.store), tag("div", _window(one), css="soft")],
             instant(one.closes_at_ms),
-            instant(one.clock_ms),
             number(one.keys),
             ", ".join(map(str, one.partitions)),
             with_code(one.why),
@@ -50,8 +48,8 @@ def windows_section(report: Report) -> Iterator[Html]:
     ]
     more = found.windows - len(found.shown)
     caption = "Windows that close first" + (f"; {number(more)} later ones are not shown" if more else "")
-    heads = ("store", "window", "closes at", "clock is at", "keys", "partitions", "why it is open")
-    yield table(caption, heads, rows, numbers=(4,))
+    heads = ("store and window", "closes at", "keys", "partitions", "why it is open")
+    yield table(caption, heads, rows, numbers=(2,))
 
 
 def clocks_section(report: Report) -> Iterator[Html]:

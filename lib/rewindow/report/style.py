@@ -36,8 +36,9 @@ ul.verdict li { white-space: pre-line; max-width: 110ch; padding: 2px 0 2px 24px
 ul.verdict li::before { position: absolute; left: 4px; font-weight: 700; }
 li.good::before { content: "\\2713"; color: var(--good); } li.note::before { content: "\\2022"; color: var(--note); }
 li.warning::before { content: "!"; color: var(--warning); } li.bad::before { content: "\\2717"; color: var(--bad); }
-nav { border-top: 1px solid var(--line); border-bottom: 1px solid var(--line); padding: 6px 0; margin-bottom: 8px; }
-nav a { margin-right: 14px; white-space: nowrap; } a { color: var(--note); }
+nav { border-top: 1px solid var(--line); border-bottom: 1px solid var(--line); padding: 6px 0; margin-bottom: 8px;
+  display: flex; flex-wrap: wrap; gap: 2px 14px; }
+nav a { white-space: nowrap; } a { color: var(--note); }
 h2 { font-size: 1.2rem; margin: 26px 0 6px; } h3 { font-size: 1rem; margin: 16px 0 4px; }
 p { margin: 6px 0; max-width: 78ch; } .soft { color: var(--soft); }
 .scroll { overflow-x: auto; margin: 8px 0 12px; }
@@ -46,7 +47,7 @@ caption { text-align: left; color: var(--soft); padding-bottom: 3px; }
 th, td { text-align: left; padding: 3px 14px 3px 0; border-bottom: 1px solid var(--line); vertical-align: top; }
 th { font-weight: 600; white-space: nowrap; }
 .number { text-align: right; font-variant-numeric: tabular-nums; }
-td.number { white-space: nowrap; } td { min-width: 4.5rem; } td.wide { min-width: 17rem; }
+td.number { white-space: nowrap; } td { min-width: 4.5rem; } td.wide { min-width: 11rem; }
 tr.here td { font-weight: 600; background: var(--panel); }
 code { font: .88em ui-monospace, "Liberation Mono", Menlo, monospace; overflow-wrap: anywhere; background: var(--panel);
   padding: 0 3px; border-radius: 3px; }

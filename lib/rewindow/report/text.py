@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from rewindow.control.plan.explain import when
+from rewindow.control.plan.spec import MAIN
 from rewindow.streams.duration import in_words
 
 DASH = "–"  # noqa: RUF001 - the dash of an empty cell
+
+
+def asked(job: str, branch: str) -> str:
+    """Return the words of a command line that name a job and a branch."""
+    return job if branch == MAIN else f"{job} --branch {branch}"
 
 
 def instant(time_ms: int | None) -> str:

@@ -19,7 +19,7 @@ def verdict(
     *,
     is_newest: bool,
 ) -> list[Sentence]:
-    """Return the headline and the sentences below it."""
+    """Return the headline and the sentences below it. ``job``: as a command line names it, with its branch."""
     return [
         _headline(progress, outlook, is_newest=is_newest),
         *_behind(job, progress, outlook, is_newest=is_newest),

@@ -8,7 +8,7 @@ from typing import Any
 from rewindow.report.figures import OpenWindow, OpenWindows
 from rewindow.report.material import Columns, Material, known
 from rewindow.report.nodes import TimedNode, timed_nodes
-from rewindow.report.text import counted, instant
+from rewindow.report.text import asked, counted, instant
 from rewindow.streams.duration import in_words
 from rewindow.streams.record import MAX_MS, UNKNOWN
 from rewindow.streams.semantics import StreamTimeFrom
@@ -91,8 +91,9 @@ def _held_back(material: Material, timed: TimedNode, partition: int, closes_at: 
     landings, taken = material.feed.landings, material.head.spec.input.last
     waiting = len(landings) - taken
     if landings and waiting > 0 and landings[-1].watermark_ms >= closes_at:
+        command = asked(material.head.spec.job, material.branch.name)
         what = f"{counted(waiting, 'landing')} that {'reaches' if waiting == 1 else 'reach'} it"
-        return f"{what} {'waits' if waiting == 1 else 'wait'} to be replayed: `rewindow run {material.head.spec.job}`"
+        return f"{what} {'waits' if waiting == 1 else 'wait'} to be replayed: `rewindow run {command}`"
     newest = {
         topic_partition: landed.max_timestamp
         for topic_partition, landed in (landings[taken - 1].ranges.items() if 0 < taken <= len(landings) else ())
