@@ -22,7 +22,7 @@ def progress(material: Material) -> Progress:
     head, feed = material.head, material.feed
     taken, landings = head.spec.input.last, feed.landings
     topic_partitions = {one for landing in landings[-1:] for one in landing.ranges}
-    waiting = range(taken + 1, len(landings) + 1)
+    waiting, held = range(taken + 1, len(landings) + 1), _held(material)
     return Progress(
         runs=len(material.runs),
         first_epoch=material.runs[0].spec.input.first,
@@ -35,8 +35,8 @@ def progress(material: Material) -> Progress:
         waiting_landings=len(waiting),
         waiting_records=sum(feed.records(waiting, one) for one in topic_partitions),
         landed_through_ms=known(landings[-1].watermark_ms) if landings else None,
-        slowest=_slowest(material),
-        held=_held(material),
+        slowest=_slowest(material) if held else (),
+        held=held,
         lagging=dict(material.lagging),
     )
 
@@ -149,7 +149,7 @@ def _held(material: Material) -> list[Held]:
 
 
 def _slowest(material: Material) -> list[str]:
-    """Return the topic-partitions with records whose newest record is the oldest, if others have later ones."""
+    """Return the topic-partitions whose newest record is the oldest, if others have later ones."""
     landings = material.feed.landings
     newest: dict[TopicPartition, int] = {
         one: landed.max_timestamp

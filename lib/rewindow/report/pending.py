@@ -22,8 +22,9 @@ def windows_section(report: Report) -> Iterator[Html]:
     for store in found.not_read:
         yield tag(
             "p",
-            f"Store {store} was not read: it is large, spread over many runs, behind the ledger, or in a catalog. "
-            f"rewindow state show {report.job} {store} --branch {report.branch} reads it; rewindow gc {report.job} merges what many runs wrote.",
+            f"Store {store} was not read: it is large, spread over many runs, behind the ledger, or in a catalog. ",
+            *(code(f"rewindow state show {report.job} {store} --branch {report.branch}"), " reads it; "),
+            *(code(f"rewindow gc {report.job}"), " merges what many runs wrote."),
         )
     if not found.results:
         if not found.not_read:
