@@ -50,7 +50,8 @@ def test_the_log_of_a_run_states_epochs_records_rows_late_and_quarantined_ones(b
     ran = list(lines_of(done(bench, "run", "counts")))
     assert ran[0] == "Run main/3: epochs 3 to 3, 14 of events"
     assert ran[1].startswith("Rows: 6 to totals. Records: 2 late, 0 quarantined. ")
-    assert ran[2].startswith("alerts/totals: version ")
+    assert ran[2] == "Report: rewindow report counts --branch main --run main/3"
+    assert ran[3].startswith("alerts/totals: version ")
 
 
 def test_the_log_of_a_task_that_did_nothing_says_why(bench: Bench) -> None:

@@ -43,11 +43,12 @@ LAYERS = {
     "tables/governed": _layer(
         "contracts control engine/spark engine/worker streams tables/shared", "pyspark pyarrow numpy"
     ),
+    "report": _layer("contracts control streams", "svg"),
     "testing": _layer("contracts dsl streams", "yaml hypothesis"),
     "airflow": _layer("config contracts databricks storage tables/delta", "airflow pendulum psutil"),
     "databricks": _layer("", "databricks"),
     "app": _layer(
-        "config contracts control databricks engine/spark engine/worker storage streams tables/delta tables/governed "
+        "config contracts control databricks engine/spark engine/worker report storage streams tables/delta tables/governed "
         "tables/shared testing",
         "typer click rich pendulum psutil structlog pyspark",
     ),

@@ -6,7 +6,13 @@ from typing import Any
 
 from rewindow import Processor, Record, StreamsBuilder, TimeWindows, key_value_store, window_store
 from rewindow.streams.dropped_records import record_text
-from rewindow.streams.metrics import EXPIRED_WINDOW_DROP, LATE_RECORD_DROP, RECORD_LATENESS, SKIPPED_RECORDS
+from rewindow.streams.metrics import (
+    EXPIRED_WINDOW_DROP,
+    GRACE_NEEDED,
+    LATE_RECORD_DROP,
+    RECORD_LATENESS,
+    SKIPPED_RECORDS,
+)
 from rewindow.streams.record import RecordMetadata
 from rewindow.testing import TopologyTestDriver
 
@@ -22,7 +28,7 @@ def counted(driver: TopologyTestDriver) -> dict[tuple[str, str, str], int]:
     return {
         (row["node"], row["name"], row["reason"]): row["total"]
         for row in driver.metrics
-        if row["level"] != "task" and row["name"] != RECORD_LATENESS
+        if row["level"] != "task" and row["name"] not in (RECORD_LATENESS, GRACE_NEEDED)
     }
 
 

@@ -42,6 +42,8 @@ Branch **{branch}** of job **{job}** differs from the published tables:
 {{% for name, of in found.items() if of is mapping -%}}
 | {{{{ name }}}} | {{{{ of.equal }}}} | {{{{ of.different }}}} | {{{{ of.only_first }}}} | {{{{ of.only_second }}}} |
 {{% endfor %}}
+`rewindow report {job} --branch {branch} --diff main` writes this comparison as a page, with samples and what changed.
+
 *Approve* publishes the branch, in one commit per table. *Reject* changes nothing.
 
 First differences:

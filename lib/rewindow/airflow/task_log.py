@@ -58,3 +58,5 @@ def _summary(summary: Mapping[str, Any]) -> Iterator[str]:
     counts = {"late": 0, "quarantined": 0} | {kind: sum(reasons.values()) for kind, reasons in dropped.items()}
     drops = ", ".join(f"{count} {kind}" for kind, count in counts.items())
     yield f"Rows: {rows}. Records: {drops}. {summary.get('seconds', 0):.1f} seconds"
+    if summary.get("job"):
+        yield f"Report: rewindow report {summary['job']} --branch {summary.get('branch')} --run {summary.get('run')}"

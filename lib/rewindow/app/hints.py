@@ -5,11 +5,11 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 
-from rewindow.app.cli.summary import DROPS, sum_by_reason
 from rewindow.app.cli.times import show_time
 from rewindow.control.heartbeat import was_killed
 from rewindow.control.plan.spec import Attempt
 from rewindow.control.run import Job, RunReport
+from rewindow.streams.drop_totals import DROPS, sum_by_reason
 from rewindow.streams.duration import in_words
 from rewindow.streams.nodes import Node, ProcessorNode, SinkNode, SourceNode
 from rewindow.streams.topology import Topology, describe_supplier

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 RECORD_LATENESS = "record-lateness"
+GRACE_NEEDED = "grace-needed"
 LATE_RECORD_DROP = "late-record-drop"
 EXPIRED_WINDOW_DROP = "expired-window-record-drop"
 SKIPPED_RECORDS = "skipped-records"
@@ -45,6 +46,9 @@ _SAMPLED = ("current", "avg", "max")
 KINDS: Mapping[str, Kind] = {
     RECORD_LATENESS: Kind(
         "ms", parts=("avg", "max"), meaning="how far a record is behind the highest time taken before it"
+    ),
+    GRACE_NEEDED: Kind(
+        "ms", parts=("avg", "max"), meaning="how late records were for their last window: the grace that keeps them"
     ),
     LATE_RECORD_DROP: Kind("records", "INFO", meaning="records whose window had closed when they came"),
     EXPIRED_WINDOW_DROP: Kind("records", "INFO", meaning="records older than a store's retention"),

@@ -17,6 +17,7 @@ from rewindow.app.cli.maintenance import register as register_maintenance
 from rewindow.app.cli.new import register as register_new
 from rewindow.app.cli.options import AcceptChanges, Branch, Debug, Feed, Folder, Job, Json, Takeover, Target
 from rewindow.app.cli.printing import Printer
+from rewindow.app.cli.report import register as register_report
 from rewindow.app.cli.state import register as register_state
 from rewindow.app.cli.times import parse_through, parse_time
 from rewindow.app.cli.version import print_version
@@ -220,3 +221,4 @@ register_maintenance(app)
 register_databricks(app)
 register_head(app)
 register_state(app)
+register_report(app)

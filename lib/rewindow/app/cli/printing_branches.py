@@ -40,6 +40,7 @@ class BranchPrinter(Printer):
             self.say(f"The job has changed since {', '.join(done.replaced)}: the branch starts over.")
         self.ran(done.results)
         self.say(f"Compare: rewindow diff {job} main {done.branch}. Publish: rewindow promote {job} {done.branch}.")
+        self.say(f"Report: rewindow report {job} --branch {done.branch} --diff main")
 
     def compared(self, found: Compared, code: Sequence[str] = ()) -> None:
         """Print what was compared of two branches, how each output differs, and how the ``code`` of their last runs does."""

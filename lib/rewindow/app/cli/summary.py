@@ -6,16 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from rewindow.app.cli.progress import Watch
-from rewindow.control.plan.spec import OUTPUT
+from rewindow.control.plan.spec import MAIN, OUTPUT
 from rewindow.control.run import RunReport
-from rewindow.streams.metrics import EXPIRED_WINDOW_DROP, LATE_RECORD_DROP, PUNCTUATE, QUARANTINED, SKIPPED_RECORDS
-
-DROPS = {
-    LATE_RECORD_DROP: "late",
-    SKIPPED_RECORDS: "skipped",
-    EXPIRED_WINDOW_DROP: "expired",
-    QUARANTINED: "quarantined",
-}
+from rewindow.streams.drop_totals import DROPS, sum_by_reason
+from rewindow.streams.metrics import PUNCTUATE
 
 
 def summarise(result: RunReport, watch: Watch) -> dict[str, Any]:
@@ -42,23 +36,12 @@ def summary_lines(summary: Mapping[str, Any]) -> Iterator[str]:
         yield f"  {kind}: {', '.join(f'{count} {reason}'.strip() for reason, count in reasons.items())}"
     yield from (f"  {hint}." for hint in summary["hints"])
     punctuations = f"{summary['punctuations']} punctuations, " if summary["punctuations"] else ""
-    yield f"  {punctuations}{summary['commits']} commits in {summary['seconds']:.1f} seconds"
+    branch = "" if summary["branch"] == MAIN else f" --branch {summary['branch']}"
+    took = f"{punctuations}{summary['commits']} commits in {summary['seconds']:.1f} seconds"
+    yield f"  {took}. Report: rewindow report {summary['job']}{branch}"
 
 
 def _dropped(metrics: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
     rows = list(metrics)
     dropped = {kind: sum_by_reason(rows, name) for name, kind in DROPS.items()}
     return {kind: reasons for kind, reasons in dropped.items() if reasons}
-
-
-def sum_by_reason(metrics: Iterable[Mapping[str, Any]], name: str) -> dict[str, int]:
-    """Return a metric's totals by reason. A metric may be counted at several levels; each has the full total."""
-    levels: dict[tuple[str, str], int] = {}
-    for row in metrics:
-        if row["name"] == name and row["total"]:
-            key = (row["reason"], row["level"])
-            levels[key] = levels.get(key, 0) + row["total"]
-    sums: dict[str, int] = {}
-    for (reason, _level), total in sorted(levels.items()):
-        sums[reason] = max(sums.get(reason, 0), total)
-    return sums

@@ -82,6 +82,8 @@ class _SessionAggregate(WindowedProcessor):
         bounds = [session.window for session, _ in touched]
         start_ms = min([timestamp, *(one.start_ms for one in bounds)])
         end_ms = max([timestamp, *(one.end_ms for one in bounds)])
+        if end_ms + self._gap_ms < clock_ms:
+            self._count_needed(clock_ms - self._gap_ms - end_ms)
         if end_ms < open_from_ms:
             self._drop_late(record)
             return

@@ -72,7 +72,10 @@ class _SlidingAggregate(WindowedProcessor):
         if record.key is None or record.value is None:
             self._skip(record)
             return
-        self._open_from_ms = self._take_time(timestamp) - self._grace_ms
+        clock_ms = self._take_time(timestamp)
+        self._open_from_ms = clock_ms - self._grace_ms
+        if clock_ms > timestamp + self._size_ms:
+            self._count_needed(clock_ms - timestamp - self._size_ms)
         if timestamp + self._size_ms < self._open_from_ms:
             self._drop_late(record)
             return

@@ -48,20 +48,23 @@ class _WindowAggregate(WindowedProcessor):
     def __init__(self, settings: WindowAggregate) -> None:
         super().__init__(settings)
         self._windows = settings.windows
+        self._closes_after_ms, self._grace_ms = settings.windows.closes_after_ms, settings.windows.grace_ms
 
     def process(self, record: Record) -> None:
         timestamp = record.timestamp
         if record.key is None:
             self._skip(record)
             return
-        windows = self._windows
-        open_from_ms = self._take_time(timestamp) - windows.closes_after_ms
-        late = 0
-        for start_ms in windows.starts(timestamp):
+        open_from_ms = self._take_time(timestamp) - self._closes_after_ms
+        late, start_ms = 0, timestamp
+        for start_ms in self._windows.starts(timestamp):
             if start_ms > open_from_ms:
                 self._update(record, start_ms)
             else:
                 late += 1
+        ended_from_ms = open_from_ms + self._grace_ms
+        if start_ms <= ended_from_ms:
+            self._count_needed(ended_from_ms - start_ms + 1)
         if late:
             self._drop_late(record, late)
 

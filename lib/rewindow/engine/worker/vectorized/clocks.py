@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
+
 from rewindow.contracts.tasks import Epoch
 from rewindow.engine.worker.vectorized.group_frame import Array
 from rewindow.streams.checkpoint import TaskState
-from rewindow.streams.metrics import PROCESS, RECORD_LATENESS, SIMULATED_TIME, TASK, Metrics
+from rewindow.streams.grace_needed import BOUNDS_MS, BUCKETS
+from rewindow.streams.metrics import GRACE_NEEDED, NODE, PROCESS, RECORD_LATENESS, SIMULATED_TIME, TASK, Metrics
 from rewindow.streams.record import MAX_MS, UNKNOWN
 from rewindow.streams.semantics import Semantics, StreamTimeFrom, WallClock
 
@@ -45,6 +48,17 @@ class Clocks:
         """Record the lateness of records (KIP-328)."""
         summary = (int(late_by.sum()), int(late_by.min()), int(late_by.max()))
         self.metrics.measure(level, node, RECORD_LATENESS).record_many(len(late_by), *summary)
+
+    def count_needed_grace(self, node: str, grace_ms: Array) -> None:
+        """Count the records that arrived after the end of their last window, by the smallest grace that keeps each."""
+        needed = grace_ms[grace_ms > 0]
+        if len(needed) == 0:
+            return
+        buckets = np.searchsorted(BOUNDS_MS, needed)
+        for bucket in np.unique(buckets):
+            mine = needed[buckets == bucket]
+            measure = self.metrics.measure(NODE, node, GRACE_NEEDED, BUCKETS[bucket])
+            measure.record_many(len(mine), int(mine.sum()), int(mine.min()), int(mine.max()))
 
     def observed(self, node: str) -> int:
         """Return a node's observed time."""

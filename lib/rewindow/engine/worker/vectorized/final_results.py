@@ -92,6 +92,8 @@ class WindowTask(VectorizedTask):
         open_from = times - self.windows.closes_after_ms
         clocks.observe(plan.window_node, int(highest[-1]))
         clocks.count_lateness(NODE, plan.window_node, times - timestamps)
+        last_starts = timestamps // self.windows.advance_ms * self.windows.advance_ms
+        clocks.count_needed_grace(plan.window_node, times - self.windows.size_ms - last_starts + 1)
         rows, starts = _windows_of(self.windows, timestamps)
         is_open = starts > (open_from if rows is None else open_from[rows])
         late = len(starts) - int(np.count_nonzero(is_open))

@@ -155,7 +155,8 @@ class SessionTask(VectorizedTask):
         clocks.observe(plan.window_node, int(highest[-1]))
         clocks.count_lateness(NODE, plan.window_node, times - timestamps)
         grown = self.texts.grown(operands, len(times)) if self.texts else None
-        slots, merges = self._join(timestamps.tolist(), (times - self.keep_ms).tolist(), numbers.tolist(), grown)
+        slots, merges, ends = self._join(timestamps.tolist(), (times - self.keep_ms).tolist(), numbers.tolist(), grown)
+        clocks.count_needed_grace(plan.window_node, times - self.gap_ms - ends)
         self.grow()
         rows = np.flatnonzero(slots >= 0)
         late = len(slots) - len(rows)
@@ -176,11 +177,11 @@ class SessionTask(VectorizedTask):
 
     def _join(
         self, times: list[int], open_from: list[int], keys: list[int], grown: list[Grown] | None
-    ) -> tuple[Array, list[tuple[int, list[int]]]]:
-        """Return the slot of each record (-1 if late), and the merges as pairs ``(new slot, merged slots)``."""
+    ) -> tuple[Array, list[tuple[int, list[int]]], Array]:
+        """Return the slot of each record (-1 if late), the merges as pairs ``(new slot, merged slots)``, and session ends."""
         starts, ends, sessions_of, gap_ms = self.starts, self.ends, self.sessions_of, self.gap_ms
         newest, stored_from = self.newest_ms, self.stored_from_ms
-        slots = [-1] * len(times)
+        slots, ends_then = [-1] * len(times), times.copy()
         merges: list[tuple[int, list[int]]] = []
         for row, (time, key, is_open_from) in enumerate(zip(times, keys, open_from, strict=True)):
             mine = sessions_of.get(key)
@@ -216,13 +217,13 @@ class SessionTask(VectorizedTask):
                 else:
                     self._replace(key, slot)
                     starts[slot], ends[slot] = start, end
-            slots[row] = slot
+            slots[row], ends_then[row] = slot, end
             if self.texts and grown:
                 self.texts.take(slot, grown[row])
             if end > newest:
                 newest, stored_from = end, end - self.keep_ms
         self.newest_ms = newest
-        return np.array(slots), merges
+        return np.array(slots), merges, np.array(ends_then)
 
     def _replace(self, key: int, slot: int) -> None:
         """Record that a session is replaced by one with other bounds."""

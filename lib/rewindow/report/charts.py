@@ -1,0 +1,183 @@
+"""Charts as static SVG. Colours come from the page's style sheet, so that they fit light, dark and print."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+import svg
+
+from rewindow.report.html import Html
+from rewindow.report.text import day, number
+
+WIDTH, HEIGHT = 720, 210
+LEFT, RIGHT, TOP, BOTTOM = 64, 12, 22, 34
+MOST_BARS = 90
+"""More values than these are added up in groups of equal size."""
+
+
+WIDEST_BAR = 70
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A bar: its label, and its parts from the bottom to the top."""
+
+    label: str
+    parts: Sequence[float]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """How far a clock went in one run, and how many punctuators it called."""
+
+    from_ms: int
+    to_ms: int
+    calls: int
+
+
+def grouped(bars: Sequence[Bar]) -> list[Bar]:
+    """Return at most `MOST_BARS` bars, adding up neighbours."""
+    each = -(-len(bars) // MOST_BARS) or 1
+    groups = [bars[at : at + each] for at in range(0, len(bars), each)]
+    return [
+        group[0]
+        if len(group) == 1
+        else Bar(
+            f"{group[0].label} to {group[-1].label}",
+            [sum(parts) for parts in zip(*(b.parts for b in group), strict=True)],
+        )
+        for group in groups
+    ]
+
+
+def bars(
+    title: str, values: Sequence[Bar], names: Sequence[str], *, mark: tuple[int, str] | None = None, every: bool = False
+) -> Html:
+    """Return a chart of bars. ``mark``: a dashed line after so many bars, with its text. ``every``: label each bar."""
+    drawn: list[svg.Element] = []
+    top = _nice(max((sum(bar.parts) for bar in values), default=0))
+    room, height = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
+    drawn += _axis(top, height)
+    step = min(room / max(1, len(values)), WIDEST_BAR)
+    for at, bar in enumerate(values):
+        x, base = LEFT + at * step, float(TOP + height)
+        told = ", ".join(f"{name} {number(_rounded(part))}" for name, part in zip(names, bar.parts, strict=True))
+        parts: list[svg.Element] = [svg.Title(text=escape(f"{bar.label}: {told}"))]
+        for series, part in enumerate(bar.parts):
+            tall = height * part / top
+            if part:
+                base -= max(tall, 1.0)
+                parts.append(_box(x + step * 0.08, base, step * 0.84, max(tall, 1.0), f"series-{series}"))
+        drawn.append(svg.G(elements=parts))
+        if every:
+            drawn.append(_text(x + step / 2, TOP + height + 14, bar.label, "middle"))
+    if values and not every:
+        drawn.append(_text(LEFT, TOP + height + 14, values[0].label.partition(" to ")[0], "start"))
+        if len(values) > 1:
+            last = values[-1].label.rpartition(" to ")[2]
+            drawn.append(_text(LEFT + step * len(values), TOP + height + 14, last, "end"))
+    if mark is not None:
+        x = LEFT + mark[0] * step
+        drawn.append(svg.Line(x1=x, x2=x, y1=TOP - 8, y2=TOP + height, class_=["mark"]))
+        is_right = mark[0] > len(values) * 0.6
+        drawn.append(_text(x - 5 if is_right else x + 5, TOP, mark[1], "end" if is_right else "start", "mark-text"))
+    return _figure(title, drawn, names if len(names) > 1 else ())
+
+
+def timeline(title: str, clocks: Sequence[tuple[str, Sequence[Span]]]) -> Html:
+    """Return a timeline: a track for each clock, a step for each run, and a bar for the calls of punctuators."""
+    spans = [span for _, track in clocks for span in track]
+    if not spans:
+        return Html("")
+    first, last = min(span.from_ms for span in spans), max(span.to_ms for span in spans)
+    whole = max(1, last - first)
+    at = _scale(first, whole)
+    drawn: list[svg.Element] = []
+    tall = (HEIGHT - TOP - BOTTOM) / len(clocks)
+    for row, (name, track) in enumerate(clocks):
+        base = TOP + tall * (row + 1) - 12
+        most = max((span.calls for span in track), default=0)
+        drawn.append(
+            _text(LEFT, base - tall + 20, f"{name}: {number(sum(span.calls for span in track))} calls", "start")
+        )
+        for index, one in enumerate(track):
+            x, wide = at(one.from_ms), max(1.0, at(one.to_ms) - at(one.from_ms))
+            parts: list[svg.Element] = [
+                svg.Title(text=escape(f"{day(one.from_ms, 0)} to {day(one.to_ms, 0)}: {number(one.calls)} calls")),
+                _box(x, base, wide, 8, f"step-{index % 2}"),
+            ]
+            if one.calls:
+                high = max(2.0, (tall - 40) * one.calls / most)
+                parts.append(_box(x, base - high - 1, max(1.0, wide - 1), high, f"series-{row}"))
+            drawn.append(svg.G(elements=parts))
+    base = HEIGHT - BOTTOM
+    for step in range(5):
+        time = first + whole * step // 4
+        anchor = "start" if step == 0 else "end" if step == 4 else "middle"
+        drawn.append(svg.Line(x1=at(time), x2=at(time), y1=TOP, y2=base, class_=["grid"]))
+        drawn.append(_text(at(time), base + 14, day(time, whole), anchor))
+    return _figure(title, drawn, ())
+
+
+def _figure(title: str, drawn: list[svg.Element], names: Sequence[str]) -> Html:
+    """Return a drawing with a title for people who do not see it, and a legend."""
+    legend: list[svg.Element] = []
+    x = float(WIDTH - RIGHT)
+    for series, name in reversed(list(enumerate(names))):
+        x -= 7 * len(name) + 8
+        legend.append(_text(x, HEIGHT - 4, name, "start"))
+        x -= 14
+        legend.append(_box(x, HEIGHT - 13, 10, 10, f"series-{series}"))
+    drawing = svg.SVG(
+        viewBox=svg.ViewBoxSpec(0, 0, WIDTH, HEIGHT),
+        class_=["chart"],
+        elements=[svg.Title(text=escape(title)), *drawn, *legend],
+        extra={"role": "img", "aria-label": escape(title)},
+    )
+    return Html(f"<figure>{drawing.as_str()}<figcaption>{escape(title)}</figcaption></figure>")
+
+
+def _axis(top: float, height: float) -> list[svg.Element]:
+    drawn: list[svg.Element] = []
+    for step in range(5):
+        y = TOP + height * (1 - step / 4)
+        drawn.append(svg.Line(x1=LEFT, x2=WIDTH - RIGHT, y1=y, y2=y, class_=["grid"]))
+        drawn.append(_text(LEFT - 6, y + 4, _short(top * step / 4), "end"))
+    return drawn
+
+
+def _scale(first: int, whole: int) -> Callable[[int], float]:
+    return lambda time: round(LEFT + (WIDTH - LEFT - RIGHT) * (time - first) / whole, 2)
+
+
+def _box(x: float, y: float, width: float, height: float, css: str) -> svg.Rect:
+    return svg.Rect(x=round(x, 2), y=round(y, 2), width=round(width, 2), height=round(height, 2), class_=[css])
+
+
+def _text(x: float, y: float, text: str, anchor: str, css: str = "label") -> svg.Text:
+    return svg.Text(x=round(x, 2), y=round(y, 2), text=escape(text), class_=[css], extra={"text-anchor": anchor})
+
+
+def _nice(most: float) -> float:
+    """Return the end of an axis: 1, 2, 4 or 8 times a power of ten, which a quarter divides."""
+    if most <= 0:
+        return 4.0
+    power = 10.0 ** (len(str(int(most))) - 1) if most >= 1 else 0.01
+    while True:
+        for factor in (1, 2, 4, 8):
+            if factor * power >= most:
+                return factor * power
+        power *= 10
+
+
+def _short(value: float) -> str:
+    for bound, unit in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if value >= bound:
+            return f"{value / {'G': 1e9, 'M': 1e6, 'k': 1e3}[unit]:g}{unit}"
+    return f"{value:g}"
+
+
+def _rounded(value: float) -> float:
+    return int(value) if float(value).is_integer() else round(value, 2)

@@ -1,0 +1,80 @@
+"""What a report is made from: a branch, its feed, and functions that read what only some sections need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from rewindow.contracts.staged_files import TaskReport
+from rewindow.control.ingest.landings import Feed
+from rewindow.control.plan.branches import Branch, CommittedRun
+
+Columns = Mapping[str, Sequence[Any]]
+"""Rows of a store by column."""
+
+DETAILED_RUNS = 400
+"""The reports of the tasks are read of so many runs, the last ones of the selected: each is one file."""
+
+
+@dataclass(frozen=True)
+class Material:
+    """The input of a report on ``runs``, the last of which is ``head``.
+
+    ``planned_at`` has the time of each run's PLAN row, by run id. ``read_reports`` returns what a run's tasks reported,
+    ``read_store`` a store's columns after the head, or None if the store is too large for a report. ``lagging`` counts
+    the commits that tables lack.
+    """
+
+    branch: Branch
+    feed: Feed
+    runs: Sequence[CommittedRun]
+    planned_at: Mapping[int, int]
+    lagging: Mapping[str, int]
+    read_reports: Callable[[CommittedRun], Sequence[TaskReport]]
+    read_store: Callable[[str], Columns | None]
+
+    @property
+    def head(self) -> CommittedRun:
+        """The run whose state the report shows."""
+        return self.runs[-1]
+
+    @property
+    def is_newest(self) -> bool:
+        """Whether the head is the branch's last run."""
+        return self.branch.head is not None and self.branch.head.spec.run == self.head.spec.run
+
+    @cached_property
+    def before(self) -> CommittedRun | None:
+        """The run before the head in the branch's chain; None for the first one."""
+        index = self.branch.index_of(self.head.spec.run) or 1
+        return self.branch.runs[index - 2] if index > 1 else None
+
+    @cached_property
+    def reports(self) -> Mapping[int, Sequence[TaskReport]]:
+        """The task reports of the last selected runs, by run id, oldest first."""
+        return {run.spec.run: self.read_reports(run) for run in self.runs[-DETAILED_RUNS:]}
+
+    @cached_property
+    def metrics(self) -> Sequence[Mapping[str, Any]]:
+        """The metrics of all runs whose reports are read."""
+        return [row for reports in self.reports.values() for report in reports for row in report.metrics]
+
+    @cached_property
+    def tasks(self) -> Mapping[tuple[int, int], Mapping[str, Any]]:
+        """The small state of each task after the head, by sub-topology and partition."""
+        known = self.reports[self.head.spec.run]
+        return {(report.sub_topology, report.partition): report.state for report in known if report.state}
+
+    def seconds_of(self, run: CommittedRun) -> float | None:
+        """Return the time from a run's plan to its commit; None if the ledger does not tell."""
+        planned = self.planned_at.get(run.spec.run)
+        if planned is None or not planned <= run.recorded_at:
+            return None
+        return (run.recorded_at - planned) / 1000
+
+
+def known(time_ms: int | None) -> int | None:
+    """Return a time, or None if it is unknown."""
+    return None if time_ms is None or time_ms < 0 else time_ms

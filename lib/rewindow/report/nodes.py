@@ -1,0 +1,76 @@
+"""What a run's topology says of its windowed nodes and buffers, as the ledger describes them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rewindow.streams.duration import to_ms
+
+_DURATION = re.compile(r"\b(grace|size|difference|gap|limit|advance)=((?:\d+(?:ms|[smhdw]))+)")
+
+
+@dataclass(frozen=True, slots=True)
+class TimedNode:
+    """A node that keeps results of a store until a clock reaches a time.
+
+    ``final_after_ms`` is how long after a window's end (for `until_time_limit`: after an entry's buffer time) its result is
+    final; None for a node whose results are never held back. ``sends_nulls``: a result without a value is sent too.
+    """
+
+    node: str
+    sub_topology: int
+    store: str
+    kind: str
+    windows: str
+    grace_ms: int | None
+    final_after_ms: int | None
+    sends_nulls: bool
+    has_one_window: bool
+    """Whether each record has one window, so that it is late at most once."""
+
+
+def timed_nodes(topology: Sequence[Mapping[str, Any]]) -> Iterator[TimedNode]:
+    """Yield the windowed aggregates and suppresses of a topology, given its description in the ledger."""
+    for part in topology:
+        kinds = {store["name"]: store["kind"] for store in part["stores"]}
+        for node in part["nodes"]:
+            does = node.get("processor") or ""
+            verb = does.partition("(")[0]
+            stores = node.get("stores") or ()
+            if verb not in ("window", "suppress") or not stores:
+                continue
+            store, spans = stores[0], {name: to_ms(text) for name, text in _DURATION.findall(does)}
+            grace = spans.get("grace")
+            if verb == "suppress":
+                final: int | None = grace if grace is not None else spans.get("limit", 0)
+            else:
+                final = _final_after(spans) if "emit=window_close" in does else None
+            yield TimedNode(
+                node=node["name"],
+                sub_topology=part["sub_topology"],
+                store=store,
+                kind=kinds.get(store, ""),
+                windows=_windows(does),
+                grace_ms=grace,
+                final_after_ms=final,
+                sends_nulls="limit" in spans,
+                has_one_window="gap" in spans or ("size" in spans and spans.get("advance") == spans["size"]),
+            )
+
+
+def _final_after(spans: Mapping[str, int]) -> int:
+    """Return how long after a window's end a windowed aggregate sends its result (D10)."""
+    if "gap" in spans:
+        return spans["gap"] + spans.get("grace", 0) + 1
+    return spans.get("grace", 0) + ("difference" in spans)
+
+
+def _windows(does: str) -> str:
+    """Return the sizes in a node's description as people read them."""
+    found = dict(_DURATION.findall(does))
+    if found.get("advance") == found.get("size"):
+        found.pop("advance", None)
+    return ", ".join(f"{name} {text}" for name, text in found.items())

@@ -1,0 +1,143 @@
+"""The sections on runs: what changed, how branches differ, what runs cost, and the digests of what they wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rewindow.report.charts import Bar, bars, grouped
+from rewindow.report.facts import Change, OutputDiff, Report
+from rewindow.report.html import Html, code, table, tag
+from rewindow.report.text import DASH, counted, instant, number, seconds, to_the_second
+
+_MOST_RUNS = 50
+
+
+def changes_section(report: Report) -> Iterator[Html]:
+    """Yield what changed since the run before."""
+    changes = report.changes
+    if changes.since is None:
+        yield tag("p", "This is the first run: there is nothing to compare it with.")
+        return
+    last = report.runs[-1].run
+    if changes.lines:
+        yield tag("p", f"Between {changes.since} and {last}, this changed in the job and in what ran it:")
+        yield tag("ul", [tag("li", line) for line in changes.lines])
+    else:
+        yield tag("p", f"{last} ran the same code, settings and versions as {changes.since}.")
+    if changes.accepted:
+        yield tag("p", "The run was told to accept:")
+        yield tag("ul", [tag("li", line) for line in changes.accepted])
+    rows = [(one.what, number(one.before), number(one.now), _moved(one)) for one in changes.figures]
+    yield table(
+        f"Figures of {last} beside those of {changes.since}",
+        ("figure", changes.since, last, "change"),
+        rows,
+        numbers=(1, 2, 3),
+    )
+
+
+def diff_section(report: Report) -> Iterator[Html]:
+    """Yield a comparison of two branches, if there is one."""
+    diff = report.diff
+    if diff is None:
+        return
+    since = f" Both have every run through {diff.shared}." if diff.shared else ""
+    if diff.epochs is None:
+        yield tag("p", f"{diff.first} and {diff.second} share no epoch that they replayed separately.{since}")
+        return
+    epochs = f"Compared epochs {diff.epochs[0]} to {diff.epochs[1]}, which {diff.first} and {diff.second} replayed separately."
+    yield tag("p", f"{epochs}{since}")
+    if diff.code:
+        yield tag("p", "They ran different code:")
+        yield tag("ul", [tag("li", line) for line in diff.code])
+    rows = [
+        (one.output, *(number(count) for count in (one.equal, one.different, one.only_first, one.only_second)))
+        for one in diff.outputs
+    ]
+    heads = ("output", "equal", "different", f"only in {diff.first}", f"only in {diff.second}")
+    yield table("Keys of each output", heads, rows, numbers=(1, 2, 3, 4))
+    for one in diff.outputs:
+        yield from _samples(one, diff.first, diff.second)
+
+
+def cost_section(report: Report) -> Iterator[Html]:
+    """Yield the time of the runs, and the forecast."""
+    cost = report.cost
+    timed = [Bar(run.run, [run.seconds]) for run in report.runs if run.seconds is not None]
+    if not timed:
+        return
+    shown = grouped(timed)
+    yield bars("Seconds from plan to commit", shown, ["seconds"])
+    speed = f", {number(round(cost.records / cost.seconds))} records a second" if cost.seconds and cost.records else ""
+    yield tag(
+        "p",
+        f"{counted(cost.runs, 'run')} took {seconds(cost.seconds)} from plan to commit, {seconds(cost.median_seconds)} in the "
+        f"median{speed}. Landing and publishing are not part of it; --log-format json logs the time of each step.",
+    )
+    if cost.fixed_seconds is None or cost.seconds_per_million is None:
+        yield tag(
+            "p", "No forecast: it needs at least three runs of different sizes, of which larger ones took longer."
+        )
+        return
+    rows = [
+        ("a run without records", seconds(cost.fixed_seconds)),
+        ("each million records", seconds(cost.seconds_per_million)),
+        (f"what waits now ({number(report.progress.waiting_records)} records)", seconds(cost.waiting_seconds)),
+        ("all records of the branch in one run", seconds(cost.all_seconds)),
+    ]
+    yield table("Forecast: a line through records and seconds of the last runs", ("for", "time"), rows, numbers=(1,))
+
+
+def runs_section(report: Report) -> Iterator[Html]:
+    """Yield the last runs."""
+    last = report.runs[-_MOST_RUNS:]
+    rows = [
+        (
+            f"{run.run} (final)" if run.is_final else run.run,
+            f"{run.first_epoch} to {run.last_epoch}" if run.last_epoch >= run.first_epoch else DASH,
+            number(run.records),
+            number(run.rows),
+            DASH if run.dropped is None else number(sum(run.dropped.values())),
+            instant(run.watermark_ms),
+            to_the_second(run.committed_at_ms),
+            seconds(run.seconds),
+            "changed" if run.changed_code else "",
+        )
+        for run in reversed(last)
+    ]
+    heads = ("run", "epochs", "records", "rows", "dropped", "complete through", "committed", "took", "code")
+    of_all = f" of {number(len(report.runs))}" if len(last) < len(report.runs) else ""
+    yield table(f"The last {number(len(last))} runs{of_all}, newest first", heads, rows, numbers=(2, 3, 4, 7))
+
+
+def digests_section(report: Report) -> Iterator[Html]:
+    """Yield what proves that two runs wrote the same."""
+    yield tag("p", "Chain of ", report.runs[-1].run, ", which binds it to every earlier run: ", code(report.chain))
+    rows = [(one.target, one.table, number(one.rows), code(one.digest)) for one in report.digests]
+    yield table(
+        f"Rows that {report.runs[-1].run} wrote. Equal rows have equal digests, whatever files and cluster made them",
+        ("target", "table", "rows", "digest"),
+        rows,
+        numbers=(2,),
+    )
+
+
+def _samples(one: OutputDiff, first: str, second: str) -> Iterator[Html]:
+    if one.samples:
+        rows = [(sample.key, _lines(sample.first), _lines(sample.second)) for sample in one.samples]
+        yield table(f"Keys of {one.output} that differ, by way of example", ("key", first, second), rows)
+
+
+def _lines(rows: object) -> list[Html]:
+    return [tag("div", code(str(row))) for row in (rows if isinstance(rows, list | tuple) else ())] or [
+        tag("div", "nothing")
+    ]
+
+
+def _moved(one: Change) -> str:
+    if one.before is None or one.now is None or one.before == one.now:
+        return ""
+    by = one.now - one.before
+    if not one.before:
+        return f"{by:+,.2f}".rstrip("0").rstrip(".")
+    return f"{by / one.before:+.1%}"

@@ -1,0 +1,90 @@
+"""Numbers, times and durations as people read them."""
+
+from __future__ import annotations
+
+from rewindow.control.plan.explain import when
+from rewindow.control.plan.spec import MAIN
+from rewindow.streams.duration import in_words
+
+DASH = "–"  # noqa: RUF001 - the dash of an empty cell
+
+
+def asked(job: str, branch: str) -> str:
+    """Return the words of a command line that name a job and a branch."""
+    return job if branch == MAIN else f"{job} --branch {branch}"
+
+
+def instant(time_ms: int | None) -> str:
+    """Return a time in UTC, without milliseconds if there are none; a dash if it is unknown."""
+    return DASH if time_ms is None else when(time_ms).replace(".000Z", "Z")
+
+
+def to_the_second(time_ms: int | None) -> str:
+    """Return a time in UTC to the second; a dash if it is unknown."""
+    return instant(None if time_ms is None else time_ms // 1000 * 1000)
+
+
+def day(time_ms: int, span_ms: int) -> str:
+    """Return a time as the label of an axis that covers a span."""
+    text = instant(time_ms)
+    return text[:10] if span_ms > 5 * 86_400_000 else text[5:16]
+
+
+def span(duration_ms: float) -> str:
+    """Return a duration with its two largest units."""
+    whole = round(duration_ms)
+    for unit in (86_400_000, 3_600_000, 60_000, 1_000):
+        if whole >= 2 * unit:
+            finer = {86_400_000: 3_600_000, 3_600_000: 60_000, 60_000: 1_000, 1_000: 1}[unit]
+            return in_words(whole // finer * finer)
+    return in_words(whole)
+
+
+def seconds(value: float | None) -> str:
+    """Return seconds; from two minutes on, with larger units."""
+    if value is None:
+        return DASH
+    return (
+        f"{value:.2g} s"
+        if value < 0.1
+        else f"{value:.2f} s"
+        if value < 10
+        else f"{value:.0f} s"
+        if value < 120
+        else span(value * 1000)
+    )
+
+
+def counted(count: int, what: str, *, many: str = "") -> str:
+    """Return a number of things: ``1 run``, ``2 runs``."""
+    return f"{count:,} {what if count == 1 else many or f'{what}s'}"
+
+
+def number(value: float | None) -> str:
+    """Return a number with separators; a dash for None."""
+    if value is None:
+        return DASH
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
+
+
+def size(count: int) -> str:
+    """Return a number of bytes with a binary unit."""
+    value = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:.1f} TiB"
+
+
+def share(part: float, whole: float) -> str:
+    """Return a percentage that is 0 % or 100 % only if it is exactly that."""
+    if not whole:
+        return DASH
+    percent = 100 * part / whole
+    text = f"{percent:.1f}"
+    if text == "100.0" and part != whole:
+        text = ">99.9"
+    if text == "0.0" and part:
+        text = "<0.1"
+    return f"{text} %"

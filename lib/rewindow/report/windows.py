@@ -1,0 +1,114 @@
+"""The results that are not final, and why: what a final run would emit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rewindow.report.figures import OpenWindow, OpenWindows
+from rewindow.report.material import Columns, Material, known
+from rewindow.report.nodes import TimedNode, timed_nodes
+from rewindow.report.text import asked, counted, instant
+from rewindow.streams.duration import in_words
+from rewindow.streams.record import MAX_MS, UNKNOWN
+from rewindow.streams.semantics import StreamTimeFrom
+from rewindow.streams.serde.meta_columns import PARTITION
+
+MOST_SHOWN = 20
+"""The windows that close first; later ones are only counted."""
+
+_Group = dict[tuple[int, tuple[int, int] | None], list[int]]
+"""The partition of each key, by closing time and window."""
+
+
+def open_windows(material: Material) -> OpenWindows:
+    """Return the results that a final run would emit, grouped by window."""
+    results, shown, not_read, windows = 0, [], [], 0
+    if material.head.spec.final:
+        return OpenWindows(0, 0, ())
+    for timed in timed_nodes(material.head.spec.binding.topology):
+        if timed.final_after_ms is None:
+            continue
+        columns = material.read_store(timed.store)
+        if columns is None:
+            results += material.head.commit.held.get(timed.store, 0)
+            not_read.append(timed.store)
+            continue
+        clocks = _clocks_of(material, timed)
+        groups: _Group = {}
+        for partition, window, closes_at in _entries(timed, timed.final_after_ms, columns, clocks):
+            groups.setdefault((closes_at, window), []).append(partition)
+        results += sum(len(partitions) for partitions in groups.values())
+        windows += len(groups)
+        first = sorted(groups.items(), key=lambda item: (item[0][0], item[0][1] or ()))[:MOST_SHOWN]
+        for (closes_at, window), partitions in first:
+            distinct = sorted(set(partitions))
+            clock = min((clocks.get(one, UNKNOWN) for one in distinct), default=UNKNOWN)
+            why = _why(material, timed, closes_at, {one: clocks.get(one, UNKNOWN) for one in distinct})
+            shown.append(OpenWindow(timed.store, window, closes_at, known(clock), len(partitions), distinct, why))
+    shown.sort(key=lambda one: (one.closes_at_ms, one.store))
+    return OpenWindows(results, windows, shown[:MOST_SHOWN], not_read)
+
+
+def _clocks_of(material: Material, timed: TimedNode) -> dict[int, int]:
+    """Return the node's clock in each partition."""
+    return {
+        partition: state.get("node_times", {}).get(timed.node, UNKNOWN)
+        for (sub_topology, partition), state in material.tasks.items()
+        if sub_topology == timed.sub_topology
+    }
+
+
+def _entries(
+    timed: TimedNode, final_after_ms: int, columns: Columns, clocks: Mapping[int, int]
+) -> Iterator[tuple[int, tuple[int, int] | None, int]]:
+    """Yield the partition, window and closing time of each entry that is not final."""
+    partitions = columns.get(PARTITION, ())
+    count = len(partitions)
+    starts: Sequence[Any] = columns.get("window_start", [None] * count)
+    ends: Sequence[Any] = columns.get("window_end", [None] * count)
+    is_buffer = timed.kind == "buffer"
+    times = columns.get("_buffer_time", ends) if is_buffer else ends
+    nulls = columns.get("_is_null", [False] * count)
+    for partition, start, end, time, is_null in zip(partitions, starts, ends, times, nulls, strict=True):
+        closes_at = min(time + final_after_ms, MAX_MS)
+        waits = timed.sends_nulls or not is_null if is_buffer else closes_at > clocks.get(partition, UNKNOWN)
+        if waits:
+            yield partition, None if start is None else (start, end), closes_at
+
+
+def _why(material: Material, timed: TimedNode, closes_at: int, clocks: Mapping[int, int]) -> str:
+    """Return what the clocks of a node wait for, in a sentence."""
+    partition, clock = min(clocks.items(), key=lambda item: item[1])
+    if clock == UNKNOWN:
+        at = f"No record has reached {timed.node} in partition {partition} yet"
+    else:
+        at = f"The clock of {timed.node} in partition {partition} is at {instant(clock)}, {in_words(closes_at - clock)} short"
+    return f"{at}. {_held_back(material, timed, partition, closes_at)}"
+
+
+def _held_back(material: Material, timed: TimedNode, partition: int, closes_at: int) -> str:
+    landings, taken = material.feed.landings, material.head.spec.input.last
+    waiting = len(landings) - taken
+    if landings and waiting > 0 and landings[-1].watermark_ms >= closes_at:
+        command = asked(material.head.spec.job, material.branch.name)
+        what = f"{counted(waiting, 'landing')} that {'reaches' if waiting == 1 else 'reach'} it"
+        return f"{what} {'waits' if waiting == 1 else 'wait'} to be replayed: `rewindow run {command}`"
+    newest = {
+        topic_partition: landed.max_timestamp
+        for topic_partition, landed in (landings[taken - 1].ranges.items() if 0 < taken <= len(landings) else ())
+        if landed.max_timestamp >= 0
+    }
+    if not newest or timed.sub_topology:
+        return "It advances with later records"
+    slowest, at = min(newest.items(), key=lambda item: item[1])
+    follows = material.head.spec.binding.semantics.get("stream_time_from") == StreamTimeFrom.WATERMARK.value
+    if max(newest.values()) < closes_at:
+        return f"No record that late has been landed: the newest one is at {instant(max(newest.values()))}"
+    if follows:
+        return f"The feed's watermark waits for {slowest.topic}-{slowest.partition}, whose newest record is at {instant(at)}"
+    mine = max((time for one, time in newest.items() if one.partition == partition), default=UNKNOWN)
+    return (
+        f"Only records of partition {partition} advance it, the newest of which is at {instant(mine)}, while another partition "
+        "is later: `stream_time_from: watermark` in the job's file lets the feed's watermark advance it too"
+    )

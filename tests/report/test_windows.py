@@ -1,0 +1,84 @@
+"""A report says why a window is open: what the clock of its partition waits for, and what would advance it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.bad_input.scene import FEED, JOB, SCORE, TARGET, Bench, goes_on, hour, without_spark
+from tests.report.synthetic import prolong
+
+WATERMARK = "semantics: {stream_time_from: watermark}\n"
+
+
+def started(root: Path, semantics: str = "", landing: str = "") -> Bench:
+    """Return a project of two partitions with a run of an hour. `bob` and `cyd` are alone in theirs from then on."""
+    bench = Bench(root)
+    bench.write("conf/feeds/activity.yaml", f"{FEED}{landing}")
+    bench.write("conf/jobs/counts.yaml", f"{JOB}{semantics}")
+    bench.write("conf/targets/local.yaml", TARGET)
+    bench.code(SCORE)
+    bench.rows("h0", hour(0))
+    goes_on(bench)
+    return bench
+
+
+def only_partition_1_goes_on(bench: Bench) -> dict[str, Any]:
+    """Land and replay an hour without records of `bob`, who is alone in partition 0; return the report."""
+    bench.rows("h1", [row for row in hour(1) if row["user"] != "bob"])
+    goes_on(bench)
+    found: dict[str, Any] = json.loads(bench.run("report", "counts", "--json").out)
+    return found
+
+
+def test_a_window_of_a_partition_without_new_records_says_what_would_close_it(tmp_path: Path) -> None:
+    with without_spark():
+        found = only_partition_1_goes_on(started(tmp_path))
+    first = found["open_windows"]["shown"][0]
+    assert first["partitions"] == [0]
+    assert first["clock_ms"] < first["closes_at_ms"]
+    assert "The clock of closed in partition 0 is at 2023-11-14 22:50:00Z" in first["why"]
+    assert "`stream_time_from: watermark` in the job's file lets the feed's watermark advance it too" in first["why"]
+
+
+def test_with_the_watermark_as_clock_that_window_is_closed(tmp_path: Path) -> None:
+    with without_spark():
+        found = only_partition_1_goes_on(started(tmp_path, WATERMARK))
+    assert all(one["partitions"] == [1] for one in found["open_windows"]["shown"])
+
+
+def test_records_that_the_watermark_holds_back_name_the_partition_that_it_waits_for(tmp_path: Path) -> None:
+    with without_spark():
+        found = only_partition_1_goes_on(started(tmp_path, WATERMARK, "max_task_idle: 1d\n"))
+    assert found["progress"]["slowest"] == ["events-0"]
+    assert sum(one["records"] for one in found["progress"]["held"]) == 1 + 8  # the last one of the first hour too
+    assert any("which waits for events-0" in one["text"] for one in found["verdict"])
+    why = found["open_windows"]["shown"][0]["why"]
+    assert "The feed's watermark waits for events-0, whose newest record is at 2023-11-14 22:50:00Z" in why
+
+
+def test_a_window_that_no_record_has_passed(tmp_path: Path) -> None:
+    with without_spark():
+        found = json.loads(started(tmp_path).run("report", "counts", "--json").out)
+    assert "No record that late has been landed: the newest one is at" in found["open_windows"]["shown"][-1]["why"]
+
+
+@pytest.mark.slow
+def test_of_many_runs_the_tasks_of_the_last_ones_are_read_and_the_page_says_so(tmp_path: Path) -> None:
+    with without_spark():
+        bench = started(tmp_path)
+        bench.rows("h1", hour(1))
+        goes_on(bench)
+        prolong(bench.warehouse, "activity", "counts", 600, journals=410)
+        out = tmp_path / "r.html"
+        found = json.loads(bench.run("report", "counts", "--json", "--out", str(out)).out)
+    assert (found["progress"]["runs"], found["detailed_runs"]) == (600, 400)
+    assert found["progress"]["records"] == 600 * 12
+    assert [run["dropped"] is None for run in found["runs"]] == [True] * 200 + [False] * 400
+    text = out.read_text(encoding="utf-8")
+    assert "Drops and lateness are those of the last 400 of 600 runs" in text
+    assert "Store closed was not read" in text  # its changelog lacks the made-up runs
+    assert len(text) < 200_000
