@@ -113,10 +113,10 @@ CASES = [
     _job("dropped to nowhere", "feed: activity", "feed: activity\ndropped: log", "'count' or 'quarantine'"),
     _job("an invalid schedule", "feed: activity", "feed: activity\nschedule: hourly", "write five fields in quotes"),
     _job(
-        "unknown Spark settings",
+        "Spark settings",
         "feed: activity",
         "feed: activity\nspark: {memory: 1g}",
-        "is not a Spark setting",
+        "Spark's settings belong to the target",
     ),
     _job("an unknown feed", "feed: activity", "feed: activty", "line 3: ", "did you mean `activity`?"),
     _job("an output that nothing writes", "totals: {", "others: {", "line 4: the topology writes to 'totals'"),

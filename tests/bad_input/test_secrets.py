@@ -34,7 +34,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
         made.write("conf/feeds/secret.yaml", feed)
         job = (made.root / "conf/jobs/counts.yaml").read_text()
         job = job.replace("counts", "secrets").replace("activity", "secret").replace("alerts.totals", "alerts.secrets")
-        made.write("conf/jobs/secrets.yaml", f"{job}spark: {{spark.sql.password: {CANARY}}}\n")
+        made.write("conf/jobs/secrets.yaml", job)
         made.write("conf/targets/local.yaml", TARGET.format(secret=CANARY))
         yield made
 

@@ -117,7 +117,7 @@ REFUSED_JOBS = {
     "branch mark": ("outputs: {a: {table: x.y__z}}", "double underscore"),
     "table twice": ("outputs: {a: {table: x.y}, b: {table: x.y}}", "table x.y is written twice"),
     "table in table": ("outputs: {a: {table: x}, b: {table: x.y}}", "would lie inside the folder of table x"),
-    "spark": ("spark: {driver.memory: 1g}", "'driver.memory' is not a Spark setting"),
+    "spark": ("spark: {driver.memory: 1g}", "spark is not a known key: Spark's settings belong to the target"),
     "name": ("job: other", "job is 'other', but must equal the file's name"),
 }
 

@@ -104,8 +104,7 @@ def test_what_the_loader_refuses_for_its_shape_is_refused(kind: str, values: Any
         ("feed", FEED.replace("1h", "")),
         (
             "job",
-            JOB.replace("slip: fail", "slip: retry 3 quarantine")
-            + "spark: {spark.x.y: 4}\nlimits: {store_rows: 1_000}\n",
+            JOB.replace("slip: fail", "slip: retry 3 quarantine") + "limits: {store_rows: 1_000}\n",
         ),
         ("job", JOB + 'schedule: "*/15 6-18 * * MON-FRI"\n'),
         ("job", JOB + "schedule: '@daily'\n"),

@@ -15,7 +15,6 @@ from rewindow.config.field_types import (
     Name,
     OutputTable,
     Policy,
-    SparkSettings,
 )
 from rewindow.config.limits import LimitsConfig
 from rewindow.config.value import ConfigValue
@@ -63,8 +62,6 @@ class JobConfig(ConfigValue):
     """Resource limits of a task."""
     schedule: Cron | None = None
     """When Airflow runs the job: five fields in quotes, or a word such as ``@daily``."""
-    spark: SparkSettings = {}
-    """Checked, but without effect: set Spark's settings in the target."""
 
     @field_validator("outputs")
     @classmethod

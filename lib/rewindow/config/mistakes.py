@@ -92,11 +92,14 @@ def _sentence(detail: ErrorDetails, where: _Keys, model: type[BaseModel]) -> str
     return f"{key}: {problem}" if key else problem
 
 
+_ELSEWHERE = {"spark": "Spark's settings belong to the target, conf/targets/NAME.yaml. "}
+
+
 def _unknown_key(key: str, where: _Keys, model: type[BaseModel]) -> str:
     word, known = str(where[-1]), known_keys(model, where[:-1])
     if word.partition(":")[0] in known:
         return f"{key} is not a known key: write a space after the colon"
-    hint = did_you_mean(word, known)
+    hint = _ELSEWHERE.get(word, "") or did_you_mean(word, known)
     others = () if hint else [".".join(path) for path in _paths(model, ()) if path[-1] == word]
     if others:
         hint = f"it belongs to another block, as {' or '.join(others)}. "
