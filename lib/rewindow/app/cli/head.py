@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from rewindow.app.cli.completing import names
 from rewindow.app.cli.options import Branch, Debug, Folder, Json, Target
 from rewindow.app.cli.printing import Printer
-from rewindow.app.cli.times import show_instant
+from rewindow.app.cli.times import with_readable_times
 from rewindow.app.first_rows import output_rows
 from rewindow.app.project import Project
 from rewindow.control.plan.spec import MAIN
-
-_TIMES = ("_timestamp", "window_start", "window_end", "key_window_start", "key_window_end")
 
 
 def register(app: typer.Typer) -> None:
@@ -58,15 +55,4 @@ def head(
             continue
         rows, which = "1 row" if one["count"] == 1 else f"{one['count']:,} rows", "last" if last else "first"
         shown = rows if len(one["rows"]) == one["count"] else f"{which} {len(one['rows'])} of {rows}"
-        printer.table(f"{one['table']}: {shown}", _readable(one["rows"]))
-
-
-def _readable(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return rows with the times of rewindow's own columns as text."""
-    return [
-        {
-            name: show_instant(value) if name in _TIMES and isinstance(value, int) else value
-            for name, value in row.items()
-        }
-        for row in rows
-    ]
+        printer.table(f"{one['table']}: {shown}", with_readable_times(one["rows"]))

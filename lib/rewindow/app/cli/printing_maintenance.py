@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from rewindow.app.cli.printing import Printer, as_assignments, describe_result
+from rewindow.app.cli.times import with_readable_times
 from rewindow.app.maintenance import Resumed
 from rewindow.control.gc import Collected
 from rewindow.control.gc_feed import FeedCollected
@@ -47,7 +48,7 @@ class MaintenancePrinter(Printer):
         if self.as_json:
             self.json({"entries": list(rows), "count": count})
             return
-        self.table("", rows)
+        self.table("", with_readable_times(rows))
         if count > len(rows):
             self.say(f"{len(rows)} of {count} entries. Use --limit to show more.")
 
@@ -60,7 +61,7 @@ class MaintenancePrinter(Printer):
         rows = [{**change.key, runs[0]: _values(change.before), runs[1]: _values(change.after)} for change in shown]
         self.say(f"Store {store}: {len(changes)} keys differ between {runs[0]} and {runs[1]}.")
         if rows:
-            self.table("", rows)
+            self.table("", with_readable_times(rows))
 
     def exported(self, store: str, to: str, count: int) -> None:
         """Print the result of `state export`."""

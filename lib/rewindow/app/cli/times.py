@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pendulum
 
 from rewindow.control.plan.spec import RunRequest
 from rewindow.errors import UsageError
+
+_TIMES = ("_timestamp", "window_start", "window_end", "key_window_start", "key_window_end")
+"""The columns of tables and stores in which rewindow keeps times."""
 
 
 def parse_time(text: str | None) -> int | None:
@@ -64,3 +68,14 @@ def show_time(epoch_ms: int) -> str:
     if epoch_ms >= 2**62:
         return "the end of time"
     return pendulum.from_timestamp(epoch_ms / 1000).format("YYYY-MM-DD HH:mm:ss")
+
+
+def with_readable_times(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows with the times of rewindow's own columns as text."""
+    return [
+        {
+            name: show_instant(value) if name in _TIMES and isinstance(value, int) else value
+            for name, value in row.items()
+        }
+        for row in rows
+    ]
