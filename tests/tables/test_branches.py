@@ -12,10 +12,12 @@ import pytest
 
 from rewindow import Count, Sum
 from rewindow.contracts.steps import drive
+from rewindow.contracts.tasks import Execution
 from rewindow.control import branch as branching
 from rewindow.control.plan.branches import CommittedRun, LedgerRow
 from rewindow.control.plan.ledger_state_branches import REPUBLISH
 from rewindow.control.plan.spec import Attempt
+from rewindow.control.reset import reset
 from rewindow.control.verify import verify
 from rewindow.engine.worker import local
 from rewindow.engine.worker.local import LocalEngine
@@ -131,6 +133,21 @@ def test_a_run_in_flight_is_fenced_by_a_rewind(warehouse):
     with pytest.raises(NotNowError, match="fenced"):
         drive(run)
     assert names(warehouse)[-1] == "main/4"
+
+
+@pytest.mark.parametrize("held_at", ["execute", "execute sub-topology 0", "stage", "commit"])
+def test_a_run_in_flight_during_a_reset_is_to_be_called_again(warehouse, held_at, monkeypatch):
+    """In record execution, because its tasks count from the offsets of their checkpoint, which is gone."""
+    monkeypatch.setattr(local, "chosen_execution", lambda *_: Execution.RECORD)
+    land(warehouse, 6)
+    run = machine(warehouse, "slow")
+    for step in run:
+        if step == held_at:
+            break
+    drive(reset(JOB, [output_path("alerts.totals", "main")], DeltaTables(warehouse)))
+    with pytest.raises(NotNowError, match="run again"):
+        drive(run)
+    assert names(warehouse) == []
 
 
 @pytest.mark.parametrize("said", ["main/5", "5"])

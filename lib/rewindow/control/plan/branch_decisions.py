@@ -157,7 +157,13 @@ def first_epoch_at(feed: Feed, time_ms: int) -> int:
 
 
 def check_has_state(state: JobState, run: int | None) -> None:
-    """Raise `CheckpointError` (76) if `gc` forgot the state after a run, and list runs that still have theirs."""
+    """Raise `CheckpointError` (76) if `gc` forgot the state after a run, and list runs that still have theirs.
+
+    Raises `NotNowError` (75) for a run that the ledger no longer has.
+    """
+    if run is not None and state.find_run(run) is None:
+        message = f"`reset` has started the job over, so there is no state after its earlier run {run}: run again"
+        raise NotNowError(message)
     if state.has_state(run):
         return
     known = [one.spec.name for one in state.chain_to(run)]
