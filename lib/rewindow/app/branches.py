@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rewindow.app.cli.times import known_time, parse_time, whole_number
+from rewindow.app.cli.times import parse_time, whole_number
 from rewindow.app.project import Project
 from rewindow.config.load import load_feed, names_of
 from rewindow.contracts.steps import drive
@@ -22,6 +22,7 @@ from rewindow.control.plan.spec import MAIN, OUTPUT, RunRequest
 from rewindow.control.run import RunReport
 from rewindow.control.verify import Verified, verify
 from rewindow.errors import UsageError, naming
+from rewindow.streams.record import known_time
 from rewindow.streams.serde.binding import bind_sink
 from rewindow.tables.shared.diff import TableDiff
 from rewindow.tables.shared.paths import safe_name

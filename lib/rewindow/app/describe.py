@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from rewindow.app.cli.times import known_time
 from rewindow.contracts.staged_files import QUARANTINE
 from rewindow.contracts.tasks import Execution, LogTable, SubTopologyWork
 from rewindow.control.code_version import version_of
@@ -15,6 +14,7 @@ from rewindow.control.plan.tasks import simulated_seconds
 from rewindow.control.run import Job
 from rewindow.streams.metrics import add_up, kind_of
 from rewindow.streams.nodes import SourceNode
+from rewindow.streams.record import known_time
 from rewindow.streams.serde.binding import bind_sink, bind_store
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.shared.warehouse import Warehouse

@@ -22,6 +22,7 @@ from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branches import JobState, LedgerRow
 from rewindow.control.plan.spec import MAIN, RunRequest, RunSpec
 from rewindow.errors import NotNowError, RewindowError, SourceError, one_line
+from rewindow.streams.record import known_time
 from rewindow.tables.shared.warehouse import find_feed
 
 
@@ -102,7 +103,7 @@ def _feed(project: Project, name: str, looks: _Looks, now_ms: int) -> Entry:
         Status.RUNNING if look.is_landing else status,
         look.detail or None,
         epoch=len(landed.landings) if landed else None,
-        watermark_ms=_known(look.progress.watermark_ms),
+        watermark_ms=known_time(look.progress.watermark_ms),
     )
 
 
@@ -134,7 +135,7 @@ def _branch(project: Project, config: JobConfig, state: JobState, feed: Feed, na
         feed=config.feed,
         epoch=branch.last_epoch or None,
         waiting=max(0, (len(feed.landings) if name == MAIN else of_main) - branch.last_epoch),
-        watermark_ms=_known(branch.watermark_ms),
+        watermark_ms=known_time(branch.watermark_ms),
     )
     if branch.is_sealed and not (name == MAIN and entry.waiting):
         return replace(entry, detail="sealed: takes no more runs", waiting=0)
@@ -166,7 +167,3 @@ def _waiting(count: int) -> str:
 
 def _first_line(error: RewindowError) -> str:
     return str(error).splitlines()[0]
-
-
-def _known(time_ms: int) -> int | None:
-    return None if time_ms < 0 else time_ms

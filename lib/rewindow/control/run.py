@@ -3,7 +3,8 @@
 recover -> plan -> execute, sub-topology by sub-topology -> stage -> audit -> commit -> publish
 
 `steps` is a generator that yields the name of each step before the step, so its driver can stop between any two. If a
-process is killed anywhere, the next call publishes what was decided and repeats what was not (`DESIGN.md`, "The commit").
+process is killed anywhere, the next call publishes what was decided and repeats what was not
+(`docs/internals/design.md`, "The commit").
 """
 
 from __future__ import annotations

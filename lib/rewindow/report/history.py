@@ -9,9 +9,9 @@ from rewindow.control.plan.branches import CommittedRun
 from rewindow.control.plan.spec import CHANGELOG, OUTPUT
 from rewindow.report.drops import dropped_in
 from rewindow.report.figures import Clocks, Held, Progress, RunFigures, Schedule, StoreSize
-from rewindow.report.material import Material, known
+from rewindow.report.material import Material
 from rewindow.streams.metrics import NODE, PUNCTUATE
-from rewindow.streams.record import UNKNOWN, TopicPartition
+from rewindow.streams.record import UNKNOWN, TopicPartition, known_time
 from rewindow.streams.serde.meta_columns import PARTITION
 
 _STREAM, _WALL = "STREAM_TIME", "WALL_CLOCK_TIME"
@@ -29,12 +29,12 @@ def progress(material: Material) -> Progress:
         last_epoch=taken,
         records=sum(records_of(run) for run in material.runs),
         rows=sum(rows_of(run) for run in material.runs),
-        watermark_ms=known(head.commit.watermark_ms),
-        committed_at_ms=known(head.recorded_at),
+        watermark_ms=known_time(head.commit.watermark_ms),
+        committed_at_ms=known_time(head.recorded_at),
         is_sealed=head.spec.final,
         waiting_landings=len(waiting),
         waiting_records=sum(feed.records(waiting, one) for one in topic_partitions),
-        landed_through_ms=known(landings[-1].watermark_ms) if landings else None,
+        landed_through_ms=known_time(landings[-1].watermark_ms) if landings else None,
         slowest=_slowest(material) if held else (),
         held=held,
         lagging=dict(material.lagging),
@@ -52,8 +52,8 @@ def run_figures(material: Material) -> Iterator[RunFigures]:
             last_epoch=span.last,
             records=records_of(run),
             rows=rows_of(run),
-            watermark_ms=known(run.commit.watermark_ms),
-            committed_at_ms=known(run.recorded_at),
+            watermark_ms=known_time(run.commit.watermark_ms),
+            committed_at_ms=known_time(run.recorded_at),
             seconds=material.seconds_of(run),
             is_final=run.spec.final,
             changed_code=bool(code) and code != now,
@@ -74,7 +74,7 @@ def clocks(material: Material) -> list[Clocks]:
         found.append(
             Clocks(
                 run=run.spec.name,
-                committed_at_ms=known(run.recorded_at),
+                committed_at_ms=known_time(run.recorded_at),
                 stream_time_ms=_least(state["stream_time_ms"] for state in states),
                 wall_clock_ms=_least(state["wall_clock_ms"] for state in states),
                 stream_calls=sum(row["total"] for row in rows if row["reason"] == _STREAM),

@@ -73,8 +73,3 @@ class Material:
         if planned is None or not planned <= run.recorded_at:
             return None
         return (run.recorded_at - planned) / 1000
-
-
-def known(time_ms: int | None) -> int | None:
-    """Return a time, or None if it is unknown."""
-    return None if time_ms is None or time_ms < 0 else time_ms

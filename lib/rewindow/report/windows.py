@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rewindow.report.figures import OpenWindow, OpenWindows
-from rewindow.report.material import Columns, Material, known
+from rewindow.report.material import Columns, Material
 from rewindow.report.nodes import TimedNode, timed_nodes
 from rewindow.report.text import asked, counted, instant
 from rewindow.streams.duration import in_words
-from rewindow.streams.record import MAX_MS, UNKNOWN
+from rewindow.streams.record import MAX_MS, UNKNOWN, known_time
 from rewindow.streams.semantics import StreamTimeFrom
 from rewindow.streams.serde.meta_columns import PARTITION
 
@@ -45,7 +45,7 @@ def open_windows(material: Material) -> OpenWindows:
             distinct = sorted(set(partitions))
             clock = min((clocks.get(one, UNKNOWN) for one in distinct), default=UNKNOWN)
             why = _why(material, timed, closes_at, {one: clocks.get(one, UNKNOWN) for one in distinct})
-            shown.append(OpenWindow(timed.store, window, closes_at, known(clock), len(partitions), distinct, why))
+            shown.append(OpenWindow(timed.store, window, closes_at, known_time(clock), len(partitions), distinct, why))
     shown.sort(key=lambda one: (one.closes_at_ms, one.store))
     return OpenWindows(results, windows, shown[:MOST_SHOWN], not_read)
 

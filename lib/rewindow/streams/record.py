@@ -15,6 +15,12 @@ Made = TypeVar("Made")
 UNKNOWN = -1
 """An unknown time or offset. Valid ones are never negative."""
 
+
+def known_time(epoch_ms: int | None) -> int | None:
+    """Return a time as JSON has it: epoch milliseconds, or None if it is unknown."""
+    return None if epoch_ms is None or epoch_ms < 0 else epoch_ms
+
+
 MAX_MS = 2**63 - 1
 """The end of time: the end of an unlimited window, and the last watermark of `run --final`."""
 

@@ -14,13 +14,14 @@ from rich.table import Table
 
 from rewindow.app.cli.progress import Watch, log_failure, log_summary, watched
 from rewindow.app.cli.summary import summarise, summary_lines
-from rewindow.app.cli.times import known_time, show_time
+from rewindow.app.cli.times import show_time
 from rewindow.control.ingest.protocols import LandReport
 from rewindow.control.plan.explain import explain, explain_lag
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import MAIN
 from rewindow.control.run import RunReport
 from rewindow.errors import StoppedError
+from rewindow.streams.record import known_time
 
 
 class Printer:

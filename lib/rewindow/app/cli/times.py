@@ -50,11 +50,6 @@ def whole_number(text: str | None) -> int | None:
     return int(text) if text is not None and text.isascii() and text.isdecimal() else None
 
 
-def known_time(epoch_ms: int) -> int | None:
-    """Return a time as JSON has it: epoch milliseconds, or None if it is unknown."""
-    return None if epoch_ms < 0 else epoch_ms
-
-
 def show_instant(epoch_ms: int) -> str:
     """Return a time as `show_time` does, with its milliseconds if there are any."""
     part = epoch_ms % 1000 if 0 <= epoch_ms < 2**62 else 0

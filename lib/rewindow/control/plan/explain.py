@@ -11,7 +11,7 @@ from rewindow.control.plan.branches import JobState
 from rewindow.control.plan.job_diff import changes_since
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import JobBinding, RunSpec
-from rewindow.streams.record import MAX_MS, TopicPartition
+from rewindow.streams.record import MAX_MS, TopicPartition, known_time
 
 _MOST_EPOCHS, _AT_EACH_END = 12, 3
 """Of more epochs than these, a plan for people shows the first and the last ones."""
@@ -137,15 +137,11 @@ def _describe_run(state: JobState, spec: RunSpec) -> dict[str, Any]:
         "final": spec.final,
         "generation": spec.input.generation,
         "takes_over": taken.name if taken else None,
-        "clock_from_ms": _known(spec.input.clock_from_ms),
-        "clock_to_ms": _known(spec.input.clock_to_ms),
+        "clock_from_ms": known_time(spec.input.clock_from_ms),
+        "clock_to_ms": known_time(spec.input.clock_to_ms),
         "host": spec.attempt.host,
         "pid": spec.attempt.pid,
     }
-
-
-def _known(time_ms: int) -> int | None:
-    return None if time_ms < 0 else time_ms
 
 
 def _describe_epoch(feed: Feed, epoch: int) -> dict[str, Any]:
@@ -158,7 +154,7 @@ def _describe_epoch(feed: Feed, epoch: int) -> dict[str, Any]:
     ]
     return {
         "epoch": epoch,
-        "watermark_ms": _known(landing.watermark_ms),
+        "watermark_ms": known_time(landing.watermark_ms),
         "records": sum(end - start for _, start, end in bounds),
         "offsets": offsets,
     }

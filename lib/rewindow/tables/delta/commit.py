@@ -1,7 +1,7 @@
 """Create Delta tables and commit files to them.
 
 A commit is named by an application id and a version, and lands once: the version is checked and written through one
-handle, and after any other outcome the log is read again before anything is decided (`DESIGN.md`, "The commit").
+handle, and after any other outcome the log is read again before anything is decided (`docs/internals/design.md`, "The commit").
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def check_store(path: str) -> None:
         if any(_winners(probe, turn) > 1 for turn in range(ROUNDS)):
             message = (
                 f"{path}: its store lets two writers write the same version, so a committed row could be lost. Use a store that "
-                "supports If-None-Match (README, Object stores), or a local folder as the warehouse"
+                "supports If-None-Match (docs/deployment/buckets.md), or a local folder as the warehouse"
             )
             raise ConfigError(message)
     finally:
