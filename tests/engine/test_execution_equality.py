@@ -38,6 +38,7 @@ from rewindow.streams.record import UNKNOWN
 from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.schema import Column
 from tests.engine.executions import Case, assert_equal, logs, replay, write_log
+from tests.engine.prefixes import ON_MADE, chains_of_functions
 from tests.properties.effort import examples
 
 KEYS: dict[str, tuple[tuple[Column, ...], Any]] = {
@@ -114,7 +115,7 @@ def _of(one: Any) -> Any:
 
 
 @st.composite
-def cases(draw: Any, *, sessions: bool = False) -> Case:
+def cases(draw: Any, *, sessions: bool = False, functions: bool = False) -> Case:
     size = draw(st.integers(1, 12))
     windows: Any = TimeWindows.of(f"{size}ms", grace=f"{draw(st.integers(0, 8))}ms")
     if sessions:
@@ -139,9 +140,13 @@ def cases(draw: Any, *, sessions: bool = False) -> Case:
         bounds.append((len(rows), len(rows)))
         epochs.append(Epoch(len(epochs) + 1, UNKNOWN, is_final=True))
     semantics = Semantics(stream_time_from=draw(st.sampled_from(["records", "watermark"])))
-    prefix = draw(st.lists(st.sampled_from([*CONDITIONS, *SELECTS]), max_size=3))
+    prefix: list[Any] = draw(st.lists(st.sampled_from([*CONDITIONS, *SELECTS]), max_size=3))
     emits = draw(st.booleans())
-    aggregate = draw(_aggregates(sessions=sessions, emits=emits))
+    if functions:
+        prefix = draw(chains_of_functions())
+        aggregate = draw(_of(IN_SESSION if sessions else ON_MADE))
+    else:
+        aggregate = draw(_aggregates(sessions=sessions, emits=emits))
     if sessions and draw(st.booleans()):
         rows = [(*row[: 1 + len(columns)], *_filled(row[1 + len(columns) :])) for row in rows]
     topology = _topology(windows, aggregate, prefix, emits=emits)
@@ -163,15 +168,16 @@ def _filled(values: tuple[Any, ...]) -> tuple[Any, ...]:
     return (whole or 0, 0.3 if real is None else real, money or Decimal("0.50"), flag, note or "", *others)
 
 
-def _topology(windows: Any, aggregate: Any, prefix: list[str], *, emits: bool) -> Topology:
+def _topology(windows: Any, aggregate: Any, prefix: list[Any], *, emits: bool) -> Topology:
     builder = StreamsBuilder()
     stream = builder.stream("events")
     for operator in filter(None, prefix):
-        stream = (
-            stream.select(operator.removeprefix("select "))
-            if operator.startswith("select ")
-            else stream.where(operator)
-        )
+        if callable(operator):
+            stream = operator(stream)
+        elif operator.startswith("select "):
+            stream = stream.select(operator.removeprefix("select "))
+        else:
+            stream = stream.where(operator)
     windowed = stream.group_by_key().windowed_by(windows)
     if emits:
         table = windowed.emit_strategy(EmitStrategy.on_window_close()).aggregate(aggregate, store="windows")
@@ -184,6 +190,12 @@ def _topology(windows: Any, aggregate: Any, prefix: list[str], *, emits: bool) -
 @examples(40)
 @given(case=cases(), data=st.data())
 def test_both_execution_modes_write_the_same(case: Case, data: st.DataObject) -> None:
+    hold_execution_modes_against_each_other(case, data)
+
+
+@examples(30)
+@given(case=st.booleans().flatmap(lambda sessions: cases(sessions=sessions, functions=True)), data=st.data())
+def test_both_execution_modes_write_the_same_behind_python_functions(case: Case, data: st.DataObject) -> None:
     hold_execution_modes_against_each_other(case, data)
 
 

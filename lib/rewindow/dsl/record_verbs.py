@@ -101,12 +101,10 @@ class RecordVerbs(LegacyVerbs):
         self, mapper: Callable[..., Any], *, with_key: bool = False, value: Any = None, name: str | None = None
     ) -> Self:
         """Replace the value by ``mapper(value)``, or by ``mapper(key, value)`` with ``with_key``. The key stays."""
-        stream = self._then(
-            "map-values",
-            stateless.MapValues(function_of(mapper, "map_values", *_taken(with_key=with_key)), with_key),
-            name,
-        )
-        return replace(self._read(stream, mapper, with_key=with_key), value=value or returned_type(mapper))
+        function_of(mapper, "map_values", *_taken(with_key=with_key))
+        of = value or returned_type(mapper)
+        stream = self._then("map-values", stateless.MapValues(mapper, with_key, of), name)
+        return replace(self._read(stream, mapper, with_key=with_key), value=of)
 
     def flat_map_values(
         self,
@@ -117,11 +115,8 @@ class RecordVerbs(LegacyVerbs):
         name: str | None = None,
     ) -> Self:
         """Replace the value by any number of values, ``mapper(value)`` or ``mapper(key, value)``. The key stays."""
-        stream = self._then(
-            "flat-map-values",
-            stateless.FlatMapValues(function_of(mapper, "flat_map_values", *_taken(with_key=with_key)), with_key),
-            name,
-        )
+        function_of(mapper, "flat_map_values", *_taken(with_key=with_key))
+        stream = self._then("flat-map-values", stateless.FlatMapValues(mapper, with_key, value), name)
         return replace(self._read(stream, mapper, with_key=with_key), value=value)
 
     def select_key(self, mapper: Callable[[Any, Any], Any], *, key: Any = None, name: str | None = None) -> Self:

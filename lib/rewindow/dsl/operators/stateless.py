@@ -79,6 +79,8 @@ class MapValues:
 
     mapper: Callable[..., Any]
     with_key: bool = False
+    value: Any = None
+    """The declared type of the results; None: undeclared."""
 
     def describe(self) -> str:
         """See `topology.describe_supplier`."""
@@ -98,6 +100,8 @@ class FlatMapValues:
 
     mapper: Callable[..., Iterable[Any]]
     with_key: bool = False
+    value: Any = None
+    """The declared type of the results; None: undeclared."""
 
     def describe(self) -> str:
         """See `topology.describe_supplier`."""

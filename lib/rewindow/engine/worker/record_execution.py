@@ -51,10 +51,12 @@ def run_task(work: SubTopologyWork, task_work: TaskWork) -> TaskReport:
 def run_tasks(work: SubTopologyWork, tasks: Iterable[TaskWork]) -> Iterator[TaskReport]:
     """Run several tasks, one after the other; yield their reports.
 
-    Tasks share a vectorized plan. In record execution each task builds a topology, so user code shares no objects.
+    Tasks share a vectorized plan without user code. Otherwise each task builds a topology, so user code shares no objects.
     """
-    plan = _vectorized_plan(work)
+    plan = _vectorized_plan(work, work.code.topology)
     for task_work in tasks:
+        if plan and plan.functions:
+            plan = _vectorized_plan(work, work.code.load_topology())
         with _rare_collections(), rows_at_once(work.rows_at_once):
             report = run_vectorized(work, task_work, plan) if plan else None
             if report is None:
@@ -62,14 +64,13 @@ def run_tasks(work: SubTopologyWork, tasks: Iterable[TaskWork]) -> Iterator[Task
         yield report
 
 
-def _vectorized_plan(work: SubTopologyWork) -> FinalResultsPlan | None:
+def _vectorized_plan(work: SubTopologyWork, topology: Topology) -> FinalResultsPlan | None:
     if work.execution is Execution.AUTO:
         message = f"the execution of sub-topology {work.sub_topology} was not chosen before it ran"
         raise InvariantError(message)
     if work.execution is Execution.RECORD:
         return None
-    topology = _checked(work, work.code.topology)
-    return plan_vectorized(topology.sub_topologies()[work.sub_topology], work.code.load_logs())
+    return plan_vectorized(_checked(work, topology).sub_topologies()[work.sub_topology], work.code.load_logs())
 
 
 def _checked(work: SubTopologyWork, topology: Topology) -> Topology:

@@ -22,6 +22,10 @@ def fold_for(aggregate: Any, value: Shape, name: str) -> Fold:
         return CollectFold(name, _collected(aggregate, value))
     if type(aggregate) not in (Sum, Min, Max, Mean, First, Last):
         raise NotVectorizableError(f"the aggregate {described(aggregate)} has no kernel")
+    if value.row_type is None and not value.is_bare:
+        raise NotVectorizableError(
+            f"{described(aggregate)} needs values of a declared type: give map_values(..., value=...)"
+        )
     if aggregate.field is None and not value.is_bare:
         raise NotVectorizableError(f"{described(aggregate)} of whole rows has no kernel")
     index = 0 if aggregate.field is None else value.names.index(aggregate.field)

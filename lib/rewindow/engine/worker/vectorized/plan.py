@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rewindow.engine.worker.vectorized.batch import name_at
 from rewindow.engine.worker.vectorized.encoded_sizes import ResultSizes
 from rewindow.engine.worker.vectorized.folds import Fold
-from rewindow.engine.worker.vectorized.prefix_operators import PrefixOperator, name_at
+from rewindow.engine.worker.vectorized.prefix_operators import PrefixOperator
+from rewindow.engine.worker.vectorized.row_functions import Calls
 from rewindow.streams.nodes import SinkNode
 from rewindow.streams.serde.schema import Shape
 from rewindow.streams.state.stores import StoreBuilder
@@ -54,6 +56,11 @@ class FinalResultsPlan:
         """The indexes of the log's value columns that are read."""
         count = len(self.log_value.columns)
         return [index for index in range(count) if name_at(self.log_value, index) in self.reads]
+
+    @property
+    def functions(self) -> list[str]:
+        """The names of the nodes with Python functions, which run record by record."""
+        return [name for operator in self.prefix if isinstance(operator, Calls) for name in operator.names]
 
     @property
     def is_single(self) -> bool:

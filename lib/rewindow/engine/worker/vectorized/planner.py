@@ -1,7 +1,7 @@
 """Decide which sub-topologies vectorized execution can run, from the graph and its types. Pure.
 
-It runs one form: a log -> where, select -> group by key -> time or session windows -> built-in aggregates -> final results
--> a table.
+It runs one form: a log -> where, select, Python functions -> group by key -> time or session windows -> built-in
+aggregates -> final results -> a table.
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ from rewindow.dsl.operators.where import Where
 from rewindow.dsl.operators.window_aggregate import WindowAggregate
 from rewindow.dsl.operators.windowed import EmitStrategy
 from rewindow.engine.worker.vectorized.arrays import fixed_size
+from rewindow.engine.worker.vectorized.batch import name_at
 from rewindow.engine.worker.vectorized.choose_kernel import fold_for, indexes_of
 from rewindow.engine.worker.vectorized.errors import NotVectorizableError
 from rewindow.engine.worker.vectorized.folds import ValueFold
 from rewindow.engine.worker.vectorized.plan import FinalResultsPlan, Suppressing
-from rewindow.engine.worker.vectorized.prefix_operators import bind_prefix, name_at, prune_prefix
+from rewindow.engine.worker.vectorized.prefix_operators import bind_prefix, prune_prefix
+from rewindow.engine.worker.vectorized.row_functions import FUNCTIONS
 from rewindow.engine.worker.vectorized.session_list_sizes import only_grow
 from rewindow.streams.nodes import SinkNode, SourceNode
 from rewindow.streams.serde.binding import LogShapes, bind_sink, bind_store
@@ -36,8 +38,8 @@ from rewindow.streams.windows.time import TimeWindows
 
 KEY_TYPES = frozenset(("string", "long", "boolean", "binary"))
 FORM = (
-    "a log, where, select, group_by_key, time or session windows, built-in aggregates, "
-    "suppress(until_window_closes()) or emit_strategy(on_window_close()), to_stream, a table"
+    "a log, where, select, filter, map_values, flat_map_values, peek, group_by_key, time or session windows, "
+    "built-in aggregates, suppress(until_window_closes()) or emit_strategy(on_window_close()), to_stream, a table"
 )
 
 
@@ -62,10 +64,17 @@ def describe_execution(execution: Execution, part: SubTopology, logs: LogShapes,
     plan = choose_execution(execution, part, logs, keeps_dropped=keeps_dropped)
     if isinstance(plan, str):
         return f"record execution (Python, record by record): {plan}"
+    how = "every node is declarative"
+    if plan.functions:
+        how = (
+            f"{', '.join(plan.functions)}: Python functions, called record by record on decoded batches, which costs more "
+            "than all the rest (where and select do not); everything behind them runs on columns"
+        )
     return (
-        "vectorized execution (whole Arrow batches): every node is declarative. It does not sample the suppress buffer "
+        f"vectorized execution (whole Arrow batches): {how}. It does not sample the suppress buffer "
         "(suppression-buffer-count and -size). A task falls back to record execution for sums beyond 64 bits, extremes of "
         f"NaN{'' if plan.takes_nulls else ', and nulls in sessions'}"
+        f"{', and for a function that raises or returns another type than declared' if plan.functions else ''}"
     )
 
 
@@ -85,7 +94,7 @@ def plan_vectorized(part: SubTopology, logs: LogShapes) -> FinalResultsPlan:
                 f"the key column {column.name} is {column.type}, not one of {', '.join(sorted(KEY_TYPES))}"
             )
     parts = aggregate.aggregator.parts if isinstance(aggregate.aggregator, Several) else ((None, aggregate.aggregator),)
-    operators, value = bind_prefix(prefix, key, log_value)
+    operators, value = bind_prefix(prefix, key, log_value, logs)
     folds = tuple(fold_for(one, value, f"part-{n}") for n, (_, one) in enumerate(parts))
     pruned, reads = prune_prefix(operators, {name_at(value, index) for fold in folds for index in indexes_of(fold)})
     plan = FinalResultsPlan(
@@ -133,7 +142,7 @@ def _check_sessions(plan: FinalResultsPlan, windows: SessionWindows, aggregate: 
 
 
 def _chain(part: SubTopology) -> tuple[SourceNode, list[Any], Any, Any, SinkNode]:
-    """Return the source, the `where` and `select` nodes, the window node, the suppress node or None, and the sink."""
+    """Return the source, the nodes in front of the windows, the window node, the suppress node or None, and the sink."""
     if len(part.sources) > 1:
         raise NotVectorizableError(f"it merges {len(part.sources)} topics")
     (source,) = part.sources
@@ -145,7 +154,7 @@ def _chain(part: SubTopology) -> tuple[SourceNode, list[Any], Any, Any, SinkNode
             raise NotVectorizableError(f"{chain[-1].name} has {len(children)} children, so it is not a chain")
         chain += children
     inner, sink = chain[1:-1], chain[-1]
-    prefix = list(takewhile(lambda node: type(getattr(node, "supplier", None)) in (Where, Select), inner))
+    prefix = list(takewhile(lambda node: type(getattr(node, "supplier", None)) in (Where, Select, *FUNCTIONS), inner))
     inner = inner[len(prefix) :]
     closes = any(getattr(node.supplier, "emit", None) is EmitStrategy.ON_WINDOW_CLOSE for node in inner)
     middle = () if closes else (SuppressUntilWindowCloses,)

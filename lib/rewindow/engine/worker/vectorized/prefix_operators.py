@@ -1,4 +1,4 @@
-"""The prefix operators, `where` and `select` above the windows: bind them to types, then apply them to whole columns.
+"""The prefix operators between a log and the windows: `where` and `select` on whole columns, and Python functions.
 
 A name refers to a field of the preceding `select` (without one, of the log's value), else to the record's key or timestamp,
 as in record execution (`dsl.operators.where.look_in`).
@@ -6,7 +6,8 @@ as in record execution (`dsl.operators.where.look_in`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
@@ -16,24 +17,38 @@ from rewindow.dsl.operators.conditions import Condition, names_in
 from rewindow.dsl.operators.expressions import Expression, Literal, Name, names_of_expression
 from rewindow.dsl.operators.select import Fields, Select
 from rewindow.engine.worker.arrow_rows import arrow_type
+from rewindow.engine.worker.vectorized.batch import Batch, Columns, name_at
 from rewindow.engine.worker.vectorized.conditions import LONGS, mask_of, problem_of
 from rewindow.engine.worker.vectorized.errors import NotVectorizableError, UnfitError
+from rewindow.engine.worker.vectorized.keys import decode_dictionary
+from rewindow.engine.worker.vectorized.row_functions import FUNCTIONS, Calls, apply_calls, bind_calls
+from rewindow.streams.serde.binding import LogShapes
 from rewindow.streams.serde.schema import Column, Shape, row_shape
 
-PrefixOperator = Condition | Fields
+PrefixOperator = Condition | Fields | Calls
 _ARROW: Mapping[str, Any] = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}
 _CHECKED: Mapping[str, Any] = {"+": pc.add_checked, "-": pc.subtract_checked, "*": pc.multiply_checked}
 _OWN = frozenset(("key", "timestamp"))
 _LITERALS: Mapping[type[Any], str] = {int: "long", float: "double", bool: "boolean", str: "string"}
 
 
-def name_at(value: Shape, index: int) -> str:
-    """Return the name of a value column."""
-    return "value" if value.is_bare else value.names[index]
-
-
-def bind_prefix(nodes: Sequence[Any], key: Shape, value: Shape) -> tuple[tuple[PrefixOperator, ...], Shape]:
+def bind_prefix(
+    nodes: Sequence[Any], key: Shape, value: Shape, logs: LogShapes
+) -> tuple[tuple[PrefixOperator, ...], Shape]:
     """Return the prefix operators of nodes, and the shape of their output. Raises `NotVectorizableError` with the node."""
+    prefix: list[PrefixOperator] = []
+    for are_functions, adjacent in groupby(nodes, lambda node: isinstance(node.supplier, FUNCTIONS)):
+        if are_functions:
+            calls = bind_calls(list(adjacent), key, value, logs)
+            prefix.append(calls)
+            value = calls.after
+        else:
+            operators, value = _bind_columns(adjacent, key, value)
+            prefix += operators
+    return tuple(prefix), value
+
+
+def _bind_columns(nodes: Iterable[Any], key: Shape, value: Shape) -> tuple[list[PrefixOperator], Shape]:
     prefix: list[PrefixOperator] = []
     for node in nodes:
         types = _types(key, value)
@@ -51,7 +66,7 @@ def bind_prefix(nodes: Sequence[Any], key: Shape, value: Shape) -> tuple[tuple[P
                 message = f"{node.name}: {problem}"
                 raise NotVectorizableError(message)
             prefix.append(condition)
-    return tuple(prefix), value
+    return prefix, value
 
 
 def prune_prefix(prefix: Sequence[PrefixOperator], wanted: set[str]) -> tuple[tuple[PrefixOperator, ...], set[str]]:
@@ -59,7 +74,12 @@ def prune_prefix(prefix: Sequence[PrefixOperator], wanted: set[str]) -> tuple[tu
     left: list[PrefixOperator] = []
     seen: set[str] = set()
     for operator in reversed(prefix):
-        if isinstance(operator, tuple):
+        if isinstance(operator, Calls):
+            calls = operator.for_readers_of(wanted)
+            seen |= wanted & _OWN
+            wanted = calls.reads if calls.changes_values else wanted | calls.reads
+            left.append(calls)
+        elif isinstance(operator, tuple):
             fields = tuple((name, one) for name, one in operator if name in wanted)
             seen |= wanted & _OWN
             wanted = {name for _, one in fields for name in names_of_expression(one)}
@@ -70,25 +90,36 @@ def prune_prefix(prefix: Sequence[PrefixOperator], wanted: set[str]) -> tuple[tu
     return tuple(reversed(left)), wanted | seen
 
 
-Columns = Mapping[str, pa.Array]
+def apply_prefix(prefix: Sequence[PrefixOperator], batch: Batch, *, reads_key: bool) -> Batch:
+    """Return the output of a batch. ``reads_key``: an operator reads a bare key by its name.
 
-
-def apply_prefix(
-    prefix: Sequence[PrefixOperator], own: Columns, columns: Columns, rows: int
-) -> tuple[pa.Array | None, Columns]:
-    """Return a mask of the records that pass (None: all), and the output columns of all records.
-
-    ``own``: the records' key and timestamp. Raises `UnfitError` for integers that overflow 64 bits.
+    Raises `UnfitError` for integers that overflow 64 bits, and as `apply_calls` does.
     """
-    mask = None
+    adjacent: list[Condition | Fields] = []
     for operator in prefix:
+        if isinstance(operator, Calls):
+            batch = apply_calls(operator, _apply_columns(adjacent, batch, reads_key=reads_key))
+            adjacent = []
+        else:
+            adjacent.append(operator)
+    return _apply_columns(adjacent, batch, reads_key=reads_key)
+
+
+def _apply_columns(operators: Sequence[Condition | Fields], batch: Batch, *, reads_key: bool) -> Batch:
+    if not operators:
+        return batch
+    own = {"timestamp": pa.array(batch.timestamps)}
+    if reads_key:
+        own["key"] = decode_dictionary(batch.keys[0])
+    mask, columns = None, batch.columns
+    for operator in operators:
         known = {**own, **columns}
         if isinstance(operator, tuple):
-            columns = {name: _column(one, known, rows) for name, one in operator}
+            columns = {name: _column(one, known, len(batch.timestamps)) for name, one in operator}
         else:
             is_true = pc.fill_null(mask_of(operator, known), False)
             mask = is_true if mask is None else pc.and_(mask, is_true)
-    return mask, columns
+    return batch.with_columns(columns).filtered(mask)
 
 
 def _types(key: Shape, value: Shape) -> dict[str, str]:

@@ -10,13 +10,14 @@ import pyarrow as pa
 
 from rewindow.contracts.tasks import Epoch
 from rewindow.engine.worker.vectorized.arrays import Operand, numbers_of
+from rewindow.engine.worker.vectorized.batch import Batch, name_at
 from rewindow.engine.worker.vectorized.canonical_json import Texts
 from rewindow.engine.worker.vectorized.clocks import Clocks
 from rewindow.engine.worker.vectorized.folds import Operands
 from rewindow.engine.worker.vectorized.group_frame import Array
-from rewindow.engine.worker.vectorized.keys import KeyTable, decode_dictionary
+from rewindow.engine.worker.vectorized.keys import KeyTable
 from rewindow.engine.worker.vectorized.plan import FinalResultsPlan
-from rewindow.engine.worker.vectorized.prefix_operators import apply_prefix, name_at
+from rewindow.engine.worker.vectorized.prefix_operators import apply_prefix
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.metrics import NODE, SKIPPED_RECORDS, SUPPRESSION_EMIT, WINDOW_FINAL_EMIT
 from rewindow.streams.record import UNKNOWN
@@ -41,23 +42,17 @@ class VectorizedTask(ABC):
         plan, clocks = self.plan, self.clocks
         highest = np.maximum.accumulate(timestamps)
         clocks.take(timestamps, np.maximum(highest, clocks.stream_time_ms))
-        columns = {name_at(plan.log_value, index): column for index, column in values.items()}
+        batch = Batch(timestamps, keys, {name_at(plan.log_value, index): column for index, column in values.items()})
         if plan.prefix:
-            record_columns = {"timestamp": pa.array(timestamps)}
-            if plan.key.is_bare and "key" in plan.reads:
-                record_columns["key"] = decode_dictionary(keys[0])
-            mask, made = apply_prefix(plan.prefix, record_columns, columns, len(timestamps))
-            columns = dict(made)
-            if mask is not None:
-                timestamps, keys = timestamps[np.asarray(mask)], [column.filter(mask) for column in keys]
-                columns = {name: column.filter(mask) for name, column in columns.items()}
-                if len(timestamps) == 0:
-                    return
-                highest = np.maximum.accumulate(timestamps)
-        numbers = self.keys.numbers(keys)
+            batch = apply_prefix(plan.prefix, batch, reads_key=plan.key.is_bare and "key" in plan.reads)
+            timestamps = batch.timestamps
+            if len(timestamps) == 0:
+                return
+            highest = np.maximum.accumulate(timestamps)
+        numbers = self.keys.numbers(batch.keys)
         types = plan.value.columns
         read = {fold.operand for fold in plan.folds if fold.operand is not None}
-        value_columns = [columns.get(name_at(plan.value, index)) for index in range(len(types))]
+        value_columns = [batch.columns.get(name_at(plan.value, index)) for index in range(len(types))]
         operands: Operands = {
             one: one.of([value_columns[index] for index in one.indexes])
             if isinstance(one, Texts)

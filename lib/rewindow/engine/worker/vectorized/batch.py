@@ -1,0 +1,45 @@
+"""A batch of records on its way from the log to the windows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from rewindow.engine.worker.vectorized.group_frame import Array
+from rewindow.streams.serde.schema import Shape
+
+Columns = Mapping[str, pa.Array]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Timestamps, key columns, and the value columns that are read, by name."""
+
+    timestamps: Array
+    keys: Sequence[pa.Array]
+    columns: Columns
+
+    def filtered(self, mask: pa.Array | None) -> Batch:
+        """Return the records where a mask is true; None: all."""
+        if mask is None:
+            return self
+        columns = {name: column.filter(mask) for name, column in self.columns.items()}
+        return Batch(self.timestamps[np.asarray(mask)], [column.filter(mask) for column in self.keys], columns)
+
+    def taken(self, rows: Array) -> Batch:
+        """Return the records with these indexes, which may repeat."""
+        index = pa.array(rows)
+        columns = {name: column.take(index) for name, column in self.columns.items()}
+        return Batch(self.timestamps[rows], [column.take(index) for column in self.keys], columns)
+
+    def with_columns(self, columns: Columns) -> Batch:
+        """Return the same records with other values."""
+        return replace(self, columns=columns)
+
+
+def name_at(value: Shape, index: int) -> str:
+    """Return the name of a value column."""
+    return "value" if value.is_bare else value.names[index]

@@ -1,0 +1,157 @@
+"""Python functions in front of vectorized windows: `filter`, `map_values`, `flat_map_values` and `peek`.
+
+Each batch is decoded once, passed through all adjacent functions as lists, and encoded again. A function that raises, or
+returns another type than the declared one, ends the vectorized execution of the task (`UnfitError`). Record execution then
+runs the task from its beginning, and names the record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, compress
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rewindow.dsl.operators.stateless import Filter, FlatMapValues, MapValues, Peek
+from rewindow.engine.worker.arrow_rows import arrow_type, decode
+from rewindow.engine.worker.vectorized.arrays import is_decimal
+from rewindow.engine.worker.vectorized.batch import Batch, name_at
+from rewindow.engine.worker.vectorized.errors import NotVectorizableError, UnfitError
+from rewindow.engine.worker.vectorized.group_frame import Array
+from rewindow.engine.worker.vectorized.keys import decode_dictionary
+from rewindow.errors import ConfigError
+from rewindow.streams.serde.binding import LogShapes, bind
+from rewindow.streams.serde.coercion import class_of
+from rewindow.streams.serde.schema import Column, Shape
+
+FUNCTIONS = (Filter, MapValues, FlatMapValues, Peek)
+"""The suppliers of the nodes that this module runs."""
+
+Function = Filter | MapValues | FlatMapValues | Peek
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """Adjacent nodes with functions. ``names``: of the nodes; ``after``: the shape of their results."""
+
+    names: tuple[str, ...]
+    functions: tuple[Function, ...]
+    key: Shape
+    before: Shape
+    after: Shape
+    wanted: frozenset[str] = frozenset()
+    """The columns of the results that are read after them."""
+
+    @property
+    def changes_values(self) -> bool:
+        """Whether a function makes new values."""
+        return any(isinstance(one, MapValues | FlatMapValues) for one in self.functions)
+
+    @property
+    def reads(self) -> set[str]:
+        """The names of the columns that the functions get."""
+        return {name_at(self.before, index) for index in range(len(self.before.columns))}
+
+    def for_readers_of(self, wanted: set[str]) -> Calls:
+        """Return the calls that encode only what is read.
+
+        Raises `NotVectorizableError` for JSON and for decimals that a function made: each may have its own scale.
+        """
+        names = frozenset(name_at(self.after, index) for index in range(len(self.after.columns))) & wanted
+        if self.changes_values:
+            for index, column in enumerate(self.after.columns):
+                if name_at(self.after, index) not in names:
+                    continue
+                if column.type == "json":
+                    message = (
+                        f"{self.names[-1]}: the type of {column.name} is not declared: give map_values(..., value=...)"
+                    )
+                    raise NotVectorizableError(message)
+                if is_decimal(column.type):
+                    message = f"{self.names[-1]}: {column.name} is a Decimal that a function makes"
+                    raise NotVectorizableError(message)
+        return replace(self, wanted=names)
+
+
+def bind_calls(nodes: Sequence[Any], key: Shape, before: Shape, logs: LogShapes) -> Calls:
+    """Return the calls of adjacent nodes, given the shapes of the records that reach them."""
+    after = before
+    for node in nodes:
+        if isinstance(node.supplier, MapValues | FlatMapValues):
+            try:
+                after = bind(node.supplier.value, "value", logs)
+            except ConfigError as error:
+                message = f"{node.name}: {error}"
+                raise NotVectorizableError(message) from None
+    return Calls(tuple(node.name for node in nodes), tuple(node.supplier for node in nodes), key, before, after)
+
+
+def apply_calls(calls: Calls, batch: Batch) -> Batch:
+    """Call the functions for the records of a batch. Raises `UnfitError` if one raises or returns another type."""
+    columns = [batch.columns[name_at(calls.before, index)] for index in range(len(calls.before.columns))]
+    values = list(decode(calls.before, columns))
+    keys = list(decode(calls.key, [decode_dictionary(column) for column in batch.keys]))
+    rows: Array | None = None
+    for function in calls.functions:
+        try:
+            keys, values, chosen = _call(function, keys, values)
+        except Exception as error:  # user code may raise anything
+            raise UnfitError from error
+        if chosen is not None:
+            rows = chosen if rows is None else rows[chosen]
+    made = batch if rows is None else batch.taken(rows)
+    return made.with_columns(_encode(calls, values)) if calls.changes_values else made
+
+
+def _call(function: Function, keys: list[Any], values: list[Any]) -> tuple[list[Any], list[Any], Array | None]:
+    """Return the keys and values of the results, and the row of each; None: one result for each row."""
+    if isinstance(function, Filter):
+        passed = list(map(bool, map(function.predicate, keys, values)))
+        chosen = np.flatnonzero(np.array(passed, np.bool_) != function.negate)
+        if len(chosen) == len(values):
+            return keys, values, None
+        passed = [one is not function.negate for one in passed] if function.negate else passed
+        return list(compress(keys, passed)), list(compress(values, passed)), chosen
+    if isinstance(function, Peek):
+        for key, value in zip(keys, values, strict=True):
+            function.action(key, value)
+        return keys, values, None
+    results = map(function.mapper, keys, values) if function.with_key else map(function.mapper, values)
+    if isinstance(function, MapValues):
+        return keys, list(results), None
+    many = [list(one) for one in results]
+    rows = np.repeat(np.arange(len(many)), np.fromiter(map(len, many), np.int64, len(many)))
+    return [keys[row] for row in rows.tolist()], list(chain.from_iterable(many)), rows
+
+
+def _encode(calls: Calls, values: list[Any]) -> dict[str, pa.Array]:
+    """Return the columns that are read."""
+    shape = calls.after
+    if not calls.wanted:
+        return {}
+    if shape.is_bare:
+        return {"value": _column(values, shape.columns[0])}
+    if not set(map(type, values)) <= {shape.row_type}:
+        raise UnfitError
+    items = list(zip(*values, strict=True)) or [()] * len(shape.columns)
+    return {
+        column.name: _column(items[index], column)
+        for index, column in enumerate(shape.columns)
+        if column.name in calls.wanted
+    }
+
+
+def _column(items: Sequence[Any], column: Column) -> pa.Array:
+    """Return values of exactly the column's type. Raises `UnfitError` for any other."""
+    if not set(map(type, items)) <= {class_of(column.type), type(None)}:
+        raise UnfitError
+    try:
+        array = pa.array(items, arrow_type(column.type))
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError) as error:
+        raise UnfitError from error
+    if isinstance(array, pa.ChunkedArray):
+        raise UnfitError
+    return array
