@@ -32,7 +32,7 @@ HARMS: dict[str, Callable[[Path], object]] = {
     "output deleted from": lambda tables: DeltaTable(tables / OUT).delete(),
     "output restored": lambda tables: DeltaTable(tables / OUT).restore(1),
     "store file gone": lambda tables: first(tables / "state").unlink(),
-    "store file altered": lambda tables: flip(first(tables / "state")),
+    "store files altered": lambda tables: [flip(file) for file in (tables / "state").rglob("*.parquet")],
     "stores gone": lambda tables: shutil.rmtree(tables / "state"),
     "metrics gone": lambda tables: shutil.rmtree(tables / METRICS),
     "journal gone": lambda tables: shutil.rmtree(tables / JOURNAL),

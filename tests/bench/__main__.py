@@ -8,12 +8,26 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from tests.bench import day, end_to_end, finals, incremental, join, land, limits, overhead, processor, results, scale
+from tests.bench import (
+    day,
+    end_to_end,
+    finals,
+    functions,
+    incremental,
+    join,
+    land,
+    limits,
+    overhead,
+    processor,
+    results,
+    scale,
+)
 
 BENCHES: Mapping[str, Callable[..., dict[str, Any]]] = {
     "finals": finals.measure,
     "finals-hopping": partial(finals.measure, advance=20),
     "finals-session": partial(finals.measure, advance=day.SESSION),
+    "functions": functions.measure,
     "limits": limits.measure,
     "land": land.measure,
     "end-to-end": end_to_end.measure,
@@ -24,7 +38,13 @@ BENCHES: Mapping[str, Callable[..., dict[str, Any]]] = {
     "scale": scale.measure,
     "overhead": overhead.measure,
 }
-ROWS = {"finals-hopping": 4_000_000, "finals-session": 2_000_000, "processor": 1_000_000, "incremental": 4_000_000}
+ROWS = {
+    "finals-hopping": 4_000_000,
+    "finals-session": 2_000_000,
+    "functions": 4_000_000,
+    "processor": 1_000_000,
+    "incremental": 4_000_000,
+}
 ROWS |= {"join": 1_000_000, "join-streams": 200_000, "overhead": 10_000}
 """The default number of records: a benchmark ends within minutes on two cores."""
 MOST_ROWS = 10_000_000

@@ -208,7 +208,7 @@ def test_both_execution_modes_write_the_same_sessions(case: Case, data: st.DataO
 def hold_execution_modes_against_each_other(case: Case, data: st.DataObject) -> None:
     (part,) = case.topology.sub_topologies()
     try:
-        plan_vectorized(part, logs(case))
+        plan_vectorized(case.topology, part, logs(case))
     except NotVectorizableError as reason:
         assume("compares" not in str(reason))  # a condition on a column whose type a select changed
         raise

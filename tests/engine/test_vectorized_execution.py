@@ -178,15 +178,19 @@ def test_explain_states_the_execution_and_the_reason(aggregate, value, stream, e
     one = case(aggregate, Column("amount", value), [], stream=stream)
     part = one.topology.sub_topologies()[-1]
     (shapes,) = logs(one).values()
-    text = describe_execution(Execution.AUTO, part, {"events": shapes}, keeps_dropped=False)
+    text = describe_execution(Execution.AUTO, one.topology, part, {"events": shapes}, keeps_dropped=False)
     assert re.search(expected, text), text
 
 
 def test_a_job_that_quarantines_dropped_records_uses_record_execution():
     one = case(Count(), Column("amount", "long"), [])
     (part,) = one.topology.sub_topologies()
-    assert "dropped: quarantine" in describe_execution(Execution.AUTO, part, logs(one), keeps_dropped=True)
-    assert "execution: record" in describe_execution(Execution.RECORD, part, logs(one), keeps_dropped=False)
+    assert "dropped: quarantine" in describe_execution(
+        Execution.AUTO, one.topology, part, logs(one), keeps_dropped=True
+    )
+    assert "execution: record" in describe_execution(
+        Execution.RECORD, one.topology, part, logs(one), keeps_dropped=False
+    )
 
 
 @pytest.mark.parametrize(
@@ -208,7 +212,7 @@ def test_explain_states_which_sessions_are_vectorized(store, aggregate, expected
     value = (Column("amount", "long"), Column("money", "decimal(10,2)"))
     one = Case(builder.build(), (KEY, *value), 1, [], (), (), Semantics())
     (part,) = one.topology.sub_topologies()
-    assert expected in describe_execution(Execution.AUTO, part, logs(one), keeps_dropped=False)
+    assert expected in describe_execution(Execution.AUTO, one.topology, part, logs(one), keeps_dropped=False)
 
 
 def test_a_session_without_a_value_falls_back_to_record_execution(tmp_path):
@@ -303,4 +307,10 @@ def test_user_code_of_two_tasks_shares_no_objects(tmp_path):
     for report in run_tasks(work, tasks):
         assert report.is_vectorized
         (file,) = [file for file in report.files if file.target == "output/finals"]
-        assert pq.read_table(f"{work.staging.roots[file.target]}/{file.path}")["value"].to_pylist() == [10, 20, 30, 40, 50]
+        assert pq.read_table(f"{work.staging.roots[file.target]}/{file.path}")["value"].to_pylist() == [
+            10,
+            20,
+            30,
+            40,
+            50,
+        ]

@@ -87,7 +87,7 @@ def describe_topology(
         parts.append(
             {
                 "sub_topology": part.index,
-                "execution": describe_execution(execution, part, logs, keeps_dropped=keeps_dropped),
+                "execution": describe_execution(execution, topology, part, logs, keeps_dropped=keeps_dropped),
                 "sources": [
                     {
                         "topic": source.topic,

@@ -54,7 +54,7 @@ def chosen_execution(work: SubTopologyWork, wanted: Execution = Execution.AUTO) 
     code = work.code
     part = code.topology.sub_topologies()[work.sub_topology]
     keeps_dropped = QUARANTINE in work.staging.roots or bool(policies_of(part, code.settings.on_error))
-    plan = choose_execution(wanted, part, code.load_logs(), keeps_dropped=keeps_dropped)
+    plan = choose_execution(wanted, code.topology, part, code.load_logs(), keeps_dropped=keeps_dropped)
     if isinstance(plan, str) and wanted is Execution.VECTORIZED:
         message = (
             f"sub-topology {part.index} of job {work.identity.job!r} cannot use vectorized execution: {plan}. "

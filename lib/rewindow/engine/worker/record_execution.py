@@ -70,7 +70,8 @@ def _vectorized_plan(work: SubTopologyWork, topology: Topology) -> FinalResultsP
         raise InvariantError(message)
     if work.execution is Execution.RECORD:
         return None
-    return plan_vectorized(_checked(work, topology).sub_topologies()[work.sub_topology], work.code.load_logs())
+    part = _checked(work, topology).sub_topologies()[work.sub_topology]
+    return plan_vectorized(topology, part, work.code.load_logs())
 
 
 def _checked(work: SubTopologyWork, topology: Topology) -> Topology:

@@ -29,21 +29,32 @@ class InternalReader:
     def __init__(self, files: Sequence[InternalFile], key: Shape, value: Shape) -> None:
         """Prepare to read. Opens no file before the first epoch is requested."""
         self._key, self._value = key, value
-        columns = [*_META, *key.names, *value.names]
-        self._files = [(file.upstream, _EpochByEpoch(file.path, columns)) for file in files]
+        self._epochs = SortedEpochs(files, [*key.names, *value.names])
 
     def epoch(self, epoch: int, next_offset: int) -> Iterator[Rows]:
         """Yield the rows of an epoch, numbered from ``next_offset``. Raises `StorageError` (74) for an unreadable file."""
+        table = self._epochs.take(epoch)
+        if table is not None:
+            names = ("_timestamp", *self._key.names, *self._value.names)
+            columns = [table.column(name).combine_chunks() for name in names]
+            yield decoded(next_offset, columns, self._key, self._value)
+
+
+class SortedEpochs:
+    """The rows of one internal topic of one task, epoch by epoch, in the order of D21."""
+
+    def __init__(self, files: Sequence[InternalFile], columns: Sequence[str]) -> None:
+        """Prepare to read some columns."""
+        self._files = [(file.upstream, _EpochByEpoch(file.path, [*_META, *columns])) for file in files]
+
+    def take(self, epoch: int) -> pa.Table | None:
+        """Return the rows of an epoch, with their ``_timestamp``; None if there are none. Raises `StorageError` (74)."""
         parts = []
         for upstream, file in self._files:
             for batch in file.take(epoch):
                 upstreams = pa.repeat(pa.scalar(upstream, pa.int64()), batch.num_rows)
                 parts.append(pa.Table.from_batches([batch]).append_column("_upstream", upstreams))
-        if parts:
-            table = pa.concat_tables(parts).sort_by(_ORDER)
-            names = ("_timestamp", *self._key.names, *self._value.names)
-            columns = [table.column(name).combine_chunks() for name in names]
-            yield decoded(next_offset, columns, self._key, self._value)
+        return pa.concat_tables(parts).sort_by(_ORDER) if parts else None
 
 
 class _EpochByEpoch:

@@ -17,9 +17,10 @@ from rewindow.engine.worker.log_reader import ordered_batches
 from rewindow.engine.worker.parquet_writer import FileWriter
 from rewindow.engine.worker.staging import staging_target
 from rewindow.engine.worker.vectorized import changelog, session_changelog
+from rewindow.engine.worker.vectorized.batch import Batch, name_at
 from rewindow.engine.worker.vectorized.errors import UnfitError
 from rewindow.engine.worker.vectorized.final_results import WindowTask
-from rewindow.engine.worker.vectorized.group_frame import Array
+from rewindow.engine.worker.vectorized.internal_source import InternalBatches
 from rewindow.engine.worker.vectorized.plan import FinalResultsPlan
 from rewindow.engine.worker.vectorized.session_results import SessionTask
 from rewindow.engine.worker.vectorized.task import VectorizedTask
@@ -75,10 +76,15 @@ def run_vectorized(work: SubTopologyWork, task_work: TaskWork, plan: FinalResult
 
 
 def _replay(work: SubTopologyWork, task_work: TaskWork, task: VectorizedTask, output: FileWriter) -> None:
-    batches = _Batches(task.plan, task_work)
+    plan = task.plan
+    batches: _LogBatches | InternalBatches = (
+        InternalBatches(plan.internal, task_work.internal.get(plan.topic, ()), plan.read_indexes)
+        if plan.internal
+        else _LogBatches(plan, task_work)
+    )
     for epoch in work.epochs:
-        for timestamps, keys, values in batches.epoch():
-            task.take(timestamps, keys, values)
+        for batch in batches.epoch(epoch.number):
+            task.take(batch)
         emitted = task.emitted
         sent = task.end_epoch(epoch)
         if sent:
@@ -93,11 +99,7 @@ def _rows(
     return pa.RecordBatch.from_arrays([*sent, *meta, pa.repeat(run, rows)], schema=schema)
 
 
-Batch = tuple[Array, list[pa.Array], dict[int, pa.Array]]
-"""Timestamps, key columns, and the value columns that are read, by index."""
-
-
-class _Batches:
+class _LogBatches:
     """Reads one log of one task, epoch by epoch."""
 
     def __init__(self, plan: FinalResultsPlan, task_work: TaskWork) -> None:
@@ -107,13 +109,14 @@ class _Batches:
         start, end = (spans[0][0], spans[-1][1]) if spans else (0, 0)
         key = plan.key
         operands = plan.read_indexes
-        self._width, self._operands = 2 + len(key.columns), operands
+        self._width = 2 + len(key.columns)
+        self._names = [name_at(plan.log_value, operand) for operand in operands]
         columns = ["offset", "timestamp", *key.names, *(plan.log_value.names[operand] for operand in operands)]
         texts = [column.name for column in key.columns if column.type == "string"]
         self._batches = ordered_batches(plan.topic, log.files, start, end, columns, dictionary=texts)
         self._rest: pa.RecordBatch | None = None
 
-    def epoch(self) -> Iterator[Batch]:
+    def epoch(self, _number: int) -> Iterator[Batch]:
         """Yield the batches of the next epoch."""
         start, end = next(self._bounds)
         missing = end - start
@@ -123,5 +126,5 @@ class _Batches:
             self._rest = batch.slice(wanted.num_rows) if wanted.num_rows < batch.num_rows else None
             missing -= wanted.num_rows
             columns = wanted.columns
-            values = dict(zip(self._operands, columns[self._width :], strict=True))
-            yield np.asarray(columns[1]), columns[2 : self._width], values
+            values = dict(zip(self._names, columns[self._width :], strict=True))
+            yield Batch(np.asarray(columns[1]), columns[2 : self._width], values)

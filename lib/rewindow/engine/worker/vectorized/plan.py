@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from rewindow.engine.worker.vectorized.batch import name_at
 from rewindow.engine.worker.vectorized.encoded_sizes import ResultSizes
 from rewindow.engine.worker.vectorized.folds import Fold
+from rewindow.engine.worker.vectorized.internal_source import InternalSource
 from rewindow.engine.worker.vectorized.prefix_operators import PrefixOperator
 from rewindow.engine.worker.vectorized.row_functions import Calls
 from rewindow.streams.nodes import SinkNode
@@ -36,9 +37,11 @@ class FinalResultsPlan:
     sink: SinkNode
     windows: TimeWindows | SessionWindows
     store: StoreBuilder
+    internal: InternalSource | None
+    """The repartition topic that is read; None: a log of the feed."""
     key: Shape
     log_value: Shape
-    """The shape of the log's values."""
+    """The shape of the values that are read."""
     value: Shape
     """The shape of the values that reach the windows."""
     folds: tuple[Fold, ...]

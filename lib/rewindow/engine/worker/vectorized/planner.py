@@ -1,7 +1,7 @@
 """Decide which sub-topologies vectorized execution can run, from the graph and its types. Pure.
 
-It runs one form: a log -> where, select, Python functions -> group by key -> time or session windows -> built-in
-aggregates -> final results -> a table.
+It runs one form: a log or a repartition topic -> where, select, Python functions -> group by key -> time or session
+windows -> built-in aggregates -> final results -> a table.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from rewindow.engine.worker.vectorized.batch import name_at
 from rewindow.engine.worker.vectorized.choose_kernel import fold_for, indexes_of
 from rewindow.engine.worker.vectorized.errors import NotVectorizableError
 from rewindow.engine.worker.vectorized.folds import ValueFold
+from rewindow.engine.worker.vectorized.internal_source import internal_sources
 from rewindow.engine.worker.vectorized.plan import FinalResultsPlan, Suppressing
 from rewindow.engine.worker.vectorized.prefix_operators import bind_prefix, prune_prefix
 from rewindow.engine.worker.vectorized.row_functions import FUNCTIONS
@@ -32,36 +33,38 @@ from rewindow.streams.nodes import SinkNode, SourceNode
 from rewindow.streams.serde.binding import LogShapes, bind_sink, bind_store
 from rewindow.streams.serde.schema import Column
 from rewindow.streams.state.stores import StoreBuilder
-from rewindow.streams.topology import SubTopology, describe_supplier
+from rewindow.streams.topology import SubTopology, Topology, describe_supplier
 from rewindow.streams.windows.session_sliding import SessionWindows
 from rewindow.streams.windows.time import TimeWindows
 
 KEY_TYPES = frozenset(("string", "long", "boolean", "binary"))
 FORM = (
-    "a log, where, select, filter, map_values, flat_map_values, peek, group_by_key, time or session windows, "
+    "a log or a repartition, where, select, filter, map_values, flat_map_values, peek, group_by_key, time or session windows, "
     "built-in aggregates, suppress(until_window_closes()) or emit_strategy(on_window_close()), to_stream, a table"
 )
 
 
 def choose_execution(
-    execution: Execution, part: SubTopology, logs: LogShapes, *, keeps_dropped: bool
+    execution: Execution, topology: Topology, part: SubTopology, logs: LogShapes, *, keeps_dropped: bool
 ) -> FinalResultsPlan | str:
-    """Return the plan of vectorized execution, or the reason for record execution.
+    """Return the plan of vectorized execution of a part of a topology, or the reason for record execution.
 
     ``keeps_dropped``: the job quarantines dropped records, so each one needs a row.
     """
     if execution is Execution.RECORD:
         return "the target sets execution: record"
     try:
-        plan = plan_vectorized(part, logs)
+        plan = plan_vectorized(topology, part, logs)
     except NotVectorizableError as reason:
         return str(reason)
     return "the job quarantines dropped records (dropped: quarantine)" if keeps_dropped else plan
 
 
-def describe_execution(execution: Execution, part: SubTopology, logs: LogShapes, *, keeps_dropped: bool) -> str:
+def describe_execution(
+    execution: Execution, topology: Topology, part: SubTopology, logs: LogShapes, *, keeps_dropped: bool
+) -> str:
     """Return the execution of a sub-topology and the reason, for `explain`."""
-    plan = choose_execution(execution, part, logs, keeps_dropped=keeps_dropped)
+    plan = choose_execution(execution, topology, part, logs, keeps_dropped=keeps_dropped)
     if isinstance(plan, str):
         return f"record execution (Python, record by record): {plan}"
     how = "every node is declarative"
@@ -78,8 +81,8 @@ def describe_execution(execution: Execution, part: SubTopology, logs: LogShapes,
     )
 
 
-def plan_vectorized(part: SubTopology, logs: LogShapes) -> FinalResultsPlan:
-    """Return the plan of a sub-topology. Raises `NotVectorizableError` with the reason if there is none."""
+def plan_vectorized(topology: Topology, part: SubTopology, logs: LogShapes) -> FinalResultsPlan:
+    """Return the plan of a part of a topology. Raises `NotVectorizableError` with the reason if there is none."""
     source, prefix, window, suppress, sink = _chain(part)
     aggregate: Any = window.supplier
     if type(aggregate.windows) not in (TimeWindows, SessionWindows):
@@ -87,11 +90,15 @@ def plan_vectorized(part: SubTopology, logs: LogShapes) -> FinalResultsPlan:
     if suppress and suppress.supplier.bounds != NO_BOUNDS:
         raise NotVectorizableError(f"{suppress.name}: its buffer is bounded")
     stores = {store.name: store for store in part.stores}
-    key, log_value = logs[source.topic]
+    internal = internal_sources(topology, logs).get(source.topic) if source.is_internal else None
+    if source.is_internal and internal is None:
+        raise NotVectorizableError(f"nodes above {source.topic} hold records back")
+    key, log_value = (internal.key, internal.value) if internal else logs[source.topic]
     for column in key.columns:
         if column.type not in KEY_TYPES:
             raise NotVectorizableError(
                 f"the key column {column.name} is {column.type}, not one of {', '.join(sorted(KEY_TYPES))}"
+                f"{' (declare the type of a new key: key=...)' if internal and column.type == 'json' else ''}"
             )
     parts = aggregate.aggregator.parts if isinstance(aggregate.aggregator, Several) else ((None, aggregate.aggregator),)
     operators, value = bind_prefix(prefix, key, log_value, logs)
@@ -102,6 +109,7 @@ def plan_vectorized(part: SubTopology, logs: LogShapes) -> FinalResultsPlan:
         window_node=window.name,
         suppress=_suppressing(suppress, stores, logs) if suppress else None,
         sink=sink,
+        internal=internal,
         windows=aggregate.windows,
         store=stores[aggregate.store],
         key=key,
@@ -146,8 +154,6 @@ def _chain(part: SubTopology) -> tuple[SourceNode, list[Any], Any, Any, SinkNode
     if len(part.sources) > 1:
         raise NotVectorizableError(f"it merges {len(part.sources)} topics")
     (source,) = part.sources
-    if source.is_internal:
-        raise NotVectorizableError(f"it reads the internal log {source.topic}")
     chain: list[Any] = [source]
     while children := [node for node in part.nodes if chain[-1].name in node.parents]:
         if len(children) > 1:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -37,12 +36,11 @@ class VectorizedTask(ABC):
         self.keys = KeyTable(plan.key)
         self.emitted = state.emitted.get(plan.sink.topic, 0) if state else 0
 
-    def take(self, timestamps: Array, keys: Sequence[pa.Array], values: Mapping[int, pa.Array]) -> None:
-        """Process a batch of the current epoch: timestamps, key columns, value columns by index."""
-        plan, clocks = self.plan, self.clocks
+    def take(self, batch: Batch) -> None:
+        """Process a batch of the current epoch."""
+        plan, clocks, timestamps = self.plan, self.clocks, batch.timestamps
         highest = np.maximum.accumulate(timestamps)
         clocks.take(timestamps, np.maximum(highest, clocks.stream_time_ms))
-        batch = Batch(timestamps, keys, {name_at(plan.log_value, index): column for index, column in values.items()})
         if plan.prefix:
             batch = apply_prefix(plan.prefix, batch, reads_key=plan.key.is_bare and "key" in plan.reads)
             timestamps = batch.timestamps
