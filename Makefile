@@ -53,9 +53,9 @@ test: setup ## all tests: first the fast ones (two or three minutes), then those
 test-fast: env ## the tests that need neither Spark nor processes
 	$(PY) -m pytest -q -m "not spark and not slow and not airflow" -n 2 --dist loadfile
 
-test-spark: setup ## the tests that need processes or many tables, two at a time, then those that need Spark
+test-spark: setup ## the tests that need processes or many tables, then those that need Spark; two at a time, each with a session
 	$(PY) -m pytest -q -m "slow and not spark and not cluster and not airflow" -n 2 --dist loadfile
-	$(PY) -m pytest -q -m "spark and not cluster and not airflow"
+	$(PY) -m pytest -q -m "spark and not cluster and not airflow" -n 2 --dist loadfile
 
 airflow: setup ## the real Airflow at length: every DAG, a scheduler, a killed worker, a backfill, an approval (about ten minutes)
 	$(PY) -m pytest -q -m airflow -n 2 --dist loadfile -o faulthandler_timeout=1800 tests/airflow

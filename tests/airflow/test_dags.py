@@ -196,7 +196,7 @@ def rewindow(root: Path, *arguments: str) -> Any:
     return json.loads(said(environment(root, root), *line, cwd=root))  # not in a folder with another `jobs` package
 
 
-@pytest.mark.spark
+@pytest.mark.airflow
 def test_a_later_run_includes_earlier_days_whose_runs_then_have_nothing_to_do(shop: Path, shop_env: dict[str, str]):
     plays = ({"dag": "daily_orders", "date": f"2026-01-{day}"} for day in ("04", "03"))
     later, earlier = play(shop_env, *plays)
@@ -215,6 +215,7 @@ def test_a_later_run_includes_earlier_days_whose_runs_then_have_nothing_to_do(sh
     assert len(tables(shop, "shop/daily_orders")) == 9
 
 
+@pytest.mark.airflow
 def test_a_fix_that_changes_the_topology_is_backfilled_with_the_param_accept_changes(
     airflow_home: Path, tmp_path: Path
 ):

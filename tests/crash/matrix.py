@@ -236,7 +236,7 @@ def suite(settings: Settings) -> Figures:
     warm_up()
     names = [settings.point] if settings.point in OPERATIONS else list(OPERATIONS)
     point = None if settings.point in OPERATIONS else settings.point
-    every = 12 if settings.quick else 1
+    every = 30 if settings.quick else 1
     for seed in range(1 if settings.quick else settings.seeds):
         run_matrix(names, seed, results, settings.say, at_once=settings.at_once, point=point, every=every)
         settings.say(f"matrix: seed {seed} done, {len(results.said)} cases known")

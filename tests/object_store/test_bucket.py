@@ -88,6 +88,7 @@ def test_a_table_that_only_spark_can_read_is_rejected(replayed: tuple[Bench, str
         assert "which has no client for buckets" in answer.err
 
 
+@pytest.mark.cluster
 def test_history_can_be_rewritten_in_a_bucket(replayed: tuple[Bench, str]) -> None:
     bench, warehouse = replayed
     before = content(warehouse)
