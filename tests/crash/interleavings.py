@@ -4,7 +4,8 @@ Each read, append, answer, staging and publication is a separate step. A process
 land after its sender has given up. Production code: `fold_row`, `plan_run`, `check_is_pending`, `make_commit`,
 `decide_branch`, `decide_rewind`, `decide_promote`, `decide_snapshot`, `decide_forget`, `net`. Modelled: a commit lands at the
 version after the one that was read, or not at all. In every state, the ledger is legal, each committed attempt was staged
-once, each table has the runs of its publications up to its ordinal, and the state from which an open branch continues exists.
+once, each run resumed from the one before it in its branch, each table has the runs of its publications up to its ordinal, and
+the state from which an open branch continues exists.
 
 The identity of a process does not matter, so states that differ only by a permutation of processes count as one.
 """
@@ -94,6 +95,10 @@ class Model:
                 f"{run.spec.name} was staged {counts.get(run.commit.attempt)} times"
             )
         for one in job.branches.values():
+            parents = [None, *(run.spec.run for run in one.runs)]
+            assert [run.spec.parent for run in one.runs] == parents[:-1], (
+                f"a run of {one.name} resumed from another one"
+            )
             head = one.head.spec.run if one.head else None
             assert one.standing is not Standing.OPEN or job.has_state(head), f"the state of {one.name} was forgotten"
         for name, ordinal, content in tables:
