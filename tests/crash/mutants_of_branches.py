@@ -164,6 +164,6 @@ MUTANTS_OF_BRANCHS = (
             Rewrite("tables.delta.warehouse:DeltaTables.restore", "if runs and", "if False and"),
             Rewrite("tables.delta.warehouse:DeltaTables.restore", "except StorageError:", "except ZeroDivisionError:"),
         ],
-        [Kill("backfill-late", "execute")],
+        [Hold("run | run-unpublished", "plan")],
     ),
 )
