@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from tests.bad_input.scene import FEED, JOB, TARGET, Bench, Case
+from tests.bad_input.scene import FEED, JOB, TARGET, Bench, Case, edited
 
 _FEED, _JOB, _TARGET = "conf/feeds/activity.yaml", "conf/jobs/counts.yaml", "conf/targets/local.yaml"
 _SOURCE = "{path: raw, format: parquet}"
@@ -13,23 +11,19 @@ _LAUGHS = "a: &a [lol, lol, lol, lol, lol, lol, lol, lol, lol]\n" + "".join(
 )
 
 
-def _edited(path: str, old: str, new: str) -> Callable[[Bench], None]:
-    return lambda bench: bench.edit(path, old, new)
-
-
 def _feed(name: str, old: str, new: str, *says: str) -> Case:
     return Case(
-        f"feed: {name}", "land activity", 78, ("conf/feeds/activity.yaml, line ", *says), _edited(_FEED, old, new)
+        f"feed: {name}", "land activity", 78, ("conf/feeds/activity.yaml, line ", *says), edited(_FEED, old, new)
     )
 
 
 def _job(name: str, old: str, new: str, *says: str) -> Case:
-    return Case(f"job: {name}", "plan counts", 78, ("conf/jobs/counts.yaml", *says), _edited(_JOB, old, new))
+    return Case(f"job: {name}", "plan counts", 78, ("conf/jobs/counts.yaml", *says), edited(_JOB, old, new))
 
 
 def _target(name: str, old: str, new: str, *says: str) -> Case:
     return Case(
-        f"target: {name}", "plan counts", 78, ("conf/targets/local.yaml, line ", *says), _edited(_TARGET, old, new)
+        f"target: {name}", "plan counts", 78, ("conf/targets/local.yaml, line ", *says), edited(_TARGET, old, new)
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.bad_input.scene import Bench, Case
+from tests.bad_input.scene import Bench, Case, edited
 
 FEED = """\
 feed: orders
@@ -66,11 +66,7 @@ def shop(bench: Bench) -> None:
 
 
 def _edited(name: str, path: str, old: str, new: str, code: int, *says: str, command: str = "plan") -> Case:
-    def given(bench: Bench) -> None:
-        shop(bench)
-        bench.edit(path, old, new)
-
-    return Case(f"a newcomer {name}", f"{command} daily_orders", code, says, given)
+    return Case(f"a newcomer {name}", f"{command} daily_orders", code, says, edited(path, old, new, shop))
 
 
 def _code(name: str, old: str, new: str, *says: str, command: str = "plan") -> Case:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from tests.bad_input.scene import Bench, Case
+from tests.bad_input.scene import Bench, Case, edited
 
 SCHEMA = "ride STRING, bike STRING, station STRING, meters DOUBLE, ended TIMESTAMP, sent TIMESTAMP"
 FEED = f"""\
@@ -104,11 +104,7 @@ def project(bench: Bench) -> None:
 
 
 def _edited(path: str, name: str, old: str, new: str, *says: str, code: int = 78) -> Case:
-    def given(bench: Bench) -> None:
-        project(bench)
-        bench.edit(path, old, new)
-
-    return Case(f"a newcomer to rides {name}", "plan busy_bikes", code, says, given)
+    return Case(f"a newcomer to rides {name}", "plan busy_bikes", code, says, edited(path, old, new, project))
 
 
 def _called(command: str, code: int, *says: str) -> Case:

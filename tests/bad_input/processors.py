@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.bad_input.scene import Bench, Case
+from tests.bad_input.scene import Bench, Case, edited
 
 MODULE = """\
 from rewindow import Processor, PunctuationType, Record, StreamsBuilder, TimeWindows, key_value_store, until_window_closes
@@ -45,10 +45,7 @@ def project(bench: Bench) -> None:
 
 
 def _case(name: str, command: str, code: int, old: str, new: str, says: tuple[str, ...]) -> Case:
-    def given(bench: Bench) -> None:
-        project(bench)
-        bench.edit("bench_job.py", old, new)
-
+    given = edited("bench_job.py", old, new, project)
     return Case(f"a processor {name}", command, code, says, given, goes_on=False)
 
 

@@ -214,6 +214,18 @@ def goes_on(bench: Bench) -> None:
         assert answer.code == 0, answer.err
 
 
+def edited(
+    path: str, old: str, new: str, prepare: Callable[[Bench], None] = lambda _bench: None
+) -> Callable[[Bench], None]:
+    """Return what prepares a project and then makes a slip in one of its files."""
+
+    def given(bench: Bench) -> None:
+        prepare(bench)
+        bench.edit(path, old, new)
+
+    return given
+
+
 @dataclass(frozen=True)
 class Case:
     """An error, the command that meets it, the exit code, and parts of the message."""

@@ -15,6 +15,7 @@ from rewindow.control.ingest.progress import Progress, fold_progress
 from rewindow.control.ingest.waiting import waiting_files
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.errors import SourceError
+from rewindow.report.text import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,4 +74,4 @@ def _detail(fresh: int, looks: Mapping[str, SourceLook]) -> str:
     if fresh:
         return "1 new file" if fresh == 1 else f"{fresh:,} new files"
     epochs = {epoch.number for look in looks.values() for epoch in look.epochs}
-    return f"{len(epochs)} new epoch{'s' if len(epochs) > 1 else ''} of its job" if epochs else ""
+    return f"{counted(len(epochs), 'new epoch')} of its job" if epochs else ""

@@ -8,7 +8,14 @@ from typing import Final
 
 from rewindow.app.shared_state import CHANGES, with_bases
 
-_BASES: Final = ("Processor", "FixedKeyProcessor", "LegacyProcessor", "Transformer", "ValueTransformer")
+_BASES: Final = (
+    "Processor",
+    "FixedKeyProcessor",
+    "LegacyProcessor",
+    "Transformer",
+    "ValueTransformer",
+    "ValueTransformerWithKey",
+)
 _BEGIN: Final = frozenset(("init", "__init__"))
 _END: Final = frozenset(("close", "__del__"))
 
@@ -31,8 +38,7 @@ def changed_fields(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def _is_processor(base: ast.expr) -> bool:
-    name = base.attr if isinstance(base, ast.Attribute) else getattr(base, "id", "")
-    return name in _BASES or name == "ValueTransformerWithKey"
+    return (base.attr if isinstance(base, ast.Attribute) else getattr(base, "id", "")) in _BASES
 
 
 def _initial(node: ast.ClassDef) -> Iterator[str]:
@@ -60,8 +66,8 @@ def _targets(node: ast.AST) -> Sequence[ast.expr]:
     if isinstance(node, ast.Assign | ast.Delete):
         parts = [part.elts if isinstance(part, ast.Tuple | ast.List) else [part] for part in node.targets]
         return [one for part in parts for one in part]
-    is_single = isinstance(node, ast.AugAssign) or (isinstance(node, ast.AnnAssign) and node.value is not None)
-    return [node.target] if isinstance(node, ast.AugAssign | ast.AnnAssign) and is_single else []
+    declares_only = isinstance(node, ast.AnnAssign) and node.value is None
+    return [node.target] if isinstance(node, ast.AugAssign | ast.AnnAssign) and not declares_only else []
 
 
 def _fields(targets: Sequence[ast.expr], me: str) -> Iterator[str]:

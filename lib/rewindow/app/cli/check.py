@@ -15,6 +15,7 @@ from rewindow.app.cli.printing import Printer
 from rewindow.config.load import find_project, load_feed, load_job
 from rewindow.control.project_source import module_file
 from rewindow.errors import ConfigError
+from rewindow.report.text import counted
 
 FOUND = 1
 
@@ -42,9 +43,7 @@ def check(
         for one in found:
             printer.say(str(one))
         printer.say(
-            f"{len(found)} finding{'s' if len(found) > 1 else ''}. To accept a line, end it with `{ALLOW}`."
-            if found
-            else "No findings."
+            f"{counted(len(found), 'finding')}. To accept a line, end it with `{ALLOW}`." if found else "No findings."
         )
     return FOUND if found else 0
 

@@ -13,6 +13,7 @@ from rewindow.app.cli.times import with_readable_times
 from rewindow.app.first_rows import output_rows
 from rewindow.app.project import Project
 from rewindow.control.plan.spec import MAIN
+from rewindow.report.text import counted
 
 
 def register(app: typer.Typer) -> None:
@@ -53,6 +54,6 @@ def head(
         if not one["count"]:
             printer.say(f"{one['table']} has no rows.")
             continue
-        rows, which = "1 row" if one["count"] == 1 else f"{one['count']:,} rows", "last" if last else "first"
+        rows, which = counted(one["count"], "row"), "last" if last else "first"
         shown = rows if len(one["rows"]) == one["count"] else f"{which} {len(one['rows'])} of {rows}"
         printer.table(f"{one['table']}: {shown}", with_readable_times(one["rows"]))

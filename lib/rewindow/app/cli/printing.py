@@ -21,6 +21,7 @@ from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import MAIN
 from rewindow.control.run import RunReport
 from rewindow.errors import StoppedError
+from rewindow.report.text import counted
 from rewindow.streams.record import known_time
 
 
@@ -64,7 +65,7 @@ class Printer:
         line = f"Feed {feed}: {numbers}, {report.rows} records, complete through {show_time(report.watermark_ms)}."
         self.say(line + (f" ({report.quarantined} quarantined)" if report.quarantined else ""))
         if report.behind:
-            rows = "1 row" if report.behind == 1 else f"{report.behind:,} rows"
+            rows = counted(report.behind, "row")
             part = "it is" if report.behind == 1 else "they are"
             self.say(f"{rows} arrived after their interval had been landed; {part} part of this landing.")
         if report.was_interrupted:
@@ -249,4 +250,4 @@ def _result_lines(result: RunReport) -> Iterator[str]:
     for target, total in commit.targets.items():
         kind, _, topic = target.partition("/")
         if kind == "output":
-            yield f"  {topic}: {total.rows} row{'' if total.rows == 1 else 's'} added to {spec.binding.tables[target].path}"
+            yield f"  {topic}: {counted(total.rows, 'row')} added to {spec.binding.tables[target].path}"
