@@ -96,6 +96,10 @@ class Search:
         """Whether the row was sent."""
         return self.sent is not None
 
+    def is_over(self, epoch: int) -> bool:
+        """Return whether no record of an epoch can lead to the row any more."""
+        return self.is_done or epoch > self._wanted.epoch
+
 
 def find(
     traced: Traced,
@@ -133,7 +137,9 @@ def _behind(sent: Sent, traced: Traced, *, is_far: bool) -> Callable[[bool], Beh
         clocks |= _external([sent.first.moment, *moments_of(sent.first, is_far=is_far).moments], external)
     senders = {own._replace(node=None, due_ms=-1)} if own.topic in external else set()
     if sent.origin.source is not None:
-        senders |= _external([sent.origin.source.moment, *moments_of(sent.origin.source, is_far=is_far).moments], external)
+        senders |= _external(
+            [sent.origin.source.moment, *moments_of(sent.origin.source, is_far=is_far).moments], external
+        )
     is_exact = found.is_sure and not is_far
     return lambda is_checked: Behind(
         own,
@@ -183,7 +189,9 @@ def only(records: Records, named: Iterable[Moment]) -> ReadLog:
 
 def _in_order(moments: Iterable[Moment]) -> list[Moment]:
     """Return records in the order of the replay, each once."""
-    ordered = sorted(moments, key=lambda one: (one.epoch, one.order_ms, one.sub_topology, one.partition, one.rank, one.offset))
+    ordered = sorted(
+        moments, key=lambda one: (one.epoch, one.order_ms, one.sub_topology, one.partition, one.rank, one.offset)
+    )
     return [next(same) for _, same in groupby(ordered, key=lambda one: (one.topic, one.partition, one.offset))]
 
 

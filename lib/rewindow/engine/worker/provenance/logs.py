@@ -41,7 +41,9 @@ class LogRecords:
     bounds: Callable[[str, int, int], tuple[int, int]]
     files: Callable[[str, int, int, int], Sequence[LogFile]]
 
-    def epoch(self, topic: str, partition: int, epoch: int, reach: Reach, key: Any, is_done: Callable[[], bool]) -> Iterator[Rows]:
+    def epoch(
+        self, topic: str, partition: int, epoch: int, reach: Reach, key: Any, is_done: Callable[[], bool]
+    ) -> Iterator[Rows]:
         """Yield the rows of an epoch within a reach, until ``is_done``, with their order keys among all rows of the epoch."""
         start, end = self.bounds(topic, partition, epoch)
         if end <= start:
@@ -125,11 +127,15 @@ class LogRecords:
                 with open_verified(file.path) as parquet:
                     for group in groups:
                         rows = parquet.read_row_group(group, columns=names).select(names)
-                        within = pc.and_(pc.greater_equal(rows["offset"], file.first), pc.less_equal(rows["offset"], file.last))
+                        within = pc.and_(
+                            pc.greater_equal(rows["offset"], file.first), pc.less_equal(rows["offset"], file.last)
+                        )
                         for name in ("offset", "timestamp"):
                             if name in ranges:
                                 low, high = ranges[name]
-                                within = pc.and_(within, pc.and_(pc.greater_equal(rows[name], low), pc.less_equal(rows[name], high)))
+                                within = pc.and_(
+                                    within, pc.and_(pc.greater_equal(rows[name], low), pc.less_equal(rows[name], high))
+                                )
                         rows = rows.filter(within)
                         parts.append(rows.filter(mask(rows)))
             except UNREADABLE as error:
@@ -138,7 +144,10 @@ class LogRecords:
 
     def _rows(self, topic: str, rows: Any, running: Any) -> Rows:
         key, value = self.shapes[topic]
-        columns = [rows.column(name).combine_chunks() if isinstance(rows, pa.Table) else rows.column(name) for name in rows.schema.names]
+        columns = [
+            rows.column(name).combine_chunks() if isinstance(rows, pa.Table) else rows.column(name)
+            for name in rows.schema.names
+        ]
         width = 2 + len(key.columns)
         keys, values = decode(key, columns[2:width]), decode(value, columns[width:])
         return Rows(columns[0].to_pylist(), columns[1].to_pylist(), running.tolist(), keys, values)
@@ -149,7 +158,11 @@ def _is_key(rows: pa.Table, own: Mapping[str, Any]) -> Any:
     found: Any = None
     for name, value in own.items():
         column = rows[name]
-        same = pc.is_null(column) if value is None else pc.fill_null(pc.equal(column, pa.scalar(value, column.type)), fill_value=False)
+        same = (
+            pc.is_null(column)
+            if value is None
+            else pc.fill_null(pc.equal(column, pa.scalar(value, column.type)), fill_value=False)
+        )
         found = same if found is None else pc.and_(found, same)
     return found
 

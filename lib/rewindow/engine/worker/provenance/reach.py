@@ -12,7 +12,9 @@ from rewindow.streams.record import Windowed
 from rewindow.streams.state.stores import BUFFER, JOIN, KEY_VALUE, RECORDS, SESSION, WINDOW
 
 _OPERATORS = "rewindow.dsl.operators."
-_FOREIGN = frozenset(("transform", "table_transform", "table_group", "foreign_key_join", "global_table_join", "foreach"))
+_FOREIGN = frozenset(
+    ("transform", "table_transform", "table_group", "foreign_key_join", "global_table_join", "foreach")
+)
 """Modules of operators that run user code with a context, or read entries of other keys."""
 _RENAMES = frozenset(("Map", "FlatMap", "SelectKey"))
 """Operators that change keys."""

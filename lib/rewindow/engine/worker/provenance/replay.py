@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from rewindow.contracts.tasks import Epoch
-from rewindow.engine.worker.provenance.origins import Origin
+from rewindow.engine.worker.provenance.origins import Moment, Origin
 from rewindow.engine.worker.provenance.watcher import Taken, Watcher
 from rewindow.errors import DataError
 from rewindow.streams.dropped_records import Dropped
@@ -105,15 +105,16 @@ class Traced:
         read: ReadLog,
         take: Take,
         drop: Callable[[Drop], None] | None = None,
+        on_write: Callable[[Moment], None] | None = None,
     ) -> None:
         """Replay epochs from empty stores; call ``take`` for each row of the output.
 
-        ``drop`` gets the records that the output's task drops. Raises `DataError` as a run does.
+        ``drop`` gets the records that the output's task drops, ``on_write`` the moment of each write to a store. Raises `DataError` as a run does.
         """
         internal: dict[tuple[str, int, int], list[tuple[Emission, Origin]]] = {}
         for part, partitions in self.tasks():
             for partition in partitions:
-                _TaskReplay(self, part, partition, internal, take, drop).run(epochs, read)
+                _TaskReplay(self, part, partition, internal, (take, drop, on_write)).run(epochs, read)
 
 
 class _TaskReplay:
@@ -125,13 +126,13 @@ class _TaskReplay:
         part: SubTopology,
         partition: int,
         internal: dict[tuple[str, int, int], list[tuple[Emission, Origin]]],
-        take: Take,
-        drop: Callable[[Drop], None] | None,
+        receivers: tuple[Take, Callable[[Drop], None] | None, Callable[[Moment], None] | None],
     ) -> None:
+        take, drop, on_write = receivers
         self._traced, self._part, self._partition = traced, part, partition
         self._internal, self._take, self._drop = internal, take, drop
         self._sources: dict[tuple[str, int], Origin] = {}
-        self._watcher = Watcher(part.index, partition)
+        self._watcher = Watcher(part.index, partition, on_write)
         own = part.index == traced.part.index
         settings = replace(traced.config.settings, keeps_dropped=True)
         self._task = Task(
@@ -193,9 +194,7 @@ class _TaskReplay:
         if self._drop is not None:
             self._drop(Drop(dropped, self._watcher.epoch, max(clock_ms - dropped.timestamp, 0)))
 
-    def _pass_on(
-        self, sink: SinkNode, shapes: tuple[Shape, Shape], record: Record, order_ms: int, number: int
-    ) -> None:
+    def _pass_on(self, sink: SinkNode, shapes: tuple[Shape, Shape], record: Record, order_ms: int, number: int) -> None:
         """Send a record to another sub-topology, as it is read back from an internal log."""
         try:
             key, value = (

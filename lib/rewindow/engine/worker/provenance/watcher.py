@@ -42,7 +42,8 @@ def entry_of(key: Any) -> tuple[Any, Any]:
 class Watcher:
     """Notes the origins of a task's entries. The replay sets ``epoch``, ``event`` and ``source`` as it goes."""
 
-    def __init__(self, sub_topology: int, partition: int) -> None:
+    def __init__(self, sub_topology: int, partition: int, on_write: Callable[[Moment], None] | None = None) -> None:
+        """``on_write`` gets the moment of each write."""
         self.epoch = 0
         self.event: Taken | None = None
         """The record that is taken; None at the end of an epoch."""
@@ -51,6 +52,7 @@ class Watcher:
         self.first: Origin | None = None
         """The first record that the task took, which starts its schedules."""
         self._where = sub_topology, partition
+        self._on_write = on_write
         self._entries: dict[Entry, Origin] = {}
         self._moment: Moment | None = None
         self._read: list[Origin] = []
@@ -113,6 +115,8 @@ class Watcher:
             return
         moment = self.moment()
         near, is_sure = self._near(entry[1], entry[2]) if from_reads else ({}, True)
+        if self._on_write is not None:
+            self._on_write(moment)
         before = self._entries.get(entry)
         parents = (*near.values(), *((before,) if adds and before is not None else ()))
         read = self._read if from_reads else list(parents)
