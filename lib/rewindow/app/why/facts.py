@@ -130,6 +130,7 @@ class MissingFacts:
     headline: str
     reasons: Sequence[str]
     partition: int
+    window_start_ms: int | None
     closes_at_ms: int | None
     clock_ms: int | None
     watermark_ms: int | None

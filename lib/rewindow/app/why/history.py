@@ -89,8 +89,7 @@ class History:
             known = candidates.get((topic, partition), {})
             left = [offset for offset in sorted(known) if max(start, next_offset) <= offset < end]
             if left and search.is_done:
-                rows = list(records.at(topic, partition, left))
-                offsets, timestamps, keys, values = zip(*rows, strict=True)
+                offsets, timestamps, keys, values = zip(*records.at(topic, partition, left), strict=True)
                 running = []
                 for timestamp in timestamps:
                     highest = max(highest, timestamp)

@@ -93,7 +93,10 @@ class Output:
             bounds = column_bounds(table, name)
             files = [file for file in files if _may_have(bounds[file.path], values)]
         rows = pa.concat_tables([schema.empty_table(), *(_of_key(read_file(folder, f, schema), key) for f in files)])
-        return rows.sort_by([(name, "ascending") for name in ("_epoch", "_partition", "_offset")]).to_pylist()
+        found: list[Row] = rows.sort_by(
+            [(name, "ascending") for name in ("_epoch", "_partition", "_offset")]
+        ).to_pylist()
+        return found
 
 
 def parse_key(columns: Sequence[Column], words: Sequence[str]) -> dict[str, Sequence[Any]]:

@@ -37,7 +37,10 @@ def explain_row(output: Output, rows: Sequence[Row], row: Row) -> RowFacts:
     """
     run = output.state.find_run(row["_run"])
     if run is None:
-        message = f"the row was written by run {row['_run']}, which is not in the ledger of {output.job.name}: `rewindow republish {output.job.name}`"
+        job = output.job.name
+        message = (
+            f"the row's run {row['_run']} is not in the ledger of {job}: restore the table, `rewindow republish {job}`"
+        )
         raise CheckpointError(message)
     head = output.branch.head
     past = History(output, head if head and run in output.state.chain_to(head.spec.run) else run)

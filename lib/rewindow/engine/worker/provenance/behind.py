@@ -56,8 +56,8 @@ class Behind:
     """What is behind a row.
 
     ``records`` contributed to it, in the order in which they were processed, without those that only advanced a clock
-    (``clocks``). ``sent`` is the moment at which the row was sent, and ``senders`` the records of logs that led to it. ``is_checked``: replaying nothing but ``named`` gave the
-    row again. ``is_exact``: each of the records contributed.
+    (``clocks``). ``sent`` is the moment at which the row was sent, and ``senders`` the records of logs that led to it.
+    ``is_checked``: replaying nothing but ``named`` gave the row again. ``is_exact``: each of the records contributed.
     """
 
     sent: Moment
@@ -85,11 +85,11 @@ class Search:
 
     def take(self, sent: Sent) -> None:
         """Take a row that the replay sends."""
-        if self.sent is None and sent.epoch == self._wanted.epoch:
-            if self._wanted.is_like(encoded(self._shapes, sent.record)):
-                if not self._before:
-                    self.sent = sent
-                self._before -= 1
+        if self.is_over(sent.epoch) or sent.epoch < self._wanted.epoch:
+            return
+        if self._wanted.is_like(encoded(self._shapes, sent.record)):
+            self.sent = None if self._before else sent
+            self._before -= 1
 
     @property
     def is_done(self) -> bool:

@@ -90,7 +90,9 @@ class LogRecords:
         own, (start, end) = self.key_columns(topic, key), bounds
         if own is None or end <= start:
             return {}
-        ranges = {"offset": (start, end - 1), **({"timestamp": times} if times else {})}
+        ranges: dict[str, tuple[Any, Any]] = {"offset": (start, end - 1)}
+        if times is not None:
+            ranges["timestamp"] = times
         ranges |= {name: (value, value) for name, value in own.items() if value.__class__ in (int, str)}
         files = self.files(topic, partition, start, end)
         found = self._matching(topic, files, list(own), ranges, lambda rows: _is_key(rows, own))

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from rewindow.contracts.tasks import Epoch
 from rewindow.engine.worker.provenance.origins import Moment, Origin
+from rewindow.engine.worker.provenance.store_methods import watch
 from rewindow.engine.worker.provenance.watcher import Taken, Watcher
 from rewindow.errors import DataError
 from rewindow.streams.dropped_records import Dropped
@@ -109,7 +110,8 @@ class Traced:
     ) -> None:
         """Replay epochs from empty stores; call ``take`` for each row of the output.
 
-        ``drop`` gets the records that the output's task drops, ``on_write`` the moment of each write to a store. Raises `DataError` as a run does.
+        ``drop`` gets the records that the output's task drops, ``on_write`` the moment of each write to a store. Raises
+        `DataError` as a run does.
         """
         internal: dict[tuple[str, int, int], list[tuple[Emission, Origin]]] = {}
         for part, partitions in self.tasks():
@@ -142,7 +144,7 @@ class _TaskReplay:
             config=replace(traced.config, settings=settings),
             dropped=self._dropped if own and drop is not None else None,
         )
-        self._watcher.watch(self._task)
+        watch(self._watcher, self._task)
 
     def run(self, epochs: Sequence[Epoch], read: ReadLog) -> None:
         """Take all epochs."""

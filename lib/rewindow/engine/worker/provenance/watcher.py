@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from rewindow.engine.worker.provenance.origins import Moment, Origin
+from rewindow.streams.punctuation import Schedule
 from rewindow.streams.record import UNKNOWN, Record, Windowed
-from rewindow.streams.state.stores import BUFFER, JOIN, KEY_VALUE, PREFIX, RECORDS, SESSION, VERSIONED, WINDOW, Store
-from rewindow.streams.task import Task
+from rewindow.streams.task_context import TaskContext
 
 Entry = tuple[str, Any, Any]
 """Store, key and place."""
@@ -60,33 +60,34 @@ class Watcher:
         self._swept: set[Entry] = set()
         self._focus: dict[str, Entry] = {}
         self._is_muted = False
+        self._node = ""
 
-    def watch(self, task: Task) -> None:
-        """Begin to watch a new task."""
-        self._context = task.task_context.record_context
-        self._nodes = {f"schedule-{one.registration}": one.node for one in task.task_context.schedules}
-        self._schedules = task.task_context.schedules
-        for store in task.stores.values():
-            for name, wrap in _METHODS[store.builder.kind].items():
-                if hasattr(store, name):
-                    setattr(store, name, wrap(self, store, getattr(store, name)))
+    def begin(self, task_context: TaskContext) -> None:
+        """Begin with a new task; `store_methods.watch` calls this."""
+        self._context, schedules = task_context.record_context, task_context.schedules
+        schedules.call = self._calling(schedules.call)  # type: ignore[method-assign, assignment]
 
     def take(self, taken: Taken, source: Origin | None) -> None:
         """Begin with a record; ``source`` is its origin if another sub-topology sent it."""
         self.event, self.source = taken, source
         if self.first is None:
-            self.first = Origin(Moment(*self._where, self.epoch, *taken), (), [], source=source)
+            self.first = Origin(self._at(taken), (), [], source=source)
 
     def moment(self) -> Moment:
         """Return what the task is handling; forget what was read before it."""
         node, due_ms = None, UNKNOWN
         if self._context.firing is not None and self._context.scheduled_ms != UNKNOWN:
-            node, due_ms = self._node_of(self._context.firing[0]), self._context.scheduled_ms
-        moment = Moment(*self._where, self.epoch, *(self.event or _NO_RECORD), node, due_ms)
+            node, due_ms = self._node, self._context.scheduled_ms
+        moment = self._at(self.event, node, due_ms)
         if moment != self._moment:
             self._moment = moment
             self._read, self._by_key, self._swept, self._focus = [], {}, set(), {}
         return moment
+
+    def _at(self, taken: Taken | None, node: str | None = None, due_ms: int = UNKNOWN) -> Moment:
+        sub_topology, partition = self._where
+        topic, offset, timestamp, order_ms, rank = taken or _NO_RECORD
+        return Moment(sub_topology, partition, self.epoch, topic, offset, timestamp, order_ms, rank, node, due_ms)
 
     def sent(self, record: Record) -> tuple[Origin, bool]:
         """Return the origin of a record that reaches a sink, and whether it was released: not made by this record, but due."""
@@ -156,160 +157,17 @@ class Watcher:
         own = self._by_key.get(key)
         if not own:
             everything = {entry: one for known in self._by_key.values() for entry, one in known.items()}
-            return everything, len(everything) < 2 or len(self._by_key) == 1  # noqa: PLR2004 - one entry leaves no choice
+            return everything, len(self._by_key) <= 1
         exact = {entry: one for entry, one in own.items() if place is not None and entry[2] == place}
         if exact:
             return exact, True
         return {entry: one for entry, one in own.items() if self._focus.get(entry[0], entry) == entry}, True
 
-    def _node_of(self, schedule: str) -> str:
-        if schedule not in self._nodes:
-            self._nodes = {f"schedule-{one.registration}": one.node for one in self._schedules}
-        return self._nodes.get(schedule, schedule)
+    def _calling(self, call: Callable[[Schedule, int], None]) -> Callable[[Schedule, int], None]:
+        """Return what calls a schedule, and notes its node."""
 
+        def calling(schedule: Schedule, now_ms: int) -> None:
+            self._node = schedule.node
+            call(schedule, now_ms)
 
-class _FollowedList(list[Any]):
-    """A list whose entries are noted when they are visited."""
-
-    def __init__(self, items: Iterable[Any], follow: Callable[[], Iterator[Any]]) -> None:
-        super().__init__(items)
-        self._follow = follow
-
-    def __iter__(self) -> Iterator[Any]:
-        return self._follow()
-
-
-Method = Callable[..., Any]
-Wrap = Callable[[Watcher, Store, Method], Method]
-
-
-def _reads(entry: Callable[..., tuple[Any, Any]]) -> Wrap:
-    """Watch a method that returns the value of one entry, given that entry's key and place from its arguments."""
-
-    def wrap(watcher: Watcher, store: Store, method: Method) -> Method:
-        def reading(*args: Any, **kwargs: Any) -> Any:
-            watcher.read((store.name, *entry(*args, **kwargs)))
-            return watcher.quietly(method, *args, **kwargs)
-
-        return reading
-
-    return wrap
-
-
-def _writes(
-    entry: Callable[..., tuple[Any, Any]], value: int = 1, *, from_reads: bool = True, adds: bool = False
-) -> Wrap:
-    """Watch a method that sets an entry. The argument at position ``value`` is None if the call removes it."""
-
-    def wrap(watcher: Watcher, store: Store, method: Method) -> Method:
-        def writing(*args: Any, **kwargs: Any) -> Any:
-            written = (store.name, *entry(*args, **kwargs))
-            given = args[value] if len(args) > value else kwargs.get("value", True)
-            if given is None:
-                watcher.gone(written)
-            else:
-                watcher.wrote(written, from_reads=from_reads, adds=adds)
-            return watcher.quietly(method, *args, **kwargs)
-
-        return writing
-
-    return wrap
-
-
-def _removes(entry: Callable[..., tuple[Any, Any]], *, is_read: bool = False) -> Wrap:
-    """Watch a method that removes an entry; ``is_read``: and returns its value."""
-
-    def wrap(watcher: Watcher, store: Store, method: Method) -> Method:
-        def removing(*args: Any, **kwargs: Any) -> Any:
-            removed = (store.name, *entry(*args, **kwargs))
-            if is_read:
-                watcher.read(removed)
-            watcher.gone(removed)
-            return watcher.quietly(method, *args, **kwargs)
-
-        return removing
-
-    return wrap
-
-
-def _visits(entry: Callable[..., tuple[Any, Any]], *, is_swept: bool = False, pops: bool = False) -> Wrap:
-    """Watch a method that returns several entries; ``entry`` gets an item, then the arguments."""
-
-    def wrap(watcher: Watcher, store: Store, method: Method) -> Method:
-        def visiting(*args: Any, **kwargs: Any) -> Any:
-            found = watcher.quietly(method, *args, **kwargs)
-
-            def follow(items: Iterable[Any]) -> Iterator[Any]:
-                named = (((store.name, *entry(item, *args, **kwargs)), item) for item in items)
-                return watcher.following(store.name, named, is_swept=is_swept, pops=pops)
-
-            if isinstance(found, list | tuple):
-                return _FollowedList(found, lambda: follow(found))
-            return follow(found)
-
-        return visiting
-
-    return wrap
-
-
-def _pops_one(watcher: Watcher, store: Store, method: Method) -> Method:
-    """Watch a method that removes one entry and returns its key and value."""
-
-    def popping() -> Any:
-        key, value = watcher.quietly(method)
-        entry = (store.name, *entry_of(key))
-        watcher.read(entry, is_swept=True)
-        watcher.gone(entry)
-        return key, value
-
-    return popping
-
-
-_KEY_VALUE: dict[str, Wrap] = {
-    "get": _reads(entry_of),
-    "find": _reads(entry_of),
-    "put": _writes(lambda key, value: entry_of(key)),  # noqa: ARG005
-    "delete": _removes(entry_of, is_read=True),
-    "all": _visits(lambda item: entry_of(item[0]), is_swept=True),
-    "range": _visits(lambda item, *_: entry_of(item[0]), is_swept=True),
-    "beginning_with": _visits(lambda item, _: entry_of(item[0]), is_swept=True),
-}
-_RECORDS: dict[str, Wrap] = {
-    "put": _writes(lambda key, value, timestamp: (key, timestamp), from_reads=False, adds=True),  # noqa: ARG005
-    "fetch": _visits(lambda item, key, *_: (key, item[0])),
-    "remove": _removes(lambda key, timestamp: (key, timestamp)),
-    "pop_before": _visits(lambda item, _: (item.key, item.timestamp), is_swept=True, pops=True),
-}
-_METHODS: dict[str, dict[str, Wrap]] = {
-    KEY_VALUE: _KEY_VALUE,
-    PREFIX: _KEY_VALUE,
-    WINDOW: {
-        "put": _writes(lambda key, value, start_ms: (key, start_ms)),  # noqa: ARG005
-        "fetch": _reads(lambda key, start_ms: (key, start_ms)),
-        "find": _reads(entry_of),
-        "fetch_range": _visits(lambda item, key, *_: (key, item[0])),
-        "fetch_all": _visits(lambda item, *_: entry_of(item[0]), is_swept=True),
-    },
-    SESSION: {
-        "put": _writes(lambda session, value: entry_of(session)),  # noqa: ARG005
-        "remove": _removes(entry_of),
-        "fetch_session": _reads(lambda key, start_ms, end_ms: (key, (start_ms, end_ms))),
-        "find": _reads(entry_of),
-        "fetch": _visits(lambda item, _: entry_of(item[0])),
-        "find_sessions": _visits(lambda item, *_: entry_of(item[0])),
-        "fetch_all": _visits(lambda item, *_: entry_of(item[0]), is_swept=True),
-    },
-    VERSIONED: {
-        "put": _writes(lambda key, value, timestamp: entry_of(key), 2, adds=True),  # noqa: ARG005
-        "get": _reads(entry_of),
-        "get_as_of": _reads(lambda key, _: entry_of(key)),
-    },
-    BUFFER: {
-        "put": _writes(lambda key, *_, **__: entry_of(key)),
-        "find": _reads(entry_of),
-        "pop_until": _visits(lambda item, _: entry_of(item[0]), is_swept=True, pops=True),
-        "pop_oldest": _pops_one,
-    },
-    RECORDS: _RECORDS,
-    JOIN: _RECORDS,
-}
+        return calling
