@@ -68,7 +68,7 @@ def updates(builder: StreamsBuilder) -> Any:
 
 
 def window_updates(builder: StreamsBuilder) -> Any:
-    windows = TimeWindows.of("20ms", advance="10ms", grace="5ms")
+    windows = TimeWindows.of("20ms", grace="5ms").advance_by("10ms")
     return builder.stream("a").group_by_key().windowed_by(windows).count(store="s").to_stream()
 
 
@@ -78,7 +78,7 @@ def joined(builder: StreamsBuilder) -> Any:
 
 
 def enriched(builder: StreamsBuilder) -> Any:
-    return builder.stream("a").join(builder.table("b"), lambda one, other: [one, other])
+    return builder.stream("a").join(builder.table("b", store="t"), lambda one, other: [one, other])
 
 
 def moved(builder: StreamsBuilder) -> Any:
@@ -100,7 +100,7 @@ def reported(processor: type[Processor]) -> Callable[[StreamsBuilder], Any]:
 
 JOBS: dict[str, Callable[[StreamsBuilder], Any]] = {
     "tumbling": windowed(TimeWindows.of("20ms", grace="5ms")),
-    "hopping": windowed(TimeWindows.of("20ms", advance="10ms", grace="5ms")),
+    "hopping": windowed(TimeWindows.of("20ms", grace="5ms").advance_by("10ms")),
     "session": windowed(SessionWindows.of("10ms", grace="5ms")),
     "sliding": windowed(SlidingWindows.of("10ms", grace="5ms")),
     "updates": updates,
@@ -111,12 +111,12 @@ JOBS: dict[str, Callable[[StreamsBuilder], Any]] = {
     "punctuation": reported(Report),
     "punctuation over all keys": reported(Total),
 }
-UNSURE = ("punctuation over all keys",)
-"""Jobs whose rows are made of entries of other keys."""
+UNSURE = ("punctuation over all keys", "sliding")
+"""Jobs whose rows are made of entries of other keys, or of windows that begin right after a record."""
 
 INPUTS = st.lists(
     st.lists(
-        st.tuples(st.sampled_from("ab"), st.sampled_from("xyz"), st.integers(1, 4), st.integers(0, 90)), max_size=12
+        st.tuples(st.sampled_from("ab"), st.sampled_from("xyz"), st.integers(1, 4), st.integers(0, 90)), max_size=8
     ),
     min_size=1,
     max_size=3,

@@ -7,7 +7,7 @@ records are added. So an answer is either checked or says that it is not.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from math import isnan
 from typing import Any, NamedTuple, Protocol
@@ -117,15 +117,16 @@ def find(
     traced.replay(epochs, read(search), search.take, drop)
     if search.sent is None:
         return None
-    near = _behind(search.sent, traced, is_far=False)
-    if _gives_it_again(traced, epochs, records, wanted, near):
-        return near(True)
-    far = _behind(search.sent, traced, is_far=True)
-    return far(_gives_it_again(traced, epochs, records, wanted, far))
+    for is_far in (False, True):
+        for with_clocks in (False, True):
+            behind = _behind(search.sent, traced, is_far=is_far, with_clocks=with_clocks)
+            if _gives_it_again(traced, epochs, records, wanted, behind):
+                return behind
+    return replace(behind, is_checked=False, is_exact=False)
 
 
-def _behind(sent: Sent, traced: Traced, *, is_far: bool) -> Callable[[bool], Behind]:
-    """Return what is behind a row, given whether that was checked."""
+def _behind(sent: Sent, traced: Traced, *, is_far: bool, with_clocks: bool) -> Behind:
+    """Return what is behind a row, as if it had been checked. ``with_clocks``: with the records that decide what time it is."""
     external = traced.external
     own = sent.origin.moment
     is_released = sent.is_released or not own.is_record
@@ -133,23 +134,22 @@ def _behind(sent: Sent, traced: Traced, *, is_far: bool) -> Callable[[bool], Beh
     records = _external([*found.moments, *(() if is_released else (own,))], external)
     punctuations = {one for one in [*found.moments, own] if one.node is not None}
     clocks = {one._replace(node=None, due_ms=-1) for one in punctuations if one.topic in external}
-    if punctuations and sent.first is not None:
-        clocks |= _external([sent.first.moment, *moments_of(sent.first, is_far=is_far).moments], external)
+    timed = [*(sent.schedule if punctuations else ()), *((sent.latest,) if sent.latest and with_clocks else ())]
+    for one in timed:
+        clocks |= _external([one.moment, *moments_of(one, is_far=is_far).moments], external)
     senders = {own._replace(node=None, due_ms=-1)} if own.topic in external else set()
     if sent.origin.source is not None:
-        senders |= _external(
-            [sent.origin.source.moment, *moments_of(sent.origin.source, is_far=is_far).moments], external
-        )
-    is_exact = found.is_sure and not is_far
-    return lambda is_checked: Behind(
+        above = moments_of(sent.origin.source, is_far=is_far).moments
+        senders |= _external([sent.origin.source.moment, *above], external)
+    return Behind(
         own,
         is_released,
         _in_order(records),
         sorted(punctuations, key=lambda one: (one.epoch, one.due_ms)),
-        _in_order(clocks - records),
+        _in_order(clocks - records - senders),
         _in_order(senders),
-        is_checked,
-        is_exact,
+        is_checked=True,
+        is_exact=found.is_sure and not is_far,
     )
 
 
@@ -158,10 +158,8 @@ def _external(moments: Iterable[Moment], topics: Collection[str]) -> set[Moment]
     return {one for one in moments if one.is_record and one.topic in topics}
 
 
-def _gives_it_again(
-    traced: Traced, epochs: Sequence[Epoch], records: Records, wanted: Wanted, behind: Callable[[bool], Behind]
-) -> bool:
-    named = behind(False).named
+def _gives_it_again(traced: Traced, epochs: Sequence[Epoch], records: Records, wanted: Wanted, behind: Behind) -> bool:
+    named = behind.named
     search = Search(traced, Wanted(wanted.columns, wanted.epoch))
     first = min((one.epoch for one in named), default=wanted.epoch)
     traced.replay(

@@ -18,6 +18,8 @@ _FOREIGN = frozenset(
 """Modules of operators that run user code with a context, or read entries of other keys."""
 _RENAMES = frozenset(("Map", "FlatMap", "SelectKey"))
 """Operators that change keys."""
+_SLIDING = "SlidingAggregate"
+"""The operator whose windows begin right after a record, which is in none of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +46,11 @@ def reaches(traced: Traced, key: Any, timestamp: int) -> list[Reach]:
         return [Reach(is_of_key=True), Reach()]
     start_ms = timestamp
     if key.__class__ is Windowed:
-        own, (start_ms, _, _) = key
+        own, (start_ms, end_ms, _) = key
         if own.__class__ is Windowed:
             return [Reach()]
+        if any(type(node.supplier).__name__ == _SLIDING for node in nodes):
+            start_ms -= end_ms - start_ms + 1
     retained = max((s.retention_ms for part in parts for s in part.stores if s.kind == JOIN), default=0)
     joins = {RECORDS} if JOIN in kinds else set()
     timed = {WINDOW, SESSION, BUFFER} if key.__class__ is Windowed else set()

@@ -38,8 +38,10 @@ class Sent(NamedTuple):
     record: Record
     origin: Origin
     is_released: bool
-    first: Origin | None
-    """The first record that the task took, which starts its schedules."""
+    latest: Origin | None
+    """The record with the highest timestamp so far."""
+    schedule: tuple[Origin, ...] = ()
+    """The first record, which started the schedules, and the one at which the schedule fired before."""
 
 
 class Drop(NamedTuple):
@@ -184,10 +186,14 @@ class _TaskReplay:
             shapes = bind_sink(sink, self._traced.logs)
             return lambda record, order_ms, number: self._pass_on(sink, shapes, record, order_ms, number)
         if sink.topic == self._traced.output:
-            return lambda record, _order_ms, _number: self._take(
-                Sent(self._watcher.epoch, record, *self._watcher.sent(record), self._watcher.first)
-            )
+            return lambda record, _order_ms, _number: self._send(record)
         return lambda _record, _order_ms, _number: None
+
+    def _send(self, record: Record) -> None:
+        watcher = self._watcher
+        origin, is_released = watcher.sent(record)
+        schedule = tuple(one for one in (watcher.first, watcher.fired_before) if one is not None)
+        self._take(Sent(watcher.epoch, record, origin, is_released, watcher.latest, schedule))
 
     def _dropped(self, dropped: Dropped) -> None:
         context, event = self._task.task_context, self._watcher.event

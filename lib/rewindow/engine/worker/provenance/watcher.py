@@ -51,6 +51,11 @@ class Watcher:
         """The origin of that record, if another sub-topology sent it."""
         self.first: Origin | None = None
         """The first record that the task took, which starts its schedules."""
+        self.latest: Origin | None = None
+        """The record with the highest timestamp so far, which decides when schedules are due."""
+        self.fired_before: Origin | None = None
+        """The record at which the schedule that is called now fired before, which decides when it was due."""
+        self._fired: dict[int, Origin] = {}
         self._where = sub_topology, partition
         self._on_write = on_write
         self._entries: dict[Entry, Origin] = {}
@@ -58,6 +63,7 @@ class Watcher:
         self._read: list[Origin] = []
         self._by_key: dict[Any, dict[Entry, Origin]] = {}
         self._swept: set[Entry] = set()
+        self._absent: set[tuple[Any, Any]] = set()
         self._focus: dict[str, Entry] = {}
         self._is_muted = False
         self._node = ""
@@ -70,8 +76,9 @@ class Watcher:
     def take(self, taken: Taken, source: Origin | None) -> None:
         """Begin with a record; ``source`` is its origin if another sub-topology sent it."""
         self.event, self.source = taken, source
-        if self.first is None:
-            self.first = Origin(self._at(taken), (), [], source=source)
+        if self.latest is None or taken.timestamp > self.latest.moment.timestamp:
+            self.latest = Origin(self._at(taken), (), [], source=source)
+            self.first = self.first or self.latest
 
     def moment(self) -> Moment:
         """Return what the task is handling; forget what was read before it."""
@@ -81,7 +88,7 @@ class Watcher:
         moment = self._at(self.event, node, due_ms)
         if moment != self._moment:
             self._moment = moment
-            self._read, self._by_key, self._swept, self._focus = [], {}, set(), {}
+            self._read, self._by_key, self._swept, self._absent, self._focus = [], {}, set(), set(), {}
         return moment
 
     def _at(self, taken: Taken | None, node: str | None = None, due_ms: int = UNKNOWN) -> Moment:
@@ -102,7 +109,9 @@ class Watcher:
             return
         self.moment()
         origin = self._entries.get(entry)
-        if origin is not None:
+        if origin is None:
+            self._absent.add(entry[1:])
+        else:
             known = self._by_key.setdefault(entry[1], {})
             if known.get(entry) is not origin:
                 known[entry] = origin
@@ -153,21 +162,27 @@ class Watcher:
         self._focus.pop(store, None)
 
     def _near(self, key: Any, place: Any) -> tuple[dict[Entry, Origin], bool]:
-        """Return the entries read of a key and window, else of the key, else all; and whether no other can matter."""
-        own = self._by_key.get(key)
-        if not own:
-            everything = {entry: one for known in self._by_key.values() for entry, one in known.items()}
-            return everything, len(self._by_key) <= 1
+        """Return the entries read of a key and place, else of the key, else all; and whether no other can matter.
+
+        A key and place that were looked up, but had nothing, are made of the record alone.
+        """
+        own = self._by_key.get(key, {})
         exact = {entry: one for entry, one in own.items() if place is not None and entry[2] == place}
-        if exact:
+        if exact or (key, place) in self._absent:
             return exact, True
-        return {entry: one for entry, one in own.items() if self._focus.get(entry[0], entry) == entry}, True
+        if own:
+            return {entry: one for entry, one in own.items() if self._focus.get(entry[0], entry) == entry}, True
+        everything = {entry: one for known in self._by_key.values() for entry, one in known.items()}
+        return everything, len(self._by_key) <= 1
 
     def _calling(self, call: Callable[[Schedule, int], None]) -> Callable[[Schedule, int], None]:
         """Return what calls a schedule, and notes its node."""
 
         def calling(schedule: Schedule, now_ms: int) -> None:
             self._node = schedule.node
+            self.fired_before = self._fired.get(schedule.registration)
+            if self.event is not None:
+                self._fired[schedule.registration] = Origin(self._at(self.event), (), [], source=self.source)
             call(schedule, now_ms)
 
         return calling
