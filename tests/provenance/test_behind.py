@@ -132,7 +132,7 @@ def scene(job: str, epochs: list[list[Input]]) -> Scene:
 
 
 @pytest.mark.parametrize("job", JOBS)
-@examples(60)
+@examples(30)
 @given(epochs=INPUTS)
 def test_the_named_records_alone_give_the_row_in_the_test_driver(job: str, epochs: list[list[Input]]) -> None:
     tried = scene(job, epochs)
@@ -146,7 +146,7 @@ def test_the_named_records_alone_give_the_row_in_the_test_driver(job: str, epoch
 
 
 @pytest.mark.parametrize("job", ["tumbling", "hopping", "window updates"])
-@examples(60)
+@examples(30)
 @given(epochs=INPUTS)
 def test_a_window_is_made_of_its_keys_records_that_were_not_dropped(job: str, epochs: list[list[Input]]) -> None:
     tried = scene(job, epochs)
@@ -164,7 +164,7 @@ def test_a_window_is_made_of_its_keys_records_that_were_not_dropped(job: str, ep
             assert set(wanted) - made_of <= late, "a record that is not named was dropped"
 
 
-@examples(60)
+@examples(30)
 @given(epochs=INPUTS)
 def test_reading_less_finds_the_same(epochs: list[list[Input]]) -> None:
     for job in ("tumbling", "session", "updates", "join"):

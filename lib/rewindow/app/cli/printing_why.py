@@ -37,8 +37,7 @@ def row_lines(found: RowFacts, key: str) -> Iterator[str]:
     if found.late:
         yield f"Dropped, so not in the row: {_count(len(found.late), 'record')}"
         for late in found.late[:MOST_SHOWN]:
-            behind = f"{in_words(late.behind_ms)} behind the clock of {late.node}"
-            yield f"  {_record(late.record)}: {late.reason}, {behind}"
+            yield f"  {_record(late.record)}: {late.reason} in {late.node}, {in_words(late.behind_ms)} behind"
     if found.unused:
         yield from _listed(
             "Of the same key and window, but let go by a condition or function of the job:", "record", found.unused

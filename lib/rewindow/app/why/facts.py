@@ -43,7 +43,7 @@ class PunctuationFacts:
 
 @dataclass(frozen=True, slots=True)
 class LateFacts:
-    """A record of the same key that a node dropped; ``behind_ms``: how far its time was behind the node's clock."""
+    """A record of the same key that a node dropped; ``behind_ms``: how far it was behind the node's clock or a record before."""
 
     record: RecordFacts
     node: str

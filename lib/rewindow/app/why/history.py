@@ -18,7 +18,7 @@ from rewindow.engine.worker.provenance.reach import Reach
 from rewindow.engine.worker.provenance.replay import ReadLog
 from rewindow.errors import ConfigError
 from rewindow.streams.ordering import Rows
-from rewindow.streams.record import TopicPartition
+from rewindow.streams.record import UNKNOWN, TopicPartition
 
 
 @dataclass(frozen=True)
@@ -80,20 +80,24 @@ class History:
         records = self.records
 
         def read(topic: str, partition: int, epoch: int) -> Iterator[Rows]:
-            next_offset, highest = -1, -1
+            next_offset = -1
             if not search.is_over(epoch):
                 for rows in records.epoch(topic, partition, epoch, reach, key, lambda: search.is_done):
                     yield rows
-                    next_offset, highest = rows.offsets[-1] + 1, rows.running_ms[-1]
+                    next_offset = rows.offsets[-1] + 1
             start, end = records.bounds(topic, partition, epoch)
             known = candidates.get((topic, partition), {})
             left = [offset for offset in sorted(known) if max(start, next_offset) <= offset < end]
             if left and search.is_done:
                 offsets, timestamps, keys, values = zip(*records.at(topic, partition, left), strict=True)
-                running = []
-                for timestamp in timestamps:
-                    highest = max(highest, timestamp)
-                    running.append(highest)
-                yield Rows(offsets, timestamps, running, keys, values)
+                before = self._newest_before(topic, partition, epoch)
+                newest = [max(before, one) for one in records.newest(topic, partition, epoch, left)]
+                yield Rows(offsets, timestamps, newest, keys, values)
 
         return read
+
+    def _newest_before(self, topic: str, partition: int, epoch: int) -> int:
+        """Return the highest timestamp of a topic-partition in the landings before an epoch."""
+        landings = self.output.job.feed.landings[: epoch - 1]
+        landed = landings[-1].ranges.get(TopicPartition(topic, partition)) if landings else None
+        return landed.max_timestamp if landed else UNKNOWN

@@ -166,4 +166,4 @@ def _records(count: int) -> str:
 def _dropped(one: LateFacts) -> str:
     at = one.record
     where = f"{at.topic}-{at.partition} offset {at.offset} ({show_instant(at.timestamp_ms)})"
-    return f"{where} was dropped by {one.node}: {one.reason}, {in_words(one.behind_ms)} behind its clock"
+    return f"{where} was dropped by {one.node}: {one.reason}, {in_words(one.behind_ms)} behind"

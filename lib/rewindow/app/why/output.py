@@ -106,11 +106,12 @@ def parse_key(columns: Sequence[Column], words: Sequence[str]) -> dict[str, Sequ
     each column, and no other, or if a value does not fit its column.
     """
     known = {column.name: column.type for column in columns}
+    object_ = _of_json(words[0]) if len(words) == 1 else {}
     given: dict[str, str] = {}
-    if len(words) == 1 and len(known) == 1 and not words[0].startswith(f"{columns[0].name}="):
+    if set(object_) == set(known):
+        given = object_
+    elif len(words) == 1 and len(known) == 1 and not words[0].startswith(f"{columns[0].name}="):
         given = {columns[0].name: words[0]}
-    elif len(words) == 1 and words[0].startswith("{"):
-        given = _of_json(words[0])
     else:
         for word in words:
             name, equals, value = word.partition("=")
@@ -127,11 +128,13 @@ def parse_key(columns: Sequence[Column], words: Sequence[str]) -> dict[str, Sequ
 
 
 def _of_json(text: str) -> dict[str, str]:
+    """Return the columns of a JSON object as texts; nothing for any other text."""
     try:
         found = json.loads(text)
-    except ValueError as error:
-        message = f"{text!r} is not a JSON object: {error}"
-        raise UsageError(message) from error
+    except ValueError:
+        return {}
+    if not isinstance(found, dict):
+        return {}
     return {name: value if isinstance(value, str) else json.dumps(value) for name, value in found.items()}
 
 

@@ -98,6 +98,14 @@ class LogRecords:
         found = self._matching(topic, files, list(own), ranges, lambda rows: _is_key(rows, own))
         return dict(zip(found["offset"].to_pylist(), found["timestamp"].to_pylist(), strict=True))
 
+    def newest(self, topic: str, partition: int, epoch: int, offsets: Sequence[int]) -> list[int]:
+        """Return for each of some offsets of an epoch the highest timestamp of the epoch so far."""
+        start, end = self.bounds(topic, partition, epoch)[0], offsets[-1] + 1
+        files = self.files(topic, partition, start, end)
+        batches = list(ordered_batches(topic, files, start, end, ["offset", "timestamp"]))
+        running = np.maximum.accumulate(np.concatenate([np.asarray(batch.column(1)) for batch in batches]))
+        return [int(running[offset - start]) for offset in offsets]
+
     def key_columns(self, topic: str, key: Any) -> Mapping[str, Any] | None:
         """Return a key as the columns of a log; None if the log has other keys."""
         shape = self.shapes[topic][0]

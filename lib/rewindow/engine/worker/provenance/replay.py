@@ -45,7 +45,7 @@ class Sent(NamedTuple):
 
 
 class Drop(NamedTuple):
-    """A record that the task dropped, and how far its timestamp was behind the clock, in ms."""
+    """A record that the task dropped, and by how many ms its timestamp was behind the node's clock or a record before it."""
 
     dropped: Dropped
     epoch: int
