@@ -10,7 +10,7 @@ from typing import Any
 from rewindow import Topology
 from rewindow.contracts.tasks import Epoch
 from rewindow.engine.worker.provenance.behind import Behind, LogRow, Search, Wanted, find
-from rewindow.engine.worker.provenance.reach import Reach, own_key, reaches
+from rewindow.engine.worker.provenance.extent import Extent, extents, own_key
 from rewindow.engine.worker.provenance.replay import Drop, ReadLog, Sent, Traced, encoded
 from rewindow.streams.ordering import Rows
 from rewindow.streams.record import Record
@@ -54,8 +54,8 @@ class Scene:
         assert partition == 0
         return [self.log(topic)[offset] for offset in offsets]
 
-    def reading(self, search: Search | None = None, reach: Reach = Reach(), key: Any = None) -> ReadLog:  # noqa: B008 - frozen
-        """Return a function that reads what a reach needs."""
+    def reading(self, search: Search | None = None, extent: Extent = Extent(), key: Any = None) -> ReadLog:  # noqa: B008 - frozen
+        """Return a function that reads what a extent needs."""
 
         def read(topic: str, _partition: int, epoch: int) -> Iterator[Rows]:
             start = sum(one[0] == topic for before in self.epochs[: epoch - 1] for one in before)
@@ -63,7 +63,7 @@ class Scene:
             rows = self.log(topic)[start : start + number]
             running = accumulate((row.timestamp for row in rows), max)
             for row, order_ms in zip(rows, list(running), strict=True):
-                is_near = order_ms >= (reach.since_ms or 0) and (not reach.is_of_key or row.key == key)
+                is_near = order_ms >= (extent.since_ms or 0) and (not extent.is_of_key or row.key == key)
                 if is_near and not (search and search.is_over(epoch)):
                     yield Rows([row.offset], [row.timestamp], [order_ms], [row.key], [row.value])
 
@@ -81,8 +81,8 @@ class Scene:
         traced = self.traced
         wanted = Wanted(encoded(traced.shapes, sent.record), sent.epoch, before)
         found = [
-            find(traced, self.ends, self._read_of(reach, own_key(sent.record.key)), self, wanted)
-            for reach in reaches(traced, sent.record.key, sent.record.timestamp)
+            find(traced, self.ends, self._read_of(extent, own_key(sent.record.key)), self, wanted)
+            for extent in extents(traced, sent.record.key, sent.record.timestamp)
         ]
         assert None not in found
         return [one for one in found if one is not None]
@@ -97,5 +97,5 @@ class Scene:
             driver.finish()
         return driver.read("out")
 
-    def _read_of(self, reach: Reach, key: Any) -> Callable[[Search], ReadLog]:
-        return lambda search: self.reading(search, reach, key)
+    def _read_of(self, extent: Extent, key: Any) -> Callable[[Search], ReadLog]:
+        return lambda search: self.reading(search, extent, key)

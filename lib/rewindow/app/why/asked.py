@@ -9,7 +9,7 @@ from typing import Any
 
 from rewindow.app.why.history import History
 from rewindow.app.why.row import Candidates
-from rewindow.engine.worker.provenance.reach import own_key
+from rewindow.engine.worker.provenance.extent import own_key
 from rewindow.report.nodes import TimedNode, timed_nodes
 from rewindow.streams.record import TopicPartition, Window, Windowed
 from rewindow.streams.serde.key_bytes import partition_of

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-import pyarrow as pa
-
+from rewindow.engine.worker.provenance.output_rows import table_of
 from rewindow.tables.delta.state_query import as_rows
 
 Columns = Mapping[str, Any]
@@ -16,7 +15,7 @@ Columns = Mapping[str, Any]
 
 def json_row(row: Columns) -> dict[str, Any]:
     """Return a row as values that `json` can write."""
-    return as_rows(pa.Table.from_pylist([dict(row)]))[0]
+    return as_rows(table_of(row))[0]
 
 
 @dataclass(frozen=True, slots=True)

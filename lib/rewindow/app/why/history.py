@@ -13,8 +13,8 @@ from rewindow.control.plan.branches import CommittedRun
 from rewindow.control.plan.planner import check_has_landings
 from rewindow.control.plan.tasks import run_epochs
 from rewindow.engine.worker.provenance.behind import Search
+from rewindow.engine.worker.provenance.extent import Extent
 from rewindow.engine.worker.provenance.logs import LogRecords
-from rewindow.engine.worker.provenance.reach import Reach
 from rewindow.engine.worker.provenance.replay import ReadLog
 from rewindow.errors import ConfigError
 from rewindow.streams.ordering import Rows
@@ -71,9 +71,9 @@ class History:
         return max((self.records.bounds(topic, partition, epoch.number)[1] for epoch in self.epochs), default=0)
 
     def reading(
-        self, search: Search, reach: Reach, key: Any, candidates: dict[tuple[str, int], dict[int, int]]
+        self, search: Search, extent: Extent, key: Any, candidates: dict[tuple[str, int], dict[int, int]]
     ) -> ReadLog:
-        """Return a function that reads what a reach needs until the search is done, and then only the candidates.
+        """Return a function that reads what a extent needs until the search is done, and then only the candidates.
 
         ``candidates`` maps topics and partitions to offsets with their timestamps.
         """
@@ -82,7 +82,7 @@ class History:
         def read(topic: str, partition: int, epoch: int) -> Iterator[Rows]:
             next_offset = -1
             if not search.is_over(epoch):
-                for rows in records.epoch(topic, partition, epoch, reach, key, lambda: search.is_done):
+                for rows in records.epoch(topic, partition, epoch, extent, key, lambda: search.is_done):
                     yield rows
                     next_offset = rows.offsets[-1] + 1
             start, end = records.bounds(topic, partition, epoch)

@@ -18,8 +18,8 @@ from rewindow.app.why.waiting import Waits, clock_sentences, waits_for
 from rewindow.config.load import load_feed
 from rewindow.engine.worker.inline import as_in_a_worker
 from rewindow.engine.worker.provenance.behind import Search, Wanted
-from rewindow.engine.worker.provenance.origins import Moment
-from rewindow.engine.worker.provenance.reach import reaches
+from rewindow.engine.worker.provenance.extent import extents
+from rewindow.engine.worker.provenance.origins import Cause
 from rewindow.engine.worker.provenance.replay import Drop
 from rewindow.streams.duration import in_words
 from rewindow.streams.record import UNKNOWN
@@ -74,13 +74,13 @@ def _fate(past: History, asked: Asked) -> Fate:
     if not asked.taken:
         return fate
 
-    def wrote(moment: Moment) -> None:
-        if moment.topic is not None and moment.offset in asked.taken.get((moment.topic, moment.partition), {}):
-            fate.kept.add((moment.topic, moment.offset))
+    def wrote(cause: Cause) -> None:
+        if cause.topic is not None and cause.offset in asked.taken.get((cause.topic, cause.partition), {}):
+            fate.kept.add((cause.topic, cause.offset))
 
     nothing = Search(traced, Wanted({}, past.epochs[-1].number + 1))
     oldest = min(time for known in asked.taken.values() for time in known.values())
-    reading = past.reading(nothing, reaches(traced, asked.key, oldest)[0], asked.own, {})
+    reading = past.reading(nothing, extents(traced, asked.key, oldest)[0], asked.own, {})
     with as_in_a_worker():
         traced.replay(past.epochs, reading, nothing.take, fate.drops.append, wrote)
     return fate

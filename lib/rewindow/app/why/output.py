@@ -8,22 +8,19 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from rewindow.app.first_rows import find_output
 from rewindow.app.project import Project
 from rewindow.control.plan.branches import Branch, JobState
 from rewindow.control.plan.spec import OUTPUT
 from rewindow.control.run import Job
+from rewindow.engine.worker.provenance.output_rows import rows_of_key
 from rewindow.engine.worker.provenance.replay import Traced
 from rewindow.errors import DataError, UsageError
 from rewindow.streams.serde.canonical_json import dump_value
 from rewindow.streams.serde.schema import Column
 from rewindow.streams.settings import TaskConfig
 from rewindow.tables.delta.commit import existing_table, table_path
-from rewindow.tables.delta.content_hash import column_bounds, read_file, table_files, table_schema
-from rewindow.tables.delta.files import Folder
+from rewindow.tables.delta.content_hash import column_bounds, table_files
 from rewindow.tables.delta.warehouse import DeltaTables, direct
 from rewindow.tables.shared.paths import safe_name
 
@@ -87,16 +84,12 @@ class Output:
         if spec is None or self.tables.version_of(spec) is None:
             return []
         path = table_path(self.tables.warehouse, spec.path)
-        table, folder = existing_table(path), Folder(path)
-        schema, files = table_schema(table), table_files(path, table)
+        table = existing_table(path)
+        files = table_files(path, table)
         for name, values in key.items():
             bounds = column_bounds(table, name)
             files = [file for file in files if _may_have(bounds[file.path], values)]
-        rows = pa.concat_tables([schema.empty_table(), *(_of_key(read_file(folder, f, schema), key) for f in files)])
-        found: list[Row] = rows.sort_by(
-            [(name, "ascending") for name in ("_epoch", "_partition", "_offset")]
-        ).to_pylist()
-        return found
+        return rows_of_key([f"{path}/{file.path}" for file in files], spec.columns, key)
 
 
 def parse_key(columns: Sequence[Column], words: Sequence[str]) -> dict[str, Sequence[Any]]:
@@ -173,9 +166,3 @@ def _may_have(bounds: tuple[Any, Any], values: Sequence[Any]) -> bool:
     if low is None or high is None or low.__class__ is not values[0].__class__:
         return True
     return any(low <= value <= high for value in values)
-
-
-def _of_key(rows: pa.Table, key: Mapping[str, Sequence[Any]]) -> pa.Table:
-    for name, values in key.items():
-        rows = rows.filter(pc.is_in(rows[name], pa.array(values, rows.schema.field(name).type)))
-    return rows

@@ -15,8 +15,8 @@ from rewindow.control.plan.branches import CommittedRun
 from rewindow.control.plan.job_diff import differences
 from rewindow.engine.worker.inline import as_in_a_worker
 from rewindow.engine.worker.provenance.behind import Behind, Wanted, find
-from rewindow.engine.worker.provenance.origins import Moment
-from rewindow.engine.worker.provenance.reach import own_key, reaches, window_of
+from rewindow.engine.worker.provenance.extent import extents, own_key, window_of
+from rewindow.engine.worker.provenance.origins import Cause
 from rewindow.engine.worker.provenance.replay import Drop, Traced
 from rewindow.errors import CheckpointError
 from rewindow.report.nodes import timed_nodes
@@ -119,12 +119,12 @@ def _behind(
         one for one in same if one["_offset"] < row["_offset"] and wanted.is_like({name: one[name] for name in columns})
     ]
     wanted = replace(wanted, equal_before=len(earlier))
-    for reach in reaches(traced, key, row["_timestamp"]):
+    for extent in extents(traced, key, row["_timestamp"]):
         drops: list[Drop] = []
         found = find(
             traced,
             past.epochs,
-            lambda search, reach=reach: past.reading(search, reach, own_key(key), candidates),  # type: ignore[misc]
+            lambda search, extent=extent: past.reading(search, extent, own_key(key), candidates),  # type: ignore[misc]
             past.records,
             wanted,
             drops.append,
@@ -179,17 +179,17 @@ class Facts:
         self._past = past
         self._feed = past.output.job.feed
 
-    def records(self, moments: Sequence[Moment]) -> list[RecordFacts]:
+    def records(self, causes: Sequence[Cause]) -> list[RecordFacts]:
         """Return the facts of records, in the same order."""
         columns: dict[tuple[str, int, int], Mapping[str, Any]] = {}
-        for topic, partition in dict.fromkeys((one.topic or "", one.partition) for one in moments):
-            own = sorted({one.offset for one in moments if (one.topic, one.partition) == (topic, partition)})
+        for topic, partition in dict.fromkeys((one.topic or "", one.partition) for one in causes):
+            own = sorted({one.offset for one in causes if (one.topic, one.partition) == (topic, partition)})
             shapes = self._past.records.shapes[topic]
             for row in self._past.records.at(topic, partition, own):
                 names = (*shapes[0].names, *shapes[1].names)
                 values = (*shapes[0].encode(row.key), *shapes[1].encode(row.value))
                 columns[topic, partition, row.offset] = json_row(dict(zip(names, values, strict=True)))
-        return [self._record(one, columns[one.topic or "", one.partition, one.offset]) for one in moments]
+        return [self._record(one, columns[one.topic or "", one.partition, one.offset]) for one in causes]
 
     def sent(self, behind: Behind) -> SentFacts:
         """Return when a row was sent."""
@@ -203,9 +203,9 @@ class Facts:
             is_held=behind.is_released,
         )
 
-    def punctuation(self, moment: Moment) -> PunctuationFacts:
+    def punctuation(self, cause: Cause) -> PunctuationFacts:
         """Return the facts of a punctuation."""
-        return PunctuationFacts(moment.node or "", moment.due_ms, moment.epoch)
+        return PunctuationFacts(cause.node or "", cause.due_ms, cause.epoch)
 
     def late(self, drops: Iterable[Drop], candidates: Candidates) -> list[LateFacts]:
         """Return the dropped records among candidates."""
@@ -213,24 +213,24 @@ class Facts:
         for dropped, epoch, behind_ms in drops:
             topic, partition, offset = dropped.at
             if topic is not None and offset in candidates.get((topic, partition), {}):
-                moment = Moment(0, partition, epoch, topic, offset, candidates[topic, partition][offset])
-                found.append(LateFacts(self.records([moment])[0], dropped.node, dropped.reason, behind_ms))
+                cause = Cause(0, partition, epoch, topic, offset, candidates[topic, partition][offset])
+                found.append(LateFacts(self.records([cause])[0], dropped.node, dropped.reason, behind_ms))
         return found
 
     def unused(self, candidates: Candidates, used: set[tuple[str | None, int, int]]) -> list[RecordFacts]:
         """Return the candidates that neither contributed nor were dropped: something in the job let them go."""
-        moments = [
-            Moment(0, partition, self._epoch_of(topic, partition, offset), topic, offset, timestamp)
+        causes = [
+            Cause(0, partition, self._epoch_of(topic, partition, offset), topic, offset, timestamp)
             for (topic, partition), known in candidates.items()
             for offset, timestamp in known.items()
             if (topic, partition, offset) not in used
         ]
-        return self.records(moments)
+        return self.records(causes)
 
-    def _record(self, moment: Moment, columns: Mapping[str, Any]) -> RecordFacts:
-        topic = moment.topic or ""
-        landing = self._landing_of(topic, moment.partition, moment.offset)
-        return RecordFacts(topic, moment.partition, moment.offset, moment.timestamp, landing, moment.epoch, columns)
+    def _record(self, cause: Cause, columns: Mapping[str, Any]) -> RecordFacts:
+        topic = cause.topic or ""
+        landing = self._landing_of(topic, cause.partition, cause.offset)
+        return RecordFacts(topic, cause.partition, cause.offset, cause.timestamp, landing, cause.epoch, columns)
 
     def _landing_of(self, topic: str, partition: int, offset: int) -> int | None:
         where = TopicPartition(topic, partition)

@@ -13,12 +13,9 @@ from math import isnan
 from typing import Any, NamedTuple, Protocol
 
 from rewindow.contracts.tasks import Epoch
-from rewindow.engine.worker.provenance.origins import Moment, moments_of
+from rewindow.engine.worker.provenance.origins import Cause, causes_of
 from rewindow.engine.worker.provenance.replay import Drop, ReadLog, Sent, Traced, encoded
 from rewindow.streams.ordering import Rows
-
-Place = tuple[str, int, int]
-"""Topic, partition and offset of a record."""
 
 
 class LogRow(NamedTuple):
@@ -56,21 +53,21 @@ class Behind:
     """What is behind a row.
 
     ``records`` contributed to it, in the order in which they were processed, without those that only advanced a clock
-    (``clocks``). ``sent`` is the moment at which the row was sent, and ``senders`` the records of logs that led to it.
+    (``clocks``). ``sent`` is what the task was handling when it sent the row, and ``senders`` the records of logs that led to it.
     ``is_checked``: replaying nothing but ``named`` gave the row again. ``is_exact``: each of the records contributed.
     """
 
-    sent: Moment
+    sent: Cause
     is_released: bool
-    records: Sequence[Moment]
-    punctuations: Sequence[Moment]
-    clocks: Sequence[Moment]
-    senders: Sequence[Moment]
+    records: Sequence[Cause]
+    punctuations: Sequence[Cause]
+    clocks: Sequence[Cause]
+    senders: Sequence[Cause]
     is_checked: bool
     is_exact: bool
 
     @property
-    def named(self) -> list[Moment]:
+    def named(self) -> list[Cause]:
         """All records in the order of the replay: what contributed, what advanced a clock, and what sent the row."""
         return _in_order([*self.records, *self.clocks, *self.senders])
 
@@ -128,19 +125,19 @@ def find(
 def _behind(sent: Sent, traced: Traced, *, is_far: bool, with_clocks: bool) -> Behind:
     """Return what is behind a row, as if it had been checked. ``with_clocks``: with the records that decide what time it is."""
     external = traced.external
-    own = sent.origin.moment
+    own = sent.origin.cause
     is_released = sent.is_released or not own.is_record
-    found = moments_of(sent.origin, is_far=is_far, is_released=is_released)
-    records = _external([*found.moments, *(() if is_released else (own,))], external)
-    punctuations = {one for one in [*found.moments, own] if one.node is not None}
+    found = causes_of(sent.origin, is_far=is_far, is_released=is_released)
+    records = _external([*found.causes, *(() if is_released else (own,))], external)
+    punctuations = {one for one in [*found.causes, own] if one.node is not None}
     clocks = {one._replace(node=None, due_ms=-1) for one in punctuations if one.topic in external}
     timed = [*(sent.schedule if punctuations else ()), *((sent.latest,) if sent.latest and with_clocks else ())]
     for one in timed:
-        clocks |= _external([one.moment, *moments_of(one, is_far=is_far).moments], external)
+        clocks |= _external([one.cause, *causes_of(one, is_far=is_far).causes], external)
     senders = {own._replace(node=None, due_ms=-1)} if own.topic in external else set()
     if sent.origin.source is not None:
-        above = moments_of(sent.origin.source, is_far=is_far).moments
-        senders |= _external([sent.origin.source.moment, *above], external)
+        above = causes_of(sent.origin.source, is_far=is_far).causes
+        senders |= _external([sent.origin.source.cause, *above], external)
     return Behind(
         own,
         is_released,
@@ -153,9 +150,9 @@ def _behind(sent: Sent, traced: Traced, *, is_far: bool, with_clocks: bool) -> B
     )
 
 
-def _external(moments: Iterable[Moment], topics: Collection[str]) -> set[Moment]:
-    """Return the records of these topics among moments."""
-    return {one for one in moments if one.is_record and one.topic in topics}
+def _external(causes: Iterable[Cause], topics: Collection[str]) -> set[Cause]:
+    """Return the records of these topics among causes."""
+    return {one for one in causes if one.is_record and one.topic in topics}
 
 
 def _gives_it_again(traced: Traced, epochs: Sequence[Epoch], records: Records, wanted: Wanted, behind: Behind) -> bool:
@@ -168,7 +165,7 @@ def _gives_it_again(traced: Traced, epochs: Sequence[Epoch], records: Records, w
     return search.is_done
 
 
-def only(records: Records, named: Iterable[Moment]) -> ReadLog:
+def only(records: Records, named: Iterable[Cause]) -> ReadLog:
     """Return a function that reads nothing but these records."""
     chosen: dict[tuple[str, int, int], dict[int, int]] = {}
     for one in named:
@@ -185,10 +182,10 @@ def only(records: Records, named: Iterable[Moment]) -> ReadLog:
     return read
 
 
-def _in_order(moments: Iterable[Moment]) -> list[Moment]:
+def _in_order(causes: Iterable[Cause]) -> list[Cause]:
     """Return records in the order of the replay, each once."""
     ordered = sorted(
-        moments, key=lambda one: (one.epoch, one.order_ms, one.sub_topology, one.partition, one.rank, one.offset)
+        causes, key=lambda one: (one.epoch, one.order_ms, one.sub_topology, one.partition, one.rank, one.offset)
     )
     return [next(same) for _, same in groupby(ordered, key=lambda one: (one.topic, one.partition, one.offset))]
 

@@ -1,9 +1,9 @@
-"""Origins: what a store's entry or an output row was made from, as a graph that points back to moments of a replay.
+"""Origins: what a store's entry or an output row was made from, as a graph that points back to their causes in a replay.
 
-An origin is made at one moment, from the origins of the entries that were read before it. So the transitive closure of a
-row's origin has every record and punctuation that contributed to it.
+An origin has one cause, the record or punctuation that was being handled, and is made from the origins of the entries that
+were read for it before. So the transitive closure of a row's origin has every record and punctuation that contributed to it.
 
-Several entries may be read at one moment, as by a punctuation that visits all keys. The *near* origins are those of the
+Several entries may be read for one cause, as by a punctuation that visits all keys. The *near* origins are those of the
 row's own key and window; if none of its key was read, those of everything. The others are *far*. A row that is made from
 entries of other keys as well needs them, and only a replay tells.
 """
@@ -14,12 +14,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 
-class Moment(NamedTuple):
+class Cause(NamedTuple):
     """What a task was handling: a record, a punctuation, or the end of an epoch.
 
     A punctuation has the node of its schedule, the time when it was due, and the record whose time fired it. ``topic`` is
-    None if no record is being handled, because the epoch ends. ``order_ms`` and ``rank``, the
-    number of its topic in the task, are the record's order key (L1).
+    None if no record is being handled, because the epoch ends. ``order_ms`` and ``rank``, the number of its topic in the
+    task, are the record's order key (L1).
     """
 
     sub_topology: int
@@ -40,25 +40,25 @@ class Moment(NamedTuple):
 
 
 class Origin:
-    """The moment at which an entry or a row was made, and the origins that it was made from."""
+    """The cause of an entry or a row, and the origins that it was made from."""
 
-    __slots__ = ("_read", "_read_count", "is_sure", "moment", "near", "source")
+    __slots__ = ("_read", "_read_count", "cause", "is_sure", "near", "source")
 
     def __init__(
         self,
-        moment: Moment,
+        cause: Cause,
         near: Sequence[Origin],
         read: list[Origin],
         *,
         is_sure: bool = True,
         source: Origin | None = None,
     ) -> None:
-        """``read`` lists everything read at this moment; it may grow, and only what it has now counts.
+        """``read`` lists everything read for this cause; it may grow, and only what it has now counts.
 
         ``is_sure``: whether nothing but the near origins contributed. ``source`` is the origin of the record that was
         handled, if another sub-topology sent it.
         """
-        self.moment, self.near, self.is_sure, self.source = moment, near, is_sure, source
+        self.cause, self.near, self.is_sure, self.source = cause, near, is_sure, source
         self._read, self._read_count = read, len(read)
 
     @property
@@ -73,21 +73,21 @@ class Origin:
 
 
 class Found(NamedTuple):
-    """The moments behind a row, in no particular order. ``is_sure``: whether each of them contributed."""
+    """The causes behind a row, in no particular order. ``is_sure``: whether each of them contributed."""
 
-    moments: dict[Moment, None]
+    causes: dict[Cause, None]
     is_sure: bool
 
 
-def moments_of(row: Origin, *, is_far: bool, is_released: bool = False) -> Found:
-    """Return the moments behind a row, without its own; ``is_far``: also those of other entries read."""
-    found: dict[Moment, None] = {}
+def causes_of(row: Origin, *, is_far: bool, is_released: bool = False) -> Found:
+    """Return the causes behind a row, without its own; ``is_far``: also those of other entries read."""
+    found: dict[Cause, None] = {}
     is_sure, waiting = row.is_sure, list(row.above(is_far=is_far, is_released=is_released))
     seen = {id(row), *map(id, waiting)}
     while waiting:
         origin = waiting.pop()
         is_sure = is_sure and origin.is_sure
-        found[origin.moment] = None
+        found[origin.cause] = None
         for one in origin.above(is_far=is_far):
             if id(one) not in seen:
                 seen.add(id(one))

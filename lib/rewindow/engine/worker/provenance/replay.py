@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from rewindow.contracts.tasks import Epoch
-from rewindow.engine.worker.provenance.origins import Moment, Origin
+from rewindow.engine.worker.provenance.origins import Cause, Origin
 from rewindow.engine.worker.provenance.store_methods import watch
 from rewindow.engine.worker.provenance.watcher import Taken, Watcher
 from rewindow.errors import DataError
@@ -31,7 +31,7 @@ from rewindow.streams.topology import SubTopology, Topology
 class Sent(NamedTuple):
     """A row that the replay sent to the output, and its origin.
 
-    ``is_released``: it was waiting in a store, and the moment of its origin only let it go.
+    ``is_released``: it was waiting in a store, and the cause of its origin only let it go.
     """
 
     epoch: int
@@ -108,11 +108,11 @@ class Traced:
         read: ReadLog,
         take: Take,
         drop: Callable[[Drop], None] | None = None,
-        on_write: Callable[[Moment], None] | None = None,
+        on_write: Callable[[Cause], None] | None = None,
     ) -> None:
         """Replay epochs from empty stores; call ``take`` for each row of the output.
 
-        ``drop`` gets the records that the output's task drops, ``on_write`` the moment of each write to a store. Raises
+        ``drop`` gets the records that the output's task drops, ``on_write`` the cause of each write to a store. Raises
         `DataError` as a run does.
         """
         internal: dict[tuple[str, int, int], list[tuple[Emission, Origin]]] = {}
@@ -130,7 +130,7 @@ class _TaskReplay:
         part: SubTopology,
         partition: int,
         internal: dict[tuple[str, int, int], list[tuple[Emission, Origin]]],
-        receivers: tuple[Take, Callable[[Drop], None] | None, Callable[[Moment], None] | None],
+        receivers: tuple[Take, Callable[[Drop], None] | None, Callable[[Cause], None] | None],
     ) -> None:
         take, drop, on_write = receivers
         self._traced, self._part, self._partition = traced, part, partition

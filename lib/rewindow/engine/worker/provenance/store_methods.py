@@ -35,7 +35,7 @@ Wrap = Callable[[Watcher, Store, Method], Method]
 
 
 def _reads(entry: Callable[..., tuple[Any, Any]]) -> Wrap:
-    """Watch a method that returns the value of one entry, given that entry's key and place from its arguments."""
+    """Watch a method that returns the value of one entry, given that entry's key and position from its arguments."""
 
     def wrap(watcher: Watcher, store: Store, method: Method) -> Method:
         def reading(*args: Any, **kwargs: Any) -> Any:
@@ -83,7 +83,7 @@ def _removes(entry: Callable[..., tuple[Any, Any]], *, is_read: bool = False) ->
     return wrap
 
 
-def _visits(entry: Callable[..., tuple[Any, Any]], *, is_swept: bool = False, pops: bool = False) -> Wrap:
+def _visits(entry: Callable[..., tuple[Any, Any]], *, is_visited: bool = False, pops: bool = False) -> Wrap:
     """Watch a method that returns several entries; ``entry`` gets an item, then the arguments."""
 
     def wrap(watcher: Watcher, store: Store, method: Method) -> Method:
@@ -92,7 +92,7 @@ def _visits(entry: Callable[..., tuple[Any, Any]], *, is_swept: bool = False, po
 
             def follow(items: Iterable[Any]) -> Iterator[Any]:
                 named = (((store.name, *entry(item, *args, **kwargs)), item) for item in items)
-                return watcher.following(store.name, named, is_swept=is_swept, pops=pops)
+                return watcher.following(store.name, named, is_visited=is_visited, pops=pops)
 
             if isinstance(found, list | tuple):
                 return _FollowedList(found, lambda: follow(found))
@@ -109,7 +109,7 @@ def _pops_one(watcher: Watcher, store: Store, method: Method) -> Method:
     def popping() -> Any:
         key, value = watcher.quietly(method)
         entry = (store.name, *entry_of(key))
-        watcher.read(entry, is_swept=True)
+        watcher.read(entry, is_visited=True)
         watcher.gone(entry)
         return key, value
 
@@ -121,15 +121,15 @@ _KEY_VALUE: dict[str, Wrap] = {
     "find": _reads(entry_of),
     "put": _writes(lambda key, value: entry_of(key)),  # noqa: ARG005
     "delete": _removes(entry_of, is_read=True),
-    "all": _visits(lambda item: entry_of(item[0]), is_swept=True),
-    "range": _visits(lambda item, *_: entry_of(item[0]), is_swept=True),
-    "beginning_with": _visits(lambda item, _: entry_of(item[0]), is_swept=True),
+    "all": _visits(lambda item: entry_of(item[0]), is_visited=True),
+    "range": _visits(lambda item, *_: entry_of(item[0]), is_visited=True),
+    "beginning_with": _visits(lambda item, _: entry_of(item[0]), is_visited=True),
 }
 _RECORDS: dict[str, Wrap] = {
     "put": _writes(lambda key, value, timestamp: (key, timestamp), from_reads=False, adds=True),  # noqa: ARG005
     "fetch": _visits(lambda item, key, *_: (key, item[0])),
     "remove": _removes(lambda key, timestamp: (key, timestamp)),
-    "pop_before": _visits(lambda item, _: (item.key, item.timestamp), is_swept=True, pops=True),
+    "pop_before": _visits(lambda item, _: (item.key, item.timestamp), is_visited=True, pops=True),
 }
 METHODS: dict[str, dict[str, Wrap]] = {
     KEY_VALUE: _KEY_VALUE,
@@ -139,7 +139,7 @@ METHODS: dict[str, dict[str, Wrap]] = {
         "fetch": _reads(lambda key, start_ms: (key, start_ms)),
         "find": _reads(entry_of),
         "fetch_range": _visits(lambda item, key, *_: (key, item[0])),
-        "fetch_all": _visits(lambda item, *_: entry_of(item[0]), is_swept=True),
+        "fetch_all": _visits(lambda item, *_: entry_of(item[0]), is_visited=True),
     },
     SESSION: {
         "put": _writes(lambda session, value: entry_of(session)),  # noqa: ARG005
@@ -148,7 +148,7 @@ METHODS: dict[str, dict[str, Wrap]] = {
         "find": _reads(entry_of),
         "fetch": _visits(lambda item, _: entry_of(item[0])),
         "find_sessions": _visits(lambda item, *_: entry_of(item[0])),
-        "fetch_all": _visits(lambda item, *_: entry_of(item[0]), is_swept=True),
+        "fetch_all": _visits(lambda item, *_: entry_of(item[0]), is_visited=True),
     },
     VERSIONED: {
         "put": _writes(lambda key, value, timestamp: entry_of(key), 2, adds=True),  # noqa: ARG005
@@ -158,7 +158,7 @@ METHODS: dict[str, dict[str, Wrap]] = {
     BUFFER: {
         "put": _writes(lambda key, *_, **__: entry_of(key)),
         "find": _reads(entry_of),
-        "pop_until": _visits(lambda item, _: entry_of(item[0]), is_swept=True, pops=True),
+        "pop_until": _visits(lambda item, _: entry_of(item[0]), is_visited=True, pops=True),
         "pop_oldest": _pops_one,
     },
     RECORDS: _RECORDS,

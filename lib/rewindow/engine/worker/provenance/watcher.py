@@ -1,7 +1,7 @@
 """Watch the stores of a task: which entries are read and written while it handles a record or a punctuation.
 
 A watcher replaces the methods of a task's stores, as `streams.state.savepoint` does, and changes no result. An entry is
-identified by its key, and by its place: the window's start, the session, or the record's time.
+identified by its key, and by its position: the window's start, the session, or the record's time.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from rewindow.engine.worker.provenance.origins import Moment, Origin
+from rewindow.engine.worker.provenance.origins import Cause, Origin
 from rewindow.streams.punctuation import Schedule
 from rewindow.streams.record import UNKNOWN, Record, Windowed
 from rewindow.streams.task_context import TaskContext
 
 Entry = tuple[str, Any, Any]
-"""Store, key and place."""
+"""Store, key and position."""
 
 
 class Taken(NamedTuple):
@@ -32,7 +32,7 @@ _NO_RECORD = (None, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN)
 
 
 def entry_of(key: Any) -> tuple[Any, Any]:
-    """Return a key and its place: the key within a windowed key, and its window."""
+    """Return a key and its position: the key within a windowed key, and its window."""
     if key.__class__ is not Windowed:
         return key, None
     own, (start_ms, end_ms, is_session) = key
@@ -42,8 +42,8 @@ def entry_of(key: Any) -> tuple[Any, Any]:
 class Watcher:
     """Notes the origins of a task's entries. The replay sets ``epoch``, ``event`` and ``source`` as it goes."""
 
-    def __init__(self, sub_topology: int, partition: int, on_write: Callable[[Moment], None] | None = None) -> None:
-        """``on_write`` gets the moment of each write."""
+    def __init__(self, sub_topology: int, partition: int, on_write: Callable[[Cause], None] | None = None) -> None:
+        """``on_write`` gets the cause of each write."""
         self.epoch = 0
         self.event: Taken | None = None
         """The record that is taken; None at the end of an epoch."""
@@ -59,10 +59,10 @@ class Watcher:
         self._where = sub_topology, partition
         self._on_write = on_write
         self._entries: dict[Entry, Origin] = {}
-        self._moment: Moment | None = None
+        self._cause: Cause | None = None
         self._read: list[Origin] = []
         self._by_key: dict[Any, dict[Entry, Origin]] = {}
-        self._swept: set[Entry] = set()
+        self._visited: set[Entry] = set()
         self._absent: set[tuple[Any, Any]] = set()
         self._focus: dict[str, Entry] = {}
         self._is_muted = False
@@ -76,38 +76,38 @@ class Watcher:
     def take(self, taken: Taken, source: Origin | None) -> None:
         """Begin with a record; ``source`` is its origin if another sub-topology sent it."""
         self.event, self.source = taken, source
-        if self.latest is None or taken.timestamp > self.latest.moment.timestamp:
+        if self.latest is None or taken.timestamp > self.latest.cause.timestamp:
             self.latest = Origin(self._at(taken), (), [], source=source)
             self.first = self.first or self.latest
 
-    def moment(self) -> Moment:
+    def cause(self) -> Cause:
         """Return what the task is handling; forget what was read before it."""
         node, due_ms = None, UNKNOWN
         if self._context.firing is not None and self._context.scheduled_ms != UNKNOWN:
             node, due_ms = self._node, self._context.scheduled_ms
-        moment = self._at(self.event, node, due_ms)
-        if moment != self._moment:
-            self._moment = moment
-            self._read, self._by_key, self._swept, self._absent, self._focus = [], {}, set(), set(), {}
-        return moment
+        cause = self._at(self.event, node, due_ms)
+        if cause != self._cause:
+            self._cause = cause
+            self._read, self._by_key, self._visited, self._absent, self._focus = [], {}, set(), set(), {}
+        return cause
 
-    def _at(self, taken: Taken | None, node: str | None = None, due_ms: int = UNKNOWN) -> Moment:
+    def _at(self, taken: Taken | None, node: str | None = None, due_ms: int = UNKNOWN) -> Cause:
         sub_topology, partition = self._where
         topic, offset, timestamp, order_ms, rank = taken or _NO_RECORD
-        return Moment(sub_topology, partition, self.epoch, topic, offset, timestamp, order_ms, rank, node, due_ms)
+        return Cause(sub_topology, partition, self.epoch, topic, offset, timestamp, order_ms, rank, node, due_ms)
 
     def sent(self, record: Record) -> tuple[Origin, bool]:
         """Return the origin of a record that reaches a sink, and whether it was released: not made by this record, but due."""
-        moment = self.moment()
+        cause = self.cause()
         near, is_sure = self._near(*entry_of(record.key))
-        is_released = bool(near) and self._swept.issuperset(near)
-        return Origin(moment, tuple(near.values()), self._read, is_sure=is_sure, source=self.source), is_released
+        is_released = bool(near) and self._visited.issuperset(near)
+        return Origin(cause, tuple(near.values()), self._read, is_sure=is_sure, source=self.source), is_released
 
-    def read(self, entry: Entry, *, is_swept: bool = False) -> None:
-        """Note that an entry was read; ``is_swept``: while visiting several keys."""
+    def read(self, entry: Entry, *, is_visited: bool = False) -> None:
+        """Note that an entry was read; ``is_visited``: while visiting several keys."""
         if self._is_muted:
             return
-        self.moment()
+        self.cause()
         origin = self._entries.get(entry)
         if origin is None:
             self._absent.add(entry[1:])
@@ -116,25 +116,25 @@ class Watcher:
             if known.get(entry) is not origin:
                 known[entry] = origin
                 self._read.append(origin)
-            if is_swept:
-                self._swept.add(entry)
+            if is_visited:
+                self._visited.add(entry)
 
     def wrote(self, entry: Entry, *, from_reads: bool = True, adds: bool = False) -> None:
         """Note that an entry was written, from what was read of its key, or added to what it had."""
         if self._is_muted:
             return
-        moment = self.moment()
+        cause = self.cause()
         near, is_sure = self._near(entry[1], entry[2]) if from_reads else ({}, True)
         if self._on_write is not None:
-            self._on_write(moment)
+            self._on_write(cause)
         before = self._entries.get(entry)
         parents = (*near.values(), *((before,) if adds and before is not None else ()))
         read = self._read if from_reads else list(parents)
-        made = Origin(moment, parents, read, is_sure=is_sure, source=self.source)
+        made = Origin(cause, parents, read, is_sure=is_sure, source=self.source)
         self._entries[entry] = made
         self._by_key.setdefault(entry[1], {})[entry] = made
         self._read.append(made)
-        self._swept.discard(entry)
+        self._visited.discard(entry)
 
     def gone(self, entry: Entry) -> None:
         """Note that an entry was removed."""
@@ -149,26 +149,28 @@ class Watcher:
         finally:
             self._is_muted = before
 
-    def following(self, store: str, items: Iterable[tuple[Entry, Any]], *, is_swept: bool, pops: bool) -> Iterator[Any]:
+    def following(
+        self, store: str, items: Iterable[tuple[Entry, Any]], *, is_visited: bool, pops: bool
+    ) -> Iterator[Any]:
         """Yield what a store returns, noting each entry as it is reached: until the next one, it alone was read of the store."""
         found = iter(items)
         while (reached := self.quietly(next, found, None)) is not None:
             entry, item = reached
-            self.read(entry, is_swept=is_swept)
+            self.read(entry, is_visited=is_visited)
             if pops:
                 self.gone(entry)
             self._focus[store] = entry
             yield item
         self._focus.pop(store, None)
 
-    def _near(self, key: Any, place: Any) -> tuple[dict[Entry, Origin], bool]:
-        """Return the entries read of a key and place, else of the key, else all; and whether no other can matter.
+    def _near(self, key: Any, position: Any) -> tuple[dict[Entry, Origin], bool]:
+        """Return the entries read of a key and position, else of the key, else all; and whether no other can matter.
 
-        A key and place that were looked up, but had nothing, are made of the record alone.
+        A key and position that were looked up, but had nothing, are made of the record alone.
         """
         own = self._by_key.get(key, {})
-        exact = {entry: one for entry, one in own.items() if place is not None and entry[2] == place}
-        if exact or (key, place) in self._absent:
+        exact = {entry: one for entry, one in own.items() if position is not None and entry[2] == position}
+        if exact or (key, position) in self._absent:
             return exact, True
         if own:
             return {entry: one for entry, one in own.items() if self._focus.get(entry[0], entry) == entry}, True

@@ -23,7 +23,7 @@ _SLIDING = "SlidingAggregate"
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class Extent:
     """What a replay needs to read.
 
     ``since_ms``: no record whose order key is below can matter; None for the beginning. ``is_of_key``: only records with the
@@ -34,29 +34,29 @@ class Reach:
     is_of_key: bool = False
 
 
-def reaches(traced: Traced, key: Any, timestamp: int) -> list[Reach]:
+def extents(traced: Traced, key: Any, timestamp: int) -> list[Extent]:
     """Return the ways to replay a row of a key, cheapest first. The last one reads everything."""
     parts = [part for part, _ in traced.tasks()]
     nodes = [node for part in parts for node in part.nodes if isinstance(node, ProcessorNode)]
     kinds = {store.kind for part in parts for store in part.stores}
     if not all(_is_known(node) for node in nodes):
-        return [Reach()]
+        return [Extent()]
     keeps_keys = len(parts) == 1 and not any(type(node.supplier).__name__ in _RENAMES for node in nodes)
     if keeps_keys and kinds <= {KEY_VALUE} and key.__class__ is not Windowed:
-        return [Reach(is_of_key=True), Reach()]
+        return [Extent(is_of_key=True), Extent()]
     start_ms = timestamp
     if key.__class__ is Windowed:
         own, (start_ms, end_ms, _) = key
         if own.__class__ is Windowed:
-            return [Reach()]
+            return [Extent()]
         if any(type(node.supplier).__name__ == _SLIDING for node in nodes):
             start_ms -= end_ms - start_ms + 1
     retained = max((s.retention_ms for part in parts for s in part.stores if s.kind == JOIN), default=0)
     joins = {RECORDS} if JOIN in kinds else set()
     timed = {WINDOW, SESSION, BUFFER} if key.__class__ is Windowed else set()
     if kinds and kinds <= {JOIN} | joins | timed:
-        return [Reach(since_ms=max(start_ms - retained, 0)), Reach()]
-    return [Reach()]
+        return [Extent(since_ms=max(start_ms - retained, 0)), Extent()]
+    return [Extent()]
 
 
 def own_key(key: Any) -> Any:
