@@ -23,12 +23,12 @@ from tests.bad_input.workers import on_spark
 from tests.conftest import ROOT
 
 EXAMPLES = {
-    "windows": ("orders", "daily_orders", "daily-orders"),
-    "sessions": ("clicks", "visits", "visits"),
-    "processor": ("readings", "silent_sensors", "silent-sensors"),
-    "join": ("shop", "sales", "sales"),
+    "windows": ("orders", "daily_orders", "daily-orders", "customer", "customer"),
+    "sessions": ("clicks", "visits", "visits", "user", "user"),
+    "processor": ("readings", "silent_sensors", "silent-sensors", "sensor", "key"),
+    "join": ("shop", "sales", "sales", "order_id", "order_id"),
 }
-"""Of each example the feed, the job and the output."""
+"""Of each example the feed, the job, the output, and the key columns of the logs and of the output."""
 
 
 @pytest.fixture(autouse=True)
@@ -57,7 +57,7 @@ def call(*words: str) -> dict[str, Any]:
 def test_the_records_that_why_names_give_each_row(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, example: str
 ) -> None:
-    feed, job, output = EXAMPLES[example]
+    feed, job, output, log_key, key = EXAMPLES[example]
     call("init", "--example", example)
     monkeypatch.syspath_prepend(str(tmp_path))
     with on_spark(spark):
@@ -67,14 +67,13 @@ def test_the_records_that_why_names_give_each_row(
     rows = call("head", job, "-n", "100")["tables"][0]["rows"]
     assert rows
     for row in rows:
-        key = next(iter(row))
         window = ["--window", str(row["window_start"])] if "window_start" in row else []
         found = call("why", job, str(row[key]), *iso(window))
         assert found["is_reproduced"], found
         assert found["is_exact"], found
-        wanted = {name: value for name, value in found["row"].items() if not name.startswith("_")}
-        driven = [as_columns(record) for record in replayed(build, found, output)]
-        assert (tuple(wanted.values()), found["row"]["_timestamp"]) in driven, (wanted, driven)
+        wanted = {name: value for name, value in found["row"].items() if name == "_timestamp" or name[0] != "_"}
+        driven = [as_columns(record, key) for record in replayed(build, found, output, log_key)]
+        assert wanted in driven, (wanted, driven)
 
 
 def iso(window: list[str]) -> list[str]:
@@ -82,27 +81,26 @@ def iso(window: list[str]) -> list[str]:
     return [window[0], show_instant(int(window[1])).replace(" ", "T")] if window else []
 
 
-def replayed(build: Any, found: dict[str, Any], output: str) -> list[Any]:
+def replayed(build: Any, found: dict[str, Any], output: str, log_key: str) -> list[Any]:
     """Return what the test driver sends for nothing but the named records."""
     driver = TopologyTestDriver(build(), semantics=Semantics(stream_time_from="watermark"))
     sent = found["sent"]
     named = [*found["records"], *found["clock_records"], *([sent["record"]] if sent["record"] else [])]
     unique = {(one["topic"], one["partition"], one["offset"]): one for one in named}
     for one in sorted(unique.values(), key=lambda one: (one["epoch"], one["timestamp_ms"], one["offset"])):
-        key, *value = one["record"].items()
-        row = row_class(tuple(name for name, _ in value))(*(item for _, item in value))
-        driver.pipe(one["topic"], key[1], row, one["timestamp_ms"])
+        value = {name: item for name, item in one["record"].items() if name != log_key}
+        row = row_class(tuple(value))(*value.values())
+        driver.pipe(one["topic"], one["record"][log_key], row, one["timestamp_ms"])
     if sent["record"] is None and sent["watermark_ms"] is not None:
         driver.advance_watermark(sent["watermark_ms"])
     return driver.read(output)
 
 
-def as_columns(record: Any) -> tuple[tuple[Any, ...], int]:
-    """Return the columns of a record's key and value, and its timestamp."""
-    key, value, timestamp, _ = record
-    bounds = key.window[:2] if isinstance(key, Windowed) else ()
-    own = key.key if isinstance(key, Windowed) else key
-    values = (
-        tuple(value) if isinstance(value, tuple) else tuple(value.values()) if isinstance(value, dict) else (value,)
-    )
-    return (own, *bounds, *values), timestamp
+def as_columns(record: Any, key: str) -> dict[str, Any]:
+    """Return a record as the row of a table."""
+    own, bounds = record.key, {}
+    if isinstance(own, Windowed):
+        own, (start, end, _) = own
+        bounds = {"window_start": start, "window_end": end}
+    value = record.value._asdict() if isinstance(record.value, tuple) else {"value": record.value}
+    return {key: own, **bounds, **value, "_timestamp": record.timestamp}

@@ -80,9 +80,11 @@ def _fate(past: History, asked: Asked) -> Fate:
 
     nothing = Search(traced, Wanted({}, past.epochs[-1].number + 1))
     oldest = min(time for known in asked.taken.values() for time in known.values())
-    reading = past.reading(nothing, extents(traced, asked.key, oldest)[0], asked.own, {})
+    extent = extents(traced, asked.key, oldest)[0]
+    epochs = past.within(extent, asked.own, asked.partition, past.epochs[-1].number, {})
+    reading = past.reading(nothing, extent, asked.own, {})
     with as_in_a_worker():
-        traced.replay(past.epochs, reading, nothing.take, fate.drops.append, wrote)
+        traced.replay(epochs, reading, nothing.take, fate.drops.append, wrote)
     return fate
 
 

@@ -123,7 +123,7 @@ def _behind(
         drops: list[Drop] = []
         found = find(
             traced,
-            past.epochs,
+            past.within(extent, own_key(key), traced.partition, row["_epoch"], candidates),
             lambda search, extent=extent: past.reading(search, extent, own_key(key), candidates),  # type: ignore[misc]
             past.records,
             wanted,

@@ -19,7 +19,6 @@ from rewindow.engine.worker.arrow_rows import arrow_schema, decode
 from rewindow.engine.worker.checksums import UNREADABLE, open_verified, unreadable
 from rewindow.engine.worker.log_reader import ordered_batches
 from rewindow.engine.worker.provenance.behind import LogRow
-from rewindow.engine.worker.provenance.extent import Extent
 from rewindow.errors import DataError
 from rewindow.storage.locations import filesystem_of
 from rewindow.streams.ordering import Rows
@@ -42,28 +41,23 @@ class LogRecords:
     files: Callable[[str, int, int, int], Sequence[LogFile]]
 
     def epoch(
-        self, topic: str, partition: int, epoch: int, extent: Extent, key: Any, is_done: Callable[[], bool]
+        self, topic: str, partition: int, epoch: int, since_ms: int | None, is_done: Callable[[], bool]
     ) -> Iterator[Rows]:
-        """Yield the rows of an epoch within a extent, until ``is_done``, with their order keys among all rows of the epoch."""
+        """Yield the rows of an epoch with order keys since a time, until ``is_done``."""
         start, end = self.bounds(topic, partition, epoch)
         if end <= start:
             return
         shapes, files = self.shapes[topic], self.files(topic, partition, start, end)
         names = ["offset", "timestamp", *shapes[0].names, *shapes[1].names]
-        own = self.key_columns(topic, key) if extent.is_of_key else None
-        if extent.is_of_key and own is None:
-            return
         highest = -1
-        if extent.since_ms is not None:
-            start = _first_since(files, start, end, extent.since_ms)
+        if since_ms is not None:
+            start = _first_since(files, start, end, since_ms)
         for batch in ordered_batches(topic, files, start, end, names):
             if is_done():
                 return
             running = np.maximum(np.maximum.accumulate(np.asarray(batch.column(1))), highest)
             highest = int(running[-1])
-            mask = running >= (extent.since_ms or 0)
-            if own is not None:
-                mask &= np.asarray(_is_key(pa.Table.from_batches([batch]), own))
+            mask = running >= (since_ms or 0)
             if mask.any():
                 yield self._rows(topic, batch.filter(pa.array(mask)), running[mask])
 
