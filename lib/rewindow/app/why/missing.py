@@ -21,6 +21,7 @@ from rewindow.engine.worker.provenance.behind import Search, Wanted
 from rewindow.engine.worker.provenance.extent import extents
 from rewindow.engine.worker.provenance.origins import Cause
 from rewindow.engine.worker.provenance.replay import Drop
+from rewindow.report.text import asked as command_of
 from rewindow.streams.duration import in_words
 from rewindow.streams.record import UNKNOWN
 
@@ -45,7 +46,8 @@ def explain_missing(
     head, name = output.branch.head, output.job.name
     if head is None:
         headline = f"{name} has no runs on branch {output.branch.name}"
-        return _answer(output, Missing.NOT_RUN, headline, [f"Run it: `rewindow run {name}`"])
+        command = command_of(name, output.branch.name)
+        return _answer(output, Missing.NOT_RUN, headline, [f"Run it: `rewindow run {command}`"])
     past = History(output, head)
     past.check()
     asked = ask(past, key, start_ms)
@@ -90,7 +92,8 @@ def _fate(past: History, asked: Asked) -> Fate:
 
 def _told(project: Project, past: History, asked: Asked, fate: Fate) -> MissingFacts:
     output, facts = past.output, Facts(past)
-    landings, job, parts = output.job.feed.landings, output.job.name, output.traced(0).tasks()
+    landings, parts = output.job.feed.landings, output.traced(0).tasks()
+    job = command_of(output.job.name, output.branch.name)
     late = facts.late(fate.drops, asked.taken)
     records = facts.unused(asked.taken, set())
     waits = waits_for(past, asked.partition, asked.window)
