@@ -51,6 +51,7 @@ def shop(template: Bench) -> Bench:
         ("rewindow land ", ["activity", "other"]),
         ("rewindow gc ", ["activity", "counts", "later", "other"]),
         ("rewindow head c", ["counts"]),
+        ("rewindow why a", ["alerts.totals"]),
         ("rewindow ls --target ", ["local", "prod"]),
         ("rewindow run counts --branch ", ["fix", "main"]),
         ("rewindow promote counts f", ["fix"]),

@@ -26,6 +26,8 @@ STEPS = (
     "check counts",
     "head counts",
     "head alerts.totals --last -n 1",
+    "why alerts.totals ann",
+    "why counts zoe --missing",
     "report counts --run 2 --diff main",
     "report counts --since main/1 --out {root}/report.html",
     "state list counts",

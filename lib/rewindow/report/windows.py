@@ -34,7 +34,7 @@ def open_windows(material: Material) -> OpenWindows:
             results += material.head.commit.held.get(timed.store, 0)
             not_read.append(timed.store)
             continue
-        clocks = _clocks_of(material, timed)
+        clocks = clocks_of(material, timed)
         groups: _Group = {}
         for partition, window, closes_at in _entries(timed, timed.final_after_ms, columns, clocks):
             groups.setdefault((closes_at, window), []).append(partition)
@@ -44,13 +44,13 @@ def open_windows(material: Material) -> OpenWindows:
         for (closes_at, window), partitions in first:
             distinct = sorted(set(partitions))
             clock = min((clocks.get(one, UNKNOWN) for one in distinct), default=UNKNOWN)
-            why = _why(material, timed, closes_at, {one: clocks.get(one, UNKNOWN) for one in distinct})
+            why = why_open(material, timed, closes_at, {one: clocks.get(one, UNKNOWN) for one in distinct})
             shown.append(OpenWindow(timed.store, window, closes_at, known_time(clock), len(partitions), distinct, why))
     shown.sort(key=lambda one: (one.closes_at_ms, one.store))
     return OpenWindows(results, windows, shown[:MOST_SHOWN], not_read)
 
 
-def _clocks_of(material: Material, timed: TimedNode) -> dict[int, int]:
+def clocks_of(material: Material, timed: TimedNode) -> dict[int, int]:
     """Return the node's clock in each partition."""
     return {
         partition: state.get("node_times", {}).get(timed.node, UNKNOWN)
@@ -77,7 +77,7 @@ def _entries(
             yield partition, None if start is None else (start, end), closes_at
 
 
-def _why(material: Material, timed: TimedNode, closes_at: int, clocks: Mapping[int, int]) -> str:
+def why_open(material: Material, timed: TimedNode, closes_at: int, clocks: Mapping[int, int]) -> str:
     """Return what the clocks of a node wait for, in a sentence."""
     partition, clock = min(clocks.items(), key=lambda item: item[1])
     if clock == UNKNOWN:

@@ -21,6 +21,7 @@ from rewindow.app.cli.report import register as register_report
 from rewindow.app.cli.state import register as register_state
 from rewindow.app.cli.times import parse_through, parse_time
 from rewindow.app.cli.version import print_version
+from rewindow.app.cli.why import register as register_why
 from rewindow.app.project import Project
 from rewindow.control.run import RunReport
 from rewindow.errors import UsageError
@@ -220,5 +221,6 @@ register_branches(app)
 register_maintenance(app)
 register_databricks(app)
 register_head(app)
+register_why(app)
 register_state(app)
 register_report(app)

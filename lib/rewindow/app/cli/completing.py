@@ -1,7 +1,7 @@
 """Names that a shell completes: jobs, feeds and targets from file names, branches and stores from the ledger of a folder.
 
 A shell shows whatever is printed as part of the line that is being typed. So nothing here prints or raises: where names cannot be
-found, there are none. No file of the project is read but the target's, and no code of it is executed.
+found, there are none. No file of the project is read but the target's and, for tables, the jobs'. No code of it is executed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from rewindow.config.load import Kind, find_project, load_target, location_of
+from rewindow.config.load import Kind, find_project, load_job, load_target, location_of
 from rewindow.control.plan.branches import JobState
 from rewindow.control.plan.spec import MAIN
 
@@ -25,6 +25,16 @@ def names(*kinds: Kind) -> Complete:
         return _beginning(incomplete, lambda: {name for kind in kinds for name in _stems(ctx, kind)})
 
     return complete
+
+
+def tables(ctx: Any, incomplete: str) -> list[str]:
+    """Complete the names of output tables, from the files of the jobs."""
+
+    def found() -> Iterable[str]:
+        root = _root(ctx)
+        return [one.table for job in _stems(ctx, "jobs") for one in load_job(root, job).outputs.values()]
+
+    return _beginning(incomplete, found)
 
 
 def branches(ctx: Any, incomplete: str) -> list[str]:

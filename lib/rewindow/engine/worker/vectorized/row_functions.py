@@ -107,21 +107,27 @@ def apply_calls(calls: Calls, batch: Batch) -> Batch:
 
 
 def _call(function: Function, keys: list[Any], values: list[Any]) -> tuple[list[Any], list[Any], Array | None]:
-    """Return the keys and values of the results, and the row of each; None: one result for each row."""
+    """Return the keys and values of the results, and the row of each; None: one result for each row.
+
+    The functions are called in comprehensions. `map` would take a StopIteration that one raises for the end of the batch.
+    """
     if isinstance(function, Filter):
-        passed = list(map(bool, map(function.predicate, keys, values)))
-        chosen = np.flatnonzero(np.array(passed, np.bool_) != function.negate)
-        if len(chosen) == len(values):
+        predicate, negate = function.predicate, function.negate
+        passed = [bool(predicate(key, value)) is not negate for key, value in zip(keys, values, strict=True)]
+        if all(passed):
             return keys, values, None
-        passed = [one is not function.negate for one in passed] if function.negate else passed
-        return list(compress(keys, passed)), list(compress(values, passed)), chosen
+        return list(compress(keys, passed)), list(compress(values, passed)), np.flatnonzero(passed)
     if isinstance(function, Peek):
         for key, value in zip(keys, values, strict=True):
             function.action(key, value)
         return keys, values, None
-    results = map(function.mapper, keys, values) if function.with_key else map(function.mapper, values)
+    mapper = function.mapper
+    if function.with_key:
+        results = [mapper(key, value) for key, value in zip(keys, values, strict=True)]
+    else:
+        results = [mapper(value) for value in values]
     if isinstance(function, MapValues):
-        return keys, list(results), None
+        return keys, results, None
     many = [list(one) for one in results]
     rows = np.repeat(np.arange(len(many)), np.fromiter(map(len, many), np.int64, len(many)))
     return [keys[row] for row in rows.tolist()], list(chain.from_iterable(many)), rows

@@ -1,0 +1,120 @@
+"""What `why` prints for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rewindow.app.cli.printing import as_assignments
+from rewindow.app.cli.times import show_instant, with_readable_times
+from rewindow.app.why.facts import MissingFacts, RecordFacts, RowFacts
+from rewindow.streams.duration import in_words
+
+MOST_SHOWN = 20
+"""The records of each kind that are shown; `--json` has all."""
+
+_INTERNAL = ("_epoch", "_partition", "_offset", "_run")
+
+
+def row_lines(found: RowFacts, key: str) -> Iterator[str]:
+    """Yield the lines on a row. ``key``: the words of the key, if more of its rows can be asked for."""
+    yield f"{found.table}: {_row(found.row)}"
+    run = found.run
+    code = f", code {run.code}" if run.code else ""
+    epochs = (
+        f"landing {run.first_epoch}"
+        if run.first_epoch == run.last_epoch
+        else f"landings {run.first_epoch} to {run.last_epoch}"
+    )
+    yield f"Written by run {run.run} ({epochs}{code})."
+    yield _sent(found)
+    yield ""
+    yield from _listed("Made of", "record", found.records)
+    if found.clock_records:
+        yield from _listed("Time advanced with", "more record", found.clock_records)
+    for one in found.punctuations[-MOST_SHOWN:]:
+        yield f"  punctuation of {one.node}, due {show_instant(one.due_ms)}"
+    if found.late:
+        yield f"Dropped, so not in the row: {_count(len(found.late), 'record')}"
+        for late in found.late[:MOST_SHOWN]:
+            yield f"  {_record(late.record)}: {late.reason} in {late.node}, {in_words(late.behind_ms)} behind"
+    if found.unused:
+        yield from _listed(
+            "Of the same key and window, but let go by a condition or function of the job:", "record", found.unused
+        )
+    yield ""
+    yield _checked(found)
+    for note in found.notes:
+        yield f"{note}."
+    others = found.row_count - 1
+    if others and key:
+        yield ""
+        yield f"The key has {_count(others, 'other row')}; --window TIME and --run RUN choose:"
+        for other in found.rows[: MOST_SHOWN + 1]:
+            if other != found.row:
+                yield f"  {_row(other)}"
+
+
+def missing_lines(found: MissingFacts) -> Iterator[str]:
+    """Yield the lines on a row that is missing."""
+    yield f"{found.table}: {found.headline}."
+    for reason in found.reasons:
+        yield f"- {reason}."
+    if found.records:
+        yield ""
+        yield from _listed("The logs have", "record of the key", found.records)
+
+
+def _sent(found: RowFacts) -> str:
+    sent = found.sent
+    if sent.punctuation is not None:
+        return (
+            f"Sent by the punctuation of {sent.punctuation.node} that was due {show_instant(sent.punctuation.due_ms)}."
+        )
+    if sent.record is not None:
+        held = (
+            "It waited in a store until this record advanced the time"
+            if sent.is_held
+            else "Sent when this record was processed"
+        )
+        return f"{held}: {_record(sent.record)}."
+    watermark = "" if sent.watermark_ms is None else f", which is complete through {show_instant(sent.watermark_ms)}"
+    return f"Sent at the end of landing {sent.epoch}{watermark}."
+
+
+def _checked(found: RowFacts) -> str:
+    if found.is_exact:
+        return "Replaying these records alone gives the same row."
+    if found.is_reproduced:
+        return "Replaying these records alone gives the same row. Some of them may not have contributed: code read them as well."
+    return (
+        "Replaying these records alone does not give the same row: it also depends on something that cannot be traced, such as "
+        "a clock that other records advanced."
+    )
+
+
+def _listed(head: str, what: str, records: Sequence[RecordFacts]) -> Iterator[str]:
+    yield f"{head} {_count(len(records), what)}"
+    for one in records[:MOST_SHOWN]:
+        yield f"  {_record(one)}"
+    if len(records) > MOST_SHOWN:
+        yield f"  and {len(records) - MOST_SHOWN:,} more (--json lists all)"
+
+
+def _record(one: RecordFacts) -> str:
+    landing = "" if one.landing is None else f", landing {one.landing}"
+    columns = as_assignments(one.record)
+    return f"{one.topic}-{one.partition} offset {one.offset}, {show_instant(one.timestamp_ms)}{landing}: {columns}"
+
+
+def _row(row: Any) -> str:
+    (readable,) = with_readable_times([{name: value for name, value in row.items() if name not in _INTERNAL}])
+    return as_assignments(readable)
+
+
+def _count(number: int, what: str) -> str:
+    return (
+        f"{number:,} {what}"
+        if number == 1
+        else f"{number:,} {what.replace('record', 'records').replace('row', 'rows')}"
+    )

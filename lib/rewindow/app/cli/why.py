@@ -1,0 +1,71 @@
+"""The command that explains a row of an output."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from rewindow.app.cli.completing import tables
+from rewindow.app.cli.options import Branch, Debug, Folder, Json, Target
+from rewindow.app.cli.printing import Printer
+from rewindow.app.cli.printing_why import missing_lines, row_lines
+from rewindow.app.cli.times import parse_time
+from rewindow.app.project import Project
+from rewindow.app.why.choose import choose_row, of_window
+from rewindow.app.why.missing import explain_missing
+from rewindow.app.why.output import Output, parse_key
+from rewindow.app.why.row import explain_row
+from rewindow.control.plan.spec import MAIN
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command()(why)
+
+
+def why(
+    table: Annotated[
+        str, typer.Argument(metavar="TABLE", help="An output table, or a job with one output.", autocompletion=tables)
+    ],
+    key: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="KEY", help="The key: its value, COLUMN=VALUE for each of several columns, or a JSON object."
+        ),
+    ],
+    window: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Start of the window. Default: the key's newest row.")
+    ] = None,
+    run: Annotated[str | None, typer.Option(metavar="RUN", help="The row that this run wrote, as main/3 or 3.")] = None,
+    missing: Annotated[
+        bool, typer.Option("--missing", help="Say why there is no row of the key yet, or never will be.")
+    ] = False,
+    branch: Branch = MAIN,
+    target: Target = "local",
+    folder: Folder = ".",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Name the records and punctuations behind a row, or say why there is none. Changes nothing. Times are in UTC."""
+    project = Project.open(folder, target, debug=debug)
+    output = Output.find(project, table, branch)
+    wanted, start_ms = parse_key(output.own_columns, key), parse_time(window)
+    printer = Printer(as_json=as_json)
+    rows = output.rows(wanted)
+    if missing:
+        absent = explain_missing(project, output, wanted, of_window(output, rows, start_ms), start_ms)
+        if as_json:
+            printer.json(asdict(absent))
+        else:
+            for line in missing_lines(absent):
+                printer.say(line)
+        return
+    own, row = choose_row(output, key, rows, start_ms, run)
+    found = explain_row(output, own, row)
+    if as_json:
+        printer.json(asdict(found))
+        return
+    for line in row_lines(found, "" if start_ms is not None else " ".join(key)):
+        printer.say(line)

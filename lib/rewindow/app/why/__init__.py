@@ -1,0 +1,1 @@
+"""Explain a row of an output, or why there is none yet."""

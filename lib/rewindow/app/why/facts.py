@@ -1,0 +1,137 @@
+"""What `why` says of a row, as plain values. Times are epoch milliseconds in UTC, None if unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from rewindow.engine.worker.provenance.output_rows import table_of
+from rewindow.tables.delta.state_query import as_rows
+
+Columns = Mapping[str, Any]
+
+
+def json_row(row: Columns) -> dict[str, Any]:
+    """Return a row as values that `json` can write."""
+    return as_rows(table_of(row))[0]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordFacts:
+    """A record of a log: where it is, the landing that brought it, the epoch that released it, and its columns."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    landing: int | None
+    epoch: int
+    record: Columns
+
+
+@dataclass(frozen=True, slots=True)
+class PunctuationFacts:
+    """A punctuation: its node, when it was due, and the epoch in which it ran."""
+
+    node: str
+    due_ms: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class LateFacts:
+    """A record of the same key that a node dropped; ``behind_ms``: how far it was behind the node's clock or a record before."""
+
+    record: RecordFacts
+    node: str
+    reason: str
+    behind_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class SentFacts:
+    """When the row was sent: by a record, a punctuation, or at the end of an epoch. ``is_held``: it was waiting for that."""
+
+    epoch: int
+    watermark_ms: int | None
+    record: RecordFacts | None
+    punctuation: PunctuationFacts | None
+    is_held: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """The run that wrote the row, and the code that it ran. ``first_epoch`` and ``last_epoch`` are landings."""
+
+    run: str
+    ledger_row: int
+    first_epoch: int
+    last_epoch: int
+    committed_ms: int
+    code: str | None
+    fingerprint: str
+    final: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RowFacts:
+    """What is behind a row.
+
+    ``rows`` lists the rows of the key, newest first, of which ``row`` is explained. ``is_reproduced``: replaying nothing but
+    the records that are named gives the row. ``is_exact``: each of ``records`` contributed; otherwise some may not have.
+    """
+
+    table: str
+    job: str
+    branch: str
+    row: Columns
+    rows: Sequence[Columns]
+    row_count: int
+    run: RunFacts
+    sent: SentFacts
+    records: Sequence[RecordFacts]
+    clock_records: Sequence[RecordFacts]
+    punctuations: Sequence[PunctuationFacts]
+    late: Sequence[LateFacts]
+    unused: Sequence[RecordFacts]
+    is_reproduced: bool
+    is_exact: bool
+    notes: Sequence[str]
+
+
+class Missing(StrEnum):
+    """Why there is no row."""
+
+    EXISTS = "exists"
+    DELETED = "deleted"
+    NOT_RUN = "not_run"
+    NEVER_LANDED = "never_landed"
+    NOT_TAKEN = "not_taken"
+    DROPPED = "dropped"
+    LET_GO = "let_go"
+    OPEN = "open"
+    WAITING = "waiting"
+
+
+@dataclass(frozen=True, slots=True)
+class MissingFacts:
+    """Why a key has no row. ``records`` are those of the key and window in the logs, ``late`` the dropped ones of them.
+
+    ``closes_at_ms`` is when the result is final, and ``clock_ms`` the clock that has to reach it, in task ``partition``.
+    """
+
+    table: str
+    job: str
+    branch: str
+    why: Missing
+    headline: str
+    reasons: Sequence[str]
+    partition: int
+    window_start_ms: int | None
+    closes_at_ms: int | None
+    clock_ms: int | None
+    watermark_ms: int | None
+    records: Sequence[RecordFacts]
+    late: Sequence[LateFacts]

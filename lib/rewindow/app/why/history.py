@@ -1,0 +1,164 @@
+"""The epochs that a row's run and the runs before it took, and the logs that they read."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any
+
+from rewindow.app.why.output import Output
+from rewindow.contracts.tasks import Epoch, LogFile
+from rewindow.control.plan.branches import CommittedRun
+from rewindow.control.plan.planner import check_has_landings
+from rewindow.control.plan.tasks import run_epochs
+from rewindow.engine.worker.provenance.behind import Search
+from rewindow.engine.worker.provenance.extent import Extent
+from rewindow.engine.worker.provenance.logs import LogRecords
+from rewindow.engine.worker.provenance.replay import ReadLog
+from rewindow.errors import ConfigError
+from rewindow.streams.ordering import Rows
+from rewindow.streams.record import UNKNOWN, TopicPartition
+
+Offsets = Mapping[tuple[str, int], Mapping[int, int]]
+"""The offsets of records with their timestamps, by topic and partition."""
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """The chain of runs up to ``last``, whose logs are read again."""
+
+    output: Output
+    last: CommittedRun
+
+    def check(self) -> None:
+        """Raise `SourceError` (66) if the logs no longer have what the runs read, `ConfigError` (78) if only Spark reads them."""
+        check_has_landings(self.last, self.output.job.feed, self.output.branch)
+        for topic in self.output.traced(0).external:
+            table = self.output.tables.log_table(self.output.job.feed, topic)
+            if table is not None:
+                message = (
+                    f"the log {topic!r} can only be read by Spark, because {table.why}: `why` opens the files of logs"
+                )
+                raise ConfigError(message)
+
+    @cached_property
+    def runs(self) -> tuple[CommittedRun, ...]:
+        """The runs, oldest first."""
+        return self.output.state.chain_to(self.last.spec.run)
+
+    @cached_property
+    def epochs(self) -> tuple[Epoch, ...]:
+        """The epochs that they took, in order."""
+        return tuple(epoch for run in self.runs for epoch in run_epochs(run.spec, self.output.job.feed))
+
+    @cached_property
+    def records(self) -> LogRecords:
+        """The records that they took."""
+        job, tables = self.output.job, self.output.tables
+        taken = {number for run in self.runs for number in run.spec.epochs}
+
+        def bounds(topic: str, partition: int, epoch: int) -> tuple[int, int]:
+            return job.feed.epoch_range(epoch, TopicPartition(topic, partition)) if epoch in taken else (0, 0)
+
+        @cache
+        def listed(topic: str, partition: int) -> Sequence[LogFile]:
+            where = TopicPartition(topic, partition)
+            end = max(
+                (landing.ranges[where].end for landing in job.feed.landings if where in landing.ranges), default=0
+            )
+            return tables.log_files(job.feed, where, 0, end)
+
+        return LogRecords(
+            job.code.load_logs(),
+            bounds,
+            lambda topic, partition, start, end: [
+                file for file in listed(topic, partition) if file.first < end and file.last >= start
+            ],
+        )
+
+    def end(self, topic: str, partition: int) -> int:
+        """Return the offset after the last record that the runs took."""
+        return max((self.records.bounds(topic, partition, epoch.number)[1] for epoch in self.epochs), default=0)
+
+    def within(self, extent: Extent, key: Any, partition: int, until: int, candidates: Offsets) -> list[Epoch]:
+        """Return the epochs that a replay up to epoch ``until`` needs, and after it those of candidates.
+
+        Before an epoch with candidates comes the one before it, whose watermark may close windows.
+        """
+        wanted: set[int] = set()
+        if extent.is_of_key:
+            for topic in self.output.traced(partition).external:
+                wanted |= self._epochs_of(topic, partition, self._of_key(topic, partition, key))
+            return [epoch for epoch in self.epochs if epoch.number <= until and epoch.number in wanted | {until}]
+        for (topic, of_partition), known in candidates.items():
+            wanted |= self._epochs_of(topic, of_partition, known)
+        first = self._first_since(extent.since_ms)
+        later = wanted | {number - 1 for number in wanted}
+        return [
+            epoch for epoch in self.epochs if epoch.number >= first and (epoch.number <= until or epoch.number in later)
+        ]
+
+    def reading(self, search: Search, extent: Extent, key: Any, candidates: Offsets) -> ReadLog:
+        """Return a function that reads what an extent needs until the search is done, and then only the candidates."""
+        records = self.records
+
+        def read(topic: str, partition: int, epoch: int) -> Iterator[Rows]:
+            if extent.is_of_key:
+                own = (
+                    []
+                    if search.is_over(epoch)
+                    else self._inside(topic, partition, epoch, self._of_key(topic, partition, key))
+                )
+                yield from self._chosen(topic, partition, epoch, own, UNKNOWN)
+                return
+            next_offset = UNKNOWN
+            if not search.is_over(epoch):
+                for rows in records.epoch(topic, partition, epoch, extent.since_ms, lambda: search.is_done):
+                    yield rows
+                    next_offset = rows.offsets[-1] + 1
+            if search.is_done:
+                known = self._inside(topic, partition, epoch, candidates.get((topic, partition), {}))
+                left = [offset for offset in known if offset >= next_offset]
+                yield from self._chosen(topic, partition, epoch, left, self._newest_before(topic, partition, epoch))
+
+        return read
+
+    def _inside(self, topic: str, partition: int, epoch: int, known: Mapping[int, int]) -> list[int]:
+        start, end = self.records.bounds(topic, partition, epoch)
+        return [offset for offset in sorted(known) if start <= offset < end]
+
+    def _chosen(self, topic: str, partition: int, epoch: int, offsets: list[int], before: int) -> Iterator[Rows]:
+        """Yield records of an epoch; ``before`` is the newest time before the epoch that counts."""
+        if offsets:
+            rows = self.records.at(topic, partition, offsets)
+            at, timestamps, keys, values = zip(*rows, strict=True)
+            newest = [max(before, one) for one in self.records.newest(topic, partition, epoch, offsets)]
+            yield Rows(at, timestamps, newest, keys, values)
+
+    @cache  # noqa: B019 - a command makes one history
+    def _of_key(self, topic: str, partition: int, key: Any) -> Mapping[int, int]:
+        return self.records.of_key(topic, partition, key, (0, self.end(topic, partition)))
+
+    def _epochs_of(self, topic: str, partition: int, known: Mapping[int, int]) -> set[int]:
+        """Return the epochs that have records."""
+        ends = [(self.records.bounds(topic, partition, epoch.number)[1], epoch.number) for epoch in self._with_records]
+        return {ends[bisect_right(ends, (offset, self.epochs[-1].number + 1))][1] for offset in known}
+
+    @cached_property
+    def _with_records(self) -> list[Epoch]:
+        return [epoch for epoch in self.epochs if not epoch.is_final]
+
+    def _first_since(self, since_ms: int | None) -> int:
+        """Return the first epoch whose landing, or one before, has a record as late as a time."""
+        for landing in self.output.job.feed.landings if since_ms is not None else ():
+            if any(landed.max_timestamp >= (since_ms or 0) for landed in landing.ranges.values()):
+                return landing.number
+        return 1
+
+    def _newest_before(self, topic: str, partition: int, epoch: int) -> int:
+        """Return the highest timestamp of a topic-partition in the landings before an epoch."""
+        landings = self.output.job.feed.landings[: epoch - 1]
+        landed = landings[-1].ranges.get(TopicPartition(topic, partition)) if landings else None
+        return landed.max_timestamp if landed else UNKNOWN

@@ -1,0 +1,174 @@
+"""Explain why a key has no row: what the logs have of it, what became of these records, and what the result waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rewindow.app.cli.times import known_time, show_instant
+from rewindow.app.never_landed import lands_next
+from rewindow.app.project import Project
+from rewindow.app.why.asked import Asked, ask
+from rewindow.app.why.facts import LateFacts, Missing, MissingFacts, RecordFacts
+from rewindow.app.why.history import History
+from rewindow.app.why.output import Output, Row
+from rewindow.app.why.row import META, Facts
+from rewindow.app.why.waiting import Waits, clock_sentences, waits_for
+from rewindow.config.load import load_feed
+from rewindow.engine.worker.inline import as_in_a_worker
+from rewindow.engine.worker.provenance.behind import Search, Wanted
+from rewindow.engine.worker.provenance.extent import extents
+from rewindow.engine.worker.provenance.origins import Cause
+from rewindow.engine.worker.provenance.replay import Drop
+from rewindow.report.text import asked as command_of
+from rewindow.streams.duration import in_words
+from rewindow.streams.record import UNKNOWN
+
+
+@dataclass
+class Fate:
+    """What became of the records of a key: ``kept`` are the topic and offset of those that a store took."""
+
+    kept: set[tuple[str, int]] = field(default_factory=set)
+    drops: list[Drop] = field(default_factory=list)
+
+
+def explain_missing(
+    project: Project, output: Output, key: Mapping[str, Sequence[Any]], rows: Sequence[Row], start_ms: int | None
+) -> MissingFacts:
+    """Return why a key has no row, in the window that starts at a time if there is one.
+
+    Raises `SourceError` (66) if the feed lacks the landings of the last run, and `DataError` (65) if the job's code fails.
+    """
+    if rows:
+        return _there(output, rows[-1])
+    head, name = output.branch.head, output.job.name
+    if head is None:
+        headline = f"{name} has no runs on branch {output.branch.name}"
+        command = command_of(name, output.branch.name)
+        return _answer(output, Missing.NOT_RUN, headline, [f"Run it: `rewindow run {command}`"])
+    past = History(output, head)
+    past.check()
+    asked = ask(past, key, start_ms)
+    return _told(project, past, asked, _fate(past, asked))
+
+
+def _there(output: Output, row: Row) -> MissingFacts:
+    run = output.state.find_run(row["_run"])
+    by = f"run {run.spec.name}" if run else "a run"
+    others = {*(column.name for column in output.key_columns), *META, "_timestamp"}
+    if all(value is None for name, value in row.items() if name not in others):
+        return _answer(output, Missing.DELETED, f"the newest row of the key is a deletion, written by {by}", [])
+    headline = f"there is a row of the key, written by {by}"
+    return _answer(output, Missing.EXISTS, headline, ["Omit --missing to see what it was made of"])
+
+
+def _answer(output: Output, why: Missing, headline: str, reasons: Sequence[str], **others: Any) -> MissingFacts:
+    nothing = {"partition": 0, "window_start_ms": None, "closes_at_ms": None, "clock_ms": None, "watermark_ms": None}
+    known: dict[str, Any] = {**nothing, "records": [], "late": [], **others}
+    return MissingFacts(output.table, output.job.name, output.branch.name, why, headline, reasons, **known)
+
+
+def _fate(past: History, asked: Asked) -> Fate:
+    """Replay what the key's task took, and note what became of the key's records."""
+    traced, fate = past.output.traced(asked.partition), Fate()
+    if not asked.taken:
+        return fate
+
+    def wrote(cause: Cause) -> None:
+        if cause.topic is not None and cause.offset in asked.taken.get((cause.topic, cause.partition), {}):
+            fate.kept.add((cause.topic, cause.offset))
+
+    nothing = Search(traced, Wanted({}, past.epochs[-1].number + 1))
+    oldest = min(time for known in asked.taken.values() for time in known.values())
+    extent = extents(traced, asked.key, oldest)[0]
+    epochs = past.within(extent, asked.own, asked.partition, past.epochs[-1].number, {})
+    reading = past.reading(nothing, extent, asked.own, {})
+    with as_in_a_worker():
+        traced.replay(epochs, reading, nothing.take, fate.drops.append, wrote)
+    return fate
+
+
+def _told(project: Project, past: History, asked: Asked, fate: Fate) -> MissingFacts:
+    output, facts = past.output, Facts(past)
+    landings, parts = output.job.feed.landings, output.traced(0).tasks()
+    job = command_of(output.job.name, output.branch.name)
+    late = facts.late(fate.drops, asked.taken)
+    records = facts.unused(asked.taken, set())
+    waits = waits_for(past, asked.partition, asked.window)
+    known: dict[str, Any] = {
+        "partition": asked.partition,
+        "window_start_ms": asked.window.start_ms if asked.window else None,
+        "watermark_ms": known_time(landings[-1].watermark_ms) if landings else None,
+        "closes_at_ms": waits.closes_at_ms if waits else None,
+        "clock_ms": waits.clock_ms if waits else None,
+        "records": records,
+        "late": late,
+    }
+    dropped = [_dropped(one) for one in late]
+    clocks = [*_waiting(waits), *clock_sentences(past, asked.partition)]
+    if len(parts) > 1:
+        reasons = ["The key is made by a repartition, so its records are not looked for", *clocks]
+        return _answer(output, Missing.WAITING, "there is no row yet", reasons, **known)
+    if not records and asked.waiting:
+        headline = f"{_records(asked.waiting)} of the key landed after the last run"
+        return _answer(output, Missing.NOT_TAKEN, headline, [f"Run the job: `rewindow run {job}`", *clocks], **known)
+    if not records:
+        return _answer(output, Missing.NEVER_LANDED, *_never_landed(project, past, asked), **known)
+    if len(late) >= len(records):
+        return _answer(output, Missing.DROPPED, "all records of the key were dropped", dropped, **known)
+    if not fate.kept and parts[0][0].stores:
+        reasons = [*dropped, _let_go(records, late)]
+        return _answer(output, Missing.LET_GO, "no record of the key has reached a store", reasons, **known)
+    if asked.waiting:
+        dropped.append(f"{_records(asked.waiting)} of the key landed after the last run: `rewindow run {job}`")
+    if waits is not None and waits.is_open:
+        headline = (
+            f"the window from {show_instant(known['window_start_ms'])} is open until {show_instant(waits.closes_at_ms)}"
+        )
+        return _answer(output, Missing.OPEN, headline, [*clocks, *dropped], **known)
+    reasons = ["The job has taken records of the key, but has sent no result of them", *clocks, *dropped]
+    return _answer(output, Missing.WAITING, "there is no row yet", reasons, **known)
+
+
+def _waiting(waits: Waits | None) -> Iterator[str]:
+    if waits is not None and waits.is_open:
+        yield waits.why
+    elif waits is not None:
+        yield f"The window closed at {show_instant(waits.closes_at_ms)}: the clock of {waits.node} is past that"
+
+
+def _never_landed(project: Project, past: History, asked: Asked) -> tuple[str, list[str]]:
+    output, feed = past.output, past.output.job.feed
+    name, landings = feed.definition.feed, feed.landings
+    topics = ", ".join(sorted(output.traced(0).external))
+    reasons = [f"Looked in partition {asked.partition} of {topics}, in all {len(landings)} landings"]
+    watermark = landings[-1].watermark_ms if landings else UNKNOWN
+    if watermark != UNKNOWN:
+        reasons.append(
+            f"Feed {name} is complete through {show_instant(watermark)}: an earlier record would be out of order"
+        )
+    refused = sum((landing.counts or {}).get("quarantined", 0) for landing in landings)
+    if refused:
+        reasons.append(
+            f"{refused:,} rows of the feed are in the quarantine, where the record may be: see rewindow/quarantine"
+        )
+    following = lands_next(load_feed(project.root, name), project_root=str(project.root), warehouse=project.warehouse)
+    reasons.append(f"The next landing brings new records: `rewindow land {name}`{following}".removesuffix("."))
+    window = "" if asked.window is None else f" in the window from {show_instant(asked.window.start_ms)}"
+    return f"no record of the key{window} was ever landed", reasons
+
+
+def _let_go(records: Sequence[RecordFacts], late: Sequence[LateFacts]) -> str:
+    return f"A condition or function of the job let {_records(len(records) - len(late))} go: see `rewindow explain`"
+
+
+def _records(count: int) -> str:
+    return f"{count:,} record" if count == 1 else f"{count:,} records"
+
+
+def _dropped(one: LateFacts) -> str:
+    at = one.record
+    where = f"{at.topic}-{at.partition} offset {at.offset} ({show_instant(at.timestamp_ms)})"
+    return f"{where} was dropped by {one.node}: {one.reason}, {in_words(one.behind_ms)} behind"

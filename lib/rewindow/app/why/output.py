@@ -1,0 +1,168 @@
+"""Find an output table by name, and the rows of a key in it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from rewindow.app.first_rows import find_output
+from rewindow.app.project import Project
+from rewindow.control.plan.branches import Branch, JobState
+from rewindow.control.plan.spec import OUTPUT
+from rewindow.control.run import Job
+from rewindow.engine.worker.provenance.output_rows import rows_of_key
+from rewindow.engine.worker.provenance.replay import Traced
+from rewindow.errors import DataError, UsageError
+from rewindow.streams.serde.canonical_json import dump_value
+from rewindow.streams.serde.schema import Column
+from rewindow.streams.settings import TaskConfig
+from rewindow.tables.delta.commit import existing_table, table_path
+from rewindow.tables.delta.content_hash import column_bounds, table_files
+from rewindow.tables.delta.warehouse import DeltaTables, direct
+from rewindow.tables.shared.paths import safe_name
+
+Row = dict[str, Any]
+
+_BOUNDS = ("window_start", "window_end")
+
+
+@dataclass(frozen=True)
+class Output:
+    """An output of a job on a branch, with the job's code."""
+
+    job: Job
+    topic: str
+    table: str
+    tables: DeltaTables
+    state: JobState
+    branch: Branch
+
+    @classmethod
+    def find(cls, project: Project, name: str, branch: str) -> Output:
+        """Find an output by its table or topic, or by its job if that has one output.
+
+        Raises `UsageError` (2) for any other name, `ConfigError` (78) for tables that a catalog governs.
+        """
+        config, topics = find_output(project, name)
+        if len(topics) != 1:
+            listed = ", ".join(config.outputs[topic].table for topic in topics)
+            message = f"job {name!r} has {len(topics)} outputs: name the table, one of {listed}"
+            raise UsageError(message)
+        tables = direct(project.tables)
+        job = project.bind(config.job, safe_name(branch, "branch"))
+        state = tables.state(config.job)
+        return cls(job, topics[0], config.outputs[topics[0]].table, tables, state, state.branch(branch))
+
+    def traced(self, partition: int) -> Traced:
+        """Return what to replay for the rows of one partition."""
+        code = self.job.code
+        topology = code.load_topology()
+        config = TaskConfig(self.job.name, code.semantics, code.settings, topology.watermark_lags())
+        return Traced(topology, code.load_logs(), config, self.job.feed.definition.partitions, self.topic, partition)
+
+    @property
+    def key_columns(self) -> tuple[Column, ...]:
+        """The columns of the table's key."""
+        return self.traced(0).shapes[0].columns
+
+    @property
+    def is_windowed(self) -> bool:
+        """Whether its keys have windows."""
+        return tuple(column.name.removeprefix("key_") for column in self.key_columns[-2:]) == _BOUNDS
+
+    @property
+    def own_columns(self) -> tuple[Column, ...]:
+        """The columns of the key without the window."""
+        return self.key_columns[:-2] if self.is_windowed else self.key_columns
+
+    def rows(self, key: Mapping[str, Sequence[Any]]) -> list[Row]:
+        """Return the rows of a key, in the order in which they were written; none if there is no table yet."""
+        spec = self.branch.tables.get(f"{OUTPUT}{self.topic}")
+        if spec is None or self.tables.version_of(spec) is None:
+            return []
+        path = table_path(self.tables.warehouse, spec.path)
+        table = existing_table(path)
+        files = table_files(path, table)
+        for name, values in key.items():
+            bounds = column_bounds(table, name)
+            files = [file for file in files if _may_have(bounds[file.path], values)]
+        return rows_of_key([f"{path}/{file.path}" for file in files], spec.columns, key)
+
+
+def parse_key(columns: Sequence[Column], words: Sequence[str]) -> dict[str, Sequence[Any]]:
+    """Return what the columns of a key may be, given its words: a value, ``COLUMN=VALUE`` pairs, or a JSON object.
+
+    Text in a column of JSON may stand for a text or for any other value. Raises `UsageError` (2) if the words do not name
+    each column, and no other, or if a value does not fit its column.
+    """
+    known = {column.name: column.type for column in columns}
+    object_ = _of_json(words[0]) if len(words) == 1 else {}
+    given: dict[str, str] = {}
+    if set(object_) == set(known):
+        given = object_
+    elif len(words) == 1 and len(known) == 1 and not words[0].startswith(f"{columns[0].name}="):
+        given = {columns[0].name: words[0]}
+    else:
+        for word in words:
+            name, equals, value = word.partition("=")
+            if not equals:
+                message = f"{word!r} names no column: write COLUMN=VALUE for each of {', '.join(known)}"
+                raise UsageError(message)
+            given[name] = value
+    if set(given) != set(known):
+        message = (
+            f"the key has the columns {', '.join(known)}, but {', '.join(given) or 'none'} was given: name each once"
+        )
+        raise UsageError(message)
+    return {name: _values(given[name], Column(name, known[name])) for name in known}
+
+
+def _of_json(text: str) -> dict[str, str]:
+    """Return the columns of a JSON object as texts; nothing for any other text."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    if not isinstance(found, dict):
+        return {}
+    return {name: value if isinstance(value, str) else json.dumps(value) for name, value in found.items()}
+
+
+def _values(text: str, column: Column) -> Sequence[Any]:
+    """Return the values of a column that a text may mean."""
+    try:
+        match column.type:
+            case "string":
+                return [text]
+            case "long":
+                return [int(text)]
+            case "double":
+                return [float(text)]
+            case "boolean":
+                return [{"true": True, "false": False}[text.lower()]]
+            case "binary":
+                return [bytes.fromhex(text)]
+            case "json":
+                return [dump_value(text), *_canonical(text)]
+            case _:
+                return [Decimal(text)]
+    except (ValueError, KeyError, InvalidOperation, DataError) as error:
+        message = f"{text!r} is no value of the column {column.name!r}, which has the type {column.type}"
+        raise UsageError(message) from error
+
+
+def _canonical(text: str) -> Iterable[str]:
+    try:
+        return [dump_value(json.loads(text))]
+    except ValueError:
+        return []
+
+
+def _may_have(bounds: tuple[Any, Any], values: Sequence[Any]) -> bool:
+    low, high = bounds
+    if low is None or high is None or low.__class__ is not values[0].__class__:
+        return True
+    return any(low <= value <= high for value in values)

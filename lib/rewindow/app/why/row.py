@@ -1,0 +1,249 @@
+"""Explain one row of an output: replay its task, name the records behind it, and say when and by what it was sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from rewindow.app.cli.times import known_time
+from rewindow.app.why.facts import LateFacts, PunctuationFacts, RecordFacts, RowFacts, RunFacts, SentFacts, json_row
+from rewindow.app.why.history import History
+from rewindow.app.why.output import Output, Row
+from rewindow.control.code_version import version_of
+from rewindow.control.plan.branches import CommittedRun
+from rewindow.control.plan.job_diff import differences
+from rewindow.engine.worker.inline import as_in_a_worker
+from rewindow.engine.worker.provenance.behind import Behind, Wanted, find
+from rewindow.engine.worker.provenance.extent import extents, own_key, window_of
+from rewindow.engine.worker.provenance.origins import Cause
+from rewindow.engine.worker.provenance.replay import Drop, Traced
+from rewindow.errors import CheckpointError
+from rewindow.report.nodes import timed_nodes
+from rewindow.streams.record import TopicPartition
+
+META = ("_epoch", "_partition", "_offset", "_run")
+MOST_ROWS = 20
+"""The rows of a key that are listed, the newest first."""
+
+Candidates = dict[tuple[str, int], dict[int, int]]
+
+
+def explain_row(output: Output, rows: Sequence[Row], row: Row) -> RowFacts:
+    """Explain a row of an output. ``rows`` are those that the key has.
+
+    Raises `SourceError` (66) if the feed lacks the landings of the row's run, and `CheckpointError` (76) if the code that
+    there is now does not give the row.
+    """
+    run = output.state.find_run(row["_run"])
+    if run is None:
+        job = output.job.name
+        message = (
+            f"the row's run {row['_run']} is not in the ledger of {job}: restore the table, `rewindow republish {job}`"
+        )
+        raise CheckpointError(message)
+    head = output.branch.head
+    past = History(output, head if head and run in output.state.chain_to(head.spec.run) else run)
+    past.check()
+    traced = output.traced(row["_partition"])
+    key = _key_of(traced, row)
+    candidates = candidates_of(past, traced, key)
+    with as_in_a_worker():
+        behind, drops = _behind(past, traced, key, row, rows, candidates)
+    changed = differences(replace(run.spec.binding, tables=output.job.binding.tables), output.job.binding)
+    if behind is None:
+        raise _not_given(run, changed)
+    facts = Facts(past)
+    used = {(one.topic, one.partition, one.offset) for one in (*behind.records, *behind.clocks)}
+    late = facts.late(drops, candidates)
+    dropped = {(one.record.topic, one.record.partition, one.record.offset) for one in late}
+    shown = [json_row(one) for one in reversed(rows)]
+    return RowFacts(
+        table=output.table,
+        job=output.job.name,
+        branch=output.branch.name,
+        row=json_row(row),
+        rows=shown[:MOST_ROWS],
+        row_count=len(rows),
+        run=_run_facts(run),
+        sent=facts.sent(behind),
+        records=facts.records(behind.records),
+        clock_records=facts.records(behind.clocks),
+        punctuations=[facts.punctuation(one) for one in behind.punctuations],
+        late=late,
+        unused=facts.unused(candidates, used | dropped) if window_of(key) and not _is_session(key) else [],
+        is_reproduced=behind.is_checked,
+        is_exact=behind.is_exact and behind.is_checked,
+        notes=list(_notes(traced, run, changed)),
+    )
+
+
+def _key_of(traced: Traced, row: Mapping[str, Any]) -> Any:
+    shape = traced.shapes[0]
+    return shape.decode(tuple(row[name] for name in shape.names))
+
+
+def _is_session(key: Any) -> bool:
+    return bool(key.window.is_session)
+
+
+def candidates_of(past: History, traced: Traced, key: Any) -> Candidates:
+    """Return the records of a windowed key with times in its window, as far as logs have that key; none for another key.
+
+    A session's records may be as far from it as keeps the session open.
+    """
+    times = window_of(key)
+    if times is None or len(traced.tasks()) > 1:
+        return {}
+    if _is_session(key):
+        described = past.last.spec.binding.topology
+        around = max((node.final_after_ms or 0 for node in timed_nodes(described)), default=0)
+        times = max(times[0] - around, 0), times[1] + around
+    partition = traced.partition
+    topics = [source.topic for source in traced.part.sources if not source.is_internal]
+    return {
+        (topic, partition): dict(
+            past.records.of_key(topic, partition, own_key(key), (0, past.end(topic, partition)), times)
+        )
+        for topic in topics
+    }
+
+
+def _behind(
+    past: History, traced: Traced, key: Any, row: Row, rows: Sequence[Row], candidates: Candidates
+) -> tuple[Behind | None, list[Drop]]:
+    columns = {name: value for name, value in row.items() if name not in META}
+    wanted = Wanted(columns, row["_epoch"])
+    same = [one for one in rows if (one["_epoch"], one["_partition"]) == (row["_epoch"], row["_partition"])]
+    earlier = [
+        one for one in same if one["_offset"] < row["_offset"] and wanted.is_like({name: one[name] for name in columns})
+    ]
+    wanted = replace(wanted, equal_before=len(earlier))
+    for extent in extents(traced, key, row["_timestamp"]):
+        drops: list[Drop] = []
+        found = find(
+            traced,
+            past.within(extent, own_key(key), traced.partition, row["_epoch"], candidates),
+            lambda search, extent=extent: past.reading(search, extent, own_key(key), candidates),  # type: ignore[misc]
+            past.records,
+            wanted,
+            drops.append,
+        )
+        if found is not None:
+            return found, drops
+    return None, []
+
+
+def _not_given(run: CommittedRun, changed: Sequence[str]) -> CheckpointError:
+    if changed:
+        listed = "\n".join(f"  - {line}" for line in changed)
+        message = (
+            f"run {run.spec.name} wrote this row with other code, and the code that there is now does not give it:\n{listed}\n"
+            "Check out the version that wrote it, then ask again"
+        )
+    else:
+        message = (
+            f"a replay of run {run.spec.name} and the runs before it does not give this row: an earlier run had other code, or "
+            "the code is not deterministic (`rewindow verify`)"
+        )
+    return CheckpointError(message)
+
+
+def _run_facts(run: CommittedRun) -> RunFacts:
+    spec = run.spec
+    return RunFacts(
+        spec.name,
+        spec.run,
+        spec.input.first,
+        spec.input.last,
+        run.recorded_at,
+        version_of(spec.binding.code) or None,
+        spec.binding.fingerprint,
+        spec.final,
+    )
+
+
+def _notes(traced: Traced, run: CommittedRun, changed: Sequence[str]) -> Iterable[str]:
+    if changed:
+        yield f"The job has changed since run {run.spec.name}; the code that there is now gives the same row"
+    if len(traced.tasks()) > 1:
+        yield "The key is made by a repartition, so dropped records are not looked for"
+    if any(part.global_stores for part, _ in traced.tasks()):
+        yield "A global table is read: its records are named only if they were read under a key"
+
+
+class Facts:
+    """Looks up what is told of records."""
+
+    def __init__(self, past: History) -> None:
+        self._past = past
+        self._feed = past.output.job.feed
+
+    def records(self, causes: Sequence[Cause]) -> list[RecordFacts]:
+        """Return the facts of records, in the same order."""
+        columns: dict[tuple[str, int, int], Mapping[str, Any]] = {}
+        for topic, partition in dict.fromkeys((one.topic or "", one.partition) for one in causes):
+            own = sorted({one.offset for one in causes if (one.topic, one.partition) == (topic, partition)})
+            shapes = self._past.records.shapes[topic]
+            for row in self._past.records.at(topic, partition, own):
+                names = (*shapes[0].names, *shapes[1].names)
+                values = (*shapes[0].encode(row.key), *shapes[1].encode(row.value))
+                columns[topic, partition, row.offset] = json_row(dict(zip(names, values, strict=True)))
+        return [self._record(one, columns[one.topic or "", one.partition, one.offset]) for one in causes]
+
+    def sent(self, behind: Behind) -> SentFacts:
+        """Return when a row was sent."""
+        own = behind.sent
+        watermark = next((one.watermark_ms for one in self._past.epochs if one.number == own.epoch), -1)
+        return SentFacts(
+            epoch=own.epoch,
+            watermark_ms=known_time(watermark),
+            record=next(iter(self.records(behind.senders[-1:])), None),
+            punctuation=self.punctuation(own) if own.node is not None else None,
+            is_held=behind.is_released,
+        )
+
+    def punctuation(self, cause: Cause) -> PunctuationFacts:
+        """Return the facts of a punctuation."""
+        return PunctuationFacts(cause.node or "", cause.due_ms, cause.epoch)
+
+    def late(self, drops: Iterable[Drop], candidates: Candidates) -> list[LateFacts]:
+        """Return the dropped records among candidates."""
+        found = []
+        for dropped, epoch, behind_ms in drops:
+            topic, partition, offset = dropped.at
+            if topic is not None and offset in candidates.get((topic, partition), {}):
+                cause = Cause(0, partition, epoch, topic, offset, candidates[topic, partition][offset])
+                found.append(LateFacts(self.records([cause])[0], dropped.node, dropped.reason, behind_ms))
+        return found
+
+    def unused(self, candidates: Candidates, used: set[tuple[str | None, int, int]]) -> list[RecordFacts]:
+        """Return the candidates that neither contributed nor were dropped: something in the job let them go."""
+        causes = [
+            Cause(0, partition, self._epoch_of(topic, partition, offset), topic, offset, timestamp)
+            for (topic, partition), known in candidates.items()
+            for offset, timestamp in known.items()
+            if (topic, partition, offset) not in used
+        ]
+        return self.records(causes)
+
+    def _record(self, cause: Cause, columns: Mapping[str, Any]) -> RecordFacts:
+        topic = cause.topic or ""
+        landing = self._landing_of(topic, cause.partition, cause.offset)
+        return RecordFacts(topic, cause.partition, cause.offset, cause.timestamp, landing, cause.epoch, columns)
+
+    def _landing_of(self, topic: str, partition: int, offset: int) -> int | None:
+        where = TopicPartition(topic, partition)
+        for landing in self._feed.landings:
+            landed = landing.ranges.get(where)
+            if landed is not None and landed.start <= offset < landed.end:
+                return landing.number
+        return None
+
+    def _epoch_of(self, topic: str, partition: int, offset: int) -> int:
+        bounds = self._past.records.bounds
+        return next(
+            one.number
+            for one in self._past.epochs
+            if bounds(topic, partition, one.number)[0] <= offset < bounds(topic, partition, one.number)[1]
+        )

@@ -1,0 +1,1 @@
+"""Provenance: replay tasks in memory, and note which records and punctuations each row was made from."""

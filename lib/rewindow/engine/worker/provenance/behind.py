@@ -1,0 +1,196 @@
+"""Find what is behind a row: replay its task until it sends the row, then check that the records found suffice.
+
+The check replays nothing but these records. If they do not give the row again, entries of other keys took part, and their
+records are added. So an answer is either checked or says that it is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from math import isnan
+from typing import Any, NamedTuple, Protocol
+
+from rewindow.contracts.tasks import Epoch
+from rewindow.engine.worker.provenance.origins import Cause, causes_of
+from rewindow.engine.worker.provenance.replay import Drop, ReadLog, Sent, Traced, encoded
+from rewindow.streams.ordering import Rows
+
+
+class LogRow(NamedTuple):
+    """A record as a log has it."""
+
+    offset: int
+    timestamp: int
+    key: Any
+    value: Any
+
+
+class Records(Protocol):
+    """The logs that a replay reads."""
+
+    def at(self, topic: str, partition: int, offsets: Sequence[int]) -> Iterable[LogRow]:
+        """Return the records with these offsets, in order."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A row of an output: its columns with ``_timestamp``, its epoch, and how many equal rows of the epoch precede it."""
+
+    columns: Mapping[str, Any]
+    epoch: int
+    equal_before: int = 0
+
+    def is_like(self, columns: Mapping[str, Any]) -> bool:
+        """Return whether a replayed row has the same columns."""
+        return all(_equal(self.columns[name], columns[name]) for name in columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """What is behind a row.
+
+    ``records`` contributed to it, in the order in which they were processed, without those that only advanced a clock
+    (``clocks``). ``sent`` is what the task was handling when it sent the row, and ``senders`` the records of logs that led to it.
+    ``is_checked``: replaying nothing but ``named`` gave the row again. ``is_exact``: each of the records contributed.
+    """
+
+    sent: Cause
+    is_released: bool
+    records: Sequence[Cause]
+    punctuations: Sequence[Cause]
+    clocks: Sequence[Cause]
+    senders: Sequence[Cause]
+    is_checked: bool
+    is_exact: bool
+
+    @property
+    def named(self) -> list[Cause]:
+        """All records in the order of the replay: what contributed, what advanced a clock, and what sent the row."""
+        return _in_order([*self.records, *self.clocks, *self.senders])
+
+
+class Search:
+    """Takes the rows of a replay until the wanted one comes."""
+
+    def __init__(self, traced: Traced, wanted: Wanted) -> None:
+        self._shapes, self._wanted = traced.shapes, wanted
+        self._before = wanted.equal_before
+        self.sent: Sent | None = None
+
+    def take(self, sent: Sent) -> None:
+        """Take a row that the replay sends."""
+        if self.is_over(sent.epoch) or sent.epoch < self._wanted.epoch:
+            return
+        if self._wanted.is_like(encoded(self._shapes, sent.record)):
+            self.sent = None if self._before else sent
+            self._before -= 1
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the row was sent."""
+        return self.sent is not None
+
+    def is_over(self, epoch: int) -> bool:
+        """Return whether no record of an epoch can lead to the row any more."""
+        return self.is_done or epoch > self._wanted.epoch
+
+
+def find(
+    traced: Traced,
+    epochs: Sequence[Epoch],
+    read: Callable[[Search], ReadLog],
+    records: Records,
+    wanted: Wanted,
+    drop: Callable[[Drop], None] | None = None,
+) -> Behind | None:
+    """Return what is behind a row; None if the replay does not send it.
+
+    ``read`` gets the search, so that it can stop reading when the row was sent.
+    """
+    search = Search(traced, wanted)
+    traced.replay(epochs, read(search), search.take, drop)
+    if search.sent is None:
+        return None
+    for is_far in (False, True):
+        for with_clocks in (False, True):
+            behind = _behind(search.sent, traced, is_far=is_far, with_clocks=with_clocks)
+            if _gives_it_again(traced, epochs, records, wanted, behind):
+                return behind
+    return replace(behind, is_checked=False, is_exact=False)
+
+
+def _behind(sent: Sent, traced: Traced, *, is_far: bool, with_clocks: bool) -> Behind:
+    """Return what is behind a row, as if it had been checked. ``with_clocks``: with the records that decide what time it is."""
+    external = traced.external
+    own = sent.origin.cause
+    is_released = sent.is_released or not own.is_record
+    found = causes_of(sent.origin, is_far=is_far, is_released=is_released)
+    records = _external([*found.causes, *(() if is_released else (own,))], external)
+    punctuations = {one for one in [*found.causes, own] if one.node is not None}
+    clocks = {one._replace(node=None, due_ms=-1) for one in punctuations if one.topic in external}
+    timed = [*(sent.schedule if punctuations else ()), *((sent.latest,) if sent.latest and with_clocks else ())]
+    for one in timed:
+        clocks |= _external([one.cause, *causes_of(one, is_far=is_far).causes], external)
+    senders = {own._replace(node=None, due_ms=-1)} if own.topic in external else set()
+    if sent.origin.source is not None:
+        above = causes_of(sent.origin.source, is_far=is_far).causes
+        senders |= _external([sent.origin.source.cause, *above], external)
+    return Behind(
+        own,
+        is_released,
+        _in_order(records),
+        sorted(punctuations, key=lambda one: (one.epoch, one.due_ms)),
+        _in_order(clocks - records - senders),
+        _in_order(senders),
+        is_checked=True,
+        is_exact=found.is_sure and not is_far,
+    )
+
+
+def _external(causes: Iterable[Cause], topics: Collection[str]) -> set[Cause]:
+    """Return the records of these topics among causes."""
+    return {one for one in causes if one.is_record and one.topic in topics}
+
+
+def _gives_it_again(traced: Traced, epochs: Sequence[Epoch], records: Records, wanted: Wanted, behind: Behind) -> bool:
+    named = behind.named
+    search = Search(traced, Wanted(wanted.columns, wanted.epoch))
+    first = min((one.epoch for one in named), default=wanted.epoch)
+    traced.replay(
+        [epoch for epoch in epochs if first <= epoch.number <= wanted.epoch], only(records, named), search.take
+    )
+    return search.is_done
+
+
+def only(records: Records, named: Iterable[Cause]) -> ReadLog:
+    """Return a function that reads nothing but these records."""
+    chosen: dict[tuple[str, int, int], dict[int, int]] = {}
+    for one in named:
+        if one.topic is not None:
+            chosen.setdefault((one.topic, one.partition, one.epoch), {})[one.offset] = one.order_ms
+
+    def read(topic: str, partition: int, epoch: int) -> Iterator[Rows]:
+        orders = chosen.get((topic, partition, epoch))
+        if orders:
+            rows = list(records.at(topic, partition, sorted(orders)))
+            offsets, timestamps, keys, values = zip(*rows, strict=True)
+            yield Rows(offsets, timestamps, [orders[offset] for offset in offsets], keys, values)
+
+    return read
+
+
+def _in_order(causes: Iterable[Cause]) -> list[Cause]:
+    """Return records in the order of the replay, each once."""
+    ordered = sorted(
+        causes, key=lambda one: (one.epoch, one.order_ms, one.sub_topology, one.partition, one.rank, one.offset)
+    )
+    return [next(same) for _, same in groupby(ordered, key=lambda one: (one.topic, one.partition, one.offset))]
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if one.__class__ is float and other.__class__ is float and isnan(one):
+        return isnan(other)
+    return bool(one == other)

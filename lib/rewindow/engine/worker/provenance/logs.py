@@ -1,0 +1,211 @@
+"""Read the records of logs that a row may be made from: since a time, of one key, or by their offsets.
+
+Row groups whose statistics exclude such records are not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from rewindow.contracts.tasks import LogFile
+from rewindow.engine.worker.arrow_rows import arrow_schema, decode
+from rewindow.engine.worker.checksums import UNREADABLE, open_verified, unreadable
+from rewindow.engine.worker.log_reader import ordered_batches
+from rewindow.engine.worker.provenance.behind import LogRow
+from rewindow.errors import DataError
+from rewindow.storage.locations import filesystem_of
+from rewindow.streams.ordering import Rows
+from rewindow.streams.serde.binding import LogShapes
+
+Mask = Callable[[pa.Table], Any]
+"""Returns which rows of a table to take."""
+
+
+@dataclass(frozen=True)
+class LogRecords:
+    """The logs of a job's feed.
+
+    ``bounds`` returns the offsets ``[start, end)`` of a topic, partition and epoch; ``files`` the files that hold offsets
+    ``[start, end)`` of a topic and partition.
+    """
+
+    shapes: LogShapes
+    bounds: Callable[[str, int, int], tuple[int, int]]
+    files: Callable[[str, int, int, int], Sequence[LogFile]]
+
+    def epoch(
+        self, topic: str, partition: int, epoch: int, since_ms: int | None, is_done: Callable[[], bool]
+    ) -> Iterator[Rows]:
+        """Yield the rows of an epoch with order keys since a time, until ``is_done``."""
+        start, end = self.bounds(topic, partition, epoch)
+        if end <= start:
+            return
+        shapes, files = self.shapes[topic], self.files(topic, partition, start, end)
+        names = ["offset", "timestamp", *shapes[0].names, *shapes[1].names]
+        highest = -1
+        if since_ms is not None:
+            start = _first_since(files, start, end, since_ms)
+        for batch in ordered_batches(topic, files, start, end, names):
+            if is_done():
+                return
+            running = np.maximum(np.maximum.accumulate(np.asarray(batch.column(1))), highest)
+            highest = int(running[-1])
+            mask = running >= (since_ms or 0)
+            if mask.any():
+                yield self._rows(topic, batch.filter(pa.array(mask)), running[mask])
+
+    def at(self, topic: str, partition: int, offsets: Sequence[int]) -> Iterator[LogRow]:
+        """Return the records with these offsets, in order."""
+        if not offsets:
+            return
+        key, value = self.shapes[topic]
+        wanted = pa.array(offsets, pa.int64())
+        found = self._matching(
+            topic,
+            self.files(topic, partition, offsets[0], offsets[-1] + 1),
+            [*key.names, *value.names],
+            {"offset": (offsets[0], offsets[-1])},
+            lambda rows: pc.is_in(rows["offset"], wanted),
+        )
+        rows = self._rows(topic, found, np.zeros(found.num_rows, np.int64))
+        yield from map(LogRow._make, zip(rows.offsets, rows.timestamps, rows.keys, rows.values, strict=True))
+
+    def of_key(
+        self, topic: str, partition: int, key: Any, bounds: tuple[int, int], times: tuple[int, int] | None = None
+    ) -> Mapping[int, int]:
+        """Return the offsets ``[start, end)`` of a key's records, with their timestamps within ``times`` (both inclusive)."""
+        own, (start, end) = self.key_columns(topic, key), bounds
+        if own is None or end <= start:
+            return {}
+        ranges: dict[str, tuple[Any, Any]] = {"offset": (start, end - 1)}
+        if times is not None:
+            ranges["timestamp"] = times
+        ranges |= {name: (value, value) for name, value in own.items() if value.__class__ in (int, str)}
+        files = self.files(topic, partition, start, end)
+        found = self._matching(topic, files, list(own), ranges, lambda rows: _is_key(rows, own))
+        return dict(zip(found["offset"].to_pylist(), found["timestamp"].to_pylist(), strict=True))
+
+    def newest(self, topic: str, partition: int, epoch: int, offsets: Sequence[int]) -> list[int]:
+        """Return for each of some offsets of an epoch the highest timestamp of the epoch so far."""
+        start, end = self.bounds(topic, partition, epoch)[0], offsets[-1] + 1
+        files = self.files(topic, partition, start, end)
+        batches = list(ordered_batches(topic, files, start, end, ["offset", "timestamp"]))
+        running = np.maximum.accumulate(np.concatenate([np.asarray(batch.column(1)) for batch in batches]))
+        return [int(running[offset - start]) for offset in offsets]
+
+    def key_columns(self, topic: str, key: Any) -> Mapping[str, Any] | None:
+        """Return a key as the columns of a log; None if the log has other keys."""
+        shape = self.shapes[topic][0]
+        try:
+            return dict(zip(shape.names, shape.encode_checked(key), strict=True))
+        except (DataError, ValueError):
+            return None
+
+    def _matching(
+        self,
+        topic: str,
+        files: Iterable[LogFile],
+        columns: Sequence[str],
+        ranges: Mapping[str, tuple[Any, Any]],
+        mask: Mask,
+    ) -> pa.Table:
+        """Return the rows whose columns are within ``ranges`` and that a mask takes, by offset."""
+        names = list(dict.fromkeys(("offset", "timestamp", *columns)))
+        shapes = self.shapes[topic]
+        types = {field.name: field for field in arrow_schema((*shapes[0].columns, *shapes[1].columns))}
+        fields = [types.get(name, pa.field(name, pa.int64())) for name in names]
+        parts = [pa.schema(fields).empty_table()]
+        for file in files:
+            try:
+                metadata = _metadata(file.path)
+                groups = [n for n in range(metadata.num_row_groups) if _may_have(metadata.row_group(n), ranges)]
+                if not groups:
+                    continue
+                with open_verified(file.path) as parquet:
+                    for group in groups:
+                        rows = parquet.read_row_group(group, columns=names).select(names)
+                        within = pc.and_(
+                            pc.greater_equal(rows["offset"], file.first), pc.less_equal(rows["offset"], file.last)
+                        )
+                        for name in ("offset", "timestamp"):
+                            if name in ranges:
+                                low, high = ranges[name]
+                                within = pc.and_(
+                                    within, pc.and_(pc.greater_equal(rows[name], low), pc.less_equal(rows[name], high))
+                                )
+                        rows = rows.filter(within)
+                        parts.append(rows.filter(mask(rows)))
+            except UNREADABLE as error:
+                raise unreadable(topic, file.path, error) from error
+        return pa.concat_tables(parts).sort_by("offset").combine_chunks()
+
+    def _rows(self, topic: str, rows: Any, running: Any) -> Rows:
+        key, value = self.shapes[topic]
+        columns = [
+            rows.column(name).combine_chunks() if isinstance(rows, pa.Table) else rows.column(name)
+            for name in rows.schema.names
+        ]
+        width = 2 + len(key.columns)
+        keys, values = decode(key, columns[2:width]), decode(value, columns[width:])
+        return Rows(columns[0].to_pylist(), columns[1].to_pylist(), running.tolist(), keys, values)
+
+
+def _is_key(rows: pa.Table, own: Mapping[str, Any]) -> Any:
+    """Return which rows have a key."""
+    found: Any = None
+    for name, value in own.items():
+        column = rows[name]
+        same = (
+            pc.is_null(column)
+            if value is None
+            else pc.fill_null(pc.equal(column, pa.scalar(value, column.type)), fill_value=False)
+        )
+        found = same if found is None else pc.and_(found, same)
+    return found
+
+
+def _first_since(files: Sequence[LogFile], start: int, end: int, since_ms: int) -> int:
+    """Return an offset before which no record of ``[start, end)`` is as late as a time."""
+    found = end
+    for file in files:
+        metadata = _metadata(file.path)
+        for number in range(metadata.num_row_groups):
+            group = metadata.row_group(number)
+            offsets, times = (_statistics(group, name) for name in ("offset", "timestamp"))
+            if offsets is None or times is None:
+                return start
+            if times[1] >= since_ms and offsets[1] >= start:
+                found = min(found, max(offsets[0], start))
+    return found
+
+
+def _may_have(group: Any, ranges: Mapping[str, tuple[Any, Any]]) -> bool:
+    for name, (low, high) in ranges.items():
+        known = _statistics(group, name)
+        if known is not None and (known[0] > high or known[1] < low):
+            return False
+    return True
+
+
+def _statistics(group: Any, column: str) -> tuple[Any, Any] | None:
+    """Return the smallest and the largest value of a column; None if the file does not say."""
+    for number in range(group.num_columns):
+        chunk = group.column(number)
+        if chunk.path_in_schema == column:
+            known = chunk.statistics
+            return (known.min, known.max) if known is not None and known.has_min_max else None
+    return None
+
+
+def _metadata(path: str) -> Any:
+    """Return a file's footer. It only says what to skip, so its checksum is verified when rows are read."""
+    system, location = filesystem_of(path)
+    with system.open_input_file(location) as file:
+        return pq.ParquetFile(file).metadata

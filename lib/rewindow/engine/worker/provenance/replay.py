@@ -1,0 +1,225 @@
+"""Replay a job's tasks in memory, and report each output row with its origin.
+
+As in a run, each sub-topology takes all epochs, task by task, before the next one starts. Nothing is restored and nothing is
+written. Only the tasks whose records can reach the output's partition take part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from rewindow.contracts.tasks import Epoch
+from rewindow.engine.worker.provenance.origins import Cause, Origin
+from rewindow.engine.worker.provenance.store_methods import watch
+from rewindow.engine.worker.provenance.watcher import Taken, Watcher
+from rewindow.errors import DataError
+from rewindow.streams.dropped_records import Dropped
+from rewindow.streams.nodes import SinkNode, SourceNode
+from rewindow.streams.ordering import Emission, Event, Rows, events, merge, rows_of
+from rewindow.streams.partitioner import partition_for
+from rewindow.streams.record import UNKNOWN, Record
+from rewindow.streams.serde.binding import LogShapes, bind_sink, bound
+from rewindow.streams.serde.schema import Shape
+from rewindow.streams.settings import TaskConfig
+from rewindow.streams.sink import Write
+from rewindow.streams.task import Task
+from rewindow.streams.topology import SubTopology, Topology
+
+
+class Sent(NamedTuple):
+    """A row that the replay sent to the output, and its origin.
+
+    ``is_released``: it was waiting in a store, and the cause of its origin only let it go.
+    """
+
+    epoch: int
+    record: Record
+    origin: Origin
+    is_released: bool
+    latest: Origin | None
+    """The record with the highest timestamp so far."""
+    schedule: tuple[Origin, ...] = ()
+    """The first record, which started the schedules, and the one at which the schedule fired before."""
+
+
+class Drop(NamedTuple):
+    """A record that the task dropped, and by how many ms its timestamp was behind the node's clock or a record before it."""
+
+    dropped: Dropped
+    epoch: int
+    behind_ms: int
+
+
+ReadLog = Callable[[str, int, int], Iterable[Rows]]
+"""Yields the rows of a topic, a partition and an epoch, in offset order."""
+
+Take = Callable[[Sent], None]
+
+
+@dataclass(frozen=True)
+class Traced:
+    """What is replayed: a job's topology, bound to its logs, for one partition of one output."""
+
+    topology: Topology
+    logs: LogShapes
+    config: TaskConfig
+    partitions: int
+    output: str
+    partition: int
+
+    @property
+    def part(self) -> SubTopology:
+        """The sub-topology that writes the output."""
+        return next(part for part in self.topology.sub_topologies() if self.sink in part.sinks)
+
+    @property
+    def sink(self) -> SinkNode:
+        """The output's sink."""
+        sinks = (node for node in self.topology.nodes.values() if isinstance(node, SinkNode) and not node.is_internal)
+        return next(sink for sink in sinks if sink.topic == self.output)
+
+    @property
+    def shapes(self) -> tuple[Shape, Shape]:
+        """The columns of the output's key and value."""
+        return bind_sink(self.sink, self.logs)
+
+    @property
+    def external(self) -> frozenset[str]:
+        """The topics of the feed that the topology reads."""
+        parts = self.topology.sub_topologies()
+        return frozenset(source.topic for part in parts for source in part.sources if not source.is_internal)
+
+    def tasks(self) -> list[tuple[SubTopology, Sequence[int]]]:
+        """Return the sub-topologies that reach the output, upstream first, each with its partitions that matter."""
+        parts, wanted = self.topology.sub_topologies(), {self.part.index: [self.partition]}
+        for part in reversed(parts):
+            if part.index in wanted:
+                topics = {source.topic for source in part.sources if source.is_internal}
+                for other in parts[: part.index]:
+                    if any(sink.topic in topics for sink in other.sinks):
+                        wanted[other.index] = list(range(self.partitions))
+        return [(part, wanted[part.index]) for part in parts if part.index in wanted]
+
+    def replay(
+        self,
+        epochs: Sequence[Epoch],
+        read: ReadLog,
+        take: Take,
+        drop: Callable[[Drop], None] | None = None,
+        on_write: Callable[[Cause], None] | None = None,
+    ) -> None:
+        """Replay epochs from empty stores; call ``take`` for each row of the output.
+
+        ``drop`` gets the records that the output's task drops, ``on_write`` the cause of each write to a store. Raises
+        `DataError` as a run does.
+        """
+        internal: dict[tuple[str, int, int], list[tuple[Emission, Origin]]] = {}
+        for part, partitions in self.tasks():
+            for partition in partitions:
+                _TaskReplay(self, part, partition, internal, (take, drop, on_write)).run(epochs, read)
+
+
+class _TaskReplay:
+    """One task."""
+
+    def __init__(
+        self,
+        traced: Traced,
+        part: SubTopology,
+        partition: int,
+        internal: dict[tuple[str, int, int], list[tuple[Emission, Origin]]],
+        receivers: tuple[Take, Callable[[Drop], None] | None, Callable[[Cause], None] | None],
+    ) -> None:
+        take, drop, on_write = receivers
+        self._traced, self._part, self._partition = traced, part, partition
+        self._internal, self._take, self._drop = internal, take, drop
+        self._sources: dict[tuple[str, int], Origin] = {}
+        self._watcher = Watcher(part.index, partition, on_write)
+        own = part.index == traced.part.index
+        settings = replace(traced.config.settings, keeps_dropped=True)
+        self._task = Task(
+            bound(part, traced.logs),
+            partition,
+            writers=self._writer,
+            config=replace(traced.config, settings=settings),
+            dropped=self._dropped if own and drop is not None else None,
+        )
+        watch(self._watcher, self._task)
+
+    def run(self, epochs: Sequence[Epoch], read: ReadLog) -> None:
+        """Take all epochs."""
+        task, watcher = self._task, self._watcher
+        for epoch in epochs:
+            watcher.epoch = epoch.number
+            topics = [
+                events(rank, self._rows(source, epoch.number, read)) for rank, source in enumerate(self._part.sources)
+            ]
+            task.replay(self._followed(merge(topics)))
+            watcher.event = watcher.source = None
+            if epoch.clock_to_ms != UNKNOWN:
+                task.advance_wall_clock(epoch.clock_to_ms)
+            task.end_epoch(epoch.watermark_ms, is_final=epoch.is_final, number=epoch.number)
+
+    def _followed(self, merged: Iterator[Event]) -> Iterator[Event]:
+        topics, watcher, sources = [source.topic for source in self._part.sources], self._watcher, self._sources
+        for event in merged:
+            order_ms, rank, offset, timestamp, _, _ = event
+            taken = Taken(topics[rank], offset, timestamp, order_ms, rank)
+            watcher.take(taken, sources.get((topics[rank], offset)))
+            yield event
+
+    def _rows(self, source: SourceNode, epoch: int, read: ReadLog) -> Iterable[Rows]:
+        if not source.is_internal:
+            return read(source.topic, self._partition, epoch)
+        sent_to = 0 if source.is_global else self._partition
+        sent = sorted(self._internal.get((source.topic, sent_to, epoch), ()), key=lambda one: one[0][:3])
+        rows = []
+        for offset, (emission, origin) in enumerate(sent, start=self._task.offsets[source.topic]):
+            self._sources[source.topic, offset] = origin
+            rows.append((offset, emission.timestamp, emission.key, emission.value))
+        return [rows_of(rows)]
+
+    def _writer(self, sink: SinkNode) -> Write:
+        if sink.is_internal:
+            shapes = bind_sink(sink, self._traced.logs)
+            return lambda record, order_ms, number: self._pass_on(sink, shapes, record, order_ms, number)
+        if sink.topic == self._traced.output:
+            return lambda record, _order_ms, _number: self._send(record)
+        return lambda _record, _order_ms, _number: None
+
+    def _send(self, record: Record) -> None:
+        watcher = self._watcher
+        origin, is_released = watcher.sent(record)
+        schedule = tuple(one for one in (watcher.first, watcher.fired_before) if one is not None)
+        self._take(Sent(watcher.epoch, record, origin, is_released, watcher.latest, schedule))
+
+    def _dropped(self, dropped: Dropped) -> None:
+        context, event = self._task.task_context, self._watcher.event
+        clock_ms = context.node_times.get(dropped.node, context.stream_time_ms)
+        clock_ms = max(clock_ms, event.order_ms) if event else clock_ms
+        if self._drop is not None:
+            self._drop(Drop(dropped, self._watcher.epoch, max(clock_ms - dropped.timestamp, 0)))
+
+    def _pass_on(self, sink: SinkNode, shapes: tuple[Shape, Shape], record: Record, order_ms: int, number: int) -> None:
+        """Send a record to another sub-topology, as it is read back from an internal log."""
+        try:
+            key, value = (
+                shape.decode(shape.encode_checked(part)) for shape, part in zip(shapes, record[:2], strict=True)
+            )
+        except DataError as error:
+            message = f"topic {sink.topic}: {error}"
+            raise DataError(message) from error
+        emission = Emission(order_ms, self._partition, number, record.timestamp, key, value)
+        to = 0 if sink.is_global else partition_for(sink, record, self._traced.partitions)
+        origin, _ = self._watcher.sent(record)
+        self._internal.setdefault((sink.topic, to, self._watcher.epoch), []).append((emission, origin))
+
+
+def encoded(shapes: tuple[Shape, Shape], record: Record) -> Mapping[str, Any]:
+    """Return a record as the columns of an output's row, with its ``_timestamp``."""
+    columns: dict[str, Any] = {}
+    for shape, part in zip(shapes, record[:2], strict=True):
+        columns |= zip(shape.names, shape.encode_checked(part), strict=True)
+    return columns | {"_timestamp": record.timestamp}

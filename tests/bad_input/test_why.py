@@ -1,0 +1,131 @@
+"""`rewindow why` names what is behind a row, or says why there is none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.bad_input.scene import USERS, Bench, copy_of, hour
+from tests.ingest.local_engine import HOUR, T0
+
+MINUTE = 60_000
+
+
+def why(bench: Bench, *words: str, code: int = 0) -> dict[str, Any]:
+    answer = bench.run("why", *words, "--json")
+    assert answer.code == code, answer
+    found: dict[str, Any] = json.loads(answer.out)
+    return found
+
+
+def test_a_row_names_its_records_its_run_and_when_it_was_sent(template: Bench) -> None:
+    for user in USERS:
+        found = why(template, "alerts.totals", user)
+        row, run = found["row"], found["run"]
+        assert (row["user"], found["job"], run["run"]) == (user, "counts", "main/2")
+        assert len(found["records"]) == row["value"]
+        for record in found["records"]:
+            assert row["window_start"] <= record["timestamp_ms"] < row["window_end"]
+            assert record["record"]["user"] == user
+            assert record["landing"] in (1, 2)
+        assert run["code"] is not None
+        assert found["sent"]["is_held"]
+        assert found["sent"]["record"]["timestamp_ms"] >= row["window_end"] + 5 * MINUTE
+        assert found["is_reproduced"]
+        assert found["is_exact"]
+
+
+def test_a_window_chooses_among_the_rows_of_a_key(template: Bench) -> None:
+    newest = why(template, "totals", "ann")
+    assert newest["row_count"] > 1
+    assert newest["row"] == newest["rows"][0]
+    oldest = newest["rows"][-1]
+    found = why(template, "counts", "user=ann", "--window", "2023-11-14T22:00:00Z")
+    assert oldest["window_start"] == T0
+    assert found["row"] == oldest
+    assert found["row_count"] == 1
+    assert why(template, "counts", '{"user": "ann"}', "--run", "main/2")["row"] == newest["row"]
+
+
+def test_a_late_record_is_named_with_its_lateness(template: Bench, tmp_path: Path) -> None:
+    bench = copy_of(template, tmp_path / "project")
+    late = T0 + 2 * MINUTE
+    bench.rows("h8", [*hour(4), {"user": "ann", "t": late, "got": T0 + 4 * HOUR + 1, "x": 99}])
+    assert bench.run("land", "activity").code == 0
+    assert bench.run("run", "counts").code == 0
+    words = ("alerts.totals", "ann", "--window", "2023-11-14T22:00:00Z")
+    (dropped,) = why(bench, *words)["late"]
+    assert dropped["record"]["record"]["x"] == 99
+    assert dropped["reason"] == "window-closed"
+    assert dropped["behind_ms"] > 3 * HOUR
+    said = bench.run("why", *words).out
+    assert "Dropped, so not in the row: 1 record" in said
+    assert "window-closed" in said
+    assert "Replaying these records alone gives the same row." in said
+
+
+def test_a_row_of_a_branch_is_explained_too(template: Bench, tmp_path: Path) -> None:
+    bench = copy_of(template, tmp_path / "project")
+    assert bench.run("backfill", "counts", "--from", "1", "--branch", "fix").code == 0
+    found = why(bench, "alerts.totals", "ann", "--branch", "fix")
+    assert found["run"]["run"].startswith("fix/")
+    assert found["is_reproduced"]
+
+
+def test_a_missing_row_is_still_open(template: Bench) -> None:
+    newest = max(why(template, "totals", user)["row"]["window_start"] for user in USERS)
+    found = why(template, "totals", "bob", "--window", "2023-11-14T23:30:00Z", "--missing")
+    assert found["window_start_ms"] > newest
+    assert found["why"] == "open"
+    assert found["closes_at_ms"] == found["window_start_ms"] + 35 * MINUTE
+    assert found["clock_ms"] < found["closes_at_ms"]
+    assert any("short" in reason for reason in found["reasons"])
+    assert found["records"]
+
+
+def test_a_missing_row_may_have_been_landed_but_not_run(template: Bench, tmp_path: Path) -> None:
+    bench = copy_of(template, tmp_path / "project")
+    bench.rows("h2", hour(2))
+    assert bench.run("land", "activity").code == 0
+    found = why(bench, "totals", "bob", "--window", "2023-11-15T00:00:00Z", "--missing")
+    assert found["why"] == "not_taken"
+    assert "rewindow run counts" in found["reasons"][0]
+
+
+def test_a_key_that_was_never_landed_is_said_to_be(template: Bench) -> None:
+    found = why(template, "totals", "zoe", "--missing")
+    assert (found["why"], found["records"]) == ("never_landed", [])
+    assert "no record of the key was ever landed" in found["headline"]
+
+
+def test_a_key_with_a_row_is_not_missing(template: Bench) -> None:
+    assert why(template, "totals", "ann", "--missing")["why"] == "exists"
+
+
+def test_a_wrong_key_or_window_is_refused_with_what_to_do(template: Bench) -> None:
+    for words, said in (
+        (("totals", "zoe"), "--missing` says why"),
+        (("totals", "ann", "--window", "2030-01-01"), "it has windows from"),
+        (("totals", "colour=red", "user=ann"), "the key has the columns user"),
+        (("totals", "ann", "bob"), "names no column"),
+        (("nothing", "ann"), "neither a job"),
+        (("totals", "ann", "--run", "9"), "does not exist"),
+    ):
+        answer = template.run("why", *words)
+        assert answer.code == 2, answer
+        assert said in answer.err, answer
+
+
+def test_a_row_of_other_code_is_not_guessed(template: Bench, tmp_path: Path) -> None:
+    bench = copy_of(template, tmp_path / "project")
+    module = (bench.root / "bench_job.py").read_text(encoding="utf-8")
+    bench.write(
+        "bench_job.py",
+        module.replace(
+            '.map_values(lambda row: score(row), name="scores")', '.filter(lambda key, row: row.x > 90, name="scores")'
+        ),
+    )
+    answer = bench.run("why", "totals", "ann")
+    assert answer.code == 76, answer
+    assert "Check out the version that wrote it" in answer.err
