@@ -279,6 +279,9 @@ def test_windows_behind_functions_stay_vectorized_while_results_have_the_declare
         (lambda s: s.map_values(lambda v: 1 // (v.amount - 20), value=int), Count(), "map-values-1.*ZeroDivisionError"),
         (lambda s: s.filter(lambda _, v: v.amonut > 1), Count(), "filter-1.*has no attribute 'amonut'"),
         (lambda s: s.map_values(lambda v: 2**63 + v.amount, value=int), Last(), "9223372036854775808"),
+        (lambda s: s.map_values(lambda v: next(iter(())), value=int), Count(), "map-values-1.*StopIteration"),
+        (lambda s: s.filter(lambda _, v: next(iter(()))), Count(), "filter-1.*StopIteration"),
+        (lambda s: s.flat_map_values(lambda v: next(iter(())), value=int), Count(), "flat-map-values-1.*StopIteration"),
         (lambda s: s.map_values(lambda v: f"{v.amount}", value=int), Last(), "'0' \\(str\\)"),
     ],
 )

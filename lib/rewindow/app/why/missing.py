@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rewindow.app.cli.times import known_time, show_instant
+from rewindow.app.cli.times import show_instant
 from rewindow.app.never_landed import lands_next
 from rewindow.app.project import Project
 from rewindow.app.why.asked import Asked, ask
@@ -23,7 +23,7 @@ from rewindow.engine.worker.provenance.origins import Cause
 from rewindow.engine.worker.provenance.replay import Drop
 from rewindow.report.text import asked as command_of
 from rewindow.streams.duration import in_words
-from rewindow.streams.record import UNKNOWN
+from rewindow.streams.record import UNKNOWN, known_time
 
 
 @dataclass

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from rewindow.app.cli.times import known_time
 from rewindow.app.why.facts import LateFacts, PunctuationFacts, RecordFacts, RowFacts, RunFacts, SentFacts, json_row
 from rewindow.app.why.history import History
 from rewindow.app.why.output import Output, Row
@@ -20,7 +19,7 @@ from rewindow.engine.worker.provenance.origins import Cause
 from rewindow.engine.worker.provenance.replay import Drop, Traced
 from rewindow.errors import CheckpointError
 from rewindow.report.nodes import timed_nodes
-from rewindow.streams.record import TopicPartition
+from rewindow.streams.record import TopicPartition, known_time
 
 META = ("_epoch", "_partition", "_offset", "_run")
 MOST_ROWS = 20
