@@ -1,5 +1,7 @@
 """rewindow: deterministic replay of event logs in Delta tables, with the semantics of Kafka Streams."""
 
+from typing import TYPE_CHECKING
+
 from rewindow.dsl.branched import BranchedKStream
 from rewindow.dsl.builder import StreamsBuilder
 from rewindow.dsl.cogrouped import CogroupedKStream, SessionWindowedCogroupedKStream, TimeWindowedCogroupedKStream
@@ -45,6 +47,9 @@ from rewindow.streams.windows.join import JoinWindows
 from rewindow.streams.windows.session_sliding import SessionWindows, SlidingWindows
 from rewindow.streams.windows.time import TimeWindows, UnlimitedWindows
 
+if TYPE_CHECKING:
+    from rewindow.app.api.project import Project
+
 __version__ = "0.2.0.dev0"
 
 __all__ = [
@@ -74,6 +79,7 @@ __all__ = [
     "Min",
     "Processor",
     "ProcessorContext",
+    "Project",
     "PunctuationType",
     "Record",
     "RecordMetadata",
@@ -112,3 +118,12 @@ __all__ = [
     "versioned_store",
     "window_store",
 ]
+
+
+def __getattr__(name: str) -> object:
+    # What runs jobs needs pydantic, pyarrow and more, which jobs themselves and their workers do not import.
+    if name == "Project":
+        from rewindow.app.api.project import Project
+
+        return Project
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

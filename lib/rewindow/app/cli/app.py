@@ -22,7 +22,7 @@ from rewindow.app.cli.state import register as register_state
 from rewindow.app.cli.times import parse_through, parse_time
 from rewindow.app.cli.version import print_version
 from rewindow.app.project import Project
-from rewindow.control.run import RunReport
+from rewindow.app.run_to_the_end import run_to_the_end
 from rewindow.errors import UsageError
 
 
@@ -169,10 +169,7 @@ def run(
         accept_changes=accept_changes,
     )
     with printer.progress() as on_step:
-        results = [project.run(job, request, on_step)]
-        if isinstance(results[0], RunReport) and results[0].spec.takes_over is not None:
-            # The first run completed a dead attempt's plan, which may stop short of this request.
-            results.append(project.run(job, request, on_step))
+        results = run_to_the_end(project, job, request, on_step)
     printer.ran(results, on_step, project.published(job, branch) if as_json else (), landed)
 
 
