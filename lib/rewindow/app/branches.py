@@ -137,7 +137,9 @@ class JobBranches:
         if is_new:
             ahead = self.state.branch(into).last_epoch
             if branch in self.state.branches and self.state.branch(branch).last_epoch < ahead:
-                results += run_to_the_end(self._project, self._job, RunRequest(branch=branch, through_landing=ahead), on_step)
+                results += run_to_the_end(
+                    self._project, self._job, RunRequest(branch=branch, through_landing=ahead), on_step
+                )
             binding = self._project.bind(self._job, into).binding
             drive(promote(self._job, branch, binding, self._tables, into=into), on_step)
         readers = self._readers(into) if is_new or lagged else []

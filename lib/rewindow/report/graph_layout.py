@@ -1,4 +1,4 @@
-"""Place the boxes of a directed graph in layers, so that no two overlap and no line crosses a box.
+"""Arrange the boxes of a directed graph in layers, so that no two overlap and no line crosses a box.
 
 Each step is a standard one of layered drawing: layers by the longest path, an order within each layer that avoids crossings, and
 positions near the neighbours. The same graph always gets the same drawing.
@@ -12,9 +12,9 @@ from itertools import pairwise
 
 GAP = 22.0
 """The space between two boxes of a layer."""
-LANE = 10.0
+LINE = 10.0
 """The width of a line that passes a layer."""
-_SWEEPS = 12
+_TURNS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,20 +29,25 @@ class Layout:
     lines: Mapping[tuple[str, str], Sequence[tuple[int, float]]]
     width: float
 
+    @property
+    def layers(self) -> int:
+        """The number of layers."""
+        return max(self.layer.values(), default=-1) + 1
+
 
 @dataclass(frozen=True, slots=True)
-class _Lane:
+class _Pass:
     """Where an edge passes a layer between its ends."""
 
     edge: tuple[str, str]
     layer: int
 
 
-_Item = str | _Lane
+_Item = str | _Pass
 
 
-def place(widths: Mapping[str, float], edges: Sequence[tuple[str, str]], bands: Mapping[str, int]) -> Layout:
-    """Place boxes of some widths. Each edge names the upper box first; a band is below all bands with lower numbers.
+def arrange(widths: Mapping[str, float], edges: Sequence[tuple[str, str]], bands: Mapping[str, int]) -> Layout:
+    """Arrange boxes of some widths. Each edge names the upper box first; a band is below all bands with lower numbers.
 
     The boxes are listed in an order in which each comes after those above it.
     """
@@ -51,12 +56,12 @@ def place(widths: Mapping[str, float], edges: Sequence[tuple[str, str]], bands: 
     for name in widths:
         rows[layer[name]].append(name)
     links: list[tuple[_Item, _Item]] = []
-    lanes: dict[tuple[str, str], list[_Lane]] = {}
+    passes: dict[tuple[str, str], list[_Pass]] = {}
     for edge in edges:
-        lanes[edge] = [_Lane(edge, at) for at in range(layer[edge[0]] + 1, layer[edge[1]])]
-        for lane in lanes[edge]:
-            rows[lane.layer].append(lane)
-        links += pairwise((edge[0], *lanes[edge], edge[1]))
+        passes[edge] = [_Pass(edge, at) for at in range(layer[edge[0]] + 1, layer[edge[1]])]
+        for one in passes[edge]:
+            rows[one.layer].append(one)
+        links += pairwise((edge[0], *passes[edge], edge[1]))
     rows = _ordered(rows, links)
     x = _positions(rows, links, widths)
     left = min((x[one] - _width(one, widths) / 2 for one in x), default=0.0)
@@ -64,7 +69,7 @@ def place(widths: Mapping[str, float], edges: Sequence[tuple[str, str]], bands: 
     return Layout(
         {name: x[name] - left for name in widths},
         layer,
-        {edge: [(lane.layer, x[lane] - left) for lane in passed] for edge, passed in lanes.items()},
+        {edge: [(one.layer, x[one] - left) for one in passed] for edge, passed in passes.items()},
         right - left,
     )
 
@@ -92,14 +97,14 @@ def _ordered(rows: list[list[_Item]], links: Sequence[tuple[_Item, _Item]]) -> l
     """Order each layer by the mean position of its neighbours, down and up in turns; return the best order found."""
     above, below = _neighbours(links)
     best, fewest = rows, _crossings(rows, below)
-    for sweep in range(_SWEEPS):
-        down = sweep % 2 == 0
+    for turn in range(_TURNS):
+        down = turn % 2 == 0
         near, order = (above, range(1, len(rows))) if down else (below, range(len(rows) - 2, -1, -1))
         rows = [list(row) for row in rows]
         for at in order:
-            place_of = {one: index for index, one in enumerate(rows[at - 1 if down else at + 1])}
+            index_of = {one: index for index, one in enumerate(rows[at - 1 if down else at + 1])}
             own = {one: index for index, one in enumerate(rows[at])}
-            rows[at].sort(key=lambda one: _mean([place_of[n] for n in near.get(one, ())], own[one]))  # noqa: B023 - used at once
+            rows[at].sort(key=lambda one: _mean([index_of[n] for n in near.get(one, ())], own[one]))
         crossings = _crossings(rows, below)
         if crossings < fewest:
             best, fewest = rows, crossings
@@ -109,8 +114,8 @@ def _ordered(rows: list[list[_Item]], links: Sequence[tuple[_Item, _Item]]) -> l
 def _crossings(rows: Sequence[Sequence[_Item]], below: Mapping[_Item, Sequence[_Item]]) -> int:
     count = 0
     for upper, lower in pairwise(rows):
-        place_of = {one: index for index, one in enumerate(lower)}
-        ends = [(index, place_of[other]) for index, one in enumerate(upper) for other in below.get(one, ())]
+        index_of = {one: index for index, one in enumerate(lower)}
+        ends = [(index, index_of[other]) for index, one in enumerate(upper) for other in below.get(one, ())]
         count += sum(1 for a, b in ends for c, d in ends if a < c and b > d)
     return count
 
@@ -122,9 +127,9 @@ def _positions(
     x: dict[_Item, float] = {}
     for row in rows:
         x |= dict(zip(row, _spread(row, [0.0] * len(row), widths), strict=True))
-    for sweep in range(_SWEEPS):
-        near = above if sweep % 2 == 0 else below
-        for row in rows if sweep % 2 == 0 else reversed(rows):
+    for turn in range(_TURNS):
+        near = above if turn % 2 == 0 else below
+        for row in rows if turn % 2 == 0 else reversed(rows):
             wanted = [_mean([x[other] for other in near.get(one, ())], x[one]) for one in row]
             x |= dict(zip(row, _spread(row, wanted, widths), strict=True))
     return x
@@ -159,4 +164,4 @@ def _mean(values: Sequence[float], default: float) -> float:
 
 
 def _width(one: _Item, widths: Mapping[str, float]) -> float:
-    return LANE if isinstance(one, _Lane) else widths[one]
+    return LINE if isinstance(one, _Pass) else widths[one]

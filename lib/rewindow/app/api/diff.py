@@ -40,7 +40,12 @@ class Diff:
         if not found.epochs:
             return lines([compared_line(found)])
         samples = [
-            {"output": output, "key": as_assignments(key), found.first: shown_rows(ours), found.second: shown_rows(theirs)}
+            {
+                "output": output,
+                "key": as_assignments(key),
+                found.first: shown_rows(ours),
+                found.second: shown_rows(theirs),
+            }
             for output, one in found.diffs.items()
             for key, ours, theirs in one.samples
         ]

@@ -51,7 +51,7 @@ class Job:
 
     def _repr_html_(self) -> str:
         status = self.status
-        said = f"Job {self.name} reads feed {self.feed} and is {status.status.value.replace('_', ' ')}."
+        said = f"Job {self.name} reads feed {self.feed}. Status: {status.status.value.replace('_', ' ')}."
         outputs = [{"output": topic, "table": name} for topic, name in self.outputs.items()]
         stores = [{"store": store, "columns": columns} for store, columns in self.stores.items()]
         shown = [table(title, rows) for title, rows in (("Outputs", outputs), ("Stores", stores)) if rows]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from datetime import date
 from os import PathLike
 from pathlib import Path
@@ -67,12 +68,12 @@ class Project:
         """
         try:
             root = find_project(Path(path).absolute())
-            opened = OpenProject(root, load_target(root, target), debug=debug)
+            project = OpenProject(root, load_target(root, target), debug=debug)
         except RewindowError as error:
             if not debug:
                 show_briefly(error)
             raise
-        return cls(Context(opened, debug=debug), root, target, opened.warehouse)
+        return cls(Context(project, debug=debug), root, target, project.warehouse)
 
     @property
     def feeds(self) -> Listing:
@@ -260,7 +261,11 @@ class Project:
         outputs with those of this branch. ``verify``: also replay the last run and compare every row.
         """
         wanted = Wanted(branch, _text(run), _text(since), diff, verify)
-        with self._context.command() as (project, _), without_collection(), other_hash_seed():
+        with (
+            self._context.command() as (project, _),
+            without_collection(),
+            other_hash_seed() if verify else nullcontext(),
+        ):
             return JobReport(report(project, job, wanted))
 
     def __repr__(self) -> str:

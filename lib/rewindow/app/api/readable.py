@@ -47,7 +47,9 @@ def to_pandas(rows: pa.Table) -> Any:
     return rows.to_pandas(types_mapper=exact.get)
 
 
-def readable_frame(session: SparkSession, frame: DataFrame, runs: Mapping[int, str], columns: Sequence[str]) -> DataFrame:
+def readable_frame(
+    session: SparkSession, frame: DataFrame, runs: Mapping[int, str], columns: Sequence[str]
+) -> DataFrame:
     """Return the rows of some runs as `readable` shows them: ``columns`` of a Spark data frame with a ``_run``."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - Spark's own convention; Spark only where it is needed
 

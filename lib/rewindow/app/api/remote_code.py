@@ -27,7 +27,9 @@ class RemoteCode:
         now, sent = self._digest(), RemoteCode._sent
         if sent is not None and sent != (self._root, now):
             why = "the project's code has changed" if sent[0] == self._root else f"it was started for {sent[0]}"
-            message = f"Spark's workers have other code than {self._root} has now: {why}. Restart the process (the kernel)"
+            message = (
+                f"Spark's workers have other code than {self._root} has now: {why}. Restart the process (the kernel)"
+            )
             raise ConfigError(message)
         return now
 

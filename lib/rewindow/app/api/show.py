@@ -1,4 +1,4 @@
-"""The values of the API as HTML: plain tables, which a notebook styles for its own light or dark theme."""
+"""The values of the API as HTML: whole tables, which a notebook styles for its own light or dark theme."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def preview(title: str, rows: pa.Table) -> Html:
     import pyarrow as pa  # noqa: PLC0415 - only rows need it
 
     times = {field.name for field in rows.schema if pa.types.is_timestamp(field.type)}
-    plain = rows.cast(
+    whole = rows.cast(
         pa.schema([field.with_type(pa.int64()) if field.name in times else field for field in rows.schema])
     )
     lines = [
@@ -36,7 +36,7 @@ def preview(title: str, rows: pa.Table) -> Html:
             show_instant(value) if name in times and value is not None else _short(value)
             for name, value in zip(rows.column_names, line.values(), strict=True)
         ]
-        for line in plain.to_pylist()
+        for line in whole.to_pylist()
     ]
     return _table(title, rows.column_names, lines)
 

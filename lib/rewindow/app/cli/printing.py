@@ -146,6 +146,8 @@ class Printer:
                 self.say(
                     "  value is undeclared, so it is JSON text: declare a NamedTuple, as in map_values(f, value=Total)"
                 )
+        if "svg" in explained:
+            self.say(f"Drawing: {explained['svg']}")
 
     def failed(self, message: str, code: int, error: BaseException | None = None) -> None:
         """Print an error message, and the stack trace of ``error`` if given."""
