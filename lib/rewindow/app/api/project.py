@@ -17,6 +17,7 @@ from rewindow.app.api.report import JobReport
 from rewindow.app.api.rows import Output, State
 from rewindow.app.api.runs import Backfill, Run, Runs, results_of, runs_of
 from rewindow.app.api.sources import output_source, store_source
+from rewindow.app.api.worker_code import with_new_workers
 from rewindow.app.branches import JobBranches
 from rewindow.app.cli.printing import landed_lines
 from rewindow.app.cli.printing_branches import promoted_lines
@@ -68,7 +69,7 @@ class Project:
         """
         try:
             root = find_project(Path(path).absolute())
-            project = OpenProject(root, load_target(root, target), debug=debug)
+            project = OpenProject(root, with_new_workers(load_target(root, target)), debug=debug)
         except RewindowError as error:
             if not debug:
                 show_briefly(error)

@@ -43,7 +43,7 @@ def preview(title: str, rows: pa.Table) -> Html:
 
 def lines(sentences: Iterable[str]) -> Html:
     """Return sentences, each in a line of its own."""
-    return Html("".join(tag("p", one, style="margin:0") for one in sentences))
+    return Html("".join(tag("p", one, style="margin:0;white-space:pre-wrap") for one in sentences))
 
 
 def joined(*parts: Content) -> Html:

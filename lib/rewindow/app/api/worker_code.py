@@ -1,4 +1,7 @@
-"""The code that Spark's remote workers have: it is sent once, when the session starts."""
+"""The project's code in Spark's workers, which outlive a command where the process does.
+
+Local workers import it anew for each task. Remote ones have what was sent when the session started.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,15 @@ from typing import ClassVar
 from rewindow.config.target import TargetConfig
 from rewindow.engine.spark.shipping import CODE
 from rewindow.errors import ConfigError
+
+_REUSE = "spark.python.worker.reuse"
+
+
+def with_new_workers(target: TargetConfig) -> TargetConfig:
+    """Return a target whose local Spark takes a new worker for each task: a used one knows the code of an earlier call."""
+    if target.master or target.connect:
+        return target
+    return target.model_copy(update={"spark": {_REUSE: "false", **target.spark}})
 
 
 class RemoteCode:
