@@ -75,6 +75,18 @@ def test_the_process_knows_afterwards_what_it_had_imported_before(project: Path,
     assert not list(project.rglob("*.pyc"))
 
 
+def test_a_file_named_like_a_library_hides_no_library(project: Path) -> None:
+    import html
+
+    import yaml
+
+    for name in ("html.py", "yaml.py"):
+        (project / name).write_text("raise SystemExit\n")
+    with own_code(project):
+        assert sys.modules["html"] is html
+        assert sys.modules["yaml"] is yaml
+
+
 def test_two_threads_take_turns(landed_once: Path, tmp_path: Path) -> None:
     projects = [copy_of(landed_once, tmp_path / name) for name in ("one", "other")]
     found: dict[Path, rewindow.Run] = {}

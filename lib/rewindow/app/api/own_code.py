@@ -25,7 +25,10 @@ def own_code(root: Path) -> Iterator[None]:
     provided = _provided_by(root)
 
     def is_hidden(name: str, module: ModuleType) -> bool:
-        return name.partition(".")[0] in provided or is_of_project(root, name, module)
+        is_hiding = name.partition(".")[0] in provided and "site-packages" not in (
+            getattr(module, "__file__", None) or ""
+        )
+        return is_hiding or is_of_project(root, name, module)
 
     path, writes_none = list(sys.path), sys.dont_write_bytecode
     sys.path[:] = [str(root), *(one for one in path if one != str(root))]
@@ -39,7 +42,7 @@ def own_code(root: Path) -> Iterator[None]:
 
 
 def _provided_by(root: Path) -> set[str]:
-    """Return the names of the modules and packages directly below a folder, which hide installed ones of the same name."""
+    """Return the names of the modules and packages directly below a folder, without those of the standard library."""
     modules = {file.stem for file in root.glob("*.py")}
     packages = {folder.name for folder in root.iterdir() if folder.is_dir() and any(folder.glob("*.py"))}
-    return (modules | packages) - {"rewindow", "__main__"}
+    return (modules | packages) - {"rewindow", "__main__"} - sys.stdlib_module_names
