@@ -13,6 +13,9 @@ import pytest
 
 import rewindow
 from rewindow import errors
+from rewindow.app.api.outcome import outcome_of_landing
+from rewindow.control.ingest.protocols import LandReport
+from rewindow.control.plan.spec import RunRequest
 from tests.api.shop import edit, new_shop
 
 
@@ -148,6 +151,32 @@ def test_a_run_stops_at_a_landing_or_a_time(landed):
     assert landed.run("daily_orders", through=1).epochs == (1, 1)
     assert landed.run("daily_orders", through=datetime(2026, 1, 6, 12, 10, tzinfo=UTC)).epochs == (2, 2)
     assert landed.run("daily_orders", through="2026-01-07T18:45:00Z").epochs == (3, 3)
+
+
+def test_a_run_that_lands_says_what_it_landed(shop):
+    run = shop.run("daily_orders", land=True)
+    assert (run.is_new, landings_of(run)) == (True, [1, 2, 3])
+    assert "Feed orders: landings 1 to 3, 10 records" in run._repr_html_()
+    assert landings_of(shop.run("daily_orders", land=True)) == []
+
+
+def landings_of(run):
+    return list(run.landed["landings"])
+
+
+def test_warnings_of_a_landing_are_its_first_sentences():
+    landed = outcome_of_landing("orders", LandReport("orders", 1, -1, warnings=("amount is null",)))
+    assert landed.sentences == ("warning: amount is null", "Feed orders: nothing new to land.")
+
+
+def test_a_run_says_which_plan_of_a_dead_attempt_it_completed_first(landed, monkeypatch):
+    def both(project, job, request, _watch):
+        return [project.run(job, RunRequest(through_landing=1)), project.run(job, request)]
+
+    monkeypatch.setattr("rewindow.app.api.project.run_to_the_end", both)
+    run = landed.run("daily_orders")
+    assert (run.name, run.completed) == ("main/2", ("main/1",))
+    assert "Completed run main/1, which a dead attempt had planned." in run._repr_html_()
 
 
 def test_a_plan_changes_nothing_and_reads_like_the_command(landed):

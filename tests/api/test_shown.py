@@ -23,7 +23,7 @@ def markup(value: object) -> str:
     return text
 
 
-def cells(text: str) -> list[list[str]]:
+def texts(text: str) -> list[list[str]]:
     """Return the texts of a table, row by row."""
     root = ET.fromstring(f"<div>{text}</div>")  # noqa: S314 - our own text
     return [[one.text or "" for one in row] for row in root.iter("tr")]
@@ -34,13 +34,13 @@ def test_everything_that_a_project_returns_is_drawn(with_two_runs: rewindow.Proj
     edit(project, '        .where("amount > 0")\n', "")
     backfill = project.backfill("daily_orders", 1, branch="with-refunds")
     diff = project.diff("daily_orders", "with-refunds")
-    assert cells(markup(project.jobs))[1][:3] == ["daily_orders", "broken", "4"]
-    assert cells(markup(project.feeds))[1][:2] == ["orders", "fresh"]
-    runs = cells(markup(project.runs("daily_orders")))
+    assert texts(markup(project.jobs))[1][:3] == ["daily_orders", "broken", "4"]
+    assert texts(markup(project.feeds))[1][:2] == ["orders", "fresh"]
+    runs = texts(markup(project.runs("daily_orders")))
     assert runs[0] == ["run", "epochs", "records", "rows", "complete through", "final"]
     assert runs[1] == ["main/1", "1-3", "10", "5", "2026-01-07 18:45:00", ""]
     assert "Branch with-refunds of daily_orders starts without a parent run" in markup(backfill)
-    assert ["daily-orders", "6", "1", "0", "0"] in cells(markup(diff))
+    assert ["daily-orders", "6", "1", "0", "0"] in texts(markup(diff))
     assert "customer=bob" in markup(diff)
     assert "main and with-refunds ran different code: f &lt; g" in markup(replace_code(diff, code=("f < g",)))
     assert "<svg " in markup(project.job("daily_orders"))
@@ -51,7 +51,7 @@ def test_rows_are_drawn_as_head_prints_them(with_two_runs: rewindow.Project) -> 
     shown = markup(with_two_runs.output("daily-orders", run=1))
     assert "daily-orders of daily_orders as of main/1: 5 rows" in shown
     first = ["bob", "2026-01-05 00:00:00", "2026-01-06 00:00:00", "1", "40.0", "2026-01-05 11:02:00", "main/1"]
-    assert cells(shown)[1] == first
+    assert texts(shown)[1] == first
 
 
 def test_of_many_rows_the_first_are_drawn_and_of_too_many_none(
@@ -60,7 +60,7 @@ def test_of_many_rows_the_first_are_drawn_and_of_too_many_none(
     monkeypatch.setattr("rewindow.app.api.rows._SHOWN", 3)
     shown = markup(with_two_runs.output("daily-orders"))
     assert "7 rows, of which the first 3 are shown" in shown
-    assert len(cells(shown)) == 1 + 3
+    assert len(texts(shown)) == 1 + 3
     monkeypatch.setattr("rewindow.app.api.rows._MOST_READ", 6)
     assert "up to 7 rows" in markup(with_two_runs.output("daily-orders"))
 
@@ -75,7 +75,7 @@ def test_markup_in_data_and_names_is_text(shop: rewindow.Project) -> None:
     run = shop.run("daily_orders")
     for value in (run.output(), run.state("orders-per-day"), shop.job("daily_orders"), shop.runs("daily_orders")):
         assert "<script" not in markup(value)
-    assert cells(markup(run.output()))[1][0] == EVIL
+    assert texts(markup(run.output()))[1][0] == EVIL
     assert name in [one.text for one in ET.fromstring(shop.job("daily_orders").topology.svg).iter() if one.text]  # noqa: S314
 
 
@@ -89,7 +89,7 @@ def test_a_job_that_is_broken_is_listed_and_hides_no_other(shop: rewindow.Projec
     replace(shop.root / "conf/jobs/daily_orders.yaml", "feed: orders", "feed: nobody")
     (entry,) = shop.jobs
     assert (entry.status, entry.exit_code) == ("broken", 78)
-    assert cells(markup(shop.jobs))[1][1] == "broken"
+    assert texts(markup(shop.jobs))[1][1] == "broken"
 
 
 def test_a_project_without_jobs_has_an_empty_list(tmp_path: Path) -> None:

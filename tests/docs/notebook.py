@@ -10,7 +10,7 @@ import json
 import re
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +28,14 @@ _VARIES = re.compile(r"0x[0-9a-f]+|/tmp/\S+")
 def page() -> str:
     """Return the notebook as a page: its texts, its code, and what each cell shows."""
     parts = [HEAD]
-    for cell in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]:
-        text = "".join(cell["source"])
-        parts += [text] if cell["cell_type"] == "markdown" else [f"```python\n{text}\n```", *_shown(cell)]
+    for one in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]:
+        text = "".join(one["source"])
+        parts += [text] if one["cell_type"] == "markdown" else [f"```python\n{text}\n```", *_shown(one["outputs"])]
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
-def _shown(cell: Mapping[str, Any]) -> Iterator[str]:
-    for output in cell["outputs"]:
+def _shown(stored: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    for output in stored:
         data = {kind: "".join(text) for kind, text in output.get("data", {}).items()}
         if "image/svg+xml" in data:
             yield _box(data["image/svg+xml"])
@@ -59,16 +59,16 @@ def execute(folder: Path) -> Any:
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     root = create_shop(folder / "shop")
     NotebookClient(notebook, timeout=_SECONDS, resources={"metadata": {"path": str(root)}}).execute()
-    for cell in notebook.cells:
-        cell.metadata.pop("execution", None)  # the times
+    for one in notebook.cells:
+        one.metadata.pop("execution", None)  # the times
     return notebook
 
 
 def outputs(notebook: Mapping[str, Any]) -> list[list[Any]]:
     """Return what each cell shows, without what differs from one execution to the next."""
     return [
-        json.loads(_VARIES.sub("...", json.dumps([_joined(one) for one in cell.get("outputs", ())])))
-        for cell in notebook["cells"]
+        json.loads(_VARIES.sub("...", json.dumps([_joined(output) for output in one.get("outputs", ())])))
+        for one in notebook["cells"]
     ]
 
 
@@ -90,9 +90,9 @@ def main(*, is_check: bool) -> int:
     if not is_check:
         nbformat.write(executed, NOTEBOOK)
         return 0
-    for cell, now, then in zip(executed.cells, outputs(executed), outputs(stored), strict=True):
+    for one, now, then in zip(executed.cells, outputs(executed), outputs(stored), strict=True):
         if now != then:
-            sys.stderr.write(f"this cell shows something else:\n{cell.source}\nnow: {now}\nstored: {then}\n")
+            sys.stderr.write(f"this cell shows something else:\n{one.source}\nnow: {now}\nstored: {then}\n")
             return 1
     return 0
 

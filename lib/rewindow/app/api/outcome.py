@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from rewindow.app.api.show import lines
+from rewindow.app.cli.printing import landed_lines
+from rewindow.control.ingest.protocols import LandReport
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -30,3 +32,8 @@ class Outcome(Mapping[str, Any]):
 
     def _repr_html_(self) -> str:
         return lines(self.sentences)
+
+
+def outcome_of_landing(feed: str, landed: LandReport) -> Outcome:
+    """Return what `land` said, warnings first."""
+    return Outcome(landed.as_json(), (*(f"warning: {one}" for one in landed.warnings), *landed_lines(feed, landed)))

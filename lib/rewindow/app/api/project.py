@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import replace
 from datetime import date
 from os import PathLike
 from pathlib import Path
@@ -12,14 +13,13 @@ from rewindow.app.api.context import Context, show_briefly
 from rewindow.app.api.diff import Diff, Verification
 from rewindow.app.api.job import Job, described_job
 from rewindow.app.api.listing import Listing
-from rewindow.app.api.outcome import Outcome
+from rewindow.app.api.outcome import Outcome, outcome_of_landing
 from rewindow.app.api.report import JobReport
 from rewindow.app.api.rows import Output, State
-from rewindow.app.api.runs import Backfill, Run, Runs, results_of, runs_of
+from rewindow.app.api.runs import Backfill, Run, Runs, result_of, results_of, runs_of
 from rewindow.app.api.sources import output_source, store_source
 from rewindow.app.api.worker_code import with_new_workers
 from rewindow.app.branches import JobBranches
-from rewindow.app.cli.printing import landed_lines
 from rewindow.app.cli.printing_branches import promoted_lines
 from rewindow.app.cli.times import parse_through, parse_time
 from rewindow.app.first_rows import find_outputs
@@ -122,7 +122,7 @@ class Project:
                 keep=keep,
                 on_step=watch,
             )
-            return Outcome(landed.as_json(), (*landed.warnings, *landed_lines(feed, landed)))
+            return outcome_of_landing(feed, landed)
 
     def plan(
         self,
@@ -160,8 +160,11 @@ class Project:
         checkpoint of different code if its stores are compatible. ``takeover``: fence an attempt that is still running.
         """
         with self._context.command() as (project, watch):
+            landed = None
             if land:
-                project.land(project.job_config(job).feed, until_ms=parse_time(_text(until)), on_step=watch)
+                feed = project.job_config(job).feed
+                found = project.land(feed, until_ms=parse_time(_text(until)), on_step=watch)
+                landed = outcome_of_landing(feed, found)
             request = parse_through(
                 _text(through),
                 _text(until),
@@ -173,7 +176,8 @@ class Project:
                 take_over=takeover,
             )
             results = run_to_the_end(project, job, request, watch)
-            return results_of(self._context, job, project.tables.state(job).branch(branch), results)[-1]
+            run = result_of(self._context, job, project.tables.state(job).branch(branch), results)
+            return replace(run, landed=landed)
 
     def runs(self, job: str, *, branch: str = MAIN) -> Runs:
         """Return the committed runs of a branch, in their order."""

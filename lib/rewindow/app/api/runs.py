@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rewindow.app.api.context import Context
+from rewindow.app.api.outcome import Outcome
 from rewindow.app.api.rows import Output, State
 from rewindow.app.api.show import joined, lines, table
 from rewindow.app.api.sources import output_source, store_source
@@ -50,6 +51,10 @@ class Run:
     is_final: bool
     """Whether it closed every window and sealed the branch."""
     _context: Context = field(repr=False, compare=False)
+    landed: Outcome | None = None
+    """What `land=True` landed before the run, with its warnings."""
+    completed: tuple[str, ...] = ()
+    """Runs that a dead attempt had planned, and that the call completed first."""
 
     def output(self, name: str | None = None) -> Output:
         """Return the rows of an output as of this run: all that the runs of its branch up to it have published.
@@ -109,7 +114,9 @@ class Backfill:
 
 def as_html(run: Run) -> Html:
     """Return a run with what it dropped, and why it did nothing."""
-    said = [f"Nothing to run: {run.reason}."] if run.reason else []
+    said = list(run.landed.sentences) if run.landed else []
+    said += [f"Completed run {name}, which a dead attempt had planned." for name in run.completed]
+    said += [f"Nothing to run: {run.reason}."] if run.reason else []
     dropped = [
         f"{kind}: {', '.join(f'{count} {reason}'.strip() for reason, count in reasons.items())}"
         for kind, reasons in (run.dropped or {}).items()
@@ -133,6 +140,12 @@ def as_row(run: Run) -> dict[str, Any]:
 def runs_of(context: Context, branch: Branch) -> Runs:
     """Return the committed runs of a branch."""
     return Runs(_run(context, branch.name, run) for run in branch.runs)
+
+
+def result_of(context: Context, job: str, branch: Branch, results: Sequence[RunReport | UpToDate]) -> Run:
+    """Return the last result of a command that may have completed a dead attempt's plan first."""
+    *before, last = results_of(context, job, branch, results)
+    return replace(last, completed=tuple(run.name for run in before if run.name))
 
 
 def results_of(context: Context, job: str, branch: Branch, results: Iterable[RunReport | UpToDate]) -> Runs:
