@@ -1,5 +1,8 @@
 """rewindow: deterministic replay of event logs in Delta tables, with the semantics of Kafka Streams."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from rewindow.dsl.branched import BranchedKStream
 from rewindow.dsl.builder import StreamsBuilder
 from rewindow.dsl.cogrouped import CogroupedKStream, SessionWindowedCogroupedKStream, TimeWindowedCogroupedKStream
@@ -45,9 +48,20 @@ from rewindow.streams.windows.join import JoinWindows
 from rewindow.streams.windows.session_sliding import SessionWindows, SlidingWindows
 from rewindow.streams.windows.time import TimeWindows, UnlimitedWindows
 
+if TYPE_CHECKING:
+    from rewindow.app.api.diff import Diff, Verification
+    from rewindow.app.api.job import Graph, Job
+    from rewindow.app.api.listing import Listing
+    from rewindow.app.api.outcome import Outcome
+    from rewindow.app.api.project import Project
+    from rewindow.app.api.report import JobReport
+    from rewindow.app.api.rows import Output, State
+    from rewindow.app.api.runs import Backfill, Run, Runs
+
 __version__ = "0.2.0.dev0"
 
 __all__ = [
+    "Backfill",
     "BranchedKStream",
     "BufferConfig",
     "Cancellable",
@@ -55,10 +69,14 @@ __all__ = [
     "CogroupedKStream",
     "Collect",
     "Count",
+    "Diff",
     "EmitStrategy",
     "First",
     "FixedKeyProcessor",
     "GlobalKTable",
+    "Graph",
+    "Job",
+    "JobReport",
     "JoinWindows",
     "KGroupedStream",
     "KGroupedTable",
@@ -68,22 +86,29 @@ __all__ = [
     "Last",
     "LegacyContext",
     "LegacyProcessor",
+    "Listing",
     "Materialized",
     "Max",
     "Mean",
     "Min",
+    "Outcome",
+    "Output",
     "Processor",
     "ProcessorContext",
+    "Project",
     "PunctuationType",
     "Record",
     "RecordMetadata",
     "RewindowError",
+    "Run",
+    "Runs",
     "SessionStore",
     "SessionWindowedCogroupedKStream",
     "SessionWindowedKStream",
     "SessionWindows",
     "SlidingWindows",
     "Stamped",
+    "State",
     "StoreBuilder",
     "StreamsBuilder",
     "Sum",
@@ -97,6 +122,7 @@ __all__ = [
     "UnlimitedWindows",
     "ValueTransformer",
     "ValueTransformerWithKey",
+    "Verification",
     "VersionedStore",
     "Window",
     "WindowStore",
@@ -112,3 +138,22 @@ __all__ = [
     "versioned_store",
     "window_store",
 ]
+
+
+_OF_PROJECTS = {
+    **dict.fromkeys(("Diff", "Verification"), "diff"),
+    **dict.fromkeys(("Graph", "Job"), "job"),
+    "Listing": "listing",
+    "Outcome": "outcome",
+    "Project": "project",
+    "JobReport": "report",
+    **dict.fromkeys(("Output", "State"), "rows"),
+    **dict.fromkeys(("Backfill", "Run", "Runs"), "runs"),
+}
+"""The module of each name that works with whole projects. It is imported when it is asked for: jobs and workers need none."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in _OF_PROJECTS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"rewindow.app.api.{_OF_PROJECTS[name]}"), name)

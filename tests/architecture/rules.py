@@ -50,9 +50,9 @@ LAYERS = {
     "app": _layer(
         "config contracts control databricks engine/spark engine/worker report storage streams tables/delta tables/governed "
         "tables/shared testing",
-        "typer click rich pendulum psutil structlog pyspark",
+        "typer click rich pendulum psutil structlog pyspark pyarrow pandas",
     ),
-    "public": _layer("dsl streams"),
+    "public": _layer("app dsl streams"),
 }
 MODULES = {"__init__": "public", "__main__": "app", "errors": "errors"}
 """The unit of each module in the package's root. There are no others."""

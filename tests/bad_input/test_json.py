@@ -23,6 +23,7 @@ STEPS = (
     "run counts",
     "show counts --hashes",
     "explain counts",
+    "explain counts --svg {root}/counts.svg",
     "check counts",
     "head counts",
     "head alerts.totals --last -n 1",

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rewindow.app.cli.branches import HASH_SEED
+from rewindow.app.hash_seed import HASH_SEED
 from tests.bad_input import nondeterminism
 from tests.conftest import ROOT
 

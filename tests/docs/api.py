@@ -9,7 +9,8 @@ from typing import Any
 
 import rewindow
 import rewindow.testing
-from tests.docs.markdown import GENERATED, text_of
+from tests.docs.configuration import annotations_and_docstrings
+from tests.docs.markdown import GENERATED, in_one_line, text_of
 
 HEAD = f"""\
 # API
@@ -19,6 +20,10 @@ are text (`"10m"`) or a `timedelta`; names that end in `_ms` are whole milliseco
 
 {GENERATED}
 """
+
+
+RETURNED = "rewindow.app.api."
+"""The modules of a project and of what its methods return, which nobody constructs."""
 
 
 def page() -> str:
@@ -33,8 +38,23 @@ def entry(name: str, what: Any) -> str:
     """Return the section of one exported name."""
     if not (inspect.isclass(what) or inspect.isroutine(what)):
         return f"### {name}\n\n{kind(what)}\n\n"
-    head = f"### {name}\n\n```text\n{name}{signature(what)}\n```\n\n{text_of(what.__doc__)}\n\n"
+    if inspect.isclass(what) and what.__module__.startswith(RETURNED):
+        shown = f"{text_of(what.__doc__)}\n\n{fields(what)}"
+    else:
+        shown = f"```text\n{name}{signature(what)}\n```\n\n{text_of(what.__doc__)}\n\n"
+    head = f"### {name}\n\n{shown}"
     return head + "".join(method_entry(name, *one) for one in methods(what)) if inspect.isclass(what) else head
+
+
+def fields(kind: type) -> str:
+    """Return the public attributes of a class with their types and docstrings; empty without any."""
+    known = annotations_and_docstrings(kind)
+    lines = [
+        f"* `{name}: {annotation}`{f': {in_one_line(text)}' if text else ''}\n"
+        for name, (annotation, text) in known.items()
+        if not name.startswith("_")
+    ]
+    return "".join([*lines, "\n"] if lines else [])
 
 
 def kind(what: Any) -> str:

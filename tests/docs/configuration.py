@@ -100,7 +100,7 @@ def singular(path: str) -> str:
     return {"logs": "topic", "outputs": "topic"}[path]
 
 
-def annotations_and_docstrings(model: type[BaseModel]) -> dict[str, tuple[str, str]]:
+def annotations_and_docstrings(model: type) -> dict[str, tuple[str, str]]:
     """Return the annotation and the docstring of each attribute, as written."""
     (tree,) = ast.parse(textwrap.dedent(inspect.getsource(model))).body
     assert isinstance(tree, ast.ClassDef)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tests.docs import api, commands, configuration, exit_codes, metrics, stored_tables
+from tests.docs import api, commands, configuration, exit_codes, metrics, notebook, stored_tables
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGES: Mapping[str, Callable[[], str]] = {
+    "notebook.md": notebook.page,
     "reference/configuration.md": configuration.page,
     "reference/commands.md": commands.page,
     "reference/api.md": api.page,

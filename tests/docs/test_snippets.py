@@ -22,8 +22,10 @@ LANGUAGES = {"python", "yaml", "csv", "console", "text", "java"}
 ELSEWHERE = {
     "docs/deployment/airflow.md": "tests/airflow/test_scheduler.py",
     "docs/differences.md": "tests/conformance/test_examples.py",
+    "docs/guides/notebooks.md": "tests/api/test_notebook.py",
+    "docs/notebook.md": "tests/api/test_notebook.py",
 }
-"""Pages whose Python another test executes: in a real Airflow, next to Kafka's rows."""
+"""Pages whose Python another test executes: in a real Airflow, next to Kafka's rows, in a landed project, in a notebook."""
 MODELS = {"feed": FeedConfig, "job": JobConfig, "target": TargetConfig}
 SMALLEST = {"job": "example", "topology": "jobs.example:build", "feed": "example"}
 WITH_PYTHON = [page for page in pages() if python_of(page) and page not in ELSEWHERE]

@@ -8,6 +8,7 @@ from typing import Any
 
 from rewindow.app.cli.times import parse_time, whole_number
 from rewindow.app.project import Project
+from rewindow.app.run_to_the_end import run_to_the_end
 from rewindow.config.load import load_feed, names_of
 from rewindow.contracts.steps import drive
 from rewindow.control.branch import begin_backfill, catch_up, drop, promote, rewind
@@ -121,7 +122,7 @@ class JobBranches:
         own = self.state.branch(name).own_runs
         replaced = [run.spec.name for run in state.branch(name).own_runs if run not in own]
         base = self.state.branch(name).base
-        results = self._run_to_the_end(request, on_step)
+        results = run_to_the_end(self._project, self._job, request, on_step)
         first_epoch = base.spec.input.last + 1 if base else 1
         return Backfilled(name, base.spec.name if base else None, first_epoch, replaced, results)
 
@@ -137,7 +138,9 @@ class JobBranches:
         if is_new:
             ahead = self.state.branch(into).last_epoch
             if branch in self.state.branches and self.state.branch(branch).last_epoch < ahead:
-                results += self._run_to_the_end(RunRequest(branch=branch, through_landing=ahead), on_step)
+                results += run_to_the_end(
+                    self._project, self._job, RunRequest(branch=branch, through_landing=ahead), on_step
+                )
             binding = self._project.bind(self._job, into).binding
             drive(promote(self._job, branch, binding, self._tables, into=into), on_step)
         readers = self._readers(into) if is_new or lagged else []
@@ -234,13 +237,6 @@ class JobBranches:
         root = self._project.root
         feeds = [load_feed(root, name) for name in names_of(root, "feeds")] if branch == MAIN else []
         return [feed.feed for feed in feeds if any(log.source.job == self._job for log in feed.logs.values())]
-
-    def _run_to_the_end(self, request: RunRequest, on_step: OnStep) -> list[RunReport | UpToDate]:
-        """Run until the request is done. A dead attempt's plan is completed first, unchanged."""
-        results = [self._project.run(self._job, request, on_step)]
-        while isinstance(results[-1], RunReport) and results[-1].spec.takes_over is not None:
-            results.append(self._project.run(self._job, request, on_step))
-        return results
 
     def _first_epoch(self, text: str, main: Branch, feed: Feed) -> int:
         if "/" in text:

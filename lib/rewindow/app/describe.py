@@ -99,6 +99,7 @@ def describe_topology(
                     {
                         "node": node["name"],
                         "does": node.get("processor") or f"{'reads' if 'source' in node else 'writes'} a topic",
+                        "topic": node.get("source") or node.get("sink"),
                         "parents": list(node["parents"]),
                         "stores": list(node.get("stores", ())),
                     }

@@ -25,7 +25,7 @@ def output_rows(project: Project, name: str, *, branch: str, limit: int, last: b
     A row has the table's key and value columns, ``_timestamp``, and as ``_run`` the name of the run that wrote it. A table
     that does not exist yet has ``count`` None. Raises `UsageError` (2) for a name that no job and no output has.
     """
-    config, topics = find_output(project, name)
+    config, topics = find_outputs(project, name)
     tables = direct(project.tables)
     known = tables.state(config.job).branch(safe_name(branch, "branch"))
     runs = {run.spec.run: run.spec.name for run in known.runs}
@@ -45,7 +45,7 @@ def output_rows(project: Project, name: str, *, branch: str, limit: int, last: b
         yield {**found, "count": tables.count_rows(table), "rows": shown}
 
 
-def find_output(project: Project, name: str) -> tuple[JobConfig, list[str]]:
+def find_outputs(project: Project, name: str) -> tuple[JobConfig, list[str]]:
     """Return the job and the output topics that a name stands for: all of a job, or the one of a table.
 
     Raises `UsageError` (2) for a name that no job and no output has.
@@ -57,10 +57,15 @@ def find_output(project: Project, name: str) -> tuple[JobConfig, list[str]]:
     known = []
     for job in jobs:
         config = load_job(project.root, job)
-        for topic, output in config.outputs.items():
-            if name in (output.table, output.table.replace(".", "/"), topic):
-                return config, [topic]
-            known.append(output.table)
+        if (topic := topic_of(config, name)) is not None:
+            return config, [topic]
+        known += [output.table for output in config.outputs.values()]
     shown = [", ".join(names) or "there are none" for names in (jobs, known)]
     message = f"{name!r} is neither a job ({shown[0]}) nor an output table ({shown[1]}): name one of these"
     raise UsageError(message)
+
+
+def topic_of(config: JobConfig, name: str) -> str | None:
+    """Return the topic of a job's output, given this topic, or the output's table or path; None for another name."""
+    outputs = config.outputs.items()
+    return next((topic for topic, out in outputs if name in (topic, out.table, out.table.replace(".", "/"))), None)

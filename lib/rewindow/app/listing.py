@@ -74,10 +74,25 @@ class _Looks:
 
 def list_project(project: Project) -> tuple[list[Entry], list[Entry]]:
     """Return the feeds and the jobs of a project."""
-    looks, now_ms = _Looks(project), round(time.time() * 1000)
-    feeds = [_entry_of(name, partial(_feed, project, name, looks, now_ms)) for name in _names(project.root, "feeds")]
-    jobs = [_entry_of(name, partial(_job, project, name, looks)) for name in _names(project.root, "jobs")]
-    return feeds, jobs
+    looks = _Looks(project)
+    return list_feeds(project, looks), list_jobs(project, looks)
+
+
+def list_feeds(project: Project, looks: _Looks | None = None) -> list[Entry]:
+    """Return the feeds of a project."""
+    known, now_ms = looks or _Looks(project), round(time.time() * 1000)
+    return [_entry_of(name, partial(_feed, project, name, known, now_ms)) for name in _names(project.root, "feeds")]
+
+
+def list_jobs(project: Project, looks: _Looks | None = None) -> list[Entry]:
+    """Return the jobs of a project."""
+    known = looks or _Looks(project)
+    return [_entry_of(name, partial(_job, project, name, known)) for name in _names(project.root, "jobs")]
+
+
+def job_entry(project: Project, name: str) -> Entry:
+    """Return one job of a project."""
+    return _entry_of(name, partial(_job, project, name, _Looks(project)))
 
 
 def _names(root: Path, kind: Kind) -> list[str]:

@@ -54,7 +54,7 @@ class Rebuilding:
         Raises `ConfigError` if the module cannot be imported again, or if the topology is another one.
         """
         where, name = self._function.__module__, self._function.__name__
-        with _without_project_modules(where) as known:
+        with without_modules(partial(is_of_project, _root_of(sys.modules[where]))) as known:
             try:
                 build: Build = getattr(importlib.import_module(where), name)
             except (ImportError, AttributeError) as error:
@@ -76,32 +76,31 @@ class Rebuilding:
 
 
 @contextmanager
-def _without_project_modules(name: str) -> Iterator[dict[str, ModuleType]]:
-    """Yield the project's imported modules, which are unknown to imports meanwhile and known again afterwards."""
-    root = _root_of(sys.modules[name])
-    known = _modules_below(root)
+def without_modules(is_hidden: Callable[[str, ModuleType], bool]) -> Iterator[dict[str, ModuleType]]:
+    """Yield the imported modules of a kind, which imports do not know meanwhile and know again afterwards.
+
+    Those of the kind that are imported meanwhile are forgotten.
+    """
+    known = {name: module for name, module in list(sys.modules.items()) if is_hidden(name, module)}
     for one in known:
         del sys.modules[one]
     try:
         yield known
     finally:
-        for one in _modules_below(root):
+        for one in [name for name, module in list(sys.modules.items()) if is_hidden(name, module)]:
             del sys.modules[one]
         sys.modules.update(known)
+
+
+def is_of_project(root: Path, name: str, module: ModuleType) -> bool:
+    """Return whether a module is code below a folder, and neither rewindow's nor an installed package's."""
+    is_own = name.partition(".")[0] not in {"rewindow", "__main__"}
+    return is_own and any(_is_below(root, path) for path in _paths(module))
 
 
 def _root_of(module: ModuleType) -> Path:
     file = Path(module.__file__ or "")
     return file.parents[module.__name__.count(".") + (file.name == "__init__.py")]
-
-
-def _modules_below(root: Path) -> dict[str, ModuleType]:
-    return {
-        name: module
-        for name, module in list(sys.modules.items())
-        if name.partition(".")[0] not in {"rewindow", "__main__"}
-        and any(_is_below(root, path) for path in _paths(module))
-    }
 
 
 def _paths(module: ModuleType) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -23,7 +24,8 @@ from rewindow.app.cli.times import parse_through, parse_time
 from rewindow.app.cli.version import print_version
 from rewindow.app.cli.why import register as register_why
 from rewindow.app.project import Project
-from rewindow.control.run import RunReport
+from rewindow.app.run_to_the_end import run_to_the_end
+from rewindow.app.written_file import check_is_file, write_text
 from rewindow.errors import UsageError
 
 
@@ -170,10 +172,7 @@ def run(
         accept_changes=accept_changes,
     )
     with printer.progress() as on_step:
-        results = [project.run(job, request, on_step)]
-        if isinstance(results[0], RunReport) and results[0].spec.takes_over is not None:
-            # The first run completed a dead attempt's plan, which may stop short of this request.
-            results.append(project.run(job, request, on_step))
+        results = run_to_the_end(project, job, request, on_step)
     printer.ran(results, on_step, project.published(job, branch) if as_json else (), landed)
 
 
@@ -196,14 +195,26 @@ def show(
 def explain(
     job: Job,
     spark: Annotated[bool, typer.Option("--spark", help="Also show Spark's plan of each sub-topology.")] = False,
+    svg: Annotated[
+        Path | None, typer.Option("--svg", metavar="FILE", help="Also draw the topology, as an SVG file.")
+    ] = None,
     target: Target = "local",
     folder: Folder = ".",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Show a job's topology: each sub-topology with its sources, nodes, stores and execution mode."""
+    if svg is not None:
+        check_is_file(svg, f"{job}.svg")
     project = Project.open(folder, target, debug=debug)
-    Printer(as_json=as_json).explained(project.explain(job, spark=spark))
+    explained = project.explain(job, spark=spark)
+    printer = Printer(as_json=as_json)
+    if svg is not None:
+        from rewindow.report.topology_svg import topology_svg
+
+        write_text(svg, topology_svg(f"Topology of {job}", explained["sub_topologies"]))
+        explained["svg"] = str(svg)
+    printer.explained(explained)
 
 
 @app.command()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Annotated
 
 import typer
@@ -11,12 +10,11 @@ from rewindow.app.branches import JobBranches
 from rewindow.app.cli.completing import branches
 from rewindow.app.cli.options import AcceptChanges, Branch, Debug, Folder, Job, Json, Target
 from rewindow.app.cli.printing_branches import BranchPrinter
+from rewindow.app.hash_seed import other_hash_seed
 from rewindow.app.project import Project
 from rewindow.control.plan.spec import MAIN
 
 DIFFERENT = 1
-HASH_SEED = "20130101"
-"""A hash seed other than 0, the default of Spark's workers, so that code that depends on set order shows."""
 
 BranchName = Annotated[str, typer.Argument(metavar="BRANCH", help="Name of the branch.", autocompletion=branches)]
 
@@ -137,9 +135,8 @@ def verify(
     debug: Debug = False,
 ) -> None:
     """Replay committed runs in a different layout and compare every row. Exits with 1 if a row differs."""
-    os.environ["PYTHONHASHSEED"] = HASH_SEED  # Spark's workers inherit it
     printer = BranchPrinter(as_json=as_json)
-    with printer.progress() as on_step:
+    with other_hash_seed(), printer.progress() as on_step:
         proofs = list(_branches(folder, target, job, debug=debug).verify(branch, runs or (), on_step))
     printer.verified(job, proofs)
     if any(proof.differences for proof in proofs):

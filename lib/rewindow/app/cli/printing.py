@@ -57,22 +57,8 @@ class Printer:
             return
         for sentence in report.warnings:
             self._err.print(f"warning: {sentence}", markup=False)
-        if not report.landings:
-            self.say(f"Feed {feed}: {report.waiting or 'nothing new to land'}.")
-            return
-        first, last = report.landings[0], report.landings[-1]
-        numbers = f"landing {first}" if first == last else f"landings {first} to {last}"
-        line = f"Feed {feed}: {numbers}, {report.rows} records, complete through {show_time(report.watermark_ms)}."
-        self.say(line + (f" ({report.quarantined} quarantined)" if report.quarantined else ""))
-        if report.behind:
-            rows = counted(report.behind, "row")
-            part = "it is" if report.behind == 1 else "they are"
-            self.say(f"{rows} arrived after their interval had been landed; {part} part of this landing.")
-        if report.was_interrupted:
-            self.say(
-                f"An interrupted call had started generation {report.generation}, which is now published. "
-                "Land again to take newer rows."
-            )
+        for line in landed_lines(feed, report):
+            self.say(line)
 
     def planned(self, plan: dict[str, Any]) -> None:
         """Print the plan of a run."""
@@ -162,6 +148,8 @@ class Printer:
                 self.say(
                     "  value is undeclared, so it is JSON text: declare a NamedTuple, as in map_values(f, value=Total)"
                 )
+        if "svg" in explained:
+            self.say(f"Drawing: {explained['svg']}")
 
     def failed(self, message: str, code: int, error: BaseException | None = None) -> None:
         """Print an error message, and the stack trace of ``error`` if given."""
@@ -188,6 +176,26 @@ class Printer:
     def json(self, value: Any) -> None:
         """Print one JSON object."""
         sys.stdout.write(json.dumps(value, sort_keys=True) + "\n")
+
+
+def landed_lines(feed: str, report: LandReport) -> Iterator[str]:
+    """Yield the lines that present the result of `land`."""
+    if not report.landings:
+        yield f"Feed {feed}: {report.waiting or 'nothing new to land'}."
+        return
+    first, last = report.landings[0], report.landings[-1]
+    numbers = f"landing {first}" if first == last else f"landings {first} to {last}"
+    line = f"Feed {feed}: {numbers}, {report.rows} records, complete through {show_time(report.watermark_ms)}."
+    yield line + (f" ({report.quarantined} quarantined)" if report.quarantined else "")
+    if report.behind:
+        rows = counted(report.behind, "row")
+        part = "it is" if report.behind == 1 else "they are"
+        yield f"{rows} arrived after their interval had been landed; {part} part of this landing."
+    if report.was_interrupted:
+        yield (
+            f"An interrupted call had started generation {report.generation}, which is now published. "
+            "Land again to take newer rows."
+        )
 
 
 def describe_result(result: RunReport | UpToDate) -> dict[str, Any]:

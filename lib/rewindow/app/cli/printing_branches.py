@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -24,8 +24,8 @@ class BranchPrinter(Printer):
             self.say(f"Branch {done['branch']} of {job} is back at {at}. Rewound: {', '.join(done['rewound'])}.")
         else:
             self.say(f"Branch {done['branch']} of {job} is at {at} already: nothing to rewind.")
-        self._lagged(done)
-        self._read_by(done)
+        for line in consequences(done):
+            self.say(line)
 
     def backfilled(self, job: str, done: Backfilled) -> None:
         """Print the result of `backfill`: where the branch starts, and its runs."""
@@ -48,26 +48,13 @@ class BranchPrinter(Printer):
         if self.as_json:
             self.json({output: asdict(table_diff) for output, table_diff in diffs.items()})
             return
-        rows = [
-            {
-                "output": output,
-                "equal": table_diff.equal,
-                "different": table_diff.different,
-                f"only in {first}": table_diff.only_first,
-                f"only in {second}": table_diff.only_second,
-            }
-            for output, table_diff in diffs.items()
-        ]
-        since = f" Both have every run through {found.shared}." if found.shared else ""
+        self.say(compared_line(found))
         if not found.epochs:
-            self.say(f"Nothing to compare: {first} and {second} share no epoch that they replayed separately.{since}")
             return
-        last = found.epochs[-1]
-        self.say(f"Compared epochs {found.epochs[0]} to {last}, which {first} and {second} replayed separately.{since}")
-        self.table("Keys", rows)
+        self.table("Keys", compared_rows(found))
         for output, table_diff in diffs.items():
             for key, ours, theirs in table_diff.samples:
-                self.say(f"{output} {as_assignments(key)}: {first} {_rows(ours)}, {second} {_rows(theirs)}")
+                self.say(f"{output} {as_assignments(key)}: {first} {shown_rows(ours)}, {second} {shown_rows(theirs)}")
         if code:
             self.say(f"{first} and {second} ran different code: {'; '.join(code)}")
 
@@ -76,35 +63,16 @@ class BranchPrinter(Printer):
         if self.as_json:
             self.json(done)
             return
-        caught_up = f" It first caught up with {', '.join(done['caught_up'])}." if done["caught_up"] else ""
-        if done["is_new"]:
-            self.say(f"Promoted branch {done['branch']} of {job} to {done['into']}, now at {done['at']}.{caught_up}")
-        else:
-            self.say(f"Branch {done['branch']} of {job} is part of {done['into']} already, which is at {done['at']}.")
-        self._lagged(done)
-        self._read_by(done)
-
-    def _lagged(self, done: Mapping[str, Any]) -> None:
-        if done["lagged"]:
-            self.say(f"Published what an interrupted command had left: {', '.join(done['lagged'])}.")
-
-    def _read_by(self, done: Mapping[str, Any]) -> None:
-        for feed in done.get("read_by", ()):
-            self.say(
-                f"Feed {feed} reads this job's output and still holds rows of the removed runs. "
-                f"Land it again: `rewindow land {feed} --new-generation [--keep N]`."
-            )
+        for line in promoted_lines(job, done):
+            self.say(line)
 
     def verified(self, job: str, proofs: Sequence[Verified]) -> None:
         """Print the result of `verify`."""
         if self.as_json:
             self.json({proof.run: dict(proof.differences) for proof in proofs})
             return
-        for proof in proofs:
-            if not proof.differences:
-                self.say(f"Run {proof.run} of {job}: the replay reproduced all {proof.rows} rows.")
-            for target, difference in proof.differences.items():
-                self.say(f"Run {proof.run} of {job} is not deterministic. {target}: {difference}")
+        for line in verified_lines(job, proofs):
+            self.say(line)
 
     def dropped(self, job: str, name: str) -> None:
         """Print the result of `branch drop`."""
@@ -114,5 +82,60 @@ class BranchPrinter(Printer):
             self.say(f"Dropped branch {name} of {job}.")
 
 
-def _rows(rows: Sequence[Mapping[str, Any]]) -> str:
+def compared_line(found: Compared) -> str:
+    """Return which epochs of two branches were compared, as a sentence."""
+    first, second = found.first, found.second
+    since = f" Both have every run through {found.shared}." if found.shared else ""
+    if not found.epochs:
+        return f"Nothing to compare: {first} and {second} share no epoch that they replayed separately.{since}"
+    last = found.epochs[-1]
+    return f"Compared epochs {found.epochs[0]} to {last}, which {first} and {second} replayed separately.{since}"
+
+
+def compared_rows(found: Compared) -> list[dict[str, Any]]:
+    """Return for each output how many keys differ between two branches."""
+    return [
+        {
+            "output": output,
+            "equal": table_diff.equal,
+            "different": table_diff.different,
+            f"only in {found.first}": table_diff.only_first,
+            f"only in {found.second}": table_diff.only_second,
+        }
+        for output, table_diff in found.diffs.items()
+    ]
+
+
+def promoted_lines(job: str, done: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the lines that present the result of `promote`."""
+    caught_up = f" It first caught up with {', '.join(done['caught_up'])}." if done["caught_up"] else ""
+    if done["is_new"]:
+        yield f"Promoted branch {done['branch']} of {job} to {done['into']}, now at {done['at']}.{caught_up}"
+    else:
+        yield f"Branch {done['branch']} of {job} is part of {done['into']} already, which is at {done['at']}."
+    yield from consequences(done)
+
+
+def consequences(done: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what else a change of a branch did, and what it asks for."""
+    if done["lagged"]:
+        yield f"Published what an interrupted command had left: {', '.join(done['lagged'])}."
+    for feed in done.get("read_by", ()):
+        yield (
+            f"Feed {feed} reads this job's output and still holds rows of the removed runs. "
+            f"Land it again: `rewindow land {feed} --new-generation [--keep N]`."
+        )
+
+
+def verified_lines(job: str, proofs: Sequence[Verified]) -> Iterator[str]:
+    """Yield the lines that present replayed runs."""
+    for proof in proofs:
+        if not proof.differences:
+            yield f"Run {proof.run} of {job}: the replay reproduced all {proof.rows} rows."
+        for target, difference in proof.differences.items():
+            yield f"Run {proof.run} of {job} is not deterministic. {target}: {difference}"
+
+
+def shown_rows(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the rows of a key in one line."""
     return "; ".join(f"({as_assignments(row)})" for row in rows) or "nothing"

@@ -26,12 +26,12 @@ DECISIONS = ("decide", "commit", "snapshot", "forget", "restage", "republish", "
 class Watch:
     """Observer of a command's steps. ``commits`` counts those that committed or published something."""
 
-    def __init__(self, bars: Bars | None = None, console: Console | None = None) -> None:
-        """Create an observer. ``bars`` shows the steps on a terminal, ``console`` takes lines."""
+    def __init__(self, bars: Bars | None = None, console: Console | None = None, log: Any = None) -> None:
+        """Create an observer. ``bars`` shows the steps on a terminal, ``console`` takes lines, ``log`` replaces structlog's."""
         self.commits = 0
         self._bars, self._console = bars, console
         self._began = time.monotonic()
-        self._log = structlog.get_logger()
+        self._log = log or structlog.get_logger()
         self._known: dict[str, Any] = {}
         self._step = ""
         self._has_decided = False

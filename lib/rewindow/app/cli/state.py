@@ -8,13 +8,12 @@ from typing import Annotated
 
 import typer
 
+from rewindow.app.as_of import as_of
 from rewindow.app.cli.completing import stores
 from rewindow.app.cli.options import Branch, Debug, Folder, Job, Json, Target
 from rewindow.app.cli.printing_maintenance import MaintenancePrinter
 from rewindow.app.project import Project
-from rewindow.control.plan.branch_decisions import find_run
 from rewindow.control.plan.spec import MAIN
-from rewindow.errors import UsageError
 from rewindow.tables.delta.state_query import Stores, as_rows, changes, export
 from rewindow.tables.delta.warehouse import direct
 
@@ -118,17 +117,9 @@ def state_export(
 
 
 def _stores(project: Project, job: str, branch: str, at: str | None) -> Stores:
-    project.job_config(job)
     tables = direct(project.tables)
-    state = tables.state(job)
-    for _step in tables.publish(job, state, branch):
-        pass
-    known = state.branch(branch)
-    run = known.head if at is None else find_run(state, known, at)
-    if run is None:
-        message = f"job {job!r} has no state on branch {branch!r} yet: run `rewindow run {job}` first"
-        raise UsageError(message)
-    return Stores(tables, state, run)
+    found = as_of(project, job, branch, at)
+    return Stores(tables, found.state, found.run)
 
 
 def _where(stores: Stores, store: str, words: Sequence[str]) -> dict[str, str]:

@@ -10,7 +10,7 @@ import pendulum
 from rewindow.control.plan.spec import RunRequest
 from rewindow.errors import UsageError
 
-_TIMES = ("_timestamp", "window_start", "window_end", "key_window_start", "key_window_end")
+TIME_COLUMNS = ("_timestamp", "window_start", "window_end", "key_window_start", "key_window_end")
 """The columns of tables and stores in which rewindow keeps times."""
 
 
@@ -69,7 +69,7 @@ def with_readable_times(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any
     """Return rows with the times of rewindow's own columns as text."""
     return [
         {
-            name: show_instant(value) if name in _TIMES and isinstance(value, int) else value
+            name: show_instant(value) if name in TIME_COLUMNS and isinstance(value, int) else value
             for name, value in row.items()
         }
         for row in rows

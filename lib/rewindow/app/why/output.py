@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from rewindow.app.first_rows import find_output
+from rewindow.app.first_rows import find_outputs
 from rewindow.app.project import Project
 from rewindow.control.plan.branches import Branch, JobState
 from rewindow.control.plan.spec import OUTPUT
@@ -46,7 +46,7 @@ class Output:
 
         Raises `UsageError` (2) for any other name, `ConfigError` (78) for tables that a catalog governs.
         """
-        config, topics = find_output(project, name)
+        config, topics = find_outputs(project, name)
         if len(topics) != 1:
             listed = ", ".join(config.outputs[topic].table for topic in topics)
             message = f"job {name!r} has {len(topics)} outputs: name the table, one of {listed}"

@@ -207,6 +207,8 @@ def _environment(python_path: Sequence[str | Path], python: str, *, on_loopback:
         "PYSPARK_PYTHON": python,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "PYTHONPATH": os.pathsep.join(paths),
+        # Else workers import from the working directory first, which may have the `jobs` of another project.
+        "PYTHONSAFEPATH": "1",
     }
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)

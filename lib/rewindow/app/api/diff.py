@@ -1,0 +1,73 @@
+"""How two branches of a job differ, and what replays of runs proved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rewindow.app.api.show import joined, lines, table
+from rewindow.app.branches import Compared
+from rewindow.app.cli.printing import as_assignments
+from rewindow.app.cli.printing_branches import compared_line, compared_rows, shown_rows, verified_lines
+from rewindow.control.verify import Verified
+from rewindow.tables.shared.diff import TableDiff
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Diff:
+    """How the outputs of two branches differ, key by key, over the epochs that both replayed since they diverged."""
+
+    job: str
+    compared: Compared
+    code: tuple[str, ...]
+    """How the code of the branches' last runs differs; empty if the outputs are equal."""
+
+    @property
+    def are_equal(self) -> bool:
+        """Whether no output differs."""
+        return self.compared.are_equal
+
+    @property
+    def outputs(self) -> Mapping[str, TableDiff]:
+        """By output: the numbers of keys that are equal, different, or on one branch only, and samples of those that differ."""
+        return self.compared.diffs
+
+    def __repr__(self) -> str:
+        return "\n".join([compared_line(self.compared), *(as_assignments(row) for row in compared_rows(self.compared))])
+
+    def _repr_html_(self) -> str:
+        found = self.compared
+        if not found.epochs:
+            return lines([compared_line(found)])
+        samples = [
+            {
+                "output": output,
+                "key": as_assignments(key),
+                found.first: shown_rows(ours),
+                found.second: shown_rows(theirs),
+            }
+            for output, one in found.diffs.items()
+            for key, ours, theirs in one.samples
+        ]
+        changed = [f"{found.first} and {found.second} ran different code: {'; '.join(self.code)}"] if self.code else []
+        shown = [table("Keys that differ", samples)] if samples else []
+        return joined(lines([compared_line(found)]), table("Keys", compared_rows(found)), *shown, lines(changed))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Verification:
+    """Runs that were replayed in another layout, and the rows that the replay made differently."""
+
+    job: str
+    checked: tuple[Verified, ...]
+
+    @property
+    def is_reproduced(self) -> bool:
+        """Whether every replay made the same rows."""
+        return not any(one.differences for one in self.checked)
+
+    def __repr__(self) -> str:
+        return "\n".join(verified_lines(self.job, self.checked))
+
+    def _repr_html_(self) -> str:
+        return lines(verified_lines(self.job, self.checked))

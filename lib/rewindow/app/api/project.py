@@ -1,0 +1,284 @@
+"""A project as Python code and notebooks use it: each command of `rewindow` as a method."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import replace
+from datetime import date
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rewindow.app.api.context import Context, show_briefly
+from rewindow.app.api.diff import Diff, Verification
+from rewindow.app.api.job import Job, described_job
+from rewindow.app.api.listing import Listing
+from rewindow.app.api.outcome import Outcome, outcome_of_landing
+from rewindow.app.api.report import JobReport
+from rewindow.app.api.rows import Output, State
+from rewindow.app.api.runs import Backfill, Run, Runs, result_of, results_of, runs_of
+from rewindow.app.api.sources import output_source, store_source
+from rewindow.app.api.worker_code import with_new_workers
+from rewindow.app.branches import JobBranches
+from rewindow.app.cli.printing_branches import promoted_lines
+from rewindow.app.cli.times import parse_through, parse_time
+from rewindow.app.first_rows import find_outputs
+from rewindow.app.hash_seed import other_hash_seed
+from rewindow.app.listing import job_entry, list_feeds, list_jobs
+from rewindow.app.project import Project as OpenProject
+from rewindow.app.report import Wanted, report, without_collection
+from rewindow.app.run_to_the_end import run_to_the_end
+from rewindow.config.load import find_project, load_target
+from rewindow.control.plan.explain import explain
+from rewindow.control.plan.spec import MAIN
+from rewindow.errors import RewindowError
+from rewindow.tables.shared.paths import safe_name
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Time = str | date
+"""A point in time: ISO 8601 text or a `datetime`, in UTC if it names no zone."""
+RunName = int | str
+"""A run: its number in the branch, or its name, such as ``main/3``."""
+
+
+class Project:
+    """A project folder, opened against one target.
+
+    Each method does what the command of the same name does: `rewindow run JOB --land` is ``project.run(job, land=True)``. All
+    raise a `RewindowError` with the ``exit_code`` of the command if it fails. Each call takes the project's files and code as
+    they are then.
+    """
+
+    def __init__(self, context: Context, root: Path, target: str, warehouse: str) -> None:
+        self._context = context
+        self.root = root
+        """The project's folder."""
+        self.target = target
+        """The name of the target."""
+        self.warehouse = warehouse
+        """The folder or URI of all tables."""
+
+    @classmethod
+    def load(cls, path: str | PathLike[str] = ".", *, target: str = "local", debug: bool = False) -> Project:
+        """Open the project that contains a folder. Nothing is read but its target, and no Spark is started.
+
+        ``debug``: show the JVM's log, and stack traces in notebooks. Raises `ConfigError` (78) for no project or an unknown
+        target.
+        """
+        try:
+            root = find_project(Path(path).absolute())
+            project = OpenProject(root, with_new_workers(load_target(root, target)), debug=debug)
+        except RewindowError as error:
+            if not debug:
+                show_briefly(error)
+            raise
+        return cls(Context(project, debug=debug), root, target, project.warehouse)
+
+    @property
+    def feeds(self) -> Listing:
+        """The feeds with their status: whether their sources have something new."""
+        with self._context.command() as (project, _):
+            return Listing(list_feeds(project))
+
+    @property
+    def jobs(self) -> Listing:
+        """The jobs and their branches with their status, as `rewindow ls` shows it."""
+        with self._context.command() as (project, _):
+            return Listing(list_jobs(project))
+
+    @property
+    def spark(self) -> SparkSession:
+        """The Spark session of the target, which is started on first use."""
+        return self._context.session()
+
+    def job(self, name: str) -> Job:
+        """Return a job as it is configured and coded now, with its topology."""
+        with self._context.command() as (project, _):
+            tables = {topic: output.table for topic, output in project.job_config(name).outputs.items()}
+            return described_job(job_entry(project, name), tables, project.explain(name))
+
+    def land(
+        self,
+        feed: str,
+        *,
+        until: Time | None = None,
+        watermark: Time | None = None,
+        new_generation: bool = False,
+        keep: int | None = None,
+    ) -> Outcome:
+        """Land the new rows of a feed's sources.
+
+        ``until``: only complete intervals of arrival up to this time. ``watermark``: declare the log complete through this event
+        time. ``new_generation``: land again under the feed's current definition, but ``keep`` the first landings.
+        """
+        with self._context.command() as (project, watch):
+            landed = project.land(
+                feed,
+                until_ms=parse_time(_text(until)),
+                watermark_ms=parse_time(_text(watermark)),
+                new_generation=new_generation,
+                keep=keep,
+                on_step=watch,
+            )
+            return outcome_of_landing(feed, landed)
+
+    def plan(
+        self,
+        job: str,
+        *,
+        through: int | Time | None = None,
+        until: Time | None = None,
+        branch: str = MAIN,
+        final: bool = False,
+    ) -> Outcome:
+        """Return what `run` would do and why. Changes nothing, and raises what `run` would raise before it executes."""
+        with self._context.command() as (project, _):
+            planned = project.plan(job, parse_through(_text(through), _text(until), branch=branch, final=final))
+            return Outcome(planned, tuple(explain(planned)))
+
+    def run(
+        self,
+        job: str,
+        *,
+        land: bool = False,
+        through: int | Time | None = None,
+        until: Time | None = None,
+        branch: str = MAIN,
+        final: bool = False,
+        replan: bool = False,
+        drop_buffered: bool = False,
+        accept_changes: bool = False,
+        takeover: bool = False,
+    ) -> Run:
+        """Replay the new landings of a job in one run, and return that run; if there is nothing to do, the branch's last one.
+
+        ``land``: land the job's feed first. ``through``: stop after this landing, or at this event time. ``until``: take only
+        complete intervals of arrival up to this time. ``final``: close every window, and seal the branch. ``replan``: discard the
+        plan of a dead attempt. ``drop_buffered``: discard the records of a removed suppress. ``accept_changes``: resume from a
+        checkpoint of different code if its stores are compatible. ``takeover``: fence an attempt that is still running.
+        """
+        with self._context.command() as (project, watch):
+            landed = None
+            if land:
+                feed = project.job_config(job).feed
+                found = project.land(feed, until_ms=parse_time(_text(until)), on_step=watch)
+                landed = outcome_of_landing(feed, found)
+            request = parse_through(
+                _text(through),
+                _text(until),
+                branch=branch,
+                final=final,
+                replan=replan,
+                drop_buffered=drop_buffered,
+                accept_changes=accept_changes,
+                take_over=takeover,
+            )
+            results = run_to_the_end(project, job, request, watch)
+            run = result_of(self._context, job, project.tables.state(job).branch(branch), results)
+            return replace(run, landed=landed)
+
+    def runs(self, job: str, *, branch: str = MAIN) -> Runs:
+        """Return the committed runs of a branch, in their order."""
+        with self._context.command() as (project, _):
+            project.job_config(job)
+            return runs_of(self._context, project.tables.state(job).branch(safe_name(branch, "branch")))
+
+    def output(self, name: str, *, branch: str = MAIN, run: RunName | None = None) -> Output:
+        """Return the rows of an output as of a run, by default the branch's last one.
+
+        ``name``: the output's topic or table, or a job with one output. Raises `UsageError` (2) for an unknown output or run.
+        """
+        with self._context.command() as (project, _):
+            config, topics = find_outputs(project, name)
+            topic = topics[0] if len(topics) == 1 else None
+            return Output(output_source(project, config.job, topic, branch=branch, run=_text(run)), self._context)
+
+    def state(self, job: str, store: str, *, branch: str = MAIN, run: RunName | None = None) -> State:
+        """Return the entries of a store as of a run, by default the branch's last one.
+
+        Raises `UsageError` (2) for an unknown store or run, `CheckpointError` (76) if `gc` forgot the state after the run.
+        """
+        with self._context.command() as (project, _):
+            return State(store_source(project, job, store, branch=branch, run=_text(run)), self._context)
+
+    def backfill(
+        self,
+        job: str,
+        start: int | Time,
+        *,
+        end: int | Time | None = None,
+        branch: str | None = None,
+        accept_changes: bool = False,
+    ) -> Backfill:
+        """Replay history on a branch with its own tables. Published tables do not change until `promote`.
+
+        ``start`` and ``end``: an event time, a landing (a number) or a run (``main/3``); the start is rounded down to that of a
+        run, the end defaults to the end of main. ``branch``: one to create, or to continue; default ``backfill-N``.
+        """
+        with self._context.command() as (project, watch):
+            branches = JobBranches(project, job)
+            asked = _text(start) or "", _text(end), branch
+            done = branches.backfill(*asked, watch, accept_changes=accept_changes)
+            runs = results_of(self._context, job, branches.state.branch(done.branch), done.results)
+            return Backfill(job, done.branch, done.stands_on, done.first_epoch, tuple(done.replaced), runs)
+
+    def diff(self, job: str, branch: str, *, against: str = MAIN, samples: int = 5) -> Diff:
+        """Compare the outputs of a branch with those of another, key by key.
+
+        ``samples``: how many of the keys that differ to keep for each output. Raises `UsageError` (2) for a branch without runs.
+        """
+        with self._context.command() as (project, _):
+            branches = JobBranches(project, job)
+            found = branches.diff(against, branch, samples)
+            return Diff(job, found, () if found.are_equal else tuple(branches.code_changes(against, branch)))
+
+    def promote(self, job: str, branch: str, *, into: str = MAIN) -> Outcome:
+        """Catch a branch up, then publish it in place of another: one commit per table."""
+        with self._context.command() as (project, watch):
+            done = JobBranches(project, job).promote(branch, into, watch)
+            return Outcome(done, tuple(promoted_lines(job, done)))
+
+    def verify(self, job: str, *runs: RunName, branch: str = MAIN) -> Verification:
+        """Replay committed runs, by default the last one, in a different layout on Spark, and compare every row.
+
+        Code that depends on the order of a set may escape if this process had started Spark before: `rewindow verify` in a
+        process of its own hashes in another way.
+        """
+        with self._context.command() as (project, watch), other_hash_seed():
+            names = [str(run) for run in runs]
+            return Verification(job, tuple(JobBranches(project, job).verify(branch, names, watch)))
+
+    def report(
+        self,
+        job: str,
+        *,
+        run: RunName | None = None,
+        since: RunName | Time | None = None,
+        diff: str | None = None,
+        verify: bool = False,
+        branch: str = MAIN,
+    ) -> JobReport:
+        """Return the report on a job's runs.
+
+        ``run``: on this run only. ``since``: on the runs since this run, or committed since this time. ``diff``: also compare the
+        outputs with those of this branch. ``verify``: also replay the last run and compare every row.
+        """
+        wanted = Wanted(branch, _text(run), _text(since), diff, verify)
+        with (
+            self._context.command() as (project, _),
+            without_collection(),
+            other_hash_seed() if verify else nullcontext(),
+        ):
+            return JobReport(report(project, job, wanted))
+
+    def __repr__(self) -> str:
+        return f"<Project {self.root}, target {self.target}>"
+
+
+def _text(value: int | Time | None) -> str | None:
+    """Return a value as it is written on a command line."""
+    if value is None:
+        return None
+    return value.isoformat() if isinstance(value, date) else str(value)

@@ -1,0 +1,199 @@
+"""Runs of a job: what each took and wrote, and the tables and stores as of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from rewindow.app.api.context import Context
+from rewindow.app.api.outcome import Outcome
+from rewindow.app.api.rows import Output, State
+from rewindow.app.api.show import joined, lines, table
+from rewindow.app.api.sources import output_source, store_source
+from rewindow.app.cli.summary import dropped_by_reason
+from rewindow.app.cli.times import known_time
+from rewindow.control.plan.branches import Branch, CommittedRun
+from rewindow.control.plan.planner import UpToDate
+from rewindow.control.plan.spec import OUTPUT
+from rewindow.control.run import RunReport
+from rewindow.errors import UsageError
+from rewindow.report.html import Html
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A committed run of a job, or, if there was nothing to do, the last run of the branch.
+
+    Times are epoch milliseconds in UTC, None if they are unknown.
+    """
+
+    job: str
+    branch: str
+    name: str | None
+    """Such as ``main/3``; None if the branch has no run at all."""
+    is_new: bool
+    """Whether the call that returned this value has made the run."""
+    reason: str | None
+    """Why nothing was run; None for a new run."""
+    epochs: tuple[int, int] | None
+    """The first and the last landing that it took; None if it took none."""
+    records: Mapping[str, int]
+    """The number of records that it took, by topic."""
+    rows: Mapping[str, int]
+    """The number of rows that it added, by output."""
+    dropped: Mapping[str, Mapping[str, int]] | None
+    """The records that it dropped, by kind and reason: ``{"late": {"window-closed": 1}}``; None in a list of runs."""
+    hints: tuple[str, ...]
+    """Why outputs got no rows although the run took records."""
+    watermark_ms: int | None
+    """The time through which the feed was complete."""
+    is_final: bool
+    """Whether it closed every window and sealed the branch."""
+    _context: Context = field(repr=False, compare=False)
+    landed: Outcome | None = None
+    """What `land=True` landed before the run, with its warnings."""
+    completed: tuple[str, ...] = ()
+    """Runs that a dead attempt had planned, and that the call completed first."""
+
+    def output(self, name: str | None = None) -> Output:
+        """Return the rows of an output as of this run: all that the runs of its branch up to it have published.
+
+        ``name``: the output's topic or table; may be omitted for a job with one output. Raises `UsageError` (2) for an unknown
+        one.
+        """
+        with self._context.command() as (project, _):
+            return Output(output_source(project, self.job, name, branch=self.branch, run=self._name), self._context)
+
+    def state(self, store: str) -> State:
+        """Return the entries of a store after this run. Raises `UsageError` (2) for an unknown store."""
+        with self._context.command() as (project, _):
+            return State(store_source(project, self.job, store, branch=self.branch, run=self._name), self._context)
+
+    @property
+    def _name(self) -> str:
+        if self.name is None:
+            message = f"job {self.job!r} has no run on branch {self.branch!r} yet: {self.reason or 'run it first'}"
+            raise UsageError(message)
+        return self.name
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
+
+
+class Runs(tuple[Run, ...]):
+    """The runs of a branch, in their order."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        title = f"Job {self[-1].job}, branch {self[-1].branch}" if self else "No runs yet"
+        return joined(table(title, [as_row(run) for run in self]))
+
+
+@dataclass(frozen=True, slots=True)
+class Backfill:
+    """A backfill: its branch, whose tables are its own, and the runs that it made."""
+
+    job: str
+    branch: str
+    stands_on: str | None
+    """The run of main after which the branch begins; None if it begins before the first run."""
+    first_epoch: int
+    replaced: tuple[str, ...]
+    """Earlier runs of the branch, which had executed other code."""
+    runs: Runs
+
+    def _repr_html_(self) -> str:
+        start = f"after run {self.stands_on}" if self.stands_on else "without a parent run"
+        said = [f"Branch {self.branch} of {self.job} starts {start}, with epoch {self.first_epoch}."]
+        if self.replaced:
+            said.append(f"The job has changed since {', '.join(self.replaced)}: the branch starts over.")
+        return joined(lines(said), *(as_html(run) for run in self.runs))
+
+
+def as_html(run: Run) -> Html:
+    """Return a run with what it dropped, and why it did nothing."""
+    said = list(run.landed.sentences) if run.landed else []
+    said += [f"Completed run {name}, which a dead attempt had planned." for name in run.completed]
+    said += [f"Nothing to run: {run.reason}."] if run.reason else []
+    dropped = [
+        f"{kind}: {', '.join(f'{count} {reason}'.strip() for reason, count in reasons.items())}"
+        for kind, reasons in (run.dropped or {}).items()
+    ]
+    shown = [table(f"Job {run.job}, branch {run.branch}", [as_row(run)])] if run.name else []
+    return joined(lines(said), *shown, lines([*dropped, *(f"{hint}." for hint in run.hints)]))
+
+
+def as_row(run: Run) -> dict[str, Any]:
+    """Return a run as a line of a table."""
+    return {
+        "run": run.name,
+        "epochs": run.epochs,
+        "records": sum(run.records.values()),
+        "rows": sum(run.rows.values()),
+        "watermark_ms": run.watermark_ms,
+        "final": run.is_final,
+    }
+
+
+def runs_of(context: Context, branch: Branch) -> Runs:
+    """Return the committed runs of a branch."""
+    return Runs(_run(context, branch.name, run) for run in branch.runs)
+
+
+def result_of(context: Context, job: str, branch: Branch, results: Sequence[RunReport | UpToDate]) -> Run:
+    """Return the last result of a command that may have completed a dead attempt's plan first."""
+    *before, last = results_of(context, job, branch, results)
+    return replace(last, completed=tuple(run.name for run in before if run.name))
+
+
+def results_of(context: Context, job: str, branch: Branch, results: Iterable[RunReport | UpToDate]) -> Runs:
+    """Return what a command has run on a branch: new runs, and for a result without a run the branch's last one."""
+    return Runs(_result(context, job, branch, result) for result in results)
+
+
+def _result(context: Context, job: str, branch: Branch, result: RunReport | UpToDate) -> Run:
+    if isinstance(result, RunReport):
+        new = _run(context, branch.name, result)
+        return replace(new, is_new=True, dropped=dropped_by_reason(result.metrics), hints=result.hints)
+    if branch.head is not None:
+        return replace(_run(context, branch.name, branch.head), reason=result.reason)
+    return Run(
+        job=job,
+        branch=branch.name,
+        name=None,
+        is_new=False,
+        reason=result.reason,
+        epochs=None,
+        records={},
+        rows={},
+        dropped=None,
+        hints=(),
+        watermark_ms=None,
+        is_final=False,
+        _context=context,
+    )
+
+
+def _run(context: Context, branch: str, run: CommittedRun | RunReport) -> Run:
+    spec, commit = run.spec, run.commit
+    return Run(
+        job=spec.job,
+        branch=branch,
+        name=spec.name,
+        is_new=False,
+        reason=None,
+        epochs=(spec.input.first, spec.input.last) if spec.epochs else None,
+        records=dict(commit.consumed),
+        rows={
+            target.removeprefix(OUTPUT): total.rows
+            for target, total in commit.targets.items()
+            if target.startswith(OUTPUT)
+        },
+        dropped=None,
+        hints=(),
+        watermark_ms=known_time(commit.watermark_ms),
+        is_final=spec.final,
+        _context=context,
+    )

@@ -1,0 +1,68 @@
+"""The values of the API as HTML: whole tables, which a notebook styles for its own light or dark theme."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rewindow.app.cli.printing import readable as readable_row
+from rewindow.app.cli.times import show_instant
+from rewindow.report.html import Content, Html, render, tag
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_LONGEST = 60
+"""A value of a row is shown up to so many characters."""
+
+
+def table(title: str, rows: Sequence[Mapping[str, Any]]) -> Html:
+    """Return rows of JSON values as a table, with the columns that `rewindow` prints."""
+    shown = [readable_row(row) for row in rows]
+    names = list(dict.fromkeys(name for row in shown for name in row))
+    return _table(title, names, [[row.get(name) for name in names] for row in shown])
+
+
+def preview(title: str, rows: pa.Table) -> Html:
+    """Return some rows of an Arrow table, times in UTC."""
+    import pyarrow as pa  # noqa: PLC0415 - only rows need it
+
+    times = {field.name for field in rows.schema if pa.types.is_timestamp(field.type)}
+    whole = rows.cast(
+        pa.schema([field.with_type(pa.int64()) if field.name in times else field for field in rows.schema])
+    )
+    lines = [
+        [
+            show_instant(value) if name in times and value is not None else _short(value)
+            for name, value in zip(rows.column_names, line.values(), strict=True)
+        ]
+        for line in whole.to_pylist()
+    ]
+    return _table(title, rows.column_names, lines)
+
+
+def lines(sentences: Iterable[str]) -> Html:
+    """Return sentences, each in a line of its own."""
+    return Html("".join(tag("p", one, style="margin:0;white-space:pre-wrap") for one in sentences))
+
+
+def joined(*parts: Content) -> Html:
+    """Return content as markup."""
+    return Html(render(parts))
+
+
+def counted_rows(count: int) -> str:
+    """Return a number of rows: ``1 row``, ``1,200 rows``."""
+    return f"{count:,} row{'' if count == 1 else 's'}"
+
+
+def _short(value: Any) -> Any:
+    text = value.hex() if isinstance(value, bytes) else value
+    return f"{text[: _LONGEST - 1]}…" if isinstance(text, str) and len(text) > _LONGEST else text
+
+
+def _table(title: str, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> Html:
+    head = tag("tr", [tag("th", name.strip() or " ") for name in names])
+    body = [tag("tr", [tag("td", "" if value is None else str(value)) for value in row]) for row in rows]
+    caption = tag("caption", title, style="text-align:left;caption-side:top") if title else Html("")
+    return tag("table", caption, tag("thead", head), tag("tbody", body))
