@@ -50,7 +50,7 @@ LAYERS = {
     "app": _layer(
         "config contracts control databricks engine/spark engine/worker report storage streams tables/delta tables/governed "
         "tables/shared testing",
-        "typer click rich pendulum psutil structlog pyspark",
+        "typer click rich pendulum psutil structlog pyspark openlineage opentelemetry",
     ),
     "public": _layer("dsl streams"),
 }

@@ -11,7 +11,8 @@ from rewindow.app.cli.app import app
 from rewindow.app.cli.output import tolerate_closed_pipes
 from rewindow.app.cli.printing import Printer
 from rewindow.app.cli.progress import take_log_format
-from rewindow.errors import ConfigError, LimitError, RewindowError, StoppedError, UsageError, failed_io
+from rewindow.app.failure import failure_of
+from rewindow.errors import UsageError
 
 
 def main() -> None:
@@ -34,34 +35,16 @@ def run_command(arguments: list[str]) -> int:
         arguments = take_log_format(arguments)
         _check(arguments)
         result = app(arguments, prog_name="rewindow", standalone_mode=False)
-    except RewindowError as error:
-        return _fail(str(error), error.exit_code, as_json=as_json, error=error if debug else None)
     except TyperException as error:
         return _fail(_usage(error), 2, as_json=as_json)
     except (KeyboardInterrupt, Abort):
-        message = "interrupted. Nothing was committed: run the command again"
-        return _fail(message, StoppedError.exit_code, as_json=as_json)
-    except MemoryError as error:
-        message = (
-            f"out of memory ({error}): give the process more, then run the command again, which finishes what this one began. "
-            "A run takes less with `limits: {store_memory: ..}` in the job's file, a landing with `landing: {memory: ..}` in "
-            "the feed's"
-        )
-        return _fail(message, LimitError.exit_code, as_json=as_json, error=error if debug else None)
-    except OSError as error:
-        where = f" ({error.filename})" if error.filename else ""
-        message = f"{error.strerror or error}{where}. Check that the warehouse in conf/targets exists, is writable and has space"
-        code = failed_io(error, message).exit_code
-        return _fail(message, code, as_json=as_json, error=error if debug else None)
-    except SystemExit as error:
-        if is_completion():
+        message, code, _ = failure_of(KeyboardInterrupt())
+        return _fail(message, code, as_json=as_json)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - users never see a stack trace
+        if isinstance(error, SystemExit) and is_completion():
             return error.code if isinstance(error.code, int) else 0
-        message = f"the job's code ended the process (SystemExit: {error}): remove the call of exit()"
-        return _fail(message, ConfigError.exit_code, as_json=as_json, error=error if debug else None)
-    except Exception as error:  # noqa: BLE001 - users never see a stack trace
-        first = (str(error).strip().splitlines() or [""])[0]
-        message = f"{type(error).__name__}: {first}. This is a bug in rewindow: run with --debug and report it"
-        return _fail(message, 70, as_json=as_json, error=error if debug else None)
+        message, code, _ = failure_of(error)
+        return _fail(message, code, as_json=as_json, error=error if debug else None)
     return result if isinstance(result, int) else 0
 
 
