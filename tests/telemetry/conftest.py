@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,10 +25,15 @@ def bench(template: Bench, tmp_path: Path) -> Bench:
 
 
 @pytest.fixture(autouse=True)
-def unconfigured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def unconfigured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     for name in [name for name in os.environ if name.startswith(("OPENLINEAGE", "OTEL_", "TRACEPARENT"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))
+    yield
+    for name in ("openlineage", "opentelemetry"):
+        client = logging.getLogger(name)
+        client.handlers.clear()
+        client.propagate = True  # pytest adds a handler of its own to loggers that do not propagate
 
 
 @pytest.fixture

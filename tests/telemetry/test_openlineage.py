@@ -215,3 +215,55 @@ def test_a_disabled_client_sends_nothing(bench: Bench, consumer: Consumer, monke
     monkeypatch.setenv("OPENLINEAGE_DISABLED", "true")
     assert bench.run("run", "counts").code == 0
     assert consumer.events == []
+
+
+DECLARATIVE = """\
+from rewindow import Count, StreamsBuilder, Sum, TimeWindows, until_window_closes
+
+
+def build_topology():
+    builder = StreamsBuilder()
+    (
+        builder.stream("events")
+        .where("x >= 0")
+        .group_by_key()
+        .windowed_by(TimeWindows.of("30m", grace="5m"))
+        .aggregate({"n": Count(), "x": Sum("x")}, store="sums")
+        .suppress(until_window_closes())
+        .to_stream()
+        .to("totals")
+    )
+    return builder.build()
+"""
+
+
+def test_a_declarative_job_tells_where_each_column_comes_from(bench: Bench, consumer: Consumer):
+    bench.write("bench_job.py", DECLARATIVE)
+    assert bench.run("backfill", "counts", "--from", "1", "--branch", "fix").code == 0
+    events = [event for event in consumer.take() if event["job"]["name"].endswith("branch-run")]
+    log = {"namespace": "file", "name": str(bench.warehouse / "logs/activity/events")}
+    for event in events:  # START says so, too
+        facet = only(event["outputs"])["facets"]["columnLineage"]
+        assert facet["fields"]["user"]["inputFields"] == [
+            {**log, "field": "user", "transformations": [{"type": "DIRECT", "subtype": "IDENTITY", "masking": False}]}
+        ]
+        (total,) = facet["fields"]["x"]["inputFields"]
+        assert total["field"] == "x"
+        assert total["transformations"][0]["subtype"] == "AGGREGATION"
+        assert facet["fields"]["n"]["inputFields"] == []
+        deciding = {(field["field"], field["transformations"][0]["subtype"]) for field in facet["dataset"]}
+        assert deciding == {("x", "FILTER"), ("user", "GROUP_BY")}
+
+
+def test_no_column_origins_are_claimed_for_python_functions(bench: Bench, consumer: Consumer):
+    bench.run("land", "activity")
+    bench.run("run", "counts")
+    landed, ran = (event for event in consumer.take() if event["eventType"] == "COMPLETE")
+    assert "columnLineage" not in only(ran["outputs"])["facets"]
+    fields = only(landed["outputs"])["facets"]["columnLineage"]["fields"]
+    assert fields["x"]["inputFields"][0] == {
+        "namespace": "file",
+        "name": str(bench.root / "raw"),
+        "field": "x",
+        "transformations": [{"type": "DIRECT", "subtype": "IDENTITY", "masking": False}],
+    }

@@ -10,7 +10,7 @@ import structlog
 
 
 class Warner(logging.Handler):
-    """Warns once in a process. As a handler it also takes what a client logs itself, instead of its stack traces."""
+    """Warns once in a command. As a handler it also takes what a client logs itself, instead of its stack traces."""
 
     def __init__(self, name: str) -> None:
         super().__init__(logging.WARNING)
@@ -36,6 +36,8 @@ class Warner(logging.Handler):
     def take_over(self, logger: str) -> None:
         """Take everything that a client's loggers say, unless somebody else handles it."""
         client = logging.getLogger(logger)
+        for earlier in [one for one in client.handlers if isinstance(one, Warner)]:
+            client.removeHandler(earlier)  # of another command in this process
         if not client.handlers:
             client.addHandler(self)
             client.propagate = False

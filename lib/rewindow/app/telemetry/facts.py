@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from rewindow.dsl.flows import Origin
 from rewindow.streams.serde.schema import Column
 
 LAND, RUN, BACKFILL, PROMOTE, REWIND = "land", "run", "backfill", "promote", "rewind"
@@ -46,25 +47,17 @@ class Table:
     """The name of a table at a path, as in the job's file."""
     warehouse: str = ""
     """The folder of the tables with such names."""
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """A column from which an output column or row is computed, and how: identity, transformation, aggregation, filter ..."""
-
-    table: Table
-    column: str
-    is_direct: bool
-    how: str
-    described: str = ""
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    """The columns of a log that have other names in this table: name in the log -> name in the table."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnOrigins:
-    """The origins of each column of an output, and those that decide which rows there are."""
+    """The origins of each column of an output, with the tables of their topics (`dsl.column_origins`)."""
 
-    columns: Mapping[str, tuple[Origin, ...]]
-    rows: tuple[Origin, ...] = ()
+    tables: Mapping[str, Table]
+    columns: Mapping[str, frozenset[Origin]]
+    rows: frozenset[Origin] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from rewindow.app.cli.times import known_time
-from rewindow.app.telemetry.column_origins import column_origins
-from rewindow.app.telemetry.facts import Facts, Measure, Read, Written
+from rewindow.app.telemetry.facts import ColumnOrigins, Facts, Measure, Read, Table, Written
 from rewindow.app.telemetry.tables import Locator
 from rewindow.control.ingest.landings import LANDING, Feed, Landing
 from rewindow.control.ingest.protocols import LandReport
@@ -16,6 +15,8 @@ from rewindow.control.plan.branches import Branch, JobState
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import OUTPUT
 from rewindow.control.run import Job, RunReport
+from rewindow.dsl.column_origins import column_origins
+from rewindow.dsl.flows import Origin
 from rewindow.streams.drop_totals import DROPS, sum_by_reason
 
 COMMITTED, NOTHING_TO_DO = "committed", "nothing_to_do"
@@ -42,16 +43,17 @@ def landing_done(locator: Locator, report: LandReport) -> Facts:
     feed = locator.tables.feed(report.feed)
     positions = _last_positions(locator, report.feed)
     landed = [landing for landing in feed.landings if landing.number in report.landings]
-    records = {topic: _records(landed, topic) for topic in feed.definition.logs}
+    records, sources = {topic: _records(landed, topic) for topic in feed.definition.logs}, locator.sources(report.feed)
     inputs = [
         Read(replace(table, version=positions.get(topic, {}).get("version")), records.get(topic))
-        for topic, table in locator.sources(report.feed).items()
+        for topic, table in sources.items()
     ]
     outputs = [
         Written(
             replace(table, version=locator.log_version(feed, topic)),
             records[topic],
             landings=_landings(feed, topic, report.landings[0], report.landings[-1]),
+            origins=_copied(feed, topic, sources[topic]) if topic in sources else None,
         )
         for topic, table in locator.logs(feed).items()
         if topic not in feed.definition.source_offsets  # the source is the log
@@ -71,7 +73,7 @@ def run_planned(locator: Locator, job: Job) -> Facts:
         for target, table in job.binding.tables.items()
         if target.startswith(OUTPUT)
     }
-    origins = column_origins(job, logs)
+    origins = _origins(job, logs)
     return Facts(inputs, tuple(replace(one, origins=origins.get(target)) for target, one in outputs.items()))
 
 
@@ -80,7 +82,7 @@ def run_done(locator: Locator, job: Job, result: RunReport | UpToDate) -> Facts:
     if isinstance(result, UpToDate):
         return run_skipped(result)
     spec, commit, logs = result.spec, result.commit, locator.logs(job.feed)
-    origins = column_origins(job, logs)
+    origins = _origins(job, logs)
     inputs = tuple(
         Read(
             replace(logs[topic], version=locator.log_version(job.feed, topic)),
@@ -163,6 +165,17 @@ def _run_measures(details: Mapping[str, Any]) -> list[Measure]:
     for kind, reasons in details["dropped"].items():
         measures += [Measure("dropped", count, {"kind": kind, "reason": reason}) for reason, count in reasons.items()]
     return [*measures, Measure("behind", details["behind"])]
+
+
+def _copied(feed: Feed, topic: str, source: Table) -> ColumnOrigins:
+    schema = feed.definition.logs[topic]
+    columns = {column.name: frozenset([Origin(topic, column.name)]) for column in (*schema.key, *schema.value)}
+    return ColumnOrigins({topic: source}, columns)
+
+
+def _origins(job: Job, logs: Mapping[str, Table]) -> dict[str, ColumnOrigins]:
+    known = column_origins(job.code.topology, job.code.load_logs())
+    return {f"{OUTPUT}{topic}": ColumnOrigins(logs, one.columns, one.rows) for topic, one in known.items()}
 
 
 def _topics(job: Job) -> list[str]:

@@ -11,11 +11,12 @@ from openlineage.client import facet_v2 as facets
 from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, RunEvent, RunState
 
 from rewindow.app.failure import Failure
-from rewindow.app.telemetry.facts import ColumnOrigins, Facts, Operation, Origin, Read, Table, Written
+from rewindow.app.telemetry.facts import ColumnOrigins, Facts, Operation, Read, Table, Written
 from rewindow.app.telemetry.openlineage_facets import PRODUCER, VERSION, custom
 from rewindow.app.telemetry.openlineage_names import dataset_of, job_of, symlink_of
 from rewindow.app.telemetry.openlineage_parent import parent_of
 from rewindow.contracts.exit_codes import what_next
+from rewindow.dsl.flows import Origin
 
 
 def event(state: str, operation: Operation, at_ms: int, facts: Facts, failure: Failure | None = None) -> RunEvent:
@@ -118,22 +119,23 @@ def _dataset_facets(table: Table) -> dict[str, Any]:
     return found
 
 
-def _column_origins(origins: ColumnOrigins) -> Any:
+def _column_origins(found: ColumnOrigins) -> Any:
     known = facets.column_lineage_dataset
-    fields = {column: known.Fields(_fields(found)) for column, found in origins.columns.items()}
-    return _made(known.ColumnLineageDatasetFacet, fields, _fields(origins.rows))
+    columns = {column: known.Fields(_fields(found, origins)) for column, origins in found.columns.items()}
+    return _made(known.ColumnLineageDatasetFacet, columns, _fields(found, found.rows))
 
 
 def _made(facet: Any, *values: Any, **named: Any) -> Any:
     return facet(*values, **named, producer=PRODUCER)
 
 
-def _fields(origins: Iterable[Origin]) -> list[Any]:
+def _fields(found: ColumnOrigins, origins: Iterable[Origin]) -> list[Any]:
     known = facets.column_lineage_dataset
     fields: dict[tuple[str, str, str], list[Any]] = {}
-    for origin in origins:
-        how = known.Transformation(
-            "DIRECT" if origin.is_direct else "INDIRECT", origin.how, origin.described or None, masking=False
-        )
-        fields.setdefault((*dataset_of(origin.table), origin.column), []).append(how)
+    for origin in sorted(origins, key=lambda one: (one.topic, one.column, one.how, one.described)):
+        kind = "DIRECT" if origin.is_direct else "INDIRECT"
+        how = known.Transformation(kind, origin.how, origin.described or None, masking=False)
+        table = found.tables[origin.topic]
+        column = table.renamed.get(origin.column, origin.column)
+        fields.setdefault((*dataset_of(table), column), []).append(how)
     return [known.InputField(*field, transformations=hows) for field, hows in fields.items()]

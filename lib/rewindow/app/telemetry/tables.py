@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
@@ -14,10 +14,11 @@ from rewindow.app.telemetry.facts import Table
 from rewindow.config.feed import SourceConfig
 from rewindow.config.feed_spec import feed_spec
 from rewindow.config.load import load_feed, load_job
-from rewindow.config.target import TargetConfig
-from rewindow.contracts.ingest import JOB, LOG_COLUMNS
+from rewindow.config.target import PLATFORM, TargetConfig
+from rewindow.contracts.ingest import LOG_COLUMNS, SourceSpec
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.spec import MAIN, TableSpec
+from rewindow.dsl.flows import TIMESTAMP
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.shared.paths import log_path
 from rewindow.tables.shared.warehouse import Warehouse
@@ -45,20 +46,20 @@ class Locator:
         spec = feed_spec(config, project_root=str(self.root), warehouse=self.warehouse)
         found = {}
         for log in spec.logs:
-            given = config.logs[log.topic].source
-            if log.source.format == JOB:
-                found[log.topic] = self._output_of(given)
-            elif given.table is not None:
-                found[log.topic] = self._at(given.table if self._host else given.table.replace(".", "/"))
-            else:
-                found[log.topic] = Table(log.source.location, format=log.source.format)
+            given = config.logs[log.topic]
+            found[log.topic] = replace(self._source(given.source, log.source), renamed=given.columns)
         return found
+
+    def _source(self, given: SourceConfig, spec: SourceSpec) -> Table:
+        if given.job is not None:
+            return self._output_of(given)
+        if given.table is not None:
+            return self._at(given.table if self._host else given.table.replace(".", "/"))
+        return Table(spec.location, format=spec.format)
 
     def logs(self, feed: Feed) -> dict[str, Table]:
         """Return the logs of a landed feed, with their columns and without versions."""
-        return {
-            topic: self._at(self._log_path(feed, topic), self._columns(feed, topic)) for topic in feed.definition.logs
-        }
+        return {topic: self._log(feed, topic) for topic in feed.definition.logs}
 
     def output(self, table: TableSpec, *, with_version: bool = False) -> Table:
         """Return an output table."""
@@ -75,12 +76,14 @@ class Locator:
             return source_offsets.table if source_offsets else str(governed.log_name(feed.definition.feed, topic))
         return source_offsets.table.replace(".", "/") if source_offsets else log_path(feed.definition.feed, topic)
 
-    @staticmethod
-    def _columns(feed: Feed, topic: str) -> tuple[Column, ...]:
-        schema = feed.definition.logs[topic]
-        if topic in feed.definition.source_offsets:
-            return (*schema.key, *schema.value)
-        return (*_PARTITIONED_BY, *LOG_COLUMNS, *schema.key, *schema.value)
+    def _log(self, feed: Feed, topic: str) -> Table:
+        schema, own = feed.definition.logs[topic], feed.definition.source_offsets.get(topic)
+        table, columns = self._at(self._log_path(feed, topic)), (*schema.key, *schema.value)
+        if own is None:
+            return replace(table, columns=(*_PARTITIONED_BY, *LOG_COLUMNS, *columns))
+        renamed = {log: name for name, log in own.renames.items()}
+        shown = tuple(Column(renamed.get(column.name, column.name), column.type) for column in columns)
+        return replace(table, columns=shown, renamed={**renamed, TIMESTAMP: renamed.get(own.timestamp, own.timestamp)})
 
     def _output_of(self, source: SourceConfig) -> Table:
         config = load_job(self.root, str(source.job))
@@ -100,6 +103,7 @@ class Locator:
 
 def catalog_host(target: TargetConfig, environ: Mapping[str, str]) -> str:
     """Return the host of a catalog: ``DATABRICKS_HOST``, or the Spark Connect server of the target."""
-    given = environ.get("DATABRICKS_HOST", "") or (target.connect or "")
+    server = target.connect if target.connect != PLATFORM else None
+    given = environ.get("DATABRICKS_HOST", "") or server or ""
     host = urlsplit(given if "://" in given else f"https://{given}").netloc
     return host.rpartition("@")[2] or _UNKNOWN_HOST

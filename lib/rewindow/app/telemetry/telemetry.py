@@ -137,7 +137,7 @@ def telemetry_of(project: str, target: str, environ: Mapping[str, str] = os.envi
 
         observers.append(EventObserver())
     if has_opentelemetry(environ):
-        from rewindow.app.telemetry.spans import Spans  # noqa: PLC0415 - only if it is configured
+        from rewindow.app.telemetry.spans import SpanObserver  # noqa: PLC0415 - only if it is configured
 
-        observers.append(Spans(project, target))
+        observers.append(SpanObserver())
     return Telemetry(project, target, observers)
