@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from airflow.sdk import Asset, BaseOperator
+from airflow.sdk.configuration import conf
 from airflow.sdk.exceptions import AirflowFailException
 
 from rewindow.airflow import commands, process
@@ -16,6 +18,7 @@ from rewindow.airflow.asset_events import did_nothing, extra_of
 from rewindow.airflow.assets import TABLE
 from rewindow.airflow.compat import ResumableJobMixin, last_due
 from rewindow.airflow.intervals import accepts_changes, interval_of, is_retry, lands_through, through_of, unread
+from rewindow.airflow.openlineage_env import openlineage_env
 from rewindow.airflow.outcomes import raise_for_exit
 from rewindow.airflow.task_log import lines_of
 from rewindow.contracts.exit_codes import Next, what_next
@@ -119,7 +122,8 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
         except UsageError as error:
             raise AirflowFailException(str(error)) from error
         self.log.info("Running %s", " ".join(line))
-        self._started = process.start(line, env=self.env, folder=self.folder, cwd=self._folder)
+        env = {**openlineage_env(context.get("ti"), _openlineage_option, os.environ), **self.env}
+        self._started = process.start(line, env=env, folder=self.folder, cwd=self._folder)
         return self._started.as_json()
 
     def get_job_status(self, external_id: Any, context: Any) -> str:
@@ -145,8 +149,7 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
         code = process.wait(started, self.log.info, poll_s=self.poll_s)
         try:
             reason = str(_json_of(process.output(started)).get("error", ""))
-            where = shlex.join(["--project", self._folder, "--target", self.target])
-            raise_for_exit(context, code, reason, accepts=self.accepts, where=where)
+            raise_for_exit(context, code, reason, accepts=self.accepts, where=self._where)
             return self.get_job_result(external_id, context)
         finally:
             process.forget(started)
@@ -171,13 +174,18 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
         """The absolute path of the project's folder on this worker."""
         return str(Path(self.project).absolute())
 
+    @property
+    def _where(self) -> str:
+        """The options with which a command on this worker finds the project and its target."""
+        return shlex.join(["--project", self._folder, "--target", self.target])
+
     def _publish_events(self, context: Any, result: Mapping[str, Any]) -> None:
         """Describe the updated tables in the events of their assets. A command that found nothing to do sends none.
 
         Airflow sends an event for each outlet that the task has when it ends. A retry sends it in any case: the attempt
         before may have died after its commit.
         """
-        for line in lines_of(result):
+        for line in lines_of(result, self._where):
             self.log.info("%s", line)
         if did_nothing(result) and not is_retry(context):
             self.outlets: list[Any] = []
@@ -185,6 +193,10 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
             extra = extra_of(asset.extra.get(TABLE, asset.name), [result]) if isinstance(asset, Asset) else None
             if extra is not None:
                 context["outlet_events"][asset].extra.update({**extra, "interval": interval_of(context)})
+
+
+def _openlineage_option(name: str) -> str:
+    return str(conf.get("openlineage", name, fallback=""))
 
 
 def _json_of(printed: str) -> dict[str, Any]:

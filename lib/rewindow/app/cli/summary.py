@@ -22,7 +22,7 @@ def summarise(result: RunReport, watch: Watch) -> dict[str, Any]:
         "run": spec.name,
         "records": dict(commit.consumed),
         "rows": {target.removeprefix(OUTPUT): rows for target, rows in outputs.items()},
-        "dropped": _dropped(result.metrics),
+        "dropped": dropped_of(result.metrics),
         "punctuations": sum(sum_by_reason(result.metrics, PUNCTUATE).values()),
         "commits": watch.commits,
         "hints": list(result.hints),
@@ -41,7 +41,8 @@ def summary_lines(summary: Mapping[str, Any]) -> Iterator[str]:
     yield f"  {took}. Report: rewindow report {summary['job']}{branch}"
 
 
-def _dropped(metrics: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
+def dropped_of(metrics: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
+    """Return how many records were dropped, by kind and reason: ``{"late": {"window-closed": 1}}``."""
     rows = list(metrics)
     dropped = {kind: sum_by_reason(rows, name) for name, kind in DROPS.items()}
     return {kind: reasons for kind, reasons in dropped.items() if reasons}

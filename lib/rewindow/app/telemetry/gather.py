@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from rewindow.app.cli.summary import dropped_of
 from rewindow.app.cli.times import known_time
 from rewindow.app.telemetry.facts import ColumnOrigins, Facts, Measure, Read, Table, Written
 from rewindow.app.telemetry.tables import Locator
@@ -17,7 +18,6 @@ from rewindow.control.plan.spec import OUTPUT
 from rewindow.control.run import Job, RunReport
 from rewindow.dsl.column_origins import column_origins
 from rewindow.dsl.flows import Origin
-from rewindow.streams.drop_totals import DROPS, sum_by_reason
 
 COMMITTED, NOTHING_TO_DO = "committed", "nothing_to_do"
 
@@ -103,7 +103,7 @@ def run_done(locator: Locator, job: Job, result: RunReport | UpToDate) -> Facts:
     rows = {
         target.removeprefix(OUTPUT): one.rows for target, one in commit.targets.items() if target.startswith(OUTPUT)
     }
-    dropped = {kind: sum_by_reason(result.metrics, name) for name, kind in DROPS.items()}
+    dropped = dropped_of(result.metrics)
     behind = len(job.feed.landings) - spec.input.last
     details = {
         "outcome": COMMITTED,
@@ -113,8 +113,8 @@ def run_done(locator: Locator, job: Job, result: RunReport | UpToDate) -> Facts:
         "watermark_ms": known_time(commit.watermark_ms),
         "records": dict(commit.consumed),
         "rows": rows,
-        "dropped": {kind: reasons for kind, reasons in dropped.items() if reasons},
-        **{kind: sum(dropped[kind].values()) for kind in ("late", "quarantined")},
+        "dropped": dropped,
+        **{kind: sum(dropped.get(kind, {}).values()) for kind in ("late", "quarantined")},
         "behind": behind,
         "digests": {target.removeprefix(OUTPUT): commit.targets[target].digest for target in _outputs(commit.targets)},
         "chain": commit.chain,
