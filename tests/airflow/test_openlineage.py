@@ -47,8 +47,8 @@ def test_the_section_of_the_provider_configures_the_command():
 
 def test_the_ids_are_those_of_the_provider_if_it_is_installed(monkeypatch: pytest.MonkeyPatch):
     macros = ModuleType("macros")
-    macros.lineage_parent_id = lambda _ti: "ns/task/1"
-    macros.lineage_root_parent_id = lambda _ti: "ns/dag/2"
+    for name, found in (("lineage_parent_id", "ns/task/1"), ("lineage_root_parent_id", "ns/dag/2")):
+        setattr(macros, name, lambda _ti, found=found: found)
     plugins = ModuleType("plugins")
     plugins.macros = macros
     monkeypatch.setitem(sys.modules, "airflow.providers.openlineage.plugins", plugins)

@@ -219,3 +219,16 @@ def test_nothing_is_imported_unless_it_is_configured(bench: Bench):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
     assert done.stdout.splitlines()[-1] == "0 []", done.stderr
+
+
+def test_the_guide_names_every_metric_with_its_instrument():
+    from rewindow.app.telemetry.spans import METRICS
+    from tests.telemetry.consumer import ROOT
+
+    page = (ROOT / "docs/guides/monitoring.md").read_text(encoding="utf-8")
+    rows = {
+        line.split("|")[1].strip(): line.split("|")[2].strip()
+        for line in page.splitlines()
+        if "`rewindow." in line[:14]
+    }
+    assert rows == {f"`rewindow.{name}`": metric.instrument for name, metric in METRICS.items()}
