@@ -229,6 +229,6 @@ def test_the_guide_names_every_metric_with_its_instrument():
     rows = {
         line.split("|")[1].strip(): line.split("|")[2].strip()
         for line in page.splitlines()
-        if "`rewindow." in line[:14]
+        if line.startswith("| `rewindow.")
     }
     assert rows == {f"`rewindow.{name}`": metric.instrument for name, metric in METRICS.items()}

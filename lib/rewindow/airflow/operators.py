@@ -17,12 +17,26 @@ from rewindow.airflow import commands, process
 from rewindow.airflow.asset_events import did_nothing, extra_of
 from rewindow.airflow.assets import TABLE
 from rewindow.airflow.compat import ResumableJobMixin, last_due
-from rewindow.airflow.intervals import accepts_changes, interval_of, is_retry, lands_through, through_of, unread
+from rewindow.airflow.intervals import (
+    ACCEPT_CHANGES,
+    REPLAN,
+    TAKEOVER,
+    interval_of,
+    is_retry,
+    is_set,
+    lands_through,
+    through_of,
+    unread,
+)
 from rewindow.airflow.openlineage_env import openlineage_env
 from rewindow.airflow.outcomes import raise_for_exit
 from rewindow.airflow.task_log import lines_of
 from rewindow.contracts.exit_codes import Next, what_next
 from rewindow.errors import UsageError
+
+_BOUNDS = ("until", "through", "nothing")
+_FLAGS = (ACCEPT_CHANGES, REPLAN, TAKEOVER)
+"""The params of a DAG that are options of `run`."""
 
 
 class RewindowOperator(ResumableJobMixin, BaseOperator):
@@ -44,11 +58,13 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
         poll_s: Seconds between two polls.
         folder: Folder for the command's output while it runs. Default: the worker's temporary folder.
 
+    Every argument that is passed to the command may be a template.
+
     The command outlives the worker: a retry on the same host finds it and keeps waiting. Exit code 71 is retried once; 74,
     75, signals and unknown codes are retried; all others fail at once. The result is the JSON that the command prints.
     """
 
-    template_fields = ("job", "feed", "arguments", "branch", "project", "target", "env")
+    template_fields = ("job", "feed", "arguments", "by", "branch", "project", "target", "executable", "env", "folder")
     external_id_key = "rewindow_process"
     ui_color = "#dbe9e4"
 
@@ -73,8 +89,8 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
         super().__init__(retries=retries, **kwargs)
         if bool(arguments) == bool(job or feed):
             raise UsageError("a RewindowOperator takes job=, feed= or both, or else arguments=")
-        if by not in ("until", "through", "nothing"):
-            raise UsageError(f"by={by!r}: use 'until' (an arrival time), 'through' (a watermark) or 'nothing'")
+        if "{{" not in by:
+            _check_bound(by)
         self.job = job
         self.feed = feed
         self.arguments = list(commands.several("arguments", arguments))
@@ -107,12 +123,14 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
             end = through_of(context)
             if end is None:
                 self.log.info("This DAG run has no interval: it takes everything that is complete now")
+            _check_bound(self.by)
             if self.job is None:
                 arguments = commands.land(str(self.feed), lands_through(context, last_due))
             else:
                 bound = {} if self.by == "nothing" else {self.by: end}
-                lands, accepts = self.feed is not None, accepts_changes(context)
-                arguments = commands.run(self.job, lands=lands, branch=self.branch, accept_changes=accepts, **bound)
+                options = [f"--{name.replace('_', '-')}" for name in _FLAGS if is_set(context, name)]
+                lands = self.feed is not None
+                arguments = commands.run(self.job, lands=lands, branch=self.branch, options=options, **bound)
         return commands.command_line(arguments, project=self._folder, target=self.target, executable=self.executable)
 
     def submit_job(self, context: Any) -> dict[str, Any]:
@@ -193,6 +211,11 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
             extra = extra_of(asset.extra.get(TABLE, asset.name), [result]) if isinstance(asset, Asset) else None
             if extra is not None:
                 context["outlet_events"][asset].extra.update({**extra, "interval": interval_of(context)})
+
+
+def _check_bound(by: str) -> None:
+    if by not in _BOUNDS:
+        raise UsageError(f"by={by!r}: use 'until' (an arrival time), 'through' (a watermark) or 'nothing'")
 
 
 def _openlineage_option(name: str) -> str:
