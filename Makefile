@@ -108,7 +108,7 @@ bench-execution: setup ## records per CPU-second of record execution, next to a 
 
 lock: env ## resolve the dependencies of pyproject.toml anew into requirements.lock
 	$(VENV)/bin/uv pip compile --quiet --upgrade --generate-hashes --python-version 3.11 --python-platform linux \
-		--extra dev --extra demo --extra airflow --extra connect --extra databricks --custom-compile-command "make lock" -o requirements.lock pyproject.toml
+		--extra dev --extra demo --extra airflow --extra connect --extra databricks --extra openlineage --extra opentelemetry --custom-compile-command "make lock" -o requirements.lock pyproject.toml
 
 clean: ## remove the environment and all that tools left; tables and the jar cache stay
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis spark-warehouse metastore_db derby.log

@@ -49,7 +49,8 @@ def main(plays: list[dict[str, Any]]) -> list[dict[str, Any]]:
             result = asyncio.run(defers) if defers else task.execute(context)
             told = {asset.name: event.extra for asset, event in events.items()}
             warned = [line for line in warned if "event" in line]
-            said.append({"result": result, "stored": dict(store), "events": told, "warned": warned})
+            links = {link.name: link.get_link(task, ti_key=None) for link in task.operator_extra_links}
+            said.append({"links": links, "result": result, "stored": dict(store), "events": told, "warned": warned})
         except Exception as error:  # noqa: BLE001 - whatever it is, the test looks at it
             said.append({"error": type(error).__name__, "message": str(error), "stored": dict(store)})
     return said

@@ -98,3 +98,37 @@ def test_a_job_runs_inside_of_a_teams_own_dag(airflow_home: Path, quick_shop: Pa
     assert states == dict.fromkeys(["extract", "orders.land", "orders.run", "publish"], "success")
     (event,) = done["events"]
     assert event["extra"]["epochs"] == [1, 3]
+
+
+TEMPLATED = """
+import json
+from airflow.sdk import DAG
+from rewindow.airflow.operators import RewindowOperator
+
+with DAG("templated", schedule=None):
+    task = RewindowOperator(
+        task_id="run", job="{{ j }}", by="{{ b }}", branch="{{ r }}", project="{{ p }}", target="{{ t }}",
+        executable=["{{ e }}"], env={"A": "{{ a }}"}, folder="{{ f }}",
+    )
+words = {"j": "orders", "b": BY, "r": "fix", "p": "/opt/shop", "t": "prod", "e": "/bin/rw", "a": "1", "f": "/opt/out"}
+task.render_template_fields(words)
+flags = {"accept_changes": True, "replan": True, "takeover": True}
+context = {"params": {"through": "2026-01-02", **flags}}
+try:
+    print(json.dumps([task.command(context), task.env, task.folder]))
+except Exception as error:
+    print(json.dumps(str(error)))
+"""
+
+
+def test_everything_an_operator_passes_may_be_templated_and_its_params_become_options(tmp_path: Path):
+    there = environment(tmp_path, tmp_path)
+    line, env, folder = json.loads(
+        said(there, sys.executable, "-c", TEMPLATED.replace("BY", "'through'")).splitlines()[-1]
+    )
+    bounds = ["--through", "2026-01-02", "--branch", "fix", "--accept-changes", "--replan", "--takeover"]
+    where = ["--project", "/opt/shop", "--target", "prod", "--json", "--log-format", "text"]
+    assert line == ["/bin/rw", "run", "orders", *bounds, *where]
+    assert (env, folder) == ({"A": "1"}, "/opt/out")
+    wrong = json.loads(said(there, sys.executable, "-c", TEMPLATED.replace("BY", "'tomorrow'")).splitlines()[-1])
+    assert "by='tomorrow'" in wrong

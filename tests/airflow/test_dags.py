@@ -12,7 +12,7 @@ import pytest
 
 from rewindow.tables.delta.content_hash import read_rows
 from tests.airflow.home import ROOT, environment, play, said
-from tests.airflow.shop import make_shop
+from tests.airflow.shop import FEED, JOB, make_shop
 
 pytestmark = pytest.mark.slow
 
@@ -40,7 +40,7 @@ print(json.dumps({
     } for name, dag in bag.dags.items()},
 }))
 """
-RUN_PARAMS = ["accept_changes", "through"]
+RUN_PARAMS = ["accept_changes", "replan", "takeover", "through"]
 HEAVY = ["pyspark", "py4j", "delta", "deltalake", "pyarrow", "numpy", "pandas"]
 
 
@@ -48,6 +48,35 @@ def parsed(env: dict[str, str]) -> dict[str, Any]:
     code = PARSE.replace("HEAVY", repr(HEAVY))
     found: dict[str, Any] = json.loads(said(env, sys.executable, "-c", code).splitlines()[-1])
     return found
+
+
+HUNDRED = """
+import sys, time
+from pathlib import Path
+from rewindow.airflow.dags import make_dags
+took = []
+for _ in range(3):
+    begun = time.process_time()
+    made = make_dags(sys.argv[1])
+    took.append(time.process_time() - begun)
+print(len(made), min(took))
+"""
+
+
+def test_a_hundred_jobs_are_parsed_in_less_than_a_second(tmp_path: Path):
+    for part, text in (("feeds/orders", FEED), ("targets/local", "target: local\nwarehouse: warehouse\n")):
+        file = tmp_path / "conf" / f"{part}.yaml"
+        file.parent.mkdir(parents=True)
+        file.write_text(text, encoding="utf-8")
+    (tmp_path / "conf/jobs").mkdir()
+    for number in range(100):
+        text = JOB.replace("job: daily_orders", f"job: job_{number}").replace("shop.daily", f"shop.job_{number}")
+        (tmp_path / f"conf/jobs/job_{number}.yaml").write_text(text, encoding="utf-8")
+    printed = said(environment(tmp_path, tmp_path), sys.executable, "-c", HUNDRED, str(tmp_path))
+    dags, seconds = printed.splitlines()[-1].split()
+    print(f"make_dags of 100 jobs: {float(seconds):.2f} s CPU")
+    assert int(dags) == 200
+    assert float(seconds) < 1.0
 
 
 def test_the_demos_dags_are_valid_and_parsing_them_does_not_import_spark(airflow_home: Path):

@@ -38,10 +38,12 @@ def test_a_job_run_is_started_once_followed_and_found_again(airflow_home: Path):
         )
         url = f"{there.host}/#job/11/run/100"
         assert first["result"] == {"run_id": 100, "url": url, "state": "SUCCESS", "results": {}}
+        assert first["links"] == {"Databricks run": url}
         assert first["stored"] == {"rewindow_job_run": 100}
         assert again["result"]["run_id"] == 100, "a retry continues the job run that the task started"
         assert later["result"]["run_id"] == 101
         assert later["result"]["deferred"]
+        assert later["links"] == {"Databricks run": f"{there.host}/#job/11/run/101"}, "also after it was deferred"
         assert [given["job_parameters"] for given in started(there)] == [
             {"interval_end": "2026-01-01T00:00:00Z"},
             {"interval_end": "2026-01-02T00:00:00Z"},

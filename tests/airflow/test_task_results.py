@@ -47,11 +47,27 @@ def test_the_log_of_a_run_states_epochs_records_rows_late_and_quarantined_ones(b
     assert landed[0].startswith(
         "Feed activity: landings 3 to 3, 14 records landed, 0 after their interval, 1 quarantined, "
     )
-    ran = list(lines_of(done(bench, "run", "counts")))
-    assert ran[0] == "Run main/3: epochs 3 to 3, 14 of events"
-    assert ran[1].startswith("Rows: 6 to totals. Records: 2 late, 0 quarantined. ")
-    assert ran[2] == "Report: rewindow report counts --branch main --run main/3"
-    assert ran[3].startswith("alerts/totals: version ")
+    ran = list(lines_of(done(bench, "run", "counts"), "--project /opt/shop --target local"))
+    assert ran[:2] == ["Run main/3: epochs 3 to 3, 14 of events", "Rows: 6 to totals. Records: 2 late, 0 quarantined"]
+    assert ran[2].startswith("It took ")
+    report = "rewindow report counts --branch main --run main/3 --project /opt/shop --target local"
+    assert ran[3] == f"Report: `{report}`"
+    assert ran[4].startswith("alerts/totals: version ")
+    written = bench.run(*report.split()[1:7], "--out", str(bench.root / "report.html"))
+    assert written.code == 0, written.err
+
+
+def test_the_log_of_a_backfill_states_the_same_of_each_run(bench: Bench) -> None:
+    bench.rows("late", [{"user": "ann", "t": T0, "got": T0 + 3 * HOUR, "x": 1}])
+    done(bench, "land", "activity")
+    done(bench, "run", "counts")
+    lines = list(lines_of(done(bench, "backfill", "counts", "--from", "1", "--branch", "fix"), "--target local"))
+    assert lines == [
+        "Run fix/1: epochs 1 to 3, 37 of events",
+        "Rows: 15 to totals. Records: 1 late, 0 quarantined",
+        "Report: `rewindow report counts --branch fix --diff main --target local`",
+    ]
+    assert bench.run(*lines[2].split("`")[1].split()[1:7], "--out", str(bench.root / "r.html")).code == 0
 
 
 def test_the_log_of_a_task_that_did_nothing_says_why(bench: Bench) -> None:

@@ -16,7 +16,7 @@ import pytest
 import typer
 
 from rewindow.airflow import commands, process
-from rewindow.airflow.intervals import accepts_changes, interval_of, through_of, unread
+from rewindow.airflow.intervals import interval_of, is_set, through_of, unread
 from rewindow.airflow.watermarks import complete_through, epoch_ms, is_complete
 from rewindow.app.cli.app import app as cli
 from rewindow.contracts.exit_codes import Next, meaning, what_next
@@ -74,7 +74,7 @@ def test_a_command_line_is_a_list_without_templates():
         *LOG,
     ]
     assert commands.run("j", until="T", lands=True) == ["run", "j", "--land", "--until", "T"]
-    assert commands.run("j", accept_changes=True) == ["run", "j", "--accept-changes"]
+    assert commands.run("j", options=["--accept-changes", "--replan"]) == ["run", "j", "--accept-changes", "--replan"]
     assert commands.run("j; rm -rf /", through="T")[1] == "j; rm -rf /", "no shell interprets the line"
     with pytest.raises(UsageError, match="template"):
         commands.command_line(["run", "{{ params.job }}"], project="/p", target="local")
@@ -88,8 +88,9 @@ def test_a_run_stops_at_its_param_or_else_at_its_intervals_end():
     assert through_of({**context, "params": {"through": "2025-12-01"}}) == "2025-12-01"
     assert through_of({"data_interval_end": None}) is None
     assert interval_of({}) is None
-    assert not accepts_changes(context)
-    assert accepts_changes({"params": {"accept_changes": True}})
+    assert not is_set(context, "accept_changes")
+    assert is_set({"params": {"accept_changes": True}}, "accept_changes")
+    assert not is_set({}, "takeover")
 
 
 def test_every_command_accepts_the_options_that_the_operator_adds():

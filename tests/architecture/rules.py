@@ -48,9 +48,9 @@ LAYERS = {
     "airflow": _layer("config contracts databricks storage tables/delta", "airflow pendulum psutil"),
     "databricks": _layer("", "databricks"),
     "app": _layer(
-        "config contracts control databricks engine/spark engine/worker report storage streams tables/delta tables/governed "
+        "config contracts control databricks dsl engine/spark engine/worker report storage streams tables/delta tables/governed "
         "tables/shared testing",
-        "typer click rich pendulum psutil structlog pyspark pyarrow pandas",
+        "typer click rich pendulum psutil structlog pyspark pyarrow pandas openlineage opentelemetry",
     ),
     "public": _layer("app dsl streams"),
 }

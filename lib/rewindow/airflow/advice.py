@@ -9,12 +9,12 @@ import re
 from collections.abc import Collection
 from typing import Final
 
-from rewindow.airflow.intervals import ACCEPT_CHANGES, THROUGH
+from rewindow.airflow.intervals import ACCEPT_CHANGES, REPLAN, TAKEOVER, THROUGH
 
 BACKFILL: Final = "__backfill"
 """What the id of a job's backfill DAG ends with."""
 
-_PARAMS: Final = {"--accept-changes": ACCEPT_CHANGES, "--through": THROUGH}
+_PARAMS: Final = {"--accept-changes": ACCEPT_CHANGES, "--through": THROUGH, "--replan": REPLAN, "--takeover": TAKEOVER}
 """The options that a DAG may have a param for."""
 _RECOMPUTE: Final = re.compile(
     r"`rewindow backfill (?P<job>\S+) --from (?P<start>\S+) --branch NAME`"

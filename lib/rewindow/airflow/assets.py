@@ -29,14 +29,27 @@ def table_asset(table: str, project: str | os.PathLike[str], target: str = "loca
     epochs, rows, digest, watermark_ms, the interval, and after a Databricks job run also its ``run_id``, ``url`` and
     ``state``. There is no event if nothing was done. Raises `ConfigError` (78) for an unknown project or target.
     """
-    root = find_project(Path(project).absolute())
-    if "{{" in target:  # it is known only when a task runs
-        return _at(f"{root}/{target}", table)
-    config = load_target(root, target)
-    if config.catalog is not None:
-        catalog = config.catalog.partition(".")[0]
-        return catalog_asset(table if table.count(".") == 2 else f"{catalog}.{table}")
-    return _at(location_of(root, config.warehouse), table)
+    return TableAssets(find_project(Path(project).absolute()), target).of(table)
+
+
+class TableAssets:
+    """The assets of the tables of a project and target, whose file is read once. Raises `ConfigError` (78) as `table_asset`."""
+
+    def __init__(self, root: Path, target: str) -> None:
+        self._catalog: str | None = None
+        if "{{" in target:  # it is known only when a task runs
+            self._warehouse = f"{root}/{target}"
+            return
+        config = load_target(root, target)
+        self._warehouse = location_of(root, config.warehouse)
+        if config.catalog is not None:
+            self._catalog = config.catalog.partition(".")[0]
+
+    def of(self, table: str) -> Asset:
+        """Return the asset of an output table, named as in the job's file."""
+        if self._catalog is not None:
+            return catalog_asset(table if table.count(".") == 2 else f"{self._catalog}.{table}")
+        return _at(self._warehouse, table)
 
 
 def catalog_asset(table: str) -> Asset:

@@ -19,9 +19,9 @@ from airflow.sdk import DAG, task
 from airflow.sdk.exceptions import AirflowFailException
 
 from rewindow.airflow.advice import BACKFILL as ENDING
-from rewindow.airflow.assets import table_asset
+from rewindow.airflow.assets import TableAssets
 from rewindow.airflow.operators import RewindowOperator
-from rewindow.airflow.params import BACKFILL
+from rewindow.airflow.params import BACKFILL, set_params
 from rewindow.airflow.single_writer import one_writer
 from rewindow.airflow.watermarks import epoch_ms, is_time
 from rewindow.config.job import JobConfig
@@ -65,16 +65,21 @@ class DagLook:
 
 
 def backfill_dag(
-    job: JobConfig, location: Mapping[str, Any], look: DagLook, *, pool: str, approvers: Sequence[str] = ()
+    job: JobConfig,
+    location: Mapping[str, Any],
+    assets: TableAssets,
+    look: DagLook,
+    *,
+    pool: str,
+    approvers: Sequence[str] = (),
 ) -> DAG:
     """Return a job's backfill DAG, which is triggered by hand with the params `params.BACKFILL`.
 
-    ``location`` holds the operators' arguments ``project``, ``target`` and ``executable``.
+    ``location`` holds the operators' arguments ``project``, ``target`` and ``executable``, ``assets`` those of the tables.
     """
     name, writer = job.job, one_writer(pool, look.default_args)
     options = {option: value for option, value in look.options.items() if option not in _ENDS}
     assigned = {"assigned_users": [{"id": user, "name": user} for user in approvers]} if approvers else {}
-    where = {"project": location["project"], "target": location["target"]}
     with DAG(
         dag_id=f"{look.prefix}{name}{ENDING}",
         schedule=None,
@@ -82,7 +87,6 @@ def backfill_dag(
         catchup=False,
         max_active_runs=1,
         default_args=dict(look.default_args),
-        params=BACKFILL,
         tags=["rewindow", "backfill", job.feed, *look.tags],
         doc_md=__doc__,
         **options,
@@ -109,11 +113,12 @@ def backfill_dag(
         promote = RewindowOperator(
             task_id="promote",
             arguments=["promote", name, _BRANCH],
-            outlets=[table_asset(output.table, **where) for output in job.outputs.values()],
+            outlets=[assets.of(output.table) for output in job.outputs.values()],
             **location,
             **writer,
         )
         branch >> backfill >> verify >> diff >> _is_different(diff.output) >> approve >> promote
+    set_params(dag, BACKFILL)
     return dag
 
 

@@ -24,11 +24,14 @@ def run(
     until: str | None = None,
     lands: bool = False,
     branch: str | None = None,
-    accept_changes: bool = False,
+    options: Sequence[str] = (),
 ) -> list[str]:
-    """Return `run JOB`, optionally up to an event time or an arrival time. With ``lands`` it lands the feed first."""
+    """Return `run JOB`, optionally up to an event time or an arrival time. With ``lands`` it lands the feed first.
+
+    ``options`` are those without a value, such as ``--replan``.
+    """
     bounds = [*_option("--through", through), *_option("--until", until), *_option("--branch", branch)]
-    return ["run", job, *(["--land"] if lands else []), *bounds, *(["--accept-changes"] if accept_changes else [])]
+    return ["run", job, *(["--land"] if lands else []), *bounds, *options]
 
 
 def command_line(arguments: Sequence[str], *, project: str, target: str, executable: Sequence[str] = ()) -> list[str]:

@@ -25,10 +25,11 @@ import pendulum
 from airflow.sdk import DAG, CronDataIntervalTimetable
 
 from rewindow.airflow.advice import BACKFILL
+from rewindow.airflow.assets import TableAssets
 from rewindow.airflow.backfills import DagLook, backfill_dag
 from rewindow.airflow.commands import several
 from rewindow.airflow.job_tasks import JobTasks, location_of, pool_of
-from rewindow.airflow.params import RUN
+from rewindow.airflow.params import RUN, set_params
 from rewindow.config.job import JobConfig
 from rewindow.config.load import find_project, load_feed, load_job, load_jobs
 from rewindow.errors import ConfigError, UsageError
@@ -84,18 +85,19 @@ def make_dags(
     """
     root = find_project(Path(project).absolute())
     _check_dates(start_date, end_date, catchup=catchup)
-    location = location_of(root, target, executable)
+    location, assets = location_of(root, target, executable), TableAssets(root, target)
     look = DagLook(prefix, several("tags", tags), _options(options), dict(default_args or {}))
     dags: dict[str, DAG] = {}
     chosen = load_jobs(root) if jobs is None else {name: load_job(root, name) for name in several("jobs", jobs)}
     if not chosen:
         raise ConfigError(f"{root} has no jobs: add a file conf/jobs/JOB.yaml")
+    feeds = {name: load_feed(root, name) for name in dict.fromkeys(job.feed for job in chosen.values())}
     for name, job in chosen.items():
-        tasks = JobTasks(job, load_feed(root, job.feed), location, pool_of(job, pool), lands, look.default_args)
+        tasks = JobTasks(job, feeds[job.feed], location, assets, pool_of(job, pool), lands, look.default_args)
         dates = (start_date or pendulum.datetime(2000, 1, 1), end_date)
         dags[f"{prefix}{name}"] = _job_dag(tasks, look, dates, catchup=catchup)
         dags[f"{prefix}{name}{BACKFILL}"] = backfill_dag(
-            job, location, look, pool=tasks.pool, approvers=several("approvers", approvers)
+            job, location, assets, look, pool=tasks.pool, approvers=several("approvers", approvers)
         )
     return dags
 
@@ -132,12 +134,12 @@ def _job_dag(tasks: JobTasks, look: DagLook, dates: tuple[datetime, datetime | N
         catchup=catchup,
         max_active_runs=1,
         default_args=dict(look.default_args),
-        params=RUN,
         tags=["rewindow", job.feed, *look.tags],
         doc_md=_doc(job, look.prefix),
         **look.options,
     ) as dag:
         tasks.add()
+    set_params(dag, RUN)
     return dag
 
 

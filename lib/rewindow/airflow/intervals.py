@@ -15,6 +15,9 @@ THROUGH = "through"
 ACCEPT_CHANGES = "accept_changes"
 """The DAG param with which a run resumes from a checkpoint of different code."""
 
+REPLAN, TAKEOVER = "replan", "takeover"
+"""The DAG params with which a run discards the plan of a dead attempt, or fences a live one."""
+
 TIME = r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])([T ][0-2]\d(:[0-5]\d){1,2}(\.\d+)?(Z|[+-]\d{2}:?\d{2})?)?"
 """Pattern of a time in a param: ISO 8601, a day or down to fractions of a second; without a zone it is UTC."""
 
@@ -31,9 +34,9 @@ def through_of(context: Mapping[str, Any]) -> str | None:
     return None if end is None else str(end.isoformat())
 
 
-def accepts_changes(context: Mapping[str, Any]) -> bool:
-    """Return whether a DAG run accepts that the job differs from its checkpoint: its param ``accept_changes``."""
-    return bool((context.get("params") or {}).get(ACCEPT_CHANGES))
+def is_set(context: Mapping[str, Any], param: str) -> bool:
+    """Return whether a param of a DAG run that may be absent is set, such as `ACCEPT_CHANGES`."""
+    return bool((context.get("params") or {}).get(param))
 
 
 def lands_through(context: Mapping[str, Any], last_due: Callable[[Any], datetime | None]) -> str | None:

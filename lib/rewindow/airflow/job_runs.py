@@ -19,6 +19,7 @@ from rewindow.airflow.asset_events import did_nothing, extra_of
 from rewindow.airflow.assets import TABLE
 from rewindow.airflow.compat import ResumableJobMixin
 from rewindow.airflow.intervals import interval_of, is_retry, through_of
+from rewindow.airflow.links import DatabricksRunLink
 from rewindow.airflow.outcomes import raise_for_exit
 from rewindow.airflow.task_log import lines_of
 from rewindow.contracts.exit_codes import Next, what_next
@@ -81,6 +82,7 @@ class RewindowJobRunOperator(ResumableJobMixin, BaseOperator):
     """
 
     template_fields = ("databricks_job", "parameters", "profile")
+    operator_extra_links = (DatabricksRunLink(),)
     external_id_key = "rewindow_job_run"
     ui_color = "#fbe3d6"
 
@@ -101,6 +103,8 @@ class RewindowJobRunOperator(ResumableJobMixin, BaseOperator):
         self.profile = profile
         self.deferrable = deferrable
         self.poll_s = poll_s
+        self.run_url: str | None = None
+        """The page of the run, once it is known."""
         self._run_id: int | None = None
 
     def execute(self, context: Any) -> dict[str, Any]:
@@ -122,7 +126,7 @@ class RewindowJobRunOperator(ResumableJobMixin, BaseOperator):
             raise_for_exit(context, error.exit_code, str(error))
             raise  # unreachable: `raise_for_exit` raises for every error code
         self.log.info("%s: run %s %s", self.databricks_job, run.run_id, run.url)
-        self._run_id = run.run_id
+        self._run_id, self.run_url = run.run_id, run.url
         return run.run_id
 
     def get_job_status(self, external_id: Any, context: Any) -> str:
@@ -160,10 +164,12 @@ class RewindowJobRunOperator(ResumableJobMixin, BaseOperator):
 
     def _look(self, run_id: int) -> submit.JobRun:
         try:
-            return submit.look(submit.workspace(self.profile), run_id)
+            run = submit.look(submit.workspace(self.profile), run_id)
         except RewindowError as error:
             kind = AirflowException if what_next(error.exit_code) is Next.RETRY else AirflowFailException
             raise kind(str(error)) from error
+        self.run_url = run.url
+        return run
 
     def _result_of(self, run: submit.JobRun, context: Any) -> dict[str, Any]:
         raise_for_exit(context, run.code, f"{run.url}\n{run.message}".strip())

@@ -10,14 +10,14 @@ from typing import Any
 
 from airflow.sdk import TaskGroup
 
-from rewindow.airflow.assets import table_asset
+from rewindow.airflow.assets import TableAssets
 from rewindow.airflow.commands import several
 from rewindow.airflow.operators import RewindowOperator
 from rewindow.airflow.sensors import LogCompleteSensor
 from rewindow.airflow.single_writer import one_writer
 from rewindow.config.feed import FeedConfig
 from rewindow.config.job import JobConfig
-from rewindow.config.load import find_project, load_feed, load_job, load_target
+from rewindow.config.load import find_project, load_feed, load_job
 from rewindow.errors import UsageError
 
 
@@ -43,19 +43,16 @@ def job_group(
     """
     root = find_project(Path(project).absolute())
     config = load_job(root, job)
-    where = location_of(root, target, executable)
-    tasks = JobTasks(
-        config, load_feed(root, config.feed), where, pool_of(config, pool), lands, dict(default_args or {})
-    )
+    where, assets = location_of(root, target, executable), TableAssets(root, target)
+    feed, args = load_feed(root, config.feed), dict(default_args or {})
+    tasks = JobTasks(config, feed, where, assets, pool_of(config, pool), lands, args)
     with TaskGroup(group_id or job, default_args=dict(default_args or {})) as group:
         tasks.add()
     return group
 
 
 def location_of(root: Path, target: str, executable: Sequence[str]) -> dict[str, Any]:
-    """Return the arguments of operators that say where a project is. Raises `ConfigError` (78) for an invalid target."""
-    if "{{" not in target:
-        load_target(root, target)
+    """Return the arguments of operators that say where a project is."""
     return {"project": str(root), "target": target, "executable": several("executable", executable)}
 
 
@@ -74,6 +71,7 @@ class JobTasks:
     job: JobConfig
     feed: FeedConfig
     location: Mapping[str, Any]
+    assets: TableAssets
     pool: str
     lands: bool
     default_args: Mapping[str, Any]
@@ -82,7 +80,7 @@ class JobTasks:
         """Add the tasks: land -> run, a single task for a feed without ``every``, or wait -> run."""
         job, feed = self.job.job, self.feed.feed
         where = {"project": self.location["project"], "target": self.location["target"]}
-        outlets = [table_asset(output.table, **where) for output in self.job.outputs.values()]
+        outlets = [self.assets.of(output.table) for output in self.job.outputs.values()]
         writer = one_writer(self.pool, self.default_args)
         if not self.lands:
             complete = LogCompleteSensor(task_id="log_complete", feed=feed, **where, deferrable=True)

@@ -3,23 +3,40 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from airflow.sdk import Asset, BaseOperator
+from airflow.sdk.configuration import conf
 from airflow.sdk.exceptions import AirflowFailException
 
 from rewindow.airflow import commands, process
 from rewindow.airflow.asset_events import did_nothing, extra_of
 from rewindow.airflow.assets import TABLE
 from rewindow.airflow.compat import ResumableJobMixin, last_due
-from rewindow.airflow.intervals import accepts_changes, interval_of, is_retry, lands_through, through_of, unread
+from rewindow.airflow.intervals import (
+    ACCEPT_CHANGES,
+    REPLAN,
+    TAKEOVER,
+    interval_of,
+    is_retry,
+    is_set,
+    lands_through,
+    through_of,
+    unread,
+)
+from rewindow.airflow.openlineage_env import openlineage_env
 from rewindow.airflow.outcomes import raise_for_exit
 from rewindow.airflow.task_log import lines_of
 from rewindow.contracts.exit_codes import Next, what_next
 from rewindow.errors import UsageError
+
+_BOUNDS = ("until", "through", "nothing")
+_FLAGS = (ACCEPT_CHANGES, REPLAN, TAKEOVER)
+"""The params of a DAG that are options of `run`."""
 
 
 class RewindowOperator(ResumableJobMixin, BaseOperator):
@@ -41,11 +58,13 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
         poll_s: Seconds between two polls.
         folder: Folder for the command's output while it runs. Default: the worker's temporary folder.
 
+    Every argument that is passed to the command may be a template.
+
     The command outlives the worker: a retry on the same host finds it and keeps waiting. Exit code 71 is retried once; 74,
     75, signals and unknown codes are retried; all others fail at once. The result is the JSON that the command prints.
     """
 
-    template_fields = ("job", "feed", "arguments", "branch", "project", "target", "env")
+    template_fields = ("job", "feed", "arguments", "by", "branch", "project", "target", "executable", "env", "folder")
     external_id_key = "rewindow_process"
     ui_color = "#dbe9e4"
 
@@ -70,8 +89,8 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
         super().__init__(retries=retries, **kwargs)
         if bool(arguments) == bool(job or feed):
             raise UsageError("a RewindowOperator takes job=, feed= or both, or else arguments=")
-        if by not in ("until", "through", "nothing"):
-            raise UsageError(f"by={by!r}: use 'until' (an arrival time), 'through' (a watermark) or 'nothing'")
+        if "{{" not in by:
+            _check_bound(by)
         self.job = job
         self.feed = feed
         self.arguments = list(commands.several("arguments", arguments))
@@ -104,12 +123,14 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
             end = through_of(context)
             if end is None:
                 self.log.info("This DAG run has no interval: it takes everything that is complete now")
+            _check_bound(self.by)
             if self.job is None:
                 arguments = commands.land(str(self.feed), lands_through(context, last_due))
             else:
                 bound = {} if self.by == "nothing" else {self.by: end}
-                lands, accepts = self.feed is not None, accepts_changes(context)
-                arguments = commands.run(self.job, lands=lands, branch=self.branch, accept_changes=accepts, **bound)
+                options = [f"--{name.replace('_', '-')}" for name in _FLAGS if is_set(context, name)]
+                lands = self.feed is not None
+                arguments = commands.run(self.job, lands=lands, branch=self.branch, options=options, **bound)
         return commands.command_line(arguments, project=self._folder, target=self.target, executable=self.executable)
 
     def submit_job(self, context: Any) -> dict[str, Any]:
@@ -119,7 +140,8 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
         except UsageError as error:
             raise AirflowFailException(str(error)) from error
         self.log.info("Running %s", " ".join(line))
-        self._started = process.start(line, env=self.env, folder=self.folder, cwd=self._folder)
+        env = {**openlineage_env(context.get("ti"), _openlineage_option, os.environ), **self.env}
+        self._started = process.start(line, env=env, folder=self.folder, cwd=self._folder)
         return self._started.as_json()
 
     def get_job_status(self, external_id: Any, context: Any) -> str:
@@ -145,8 +167,7 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
         code = process.wait(started, self.log.info, poll_s=self.poll_s)
         try:
             reason = str(_json_of(process.output(started)).get("error", ""))
-            where = shlex.join(["--project", self._folder, "--target", self.target])
-            raise_for_exit(context, code, reason, accepts=self.accepts, where=where)
+            raise_for_exit(context, code, reason, accepts=self.accepts, where=self._where)
             return self.get_job_result(external_id, context)
         finally:
             process.forget(started)
@@ -171,13 +192,18 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
         """The absolute path of the project's folder on this worker."""
         return str(Path(self.project).absolute())
 
+    @property
+    def _where(self) -> str:
+        """The options with which a command on this worker finds the project and its target."""
+        return shlex.join(["--project", self._folder, "--target", self.target])
+
     def _publish_events(self, context: Any, result: Mapping[str, Any]) -> None:
         """Describe the updated tables in the events of their assets. A command that found nothing to do sends none.
 
         Airflow sends an event for each outlet that the task has when it ends. A retry sends it in any case: the attempt
         before may have died after its commit.
         """
-        for line in lines_of(result):
+        for line in lines_of(result, self._where):
             self.log.info("%s", line)
         if did_nothing(result) and not is_retry(context):
             self.outlets: list[Any] = []
@@ -185,6 +211,15 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
             extra = extra_of(asset.extra.get(TABLE, asset.name), [result]) if isinstance(asset, Asset) else None
             if extra is not None:
                 context["outlet_events"][asset].extra.update({**extra, "interval": interval_of(context)})
+
+
+def _check_bound(by: str) -> None:
+    if by not in _BOUNDS:
+        raise UsageError(f"by={by!r}: use 'until' (an arrival time), 'through' (a watermark) or 'nothing'")
+
+
+def _openlineage_option(name: str) -> str:
+    return str(conf.get("openlineage", name, fallback=""))
 
 
 def _json_of(printed: str) -> dict[str, Any]:

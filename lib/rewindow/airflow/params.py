@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from copy import copy
 from typing import Final
 
-from airflow.sdk import Param
+from airflow.sdk import DAG, Param
 
-from rewindow.airflow.intervals import ACCEPT_CHANGES, THROUGH, TIME
+from rewindow.airflow.intervals import ACCEPT_CHANGES, REPLAN, TAKEOVER, THROUGH, TIME
 
 _POSITION = rf"^({TIME}|\d+|[A-Za-z_][A-Za-z0-9_-]*/\d+)$"
 """An event time, a landing or a run, as `rewindow backfill` takes them."""
@@ -28,6 +30,18 @@ RUN: Final = {
         description="Stop at this time, such as 2013-02-01T00:00:00Z. Default: the end of the run's interval.",
     ),
     ACCEPT_CHANGES: _ACCEPTS,
+    REPLAN: Param(
+        False,
+        type="boolean",
+        title="Replan",
+        description="Discard the plan of an attempt that died, and plan a new run.",
+    ),
+    TAKEOVER: Param(
+        False,
+        type="boolean",
+        title="Take over",
+        description="Fence an attempt that is still running, and take over its run. Stop it first if you can.",
+    ),
 }
 """The params of a job's DAG."""
 
@@ -56,3 +70,12 @@ BACKFILL: Final = {
     ACCEPT_CHANGES: _ACCEPTS,
 }
 """The params of a job's backfill DAG."""
+
+
+def set_params(dag: DAG, params: Mapping[str, Param]) -> None:
+    """Give a DAG its params, after its tasks.
+
+    Airflow copies the params that it finds into every task, which took half of the time of parsing, and merges those of
+    the DAG into each run in any case.
+    """
+    dag.params.update({name: copy(param) for name, param in params.items()})  # a run resolves a param in place

@@ -20,6 +20,7 @@ def get_provider_info() -> dict[str, Any]:
             {"integration-name": NAME, "python-modules": ["rewindow.airflow.operators", "rewindow.airflow.job_runs"]}
         ],
         "sensors": [{"integration-name": NAME, "python-modules": ["rewindow.airflow.sensors"]}],
+        "extra-links": ["rewindow.airflow.links.DatabricksRunLink"],
         "triggers": [
             {"integration-name": NAME, "python-modules": ["rewindow.airflow.triggers", "rewindow.airflow.job_runs"]}
         ],

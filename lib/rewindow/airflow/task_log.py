@@ -6,9 +6,15 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+_OUTPUT = "output/"
+"""What the names of targets begin with that are output tables."""
 
-def lines_of(result: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the lines that describe the ``--json`` output of `land`, `run`, `backfill` or `promote`; nothing for others."""
+
+def lines_of(result: Mapping[str, Any], where: str = "") -> Iterator[str]:
+    """Yield the lines that describe the ``--json`` output of `land`, `run`, `backfill` or `promote`; nothing for others.
+
+    ``where`` are the options with which the command that writes the report finds the project on this worker.
+    """
     if result.get("landed"):
         yield from _landed(result["landed"])
     if "landings" in result:
@@ -17,7 +23,12 @@ def lines_of(result: Mapping[str, Any]) -> Iterator[str]:
         yield from _ran(run)
     if "reason" in result or result.get("epochs"):
         yield from _ran(result)
-        yield from _summary(result.get("summary") or {})
+    if result.get("runs") and result.get("job"):
+        yield _report(result["job"], f"--branch {result['branch']} --diff main", where)
+    summary = result.get("summary") or {}
+    if summary.get("job"):
+        yield f"It took {summary.get('seconds', 0):.1f} seconds and {summary.get('commits', 0)} commits"
+        yield _report(summary["job"], f"--branch {summary.get('branch')} --run {summary.get('run')}", where)
     if "into" in result:
         done = "promoted to" if result.get("is_new") else "is already part of"
         yield f"Branch {result['branch']}: {done} {result['into']}, which is at {result['at']}"
@@ -48,15 +59,13 @@ def _ran(run: Mapping[str, Any]) -> Iterator[str]:
     epochs = run.get("epochs") or ("?", "?")
     taken = ", ".join(f"{count} of {topic}" for topic, count in (run.get("consumed") or {}).items()) or "no records"
     yield f"Run {run['run']}: epochs {epochs[0]} to {epochs[1]}, {taken}"
+    targets = {name.removeprefix(_OUTPUT): n for name, n in run.get("targets", {}).items() if name.startswith(_OUTPUT)}
+    rows = ", ".join(f"{count} to {topic}" for topic, count in targets.items()) or "none"
+    counts = {"late": 0, "quarantined": 0} | {
+        kind: sum(reasons.values()) for kind, reasons in run.get("dropped", {}).items()
+    }
+    yield f"Rows: {rows}. Records: {', '.join(f'{count} {kind}' for kind, count in counts.items())}"
 
 
-def _summary(summary: Mapping[str, Any]) -> Iterator[str]:
-    if not summary:
-        return
-    rows = ", ".join(f"{count} to {topic}" for topic, count in summary.get("rows", {}).items()) or "none"
-    dropped = summary.get("dropped", {})
-    counts = {"late": 0, "quarantined": 0} | {kind: sum(reasons.values()) for kind, reasons in dropped.items()}
-    drops = ", ".join(f"{count} {kind}" for kind, count in counts.items())
-    yield f"Rows: {rows}. Records: {drops}. {summary.get('seconds', 0):.1f} seconds"
-    if summary.get("job"):
-        yield f"Report: rewindow report {summary['job']} --branch {summary.get('branch')} --run {summary.get('run')}"
+def _report(job: str, options: str, where: str) -> str:
+    return f"Report: `{' '.join(filter(None, (f'rewindow report {job}', options, where)))}`"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from rewindow.app.cli.times import parse_time, whole_number
 from rewindow.app.project import Project
 from rewindow.app.run_to_the_end import run_to_the_end
+from rewindow.app.telemetry.facts import BACKFILL, PROMOTE, REWIND
+from rewindow.app.telemetry.gather import backfill_done, branch_changed
+from rewindow.app.telemetry.telemetry import Observed, OnStep
 from rewindow.config.load import load_feed, names_of
 from rewindow.contracts.steps import drive
 from rewindow.control.branch import begin_backfill, catch_up, drop, promote, rewind
@@ -27,8 +30,6 @@ from rewindow.streams.record import known_time
 from rewindow.streams.serde.binding import bind_sink
 from rewindow.tables.shared.diff import TableDiff
 from rewindow.tables.shared.paths import safe_name
-
-OnStep = Callable[[str], None] | None
 
 _BACKFILL = "backfill-"
 """What the names of branches begin with that `backfill` names itself."""
@@ -82,13 +83,15 @@ class JobBranches:
 
         ``lagged`` names the targets that an interrupted command had left behind the ledger.
         """
-        before, lagged = self.state.branch(branch), self._lagging(branch)
-        drive(rewind(self._job, branch, to, self._tables), on_step)
-        after = self.state.branch(branch)
-        rewound = [run.spec.name for run in before.runs[len(after.runs) :]]
-        at = after.head.spec.name if after.head else None
-        readers = self._readers(branch) if rewound or lagged else []
-        return {"branch": branch, "at": at, "rewound": rewound, "lagged": lagged, "read_by": readers}
+        with self._project.telemetry.operation(REWIND, self._job, branch) as told:
+            before, lagged = self.state.branch(branch), self._lagging(branch)
+            drive(rewind(self._job, branch, to, self._tables), told.watching(on_step))
+            after = self.state.branch(branch)
+            rewound = [run.spec.name for run in before.runs[len(after.runs) :]]
+            at = after.head.spec.name if after.head else None
+            done = {"branch": branch, "at": at, "rewound": rewound, "lagged": lagged}
+            told.done(lambda: branch_changed(self._project.locator, self.state, branch, done))
+        return {**done, "read_by": self._readers(branch) if rewound or lagged else []}
 
     def backfill(
         self,
@@ -109,6 +112,14 @@ class JobBranches:
         if branch == MAIN:
             message = f"cannot backfill {MAIN!r} itself: use another --branch, then `rewindow promote` it"
             raise UsageError(message)
+        with self._project.telemetry.operation(BACKFILL, self._job) as told:
+            done = self._backfill(start, end, branch, on_step, told, accept_changes=accept_changes)
+            told.done(lambda: backfill_done(done.branch, done.stands_on, done.first_epoch, done.results))
+        return done
+
+    def _backfill(
+        self, start: str, end: str | None, branch: str | None, on_step: OnStep, told: Observed, *, accept_changes: bool
+    ) -> Backfilled:
         state, feed = self.state, self._project.bind(self._job).feed
         main = state.branch(MAIN)
         first = self._first_epoch(start, main, feed)
@@ -118,7 +129,7 @@ class JobBranches:
         bound = self._project.bind(self._job, name)
         asked = self._project.with_acceptance(self._job, request)
         wanted = Backfill(first, asked, bound.feed, bound.binding, this_attempt(), self._project.is_alive)
-        drive(begin_backfill(self._job, wanted, self._tables), on_step)
+        drive(begin_backfill(self._job, wanted, self._tables), told.watching(on_step))
         own = self.state.branch(name).own_runs
         replaced = [run.spec.name for run in state.branch(name).own_runs if run not in own]
         base = self.state.branch(name).base
@@ -131,9 +142,21 @@ class JobBranches:
 
         ``is_new`` is false if it was promoted before, ``lagged`` as of `rewind`.
         """
+        with self._project.telemetry.operation(PROMOTE, self._job, branch) as told:
+            done = self._promote(branch, into, on_step, told.watching(on_step))
+            told.done(lambda: branch_changed(self._project.locator, self.state, into, done, branch))
+        published = self._project.published(self._job, into)
+        return {
+            **done,
+            "published": published,
+            "read_by": self._readers(into) if done["is_new"] or done["lagged"] else [],
+        }
+
+    def _promote(self, branch: str, into: str, on_step: OnStep, on_own_step: OnStep) -> dict[str, Any]:
+        """Promote; return what happened. ``on_own_step`` is for the steps that are not of a run."""
         results: list[RunReport | UpToDate] = []
         lagged = self._lagging(into)
-        drive(catch_up(self._job, self._tables, branch, into), on_step)
+        drive(catch_up(self._job, self._tables, branch, into), on_own_step)
         is_new = not was_promoted(self.state, branch, into)
         if is_new:
             ahead = self.state.branch(into).last_epoch
@@ -142,22 +165,13 @@ class JobBranches:
                     self._project, self._job, RunRequest(branch=branch, through_landing=ahead), on_step
                 )
             binding = self._project.bind(self._job, into).binding
-            drive(promote(self._job, branch, binding, self._tables, into=into), on_step)
-        readers = self._readers(into) if is_new or lagged else []
+            drive(promote(self._job, branch, binding, self._tables, into=into), on_own_step)
         head = self.state.branch(into).head
-        caught_up = [result.spec.name for result in results if isinstance(result, RunReport)]
-        published = self._project.published(self._job, into)
-        at = head.spec.name if head else None
-        return {
-            "branch": branch,
-            "into": into,
-            "at": at,
-            "is_new": is_new,
-            "lagged": lagged,
-            "caught_up": caught_up,
-            "published": published,
-            "read_by": readers,
-        }
+        at, caught_up = (
+            head.spec.name if head else None,
+            [one.spec.name for one in results if isinstance(one, RunReport)],
+        )
+        return {"branch": branch, "into": into, "at": at, "is_new": is_new, "lagged": lagged, "caught_up": caught_up}
 
     def branches(self) -> list[dict[str, Any]]:
         """Return the job's branches as JSON values."""

@@ -1,17 +1,40 @@
-"""What went wrong, in the words of a `RewindowError`, whatever was raised."""
+"""What went wrong, in the words of a `RewindowError`, whatever was raised: for people, logs, notebooks and telemetry."""
 
 from __future__ import annotations
 
-from rewindow.errors import ConfigError, InvariantError, LimitError, RewindowError, failed_io
+from typing import NamedTuple
+
+from rewindow.errors import ConfigError, InvariantError, LimitError, RewindowError, StoppedError, failed_io
 
 
-def as_rewindow_error(error: Exception | SystemExit, *, debug: str = "run with --debug") -> RewindowError:
+class Failure(NamedTuple):
+    """Why a command failed: a message with the fix, the exit code, and the name of the error's class."""
+
+    message: str
+    exit_code: int
+    kind: str
+
+    @property
+    def was_interrupted(self) -> bool:
+        """Whether a person stopped the command."""
+        return self.exit_code == StoppedError.exit_code
+
+
+def failure_of(error: BaseException) -> Failure:
+    """Return what to say of an error. An unknown one is a bug of rewindow (70)."""
+    known = as_rewindow_error(error)
+    return Failure(str(known), known.exit_code, type(error).__name__)
+
+
+def as_rewindow_error(error: BaseException, *, debug: str = "run with --debug") -> RewindowError:
     """Return the error that a user sees, whose class decides the exit code. A `RewindowError` is returned as it is.
 
     ``debug``: how to get the stack trace of a bug.
     """
     if isinstance(error, RewindowError):
         return error
+    if isinstance(error, KeyboardInterrupt):
+        return StoppedError("interrupted. Nothing was committed: run the command again")
     if isinstance(error, MemoryError):
         return LimitError(
             f"out of memory ({error}): give the process more, then run the command again, which finishes what this one began. "

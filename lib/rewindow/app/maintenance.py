@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from rewindow.app.open_tables import output_location
 from rewindow.app.project import Project
+from rewindow.app.telemetry.telemetry import OnStep
 from rewindow.config.load import load_feed, names_of
 from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.contracts.steps import drive
@@ -29,8 +29,6 @@ from rewindow.tables.delta.gc_feed import FeedGc
 from rewindow.tables.delta.gc_job import JobGc
 from rewindow.tables.delta.repair import Repair
 from rewindow.tables.delta.warehouse import DeltaTables, direct
-
-OnStep = Callable[[str], None] | None
 
 
 @dataclass(frozen=True, slots=True)

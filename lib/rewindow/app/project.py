@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from rewindow.app.bind_job import bind_to_feed
 from rewindow.app.cli.progress import Watch
@@ -19,9 +19,14 @@ from rewindow.app.describe import add_spark_plans, describe_job, describe_publis
 from rewindow.app.hints import hints, killed_hint
 from rewindow.app.never_landed import expected_feed, lands_next
 from rewindow.app.next_run import next_run
+from rewindow.app.open_engines import open_landing_engine, open_spark_engine
 from rewindow.app.open_session import open_session
 from rewindow.app.open_tables import open_feed_tables, open_tables, warehouse_location
 from rewindow.app.own_code import check_own_code
+from rewindow.app.telemetry.facts import LAND, RUN
+from rewindow.app.telemetry.gather import landing_done, landing_planned, run_done, run_planned, run_skipped
+from rewindow.app.telemetry.tables import Locator
+from rewindow.app.telemetry.telemetry import Observed, OnStep, telemetry_of
 from rewindow.config.feed import FeedConfig
 from rewindow.config.job import JobConfig
 from rewindow.config.load import check_feed_exists, find_project, load_feed, load_job, load_target, names_of
@@ -45,7 +50,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from rewindow.tables.governed.feeds import CatalogFeedTables
-    from rewindow.tables.governed.warehouse import CatalogTables
 
 
 class Project:
@@ -58,6 +62,8 @@ class Project:
         self._watch: Watch | None = None
         self.warehouse = warehouse_location(root, target)
         self.tables = open_tables(target, self.warehouse, lambda: self.spark)
+        self.locator = Locator(root, target, self.warehouse, self.tables)
+        self.telemetry = telemetry_of(root.name, target.target)
 
     @classmethod
     def open(cls, start: str | Path = ".", target: str = "local", *, debug: bool = False) -> Project:
@@ -78,13 +84,14 @@ class Project:
         watermark_ms: int | None = None,
         new_generation: bool = False,
         keep: int | None = None,
-        on_step: Callable[[str], None] | None = None,
+        on_step: OnStep = None,
     ) -> LandReport:
         """Land the new rows of a feed."""
         self._watch = on_step if isinstance(on_step, Watch) else None
-        config: FeedConfig = load_feed(self.root, feed)
-        with naming(FEED=feed):
-            return land(
+        with self.telemetry.operation(LAND, feed) as told, naming(FEED=feed):
+            config: FeedConfig = load_feed(self.root, feed)
+            told.planned(lambda: landing_planned(self.locator, feed))
+            report = land(
                 config,
                 self.feed_tables,
                 self._landing_engine(),
@@ -93,8 +100,10 @@ class Project:
                 watermark_ms=watermark_ms,
                 new_generation=new_generation,
                 keep=keep,
-                on_step=on_step,
+                on_step=told.watching(on_step),
             )
+            told.done(lambda: landing_done(self.locator, report))
+        return report
 
     def bind(self, job: str, branch: str = MAIN) -> Job:
         """Return a job bound to its landed feed.
@@ -124,25 +133,34 @@ class Project:
         described["killed"] = killed_hint(self.warehouse, pending.attempt if pending else None) or None
         return described | {"lagging": dict(self.tables.lagging(job, state, request.branch))}
 
-    def run(self, job: str, request: RunRequest, on_step: Callable[[str], None] | None = None) -> RunReport | UpToDate:
+    def run(self, job: str, request: RunRequest, on_step: OnStep = None) -> RunReport | UpToDate:
         """Execute one run of a job, or return `UpToDate` if there is nothing to do.
 
         If a dead attempt left a plan, this call completes that plan only; the rest of the request needs another call.
         """
         self._watch = on_step if isinstance(on_step, Watch) else None
+        with self.telemetry.operation(RUN, job, request.branch) as told:
+            return self._run(job, request, on_step, told)
+
+    def _run(self, job: str, request: RunRequest, on_step: OnStep, told: Observed) -> RunReport | UpToDate:
         config = self.job_config(job)
         request = self.with_acceptance(job, request)
         if request.is_bounded_by_time and not self._was_landed(config.feed):
             reason = f"feed {config.feed!r} has no landings yet: run `rewindow land {config.feed}` first"
-            return UpToDate(f"{reason}{self._lands_next(config.feed)}")
+            nothing = UpToDate(f"{reason}{self._lands_next(config.feed)}")
+            told.done(lambda: run_skipped(nothing))
+            return nothing
         self.feed_tables.publish(config.feed)
         bound = self.bind(job, request.branch)
+        told.planned(lambda: run_planned(self.locator, bound))
         pending = self.tables.state(job).branch(request.branch).pending
         if self._watch and (killed := killed_hint(self.warehouse, pending.attempt if pending else None)):
             self._watch.say(f"{killed}.")
         attempt = this_attempt()
         with naming(JOB=job, FEED=bound.feed.definition.feed), Heartbeat(self.warehouse, attempt):
-            done = drive(steps(bound, request, attempt, self.engine, self.tables, self.is_alive), on_step)
+            machine = steps(bound, request, attempt, self.engine, self.tables, self.is_alive)
+            done = drive(machine, told.watching(on_step))
+        told.done(lambda: run_done(self.locator, bound, done))
         return done if isinstance(done, UpToDate) else replace(done, hints=tuple(hints(bound, done)))
 
     def show(self, job: str, *, branch: str = MAIN, hashes: bool = False) -> dict[str, Any]:
@@ -184,20 +202,13 @@ class Project:
 
     def _landing_engine(self) -> LandingEngine:
         """Return the engine of `land`. Spark starts when it reads the first row."""
-        root, tables = str(self.root), self.feed_tables
-        if isinstance(tables, DeltaFeedTables):
-            from rewindow.engine.spark.ingest import SparkLandingEngine  # noqa: PLC0415 - Spark only where it is needed
-            from rewindow.engine.spark.landing_passes import SparkPasses  # noqa: PLC0415
-            from rewindow.engine.worker.landing.engine import ArrowLandingEngine  # noqa: PLC0415
-
-            other = SparkLandingEngine(lambda: self.spark, project_root=root, on_share=self._on_share)
-            passes = SparkPasses(lambda: self.spark, slots=self.slots, project_root=root, on_share=self._on_share)
-            most = self.target.most_landed_here
-            return ArrowLandingEngine(other, passes, project_root=root, most_rows=most, on_share=self._on_share)
-        from rewindow.tables.governed.ingest import CatalogLandingEngine  # noqa: PLC0415
-
-        return CatalogLandingEngine(
-            lambda: self.spark, tables.journal, tables.name_of, project_root=root, on_share=self._on_share
+        return open_landing_engine(
+            self.feed_tables,
+            lambda: self.spark,
+            root=str(self.root),
+            slots=self.slots,
+            most_rows=self.target.most_landed_here,
+            on_share=self._on_share,
         )
 
     @cached_property
@@ -217,18 +228,12 @@ class Project:
 
     def engine_of(self, slots: int) -> Engine:
         """Return an engine that executes everything on Spark, with tasks in ``slots`` groups."""
-        from rewindow.engine.spark.engine import SparkEngine  # noqa: PLC0415 - Spark only where it is needed
-
-        if self.target.commit == "spark":
-            from rewindow.tables.governed.engine import RowsEngine  # noqa: PLC0415
-
-            journal_of, roots = cast("CatalogTables", self.tables).journal, [str(self.root)]
-            return RowsEngine(self.spark, journal_of, slots=slots, import_paths=roots, execution=self.execution)
-        return SparkEngine(
+        return open_spark_engine(
+            self.target,
+            self.tables,
             self.spark,
+            root=str(self.root),
             slots=slots,
-            import_paths=[str(self.root)],
-            execution=self.execution,
             on_share=self._on_share,
             on_task=self._on_task,
         )
@@ -238,6 +243,7 @@ class Project:
             self._watch.share(done)
 
     def _on_task(self, report: TaskReport) -> None:
+        self.telemetry.task(report)
         if self._watch:
             self._watch.task(report)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -94,16 +95,16 @@ def location_of(root: Path, location: str) -> str:
 
 
 def _load(root: Path, folder: Kind, kind: str, name: str, model: type[_Config]) -> _Config:
-    known = _stems(root, folder)
-    if name not in known:  # so that a name cannot point to another file
+    path = root / "conf" / folder / f"{name}.yaml"
+    if path.parent != root / "conf" / folder or not os.path.lexists(path):  # a name cannot point to another folder
         names_of(root, folder)
+        known = _stems(root, folder)
         available = f"{did_you_mean(name, known)}available: {', '.join(known)}" if known else "create it first"
         if kind != "target" and name in names_of(root, "jobs" if kind == "feed" else "feeds"):
             other = f"a job: `rewindow run {name}`" if kind == "feed" else f"a feed: `rewindow land {name}`"
             available = f"{available}. {name} is {other}"
         raise ConfigError(f"no conf/{folder}/{name}.yaml in {root}: {available}")
     shown = f"conf/{folder}/{name}.yaml"
-    path = root / "conf" / folder / f"{name}.yaml"
     _check_inside(root, path, shown)
     loaded = read_model(path, shown, model)
     stated = getattr(loaded, kind)

@@ -12,13 +12,13 @@ from rewindow.app.api.rows import Output, State
 from rewindow.app.api.show import joined, lines, table
 from rewindow.app.api.sources import output_source, store_source
 from rewindow.app.cli.summary import dropped_by_reason
-from rewindow.app.cli.times import known_time
 from rewindow.control.plan.branches import Branch, CommittedRun
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import OUTPUT
 from rewindow.control.run import RunReport
 from rewindow.errors import UsageError
 from rewindow.report.html import Html
+from rewindow.streams.record import known_time
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from rewindow.app.cli.app import app
 from rewindow.app.cli.output import tolerate_closed_pipes
 from rewindow.app.cli.printing import Printer
 from rewindow.app.cli.progress import take_log_format
-from rewindow.app.failures import as_rewindow_error
-from rewindow.errors import StoppedError, UsageError
+from rewindow.app.failures import failure_of
+from rewindow.errors import UsageError
 
 
 def main() -> None:
@@ -38,13 +38,13 @@ def run_command(arguments: list[str]) -> int:
     except TyperException as error:
         return _fail(_usage(error), 2, as_json=as_json)
     except (KeyboardInterrupt, Abort):
-        message = "interrupted. Nothing was committed: run the command again"
-        return _fail(message, StoppedError.exit_code, as_json=as_json)
+        message, code, _ = failure_of(KeyboardInterrupt())
+        return _fail(message, code, as_json=as_json)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - users never see a stack trace
         if isinstance(error, SystemExit) and is_completion():
             return error.code if isinstance(error.code, int) else 0
-        known = as_rewindow_error(error)
-        return _fail(str(known), known.exit_code, as_json=as_json, error=error if debug else None)
+        message, code, _ = failure_of(error)
+        return _fail(message, code, as_json=as_json, error=error if debug else None)
     return result if isinstance(result, int) else 0
 
 

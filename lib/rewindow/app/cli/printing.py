@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rewindow.app.cli.progress import Watch, log_failure, log_summary, watched
-from rewindow.app.cli.summary import summarise, summary_lines
+from rewindow.app.cli.summary import dropped_by_reason, summarise, summary_lines
 from rewindow.app.cli.times import show_time
 from rewindow.control.ingest.protocols import LandReport
 from rewindow.control.plan.explain import explain, explain_lag
@@ -211,6 +211,7 @@ def describe_result(result: RunReport | UpToDate) -> dict[str, Any]:
         "consumed": dict(commit.consumed),
         "targets": {target: total.rows for target, total in commit.targets.items()},
         "tables": {target: table.path for target, table in spec.binding.tables.items()},
+        "dropped": dropped_by_reason(result.metrics),
     }
 
 

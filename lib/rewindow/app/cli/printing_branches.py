@@ -31,7 +31,7 @@ class BranchPrinter(Printer):
         """Print the result of `backfill`: where the branch starts, and its runs."""
         results = [describe_result(result) for result in done.results]
         if self.as_json:
-            branch = {"branch": done.branch, "stands_on": done.stands_on, "from_epoch": done.first_epoch}
+            branch = {"job": job, "branch": done.branch, "stands_on": done.stands_on, "from_epoch": done.first_epoch}
             self.json({**branch, "replaced": list(done.replaced), "runs": results})
             return
         start = f"after run {done.stands_on}" if done.stands_on else "without a parent run"

@@ -1,0 +1,18 @@
+"""The links on the page of a task instance."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow.sdk import BaseOperatorLink
+
+
+class DatabricksRunLink(BaseOperatorLink):
+    """The page of the job run in the Databricks workspace."""
+
+    name = "Databricks run"
+
+    def get_link(self, operator: Any, *, ti_key: Any) -> str:
+        """Return the address of the run that this try of the task started or found; empty before. The worker calls it."""
+        del ti_key
+        return str(getattr(operator, "run_url", None) or "")

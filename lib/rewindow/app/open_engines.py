@@ -1,0 +1,68 @@
+"""Open the engines of landings and runs for a target: Spark behind Arrow, or Spark alone where a catalog governs the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, cast
+
+from rewindow.config.target import TargetConfig
+from rewindow.contracts.landing_engine import LandingEngine
+from rewindow.contracts.staged_files import TaskReport
+from rewindow.contracts.tasks import Execution
+from rewindow.control.run import Engine
+from rewindow.tables.delta.feeds import DeltaFeedTables
+from rewindow.tables.shared.warehouse import Warehouse
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from rewindow.tables.governed.feeds import CatalogFeedTables
+    from rewindow.tables.governed.warehouse import CatalogTables
+
+
+def open_landing_engine(
+    tables: DeltaFeedTables | CatalogFeedTables,
+    spark: Callable[[], SparkSession],
+    *,
+    root: str,
+    slots: int,
+    most_rows: int,
+    on_share: Callable[[float], None],
+) -> LandingEngine:
+    """Return the engine. Spark starts when it reads the first row.
+
+    ``most_rows`` is the number of rows of a source that this process lands without Spark, ``slots`` that of Spark's tasks.
+    """
+    if isinstance(tables, DeltaFeedTables):
+        from rewindow.engine.spark.ingest import SparkLandingEngine  # noqa: PLC0415 - Spark only where it is needed
+        from rewindow.engine.spark.landing_passes import SparkPasses  # noqa: PLC0415
+        from rewindow.engine.worker.landing.engine import ArrowLandingEngine  # noqa: PLC0415
+
+        other = SparkLandingEngine(spark, project_root=root, on_share=on_share)
+        passes = SparkPasses(spark, slots=slots, project_root=root, on_share=on_share)
+        return ArrowLandingEngine(other, passes, project_root=root, most_rows=most_rows, on_share=on_share)
+    from rewindow.tables.governed.ingest import CatalogLandingEngine  # noqa: PLC0415
+
+    return CatalogLandingEngine(spark, tables.journal, tables.name_of, project_root=root, on_share=on_share)
+
+
+def open_spark_engine(
+    target: TargetConfig,
+    tables: Warehouse,
+    spark: SparkSession,
+    *,
+    root: str,
+    slots: int,
+    on_share: Callable[[float], None],
+    on_task: Callable[[TaskReport], None],
+) -> Engine:
+    """Return an engine that executes everything on Spark, with tasks in ``slots`` groups."""
+    from rewindow.engine.spark.engine import SparkEngine  # noqa: PLC0415 - Spark only where it is needed
+
+    execution = Execution(target.execution)
+    if target.commit == "spark":
+        from rewindow.tables.governed.engine import RowsEngine  # noqa: PLC0415
+
+        journal_of = cast("CatalogTables", tables).journal
+        return RowsEngine(spark, journal_of, slots=slots, import_paths=[root], execution=execution)
+    return SparkEngine(spark, slots=slots, import_paths=[root], execution=execution, on_share=on_share, on_task=on_task)

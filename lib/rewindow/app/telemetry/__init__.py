@@ -1,0 +1,1 @@
+"""What commands tell OpenLineage and OpenTelemetry. Off, and nothing imported, unless the environment configures them."""

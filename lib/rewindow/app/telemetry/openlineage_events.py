@@ -1,0 +1,141 @@
+"""The events of OpenLineage that say what an operation read and wrote. Imported only where events are sent."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+from openlineage.client import facet_v2 as facets
+from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, RunEvent, RunState
+
+from rewindow.app.failures import Failure
+from rewindow.app.telemetry.facts import ColumnOrigins, Facts, Operation, Read, Table, Written
+from rewindow.app.telemetry.openlineage_facets import PRODUCER, VERSION, custom
+from rewindow.app.telemetry.openlineage_names import dataset_of, job_of, symlink_of
+from rewindow.app.telemetry.openlineage_parent import parent_of
+from rewindow.contracts.exit_codes import what_next
+from rewindow.dsl.flows import Origin
+
+
+def event(state: str, operation: Operation, at_ms: int, facts: Facts, failure: Failure | None = None) -> RunEvent:
+    """Return an event. ``state`` is START, COMPLETE, FAIL or ABORT; ``at_ms`` is in epoch ms."""
+    namespace, name = job_of(operation)
+    kind = _made(facets.job_type_job.JobTypeJobFacet, "BATCH", "REWINDOW", operation.kind.upper())
+    return RunEvent(
+        eventType=RunState(state),
+        eventTime=datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds"),
+        run=Run(operation.id, _run_facets(operation, facts, failure)),
+        job=Job(namespace, name, {"jobType": kind}),
+        inputs=[_input(read) for read in facts.inputs],
+        outputs=[_output(written) for written in facts.outputs],
+        producer=PRODUCER,
+    )
+
+
+def _run_facets(operation: Operation, facts: Facts, failure: Failure | None) -> dict[str, Any]:
+    known: dict[str, Any] = {
+        "command": operation.kind,
+        "project": operation.project,
+        "target": operation.target,
+        "feed" if operation.kind == "land" else "job": operation.subject,
+        **({"branch": operation.branch} if operation.branch else {}),
+        **facts.details,
+    }
+    found: dict[str, Any] = {
+        "processing_engine": _made(
+            facets.processing_engine_run.ProcessingEngineRunFacet,
+            VERSION,
+            name="rewindow",
+            openlineageAdapterVersion=VERSION,
+        )
+    }
+    if parent := parent_of(operation, os.environ):
+        found["parent"] = parent
+    if failure is not None:
+        known["exit_code"], known["error"] = failure.exit_code, failure.kind
+        known["next"] = what_next(failure.exit_code).value
+        text = f"exit code {failure.exit_code}: {failure.message}"
+        found["errorMessage"] = _made(facets.error_message_run.ErrorMessageRunFacet, text, "PYTHON")
+    found["rewindow_run"] = custom("RewindowRunFacet", known)
+    return found
+
+
+def _input(read: Read) -> InputDataset:
+    statistics: dict[str, Any] = {}
+    if read.records is not None:
+        statistics["inputStatistics"] = _made(
+            facets.input_statistics_input_dataset.InputStatisticsInputDatasetFacet, rowCount=read.records
+        )
+    found = _dataset_facets(read.table)
+    if read.landings is not None:
+        found["rewindow_landings"] = custom("RewindowLandingsDatasetFacet", read.landings)
+    return InputDataset(*dataset_of(read.table), inputFacets=statistics, facets=found)
+
+
+def _output(written: Written) -> OutputDataset:
+    statistics: dict[str, Any] = {}
+    if written.rows is not None:
+        statistics["outputStatistics"] = _made(
+            facets.output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet,
+            rowCount=written.rows,
+            size=written.bytes,
+            fileCount=written.files,
+        )
+    found = _dataset_facets(written.table)
+    if written.landings is not None:
+        found["rewindow_landings"] = custom("RewindowLandingsDatasetFacet", written.landings)
+    if written.commit is not None:
+        found["rewindow_commit"] = custom("RewindowCommitDatasetFacet", written.commit)
+    if written.origins is not None:
+        found["columnLineage"] = _column_origins(written.origins)
+    return OutputDataset(*dataset_of(written.table), outputFacets=statistics, facets=found)
+
+
+def _dataset_facets(table: Table) -> dict[str, Any]:
+    is_delta = table.format == "delta"
+    layer, files = ("delta", "parquet") if is_delta else ("file", table.format)
+    found: dict[str, Any] = {"storage": _made(facets.storage_dataset.StorageDatasetFacet, layer, files)}
+    if table.columns:
+        fields = [
+            facets.schema_dataset.SchemaDatasetFacetFields(column.name, column.type, ordinal_position=position)
+            for position, column in enumerate(table.columns, start=1)
+        ]
+        found["schema"] = _made(facets.schema_dataset.SchemaDatasetFacet, fields)
+    if table.version is not None:
+        found["version"] = _made(facets.dataset_version_dataset.DatasetVersionDatasetFacet, str(table.version))
+    if table.catalog_host is not None:
+        found["catalog"] = _made(
+            facets.catalog_dataset.CatalogDatasetFacet,
+            "delta",
+            "unitycatalog",
+            table.location.partition(".")[0],
+            metadataUri=f"https://{table.catalog_host}",
+        )
+    elif link := symlink_of(table):
+        identifier = facets.symlinks_dataset.Identifier(*link, "TABLE")
+        found["symlinks"] = _made(facets.symlinks_dataset.SymlinksDatasetFacet, [identifier])
+    return found
+
+
+def _column_origins(found: ColumnOrigins) -> Any:
+    known = facets.column_lineage_dataset
+    columns = {column: known.Fields(_fields(found, origins)) for column, origins in found.columns.items()}
+    return _made(known.ColumnLineageDatasetFacet, columns, _fields(found, found.rows))
+
+
+def _made(facet: Any, *values: Any, **named: Any) -> Any:
+    return facet(*values, **named, producer=PRODUCER)
+
+
+def _fields(found: ColumnOrigins, origins: Iterable[Origin]) -> list[Any]:
+    known = facets.column_lineage_dataset
+    fields: dict[tuple[str, str, str], list[Any]] = {}
+    for origin in sorted(origins, key=lambda one: (one.topic, one.column, one.how, one.described)):
+        kind = "DIRECT" if origin.is_direct else "INDIRECT"
+        how = known.Transformation(kind, origin.how, origin.described or None, masking=False)
+        table = found.tables[origin.topic]
+        column = table.renamed.get(origin.column, origin.column)
+        fields.setdefault((*dataset_of(table), column), []).append(how)
+    return [known.InputField(*field, transformations=hows) for field, hows in fields.items()]

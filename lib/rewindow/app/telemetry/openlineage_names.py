@@ -1,0 +1,82 @@
+"""The names of datasets and jobs as OpenLineage's naming conventions define them."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Mapping
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from rewindow.app.telemetry.facts import RUN, Operation, Table
+from rewindow.control.plan.spec import MAIN
+from rewindow.storage.locations import is_uri
+
+NAMESPACE = "default"
+"""The namespace of jobs if ``OPENLINEAGE_NAMESPACE`` sets none, as in the other integrations."""
+BRANCH_RUN = "branch-run"
+"""The kind of a run on another branch than main, which writes other tables than the job's."""
+
+PARENT, ROOT = "OPENLINEAGE_PARENT_ID", "OPENLINEAGE_ROOT_PARENT_ID"
+"""The variables in which a scheduler names the run that started a command, and the outermost one."""
+
+_SCHEMES = {"s3a": "s3", "gcs": "gs", "abfs": "abfss"}
+
+
+class Named(NamedTuple):
+    """A namespace and a name in it."""
+
+    namespace: str
+    name: str
+
+
+class Caller(NamedTuple):
+    """A run of a scheduler: its job's namespace and name, and its UUID."""
+
+    namespace: str
+    job: str
+    run: str
+
+
+def caller_in(environ: Mapping[str, str], name: str) -> Caller | None:
+    """Return the run that a variable names as ``namespace/job/UUID``; None if it names none."""
+    namespace, _, rest = environ.get(name, "").strip().partition("/")
+    job, _, run = rest.rpartition("/")
+    try:
+        return Caller(namespace, job, str(uuid.UUID(run))) if namespace and job else None
+    except ValueError:
+        return None
+
+
+def dataset_of(table: Table) -> Named:
+    """Return the name of a table or of files: ``file``, a bucket or a catalog's host is the namespace."""
+    if table.catalog_host is not None:
+        return Named(f"unitycatalog://{table.catalog_host}", table.location)
+    return _located(table.location)
+
+
+def symlink_of(table: Table) -> Named | None:
+    """Return the name that a table at a path has in its warehouse, ``shop.daily_orders``; None without such a name."""
+    if table.name is None or not table.warehouse:
+        return None
+    namespace, folder = _located(table.warehouse)
+    where = f"{namespace}/{folder}" if "://" in namespace else f"file:{folder}"
+    return Named(where.rstrip("/"), table.name)
+
+
+def job_of(operation: Operation, environ: Mapping[str, str] = os.environ) -> Named:
+    """Return the name of an operation's job: ``shop.daily_orders.run``."""
+    kind = BRANCH_RUN if operation.kind == RUN and operation.branch not in {None, MAIN} else operation.kind
+    namespace = environ.get("OPENLINEAGE_NAMESPACE") or NAMESPACE
+    return Named(namespace, f"{operation.project}.{operation.subject}.{kind}")
+
+
+def _located(location: str) -> Named:
+    if not is_uri(location):
+        return Named("file", location.rstrip("/") or "/")
+    url = urlsplit(location)
+    if url.scheme == "file":
+        return Named("file", url.path.rstrip("/") or "/")
+    scheme = _SCHEMES.get(url.scheme, url.scheme)
+    # Object keys have no leading slash.
+    return Named(f"{scheme}://{url.netloc}", url.path.strip("/") or "/")

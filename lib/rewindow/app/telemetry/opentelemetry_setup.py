@@ -1,0 +1,82 @@
+"""The providers of OpenTelemetry that the environment configures, with the variables and defaults of its SDK."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from importlib.metadata import entry_points
+from typing import Any
+
+from opentelemetry import metrics, trace
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import MetricReader, PeriodicExportingMetricReader
+from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+from rewindow.errors import ConfigError
+
+_GROUPS = {"TRACES": "opentelemetry_traces_exporter", "METRICS": "opentelemetry_metrics_exporter"}
+_SERVICE = "rewindow"
+
+
+def tracer_provider(environ: Mapping[str, str] = os.environ) -> Any:
+    """Return the provider of traces: the process's own if there is one, as under `opentelemetry-instrument`, else a new one."""
+    current = trace.get_tracer_provider()
+    if isinstance(current, TracerProvider):
+        return current
+    provider = TracerProvider(resource=_resource(environ), shutdown_on_exit=False)
+    for exporter in _exporters("TRACES", environ):
+        provider.add_span_processor(BatchSpanProcessor(exporter))
+    return provider
+
+
+def meter_provider(environ: Mapping[str, str] = os.environ) -> Any:
+    """Return the provider of metrics, as of `tracer_provider`."""
+    current = metrics.get_meter_provider()
+    if isinstance(current, MeterProvider):
+        return current
+    readers = [
+        one if isinstance(one, MetricReader) else PeriodicExportingMetricReader(one)
+        for one in _exporters("METRICS", environ)
+    ]
+    return MeterProvider(metric_readers=readers, resource=_resource(environ), shutdown_on_exit=False)
+
+
+def exporter_names(signal: str, environ: Mapping[str, str]) -> list[str]:
+    """Return the names of a signal's exporters. An endpoint without a name means ``otlp``."""
+    given = environ.get(f"OTEL_{signal}_EXPORTER", "").strip()
+    if not given:
+        endpoints = ("OTEL_EXPORTER_OTLP_ENDPOINT", f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT")
+        given = "otlp" if any(environ.get(name) for name in endpoints) else "none"
+    names = [name.strip().lower() for name in given.split(",")]
+    return [_with_protocol(name, signal, environ) for name in names if name not in {"", "none"}]
+
+
+def _with_protocol(name: str, signal: str, environ: Mapping[str, str]) -> str:
+    if name != "otlp":
+        return name
+    protocols = (environ.get(f"OTEL_EXPORTER_OTLP_{part}PROTOCOL") for part in (f"{signal}_", ""))
+    protocol = next((one.strip() for one in protocols if one), "grpc")
+    return "otlp_proto_http" if protocol == "http/protobuf" else "otlp_proto_grpc"
+
+
+def _exporters(signal: str, environ: Mapping[str, str]) -> Iterator[Any]:
+    for name in exporter_names(signal, environ):
+        found = next(iter(entry_points(group=_GROUPS[signal], name=name)), None)
+        if found is None:
+            message = (
+                f"OTEL_{signal}_EXPORTER: there is no exporter {name!r}. pip install 'rewindow[opentelemetry]' installs "
+                "otlp and console"
+            )
+            raise ConfigError(message)
+        made = found.load()
+        # Standard output is the command's result.
+        yield made(out=sys.stderr) if name == "console" else made()
+
+
+def _resource(environ: Mapping[str, str]) -> Any:
+    own = {SERVICE_VERSION: sys.modules["rewindow"].__version__}
+    is_named = environ.get("OTEL_SERVICE_NAME") or "service.name=" in environ.get("OTEL_RESOURCE_ATTRIBUTES", "")
+    return Resource.create(own if is_named else {**own, SERVICE_NAME: _SERVICE})

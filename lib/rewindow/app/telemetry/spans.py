@@ -1,0 +1,218 @@
+"""Traces and metrics of OpenTelemetry: a span for each operation and each of its steps, and what a run and a landing count."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from rewindow.app.failures import Failure
+from rewindow.app.telemetry.announce import Warner
+from rewindow.app.telemetry.facts import LAND, Facts, Operation
+from rewindow.contracts.staged_files import TaskReport
+
+PATIENCE_S = 5.0
+"""How long a command waits at its end for the exporters, and after a failed export:"""
+IMPATIENCE_S = 1.0
+
+_STEP = re.compile(r"[a-z]+( sub-topology)?")
+_LAST = "done"
+
+
+class Metric(NamedTuple):
+    """A metric: ``rewindow.<name>``, its instrument, unit and meaning."""
+
+    instrument: str
+    unit: str
+    meaning: str
+
+
+METRICS = {
+    "landed": Metric("counter", "{record}", "Records that landings added to logs, by feed and topic."),
+    "records": Metric("counter", "{record}", "Records that runs read, by job, branch and topic."),
+    "rows": Metric("counter", "{row}", "Rows that runs added to output tables, by job, branch and output."),
+    "dropped": Metric(
+        "counter", "{record}", "Records that are late, skipped, expired or quarantined, by kind and reason."
+    ),
+    "behind": Metric("gauge", "{landing}", "Landings that the last run of a job's branch had not taken."),
+    "duration": Metric("histogram", "s", "How long an operation took, by command and outcome."),
+}
+"""The metrics by the name of their `facts.Measure`."""
+
+
+@dataclass(slots=True)
+class _Open:
+    """The span of an operation, and that of its current step."""
+
+    span: Any
+    context: Any
+    step: Any = None
+
+
+class SpanObserver:
+    """An observer that makes spans and counts. The providers are given in tests, otherwise the environment's."""
+
+    def __init__(self, tracers: Any = None, meters: Any = None) -> None:
+        self.warner = Warner("OpenTelemetry")
+        self._tracers, self._meters = tracers, meters
+        self._open: dict[str, _Open] = {}
+        self._instruments: dict[str, Any] = {}
+        self._is_off = False
+
+    def began(self, operation: Operation) -> None:
+        """Start the operation's span: below its parent's, or below the span that TRACEPARENT names."""
+        if not self._has_providers():
+            return
+        from opentelemetry import propagate, trace  # noqa: PLC0415 - only if it is configured
+
+        parent = self._open.get(operation.parent.id) if operation.parent else None
+        carrier = {
+            name: os.environ[name.upper()] for name in ("traceparent", "tracestate") if name.upper() in os.environ
+        }
+        context = parent.context if parent else propagate.extract(carrier)
+        span = self._tracer.start_span(
+            f"rewindow {operation.kind}",
+            context,
+            attributes=_attributes(operation),
+            start_time=operation.began_ms * 1_000_000,
+        )
+        self._open[operation.id] = _Open(span, trace.set_span_in_context(span, context))
+
+    def planned(self, operation: Operation, facts: Facts) -> None:
+        """Ignore the tables: spans have counts."""
+
+    def step(self, operation: Operation, step: str) -> None:
+        """End the span of the step before, and start that of this one."""
+        known = self._open.get(operation.id)
+        if known is None:
+            return
+        self._end_step(known)
+        name, details = str(step), getattr(step, "known", {})
+        found = _STEP.match(name)
+        if name == _LAST or found is None:
+            return
+        attributes = {f"rewindow.{key}": value for key, value in details.items() if isinstance(value, str | int)}
+        known.step = self._tracer.start_span(found[0], known.context, attributes={**attributes, "rewindow.step": name})
+
+    def task(self, operation: Operation, report: TaskReport) -> None:
+        """Note a finished task in the span of its step."""
+        known = self._open.get(operation.id)
+        if known is None or known.step is None:
+            return
+        attributes = {
+            "rewindow.sub_topology": report.sub_topology,
+            "rewindow.partition": report.partition,
+            "rewindow.records": sum(report.consumed.values()),
+            "rewindow.rows": sum(file.rows for file in report.files),
+        }
+        known.step.add_event("task", attributes)
+
+    def ended(self, operation: Operation, facts: Facts) -> None:
+        """End the operation's span with its counts, and add these to the metrics."""
+        known = self._open.pop(operation.id, None)
+        if known is None:
+            return
+        self._end_step(known)
+        known.span.set_attributes(_results(facts))
+        known.span.end()
+        own = {name: value for name, value in _attributes(operation).items() if name in _DIMENSIONS}
+        for measure in facts.measures:
+            self._count(measure.name, measure.value, {**own, **measure.attributes})
+        self._count("duration", _seconds_since(operation), {**own, "command": operation.kind, "outcome": "done"})
+
+    def failed(self, operation: Operation, failure: Failure) -> None:
+        """End the operation's span as an error, with the message that people see."""
+        known = self._open.pop(operation.id, None)
+        if known is None:
+            return
+        from opentelemetry.trace import Status, StatusCode  # noqa: PLC0415 - only if it is configured
+
+        self._end_step(known)
+        known.span.set_attributes({"error.type": failure.kind, "rewindow.exit_code": failure.exit_code})
+        known.span.set_status(Status(StatusCode.ERROR, failure.message))
+        known.span.end()
+        own = {name: value for name, value in _attributes(operation).items() if name in _DIMENSIONS}
+        self._count("duration", _seconds_since(operation), {**own, "command": operation.kind, "outcome": "failed"})
+
+    def flush(self) -> None:
+        """Export everything, but do not wait long: an exporter retries for longer than a command should take."""
+        if self._tracers is None or self._is_off:
+            return
+        limit_s = IMPATIENCE_S if self.warner.has_warned else PATIENCE_S
+        providers = (self._tracers, self._meters)
+        exports = threading.Thread(target=self._export, args=providers, name="opentelemetry", daemon=True)
+        exports.start()
+        exports.join(limit_s)
+        if exports.is_alive():
+            self.warner.warn(f"spans and metrics were not delivered within {limit_s:.0f} seconds")
+
+    def _export(self, *providers: Any) -> None:
+        try:
+            for provider in providers:
+                provider.force_flush(round(PATIENCE_S * 1000))
+        except Exception as error:  # noqa: BLE001 - telemetry never fails a command
+            self.warner.warn(f"spans and metrics were not delivered: {error}")
+
+    def _has_providers(self) -> bool:
+        if self._tracers is None and not self._is_off:
+            self._is_off = True  # until it has worked
+            try:
+                from rewindow.app.telemetry.opentelemetry_setup import meter_provider, tracer_provider  # noqa: PLC0415
+            except ImportError as error:
+                self.warner.warn(f"it is configured but not installed ({error}): pip install 'rewindow[opentelemetry]'")
+                return False
+            self.warner.take_over("opentelemetry")
+            self._tracers, self._meters = tracer_provider(), meter_provider()
+            self._is_off = False
+        return not self._is_off
+
+    @property
+    def _tracer(self) -> Any:
+        return self._tracers.get_tracer("rewindow")
+
+    def _count(self, name: str, value: float, attributes: dict[str, Any]) -> None:
+        metric = METRICS[name]
+        if name not in self._instruments:
+            create = getattr(self._meters.get_meter("rewindow"), f"create_{metric.instrument}")
+            self._instruments[name] = create(f"rewindow.{name}", unit=metric.unit, description=metric.meaning)
+        method = {"counter": "add", "gauge": "set", "histogram": "record"}[metric.instrument]
+        shown = {key if key.startswith("rewindow.") else f"rewindow.{key}": one for key, one in attributes.items()}
+        getattr(self._instruments[name], method)(value, shown)
+
+    @staticmethod
+    def _end_step(known: _Open) -> None:
+        if known.step is not None:
+            known.step.end()
+            known.step = None
+
+
+_DIMENSIONS = ("rewindow.feed", "rewindow.job", "rewindow.branch", "rewindow.project", "rewindow.target")
+"""The attributes of an operation that its metrics have, too."""
+
+
+def _attributes(operation: Operation) -> dict[str, Any]:
+    found = {
+        "rewindow.command": operation.kind,
+        "rewindow.project": operation.project,
+        "rewindow.target": operation.target,
+        "rewindow.feed" if operation.kind == LAND else "rewindow.job": operation.subject,
+    }
+    return {**found, **({"rewindow.branch": operation.branch} if operation.branch else {})}
+
+
+def _results(facts: Facts) -> dict[str, Any]:
+    """Return the details that a span can hold: scalars, lists of scalars, and the sums of counts by name."""
+    found: dict[str, Any] = {}
+    for name, value in facts.details.items():
+        if isinstance(value, str | int | float) or (isinstance(value, list) and value):
+            found[f"rewindow.{name}"] = value
+        elif name in {"records", "rows"} and isinstance(value, dict):
+            found[f"rewindow.{name}"] = sum(value.values())
+    return found
+
+
+def _seconds_since(operation: Operation) -> float:
+    return time.time_ns() / 1e9 - operation.began_ms / 1e3

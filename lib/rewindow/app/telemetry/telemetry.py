@@ -1,0 +1,143 @@
+"""The observers of a command's operations. None of them can fail a command, or delay it by more than a few seconds."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Protocol
+
+from rewindow.app.failures import Failure, failure_of
+from rewindow.app.telemetry.announce import Warner
+from rewindow.app.telemetry.facts import NOTHING, Facts, Operation, new_id
+from rewindow.contracts.staged_files import TaskReport
+
+OnStep = Callable[[str], None] | None
+"""What is called with each step of a command before it is done."""
+
+
+class Observer(Protocol):
+    """A system that is told of operations. Whatever a method raises becomes one warning."""
+
+    warner: Warner
+
+    def began(self, operation: Operation) -> None:
+        """An operation begins."""
+
+    def planned(self, operation: Operation, facts: Facts) -> None:
+        """It is known what the operation will read and write."""
+
+    def step(self, operation: Operation, step: str) -> None:
+        """A step of the operation begins: a `contracts.steps.Step`, or its name."""
+
+    def task(self, operation: Operation, report: TaskReport) -> None:
+        """A task of the current step has finished."""
+
+    def ended(self, operation: Operation, facts: Facts) -> None:
+        """The operation has ended well."""
+
+    def failed(self, operation: Operation, failure: Failure) -> None:
+        """The operation has failed, or was interrupted."""
+
+    def flush(self) -> None:
+        """Send everything, within a few seconds."""
+
+
+class Observed:
+    """One operation, as the code that carries it out sees it. Facts are functions, called only if somebody listens."""
+
+    def __init__(self, telemetry: Telemetry, operation: Operation) -> None:
+        self._telemetry, self.operation = telemetry, operation
+        self._done: Callable[[], Facts] = lambda: NOTHING
+
+    def planned(self, facts: Callable[[], Facts]) -> None:
+        """Tell what the operation will read and write."""
+        self._telemetry.tell(lambda observer, known: observer.planned(self.operation, known), facts)
+
+    def watching(self, on_step: OnStep) -> OnStep:
+        """Return an observer of steps that tells of each step, and then calls ``on_step``."""
+        if not self._telemetry.observers:
+            return on_step
+
+        def told(step: str) -> None:
+            self._telemetry.tell(lambda observer, _: observer.step(self.operation, step))
+            if on_step is not None:
+                on_step(step)
+
+        return told
+
+    def done(self, facts: Callable[[], Facts]) -> None:
+        """Note how to find out what the operation did. It is told when the operation ends."""
+        self._done = facts
+
+    def end(self) -> None:
+        """Tell that the operation has ended."""
+        self._telemetry.tell(lambda observer, known: observer.ended(self.operation, known), self._done)
+
+
+class Telemetry:
+    """The observers of the operations on one project and target."""
+
+    def __init__(self, project: str, target: str, observers: Sequence[Observer] = ()) -> None:
+        self._project, self._target, self.observers = project, target, tuple(observers)
+        self._open: list[Operation] = []
+
+    @contextmanager
+    def operation(self, kind: str, subject: str, branch: str | None = None) -> Iterator[Observed]:
+        """Observe what happens within: its beginning, its steps, and its end or failure."""
+        now_ms = time.time_ns() // 1_000_000
+        parent = self._open[-1] if self._open else None
+        operation = Operation(kind, self._project, self._target, subject, now_ms, branch, parent, id=new_id(now_ms))
+        observed = Observed(self, operation)
+        self._open.append(operation)
+        self.tell(lambda observer, _: observer.began(operation))
+        try:
+            yield observed
+        except BaseException as error:
+            failure = failure_of(error)
+            self.tell(lambda observer, _: observer.failed(operation, failure))
+            raise
+        else:
+            observed.end()
+        finally:
+            self._open.pop()
+            if not self._open:
+                self.tell(lambda observer, _: observer.flush())
+
+    def task(self, report: TaskReport) -> None:
+        """Tell that a task of the current operation has finished."""
+        if self._open:
+            self.tell(lambda observer, _: observer.task(self._open[-1], report))
+
+    def tell(self, what: Callable[[Observer, Facts], None], facts: Callable[[], Facts] = lambda: NOTHING) -> None:
+        """Tell each observer something about some facts. An error becomes a warning, at most one for each observer."""
+        if not self.observers:
+            return
+        try:
+            known = facts()
+        except Exception as error:  # noqa: BLE001 - telemetry never fails a command
+            for observer in self.observers:
+                observer.warner.warn(f"the tables and counts of a command are unknown: {error}")
+            known = NOTHING
+        for observer in self.observers:
+            try:
+                what(observer, known)
+            except Exception as error:  # noqa: BLE001 - telemetry never fails a command
+                observer.warner.warn(str(error))
+
+
+def telemetry_of(project: str, target: str, environ: Mapping[str, str] = os.environ) -> Telemetry:
+    """Return the telemetry that the environment configures, as the clients of OpenLineage and OpenTelemetry read it."""
+    from rewindow.app.telemetry.configured import has_openlineage, has_opentelemetry  # noqa: PLC0415
+
+    observers: list[Observer] = []
+    if has_openlineage(environ):
+        from rewindow.app.telemetry.openlineage_sender import EventObserver  # noqa: PLC0415 - only if it is configured
+
+        observers.append(EventObserver())
+    if has_opentelemetry(environ):
+        from rewindow.app.telemetry.spans import SpanObserver  # noqa: PLC0415 - only if it is configured
+
+        observers.append(SpanObserver())
+    return Telemetry(project, target, observers)

@@ -1,0 +1,153 @@
+"""Where the columns of a topology's outputs come from: which columns of which logs, and how they are computed.
+
+Only declarative operators tell. Below a Python function nothing is known, so nothing is claimed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rewindow.dsl.flows import TIMESTAMP, Flow, FlowColumn, Origin, computed
+from rewindow.dsl.operators.aggregate import StreamAggregate
+from rewindow.dsl.operators.aggregates import Count, Max, Mean, Min, Sum, described
+from rewindow.dsl.operators.compound import Several
+from rewindow.dsl.operators.conditions import names_in
+from rewindow.dsl.operators.ordered import Collect, First, Last
+from rewindow.dsl.operators.select import Select
+from rewindow.dsl.operators.session_aggregate import Merging, SessionAggregate
+from rewindow.dsl.operators.sliding_aggregate import SlidingAggregate
+from rewindow.dsl.operators.stateless import KeyedOnly, PassThrough
+from rewindow.dsl.operators.suppress import SuppressUntilTimeLimit, SuppressUntilWindowCloses
+from rewindow.dsl.operators.table_verbs import TableSource, TableToStream
+from rewindow.dsl.operators.where import Where
+from rewindow.dsl.operators.window_aggregate import WindowAggregate
+from rewindow.streams.nodes import Node, ProcessorNode, SourceNode
+from rewindow.streams.serde.binding import LogShapes, bind_sink
+from rewindow.streams.topology import Topology
+
+_PASSING = (PassThrough, KeyedOnly, TableSource, TableToStream, SuppressUntilWindowCloses, SuppressUntilTimeLimit)
+_WINDOWED = (WindowAggregate, SlidingAggregate, SessionAggregate)
+_BUILT_IN = (Count, Sum, Min, Max, Mean, First, Last, Collect)
+
+
+@dataclass(frozen=True, slots=True)
+class OutputOrigins:
+    """The origins of each column of an output, and those that decide which rows there are."""
+
+    columns: Mapping[str, frozenset[Origin]]
+    rows: frozenset[Origin]
+
+
+def column_origins(topology: Topology, logs: LogShapes) -> dict[str, OutputOrigins]:
+    """Return the origins of the columns of each output topic. An output below a Python function is left out."""
+    walk = _Walk(topology, logs)
+    found = {}
+    for sink in walk.sinks:
+        flow = walk.into(sink)
+        if sink.is_internal or flow is None:
+            continue
+        shapes = bind_sink(sink, logs)
+        names = [name for shape in shapes for name in shape.names]
+        columns = (*flow.key, *flow.value)
+        if len(names) != len(columns):
+            continue  # the sink declares another type
+        by_name = {name: column.origins for name, column in zip(names, columns, strict=True)}
+        found[sink.topic] = OutputOrigins(by_name | {"_timestamp": computed(flow.time, "event time")}, flow.rows)
+    return found
+
+
+class _Walk:
+    """Follows each node to its sources, once."""
+
+    def __init__(self, topology: Topology, logs: LogShapes) -> None:
+        self._logs = logs
+        parts = topology.sub_topologies()
+        self._nodes = {(part.index, node.name): node for part in parts for node in part.nodes}
+        self._part_of = {id(node): part.index for part in parts for node in part.nodes}
+        self.sinks = [sink for part in parts for sink in part.sinks]
+        self._known: dict[int, Flow | None] = {}
+
+    def into(self, node: Node) -> Flow | None:
+        """Return what reaches a node: the union of what its parents send."""
+        part = self._part_of[id(node)]
+        return _union([self._out_of(self._nodes[part, name]) for name in node.parents])
+
+    def _out_of(self, node: Node) -> Flow | None:
+        if id(node) not in self._known:
+            self._known[id(node)] = self._sent_by(node)
+        return self._known[id(node)]
+
+    def _sent_by(self, node: Node) -> Flow | None:
+        if isinstance(node, SourceNode):
+            if node.is_internal:
+                return _union([self.into(sink) for sink in self.sinks if sink.topic == node.topic])
+            return self._log(node.topic)
+        flow = self.into(node)
+        return _applied(node.supplier, flow) if isinstance(node, ProcessorNode) and flow else None
+
+    def _log(self, topic: str) -> Flow | None:
+        if topic not in self._logs:
+            return None
+        key, value = (
+            tuple(FlowColumn(name, frozenset([Origin(topic, name)])) for name in shape.names)
+            for shape in self._logs[topic]
+        )
+        return Flow(key, value, frozenset([Origin(topic, TIMESTAMP)]), is_row=self._logs[topic][1].row_type is not None)
+
+
+def _applied(supplier: Any, flow: Flow) -> Flow | None:
+    if isinstance(supplier, _PASSING):
+        return flow
+    if isinstance(supplier, Where):
+        names = [flow.named(name) for name in names_in(supplier.condition)]
+        if any(found is None for found in names):
+            return None
+        return flow.depending_on([found for found in names if found], "FILTER", str(supplier.condition))
+    if isinstance(supplier, Select):
+        fields = [flow.evaluated(name, expression) for name, expression in supplier.fields]
+        known = tuple(field for field in fields if field is not None)
+        return replace(flow, value=known, is_row=True) if len(known) == len(fields) else None
+    if isinstance(supplier, SessionAggregate) and not isinstance(supplier.merger, Merging):
+        return None
+    if isinstance(supplier, (*_WINDOWED, StreamAggregate)):
+        return _aggregated(supplier, flow)
+    return None
+
+
+def _aggregated(supplier: Any, flow: Flow) -> Flow | None:
+    made = supplier.aggregator
+    parts = made.parts if isinstance(made, Several) else (("value", made),)
+    columns = [_of_aggregate(name, part, flow) for name, part in parts]
+    known = tuple(column for column in columns if column is not None)
+    if len(known) != len(columns):
+        return None
+    grouped = flow.depending_on(flow.key, "GROUP_BY", "key")
+    key = flow.key
+    if isinstance(supplier, _WINDOWED):
+        bounds = (FlowColumn(name, computed(flow.time, name)) for name in ("window_start", "window_end"))
+        key = (*key, *bounds)
+    return replace(grouped, key=key, value=known, is_row=isinstance(made, Several))
+
+
+def _of_aggregate(name: str, part: Any, flow: Flow) -> FlowColumn | None:
+    if type(part) not in _BUILT_IN:
+        return None
+    if isinstance(part, Count):
+        return FlowColumn(name, frozenset())
+    if part.field is None and flow.is_row:
+        return None
+    operand = flow.value[0] if part.field is None else flow.field(part.field)
+    if operand is None:
+        return None
+    return FlowColumn(name, computed(operand.origins, described(part), "AGGREGATION"))
+
+
+def _union(flows: Sequence[Flow | None]) -> Flow | None:
+    first, *others = flows or [None]
+    for other in others:
+        if first is None or other is None:
+            return None
+        first = first.merged(other)
+    return first
