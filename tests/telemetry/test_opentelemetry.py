@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +15,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from rewindow.app.telemetry import opentelemetry_setup
 from rewindow.app.telemetry.configured import has_opentelemetry
 from rewindow.app.telemetry.opentelemetry_setup import exporter_names
 from rewindow.app.telemetry.spans import SpanObserver
@@ -42,6 +44,25 @@ class Memory:
             points = metric.data.data_points
             found[metric.name] = [(dict(point.attributes), getattr(point, "value", None)) for point in points]
         return found
+
+
+@pytest.fixture(autouse=True)
+def _shut_down(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """End the threads of a command's providers. They would retry during later tests, and draw random numbers there."""
+    made: list[Any] = []
+
+    def kept(make: Any) -> Any:
+        return lambda *arguments: made.append(make(*arguments)) or made[-1]
+
+    for name in ("tracer_provider", "meter_provider"):
+        monkeypatch.setattr(opentelemetry_setup, name, kept(getattr(opentelemetry_setup, name)))
+    before = set(threading.enumerate())
+    yield
+    for provider in made:
+        provider.shutdown()
+    for thread in set(threading.enumerate()) - before:
+        thread.join(20)
+        assert not thread.is_alive(), thread.name
 
 
 @pytest.fixture
