@@ -23,7 +23,7 @@ def arrivals_of(intervals: Intervals, until_ms: int, columns: Iterable[tuple[pa.
         known = np.asarray(arrivals.drop_null())
         late = known[known >= until_ms]
         waiting, first = waiting + len(late), min(first, int(late.min())) if len(late) else first
-        times = np.unique(known[known < until_ms])
+        times = np.sort(known[known < until_ms])
         at = 0
         while at < len(times):
             if not start <= int(times[at]) < end:

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from rewindow.contracts.tasks import LogSpan
+from rewindow.engine.worker.distinct import distinct
 from rewindow.engine.worker.nested_json import Reader, canonical_json
 
 PACK_ROWS = 65_536
@@ -51,7 +52,7 @@ def packed(packing: Packing, batches: Iterable[pa.RecordBatch]) -> Iterator[Pack
             _column(column, field, packing) for column, field in zip(batch.columns[2:], packing.schema, strict=True)
         ]
         rows = pa.RecordBatch.from_arrays(arrays, schema=packing.schema)
-        present = set(np.unique(here).tolist())
+        present = set(distinct(here).tolist())
         for group, task, span in packing.spans:
             if task not in present:
                 continue

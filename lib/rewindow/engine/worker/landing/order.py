@@ -40,7 +40,8 @@ def order_of(columns: Sequence[pa.Array]) -> Longs | None:
             ranks = ranks[positions]
         is_same = (ranks[1:] == ranks[:-1]) & (groups[1:] == groups[:-1])
         is_tied = np.concatenate((is_same, [False])) | np.concatenate(([False], is_same))
-        numbers = np.cumsum(np.concatenate(([True], ~is_same)))
+        is_one_group = groups[0] == groups[-1]
+        numbers = ranks if is_one_group else np.cumsum(np.concatenate(([True], ~is_same)))
         equal, groups = equal[is_tied], numbers[is_tied]
     return order
 

@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 
 from rewindow.contracts.tasks import Epoch
+from rewindow.engine.worker.distinct import distinct
 from rewindow.engine.worker.vectorized.group_frame import Array
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.grace_needed import BOUNDS_MS, BUCKETS
@@ -55,7 +56,7 @@ class Clocks:
         if len(needed) == 0:
             return
         buckets = np.searchsorted(BOUNDS_MS, needed)
-        for bucket in np.unique(buckets):
+        for bucket in distinct(buckets):
             mine = needed[buckets == bucket]
             measure = self.metrics.measure(NODE, node, GRACE_NEEDED, BUCKETS[bucket])
             measure.record_many(len(mine), int(mine.sum()), int(mine.min()), int(mine.max()))

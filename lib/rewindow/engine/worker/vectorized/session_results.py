@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from rewindow.contracts.tasks import Epoch
+from rewindow.engine.worker.distinct import distinct
 from rewindow.engine.worker.vectorized.errors import UnfitError
 from rewindow.engine.worker.vectorized.folds import Operands, Rows
 from rewindow.engine.worker.vectorized.group_frame import Array, Column, GroupFrame
@@ -166,7 +167,7 @@ class SessionTask(VectorizedTask):
             return
         clocks.observe(plan.closing_node, self.newest_ms)
         self._fold(slots[rows], rows, merges, operands)
-        touched = np.unique(slots[rows])
+        touched = distinct(slots[rows])
         self.note(touched)
         self.frame["touched"][touched] = True
         self.frame["held"][touched] = True
@@ -256,11 +257,11 @@ class SessionTask(VectorizedTask):
             chosen = np.flatnonzero(of_row == number) if merges else np.arange(len(slots))
             if len(chosen):
                 mine = slots[chosen]
-                distinct, inverse = np.unique(mine, return_inverse=True)
-                counts = np.bincount(inverse, minlength=len(distinct))
+                used, inverse = np.unique(mine, return_inverse=True)
+                counts = np.bincount(inverse, minlength=len(used))
                 some = of_rows(operands, rows[chosen])
                 for fold in folds:
-                    fold.take(frame, Rows(mine, distinct, inverse, counts), some)
+                    fold.take(frame, Rows(mine, used, inverse, counts), some)
 
     def _check_tombstones(self, touched: Array) -> None:
         """Raise `UnfitError` if a session has the bounds of a tombstone that stands for a session without a value."""
