@@ -65,6 +65,9 @@ def governed(spark: SparkSession, tmp_path: Path) -> Iterator[rewindow.Project]:
     (root / "conf/targets/local.yaml").write_text(yaml.safe_dump({**target, **rows}))
     replace(root / "conf/jobs/daily_orders.yaml", "shop.daily_orders", f"{schemas[1]}.daily_orders")
     replace(root / "conf/feeds/orders.yaml", "partitions: 4", "partitions: 1")
+    # The workers of the session that all tests share keep the `jobs` that they imported first.
+    (root / "jobs").rename(root / "jobs_of_catalog")
+    replace(root / "conf/jobs/daily_orders.yaml", "jobs.daily_orders:", "jobs_of_catalog.daily_orders:")
     yield rewindow.Project.load(root)
     for schema in schemas:
         spark.sql(f"DROP SCHEMA IF EXISTS spark_catalog.{schema} CASCADE")
