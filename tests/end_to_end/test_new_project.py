@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from pyspark.sql import SparkSession
 from rewindow.app.cli.entry import run_command
 from rewindow.app.new_project import Example
 from tests.bad_input.workers import on_spark
-from tests.conftest import ROOT
 
 NAMES = {
     "windows": ("orders", "daily_orders", 5),
@@ -26,18 +24,7 @@ NAMES = {
 """Of each example the feed, the job, and the number of its rows."""
 
 
-@pytest.fixture(autouse=True)
-def _own_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Let each project import its own `jobs`, and not this repository's."""
-    import sys
-
-    monkeypatch.setattr("sys.path", [path for path in sys.path if Path(path or ".").resolve() != ROOT])
-    monkeypatch.chdir(tmp_path)
-    hidden = {name: sys.modules.pop(name) for name in list(sys.modules) if name.split(".")[0] == "jobs"}
-    yield
-    for name in [name for name in sys.modules if name.split(".")[0] == "jobs"]:
-        del sys.modules[name]
-    sys.modules.update(hidden)
+pytestmark = pytest.mark.usefixtures("own_modules")
 
 
 def call(*words: str) -> tuple[int, str]:

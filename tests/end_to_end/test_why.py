@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib
 import io
 import json
-import sys
-from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,6 @@ from rewindow.streams.record import Windowed, row_class
 from rewindow.streams.semantics import Semantics
 from rewindow.testing import TopologyTestDriver
 from tests.bad_input.workers import on_spark
-from tests.conftest import ROOT
 
 EXAMPLES = {
     "windows": ("orders", "daily_orders", "daily-orders", "customer", "customer"),
@@ -31,16 +28,7 @@ EXAMPLES = {
 """Of each example the feed, the job, the output, and the key columns of the logs and of the output."""
 
 
-@pytest.fixture(autouse=True)
-def _own_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Let each project import its own `jobs`, and not this repository's."""
-    monkeypatch.setattr("sys.path", [path for path in sys.path if Path(path or ".").resolve() != ROOT])
-    monkeypatch.chdir(tmp_path)
-    hidden = {name: sys.modules.pop(name) for name in list(sys.modules) if name.split(".")[0] == "jobs"}
-    yield
-    for name in [name for name in sys.modules if name.split(".")[0] == "jobs"]:
-        del sys.modules[name]
-    sys.modules.update(hidden)
+pytestmark = pytest.mark.usefixtures("own_modules")
 
 
 def call(*words: str) -> dict[str, Any]:

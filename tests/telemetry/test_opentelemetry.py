@@ -171,7 +171,7 @@ def test_an_unreachable_collector_gives_one_warning_and_no_other_exit_code(
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", protocol)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
-    monkeypatch.setattr("rewindow.app.telemetry.spans.PATIENCE_S", 2.0)
+    monkeypatch.setattr("rewindow.app.telemetry.announce.PATIENCE_S", 2.0)
     answer = bench.run("run", "counts")
     assert answer.code == 0
     assert answer.err.count("OpenTelemetry") == 1, answer.err

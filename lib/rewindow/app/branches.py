@@ -167,10 +167,8 @@ class JobBranches:
             binding = self._project.bind(self._job, into).binding
             drive(promote(self._job, branch, binding, self._tables, into=into), on_own_step)
         head = self.state.branch(into).head
-        at, caught_up = (
-            head.spec.name if head else None,
-            [one.spec.name for one in results if isinstance(one, RunReport)],
-        )
+        at = head.spec.name if head else None
+        caught_up = [one.spec.name for one in results if isinstance(one, RunReport)]
         return {"branch": branch, "into": into, "at": at, "is_new": is_new, "lagged": lagged, "caught_up": caught_up}
 
     def branches(self) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from rewindow.errors import ConfigError
@@ -9,6 +10,12 @@ from rewindow.errors import ConfigError
 _PACKAGE = Path("lib", "rewindow", "__init__.py")
 RUNNING = str(Path(__file__).parents[1] / "__init__.py")
 """The package whose code is running."""
+
+
+def running_version() -> str:
+    """Return the version of what is running, not of what is installed."""
+    found: str = sys.modules["rewindow"].__version__
+    return found
 
 
 def check_own_code(root: Path, running: str = RUNNING) -> None:

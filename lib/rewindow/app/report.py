@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from typing import Any
 from rewindow.app.branches import JobBranches
 from rewindow.app.cli.printing import as_assignments
 from rewindow.app.cli.times import parse_time, whole_number
+from rewindow.app.own_code import running_version
 from rewindow.app.project import Project
 from rewindow.control.plan.branch_decisions import find_run
 from rewindow.control.plan.branches import Branch, CommittedRun, JobState
@@ -68,7 +68,7 @@ def report(project: Project, job: str, wanted: Wanted) -> Report:
         ledger=state.ledger,
         selection=selection,
         made_at_ms=round(time.time() * 1000),
-        version=sys.modules["rewindow"].__version__,  # what is running, not what is installed
+        version=running_version(),
         outlook=_outlook(project, job, branch) if material.is_newest else Outlook("Later runs exist"),
         verification=Verification(
             [one.run for one in checked],

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from rewindow.app.api.context import Context
 from rewindow.app.api.readable import to_pandas
-from rewindow.app.api.show import counted_rows, preview
+from rewindow.app.api.show import preview
 from rewindow.app.api.sources import OutputSource, StoreSource
 from rewindow.control.plan.spec import MAIN
 from rewindow.report.html import Html, tag
+from rewindow.report.text import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,10 +94,10 @@ class Rows:
         with self._context.command() as (project, _):
             most = self._source.most_rows(project)
         if most > _MOST_READ:
-            return tag("p", f"{title}: up to {counted_rows(most)}. `to_spark()` reads them where they are.")
+            return tag("p", f"{title}: up to {counted(most, 'row')}. `to_spark()` reads them where they are.")
         rows = self.to_arrow()
         shown = "" if rows.num_rows <= _SHOWN else f", of which the first {_SHOWN} are shown"
-        return Html(preview(f"{title}: {counted_rows(rows.num_rows)}{shown}", rows.slice(0, _SHOWN)))
+        return Html(preview(f"{title}: {counted(rows.num_rows, 'row')}{shown}", rows.slice(0, _SHOWN)))
 
 
 class Output(Rows):

@@ -11,10 +11,9 @@ from rewindow.app.api.outcome import Outcome
 from rewindow.app.api.rows import Output, State
 from rewindow.app.api.show import joined, lines, table
 from rewindow.app.api.sources import output_source, store_source
-from rewindow.app.cli.summary import dropped_by_reason
+from rewindow.app.cli.summary import dropped_by_reason, rows_by_output
 from rewindow.control.plan.branches import Branch, CommittedRun
 from rewindow.control.plan.planner import UpToDate
-from rewindow.control.plan.spec import OUTPUT
 from rewindow.control.run import RunReport
 from rewindow.errors import UsageError
 from rewindow.report.html import Html
@@ -186,11 +185,7 @@ def _run(context: Context, branch: str, run: CommittedRun | RunReport) -> Run:
         reason=None,
         epochs=(spec.input.first, spec.input.last) if spec.epochs else None,
         records=dict(commit.consumed),
-        rows={
-            target.removeprefix(OUTPUT): total.rows
-            for target, total in commit.targets.items()
-            if target.startswith(OUTPUT)
-        },
+        rows=rows_by_output(commit),
         dropped=None,
         hints=(),
         watermark_ms=known_time(commit.watermark_ms),

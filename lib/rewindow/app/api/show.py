@@ -51,11 +51,6 @@ def joined(*parts: Content) -> Html:
     return Html(render(parts))
 
 
-def counted_rows(count: int) -> str:
-    """Return a number of rows: ``1 row``, ``1,200 rows``."""
-    return f"{count:,} row{'' if count == 1 else 's'}"
-
-
 def _short(value: Any) -> Any:
     text = value.hex() if isinstance(value, bytes) else value
     return f"{text[: _LONGEST - 1]}…" if isinstance(text, str) and len(text) > _LONGEST else text

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from rewindow.app.cli.progress import Watch
+from rewindow.control.plan.commit import Commit
 from rewindow.control.plan.spec import MAIN, OUTPUT
 from rewindow.control.run import RunReport
 from rewindow.streams.drop_totals import DROPS, sum_by_reason
@@ -15,13 +16,12 @@ from rewindow.streams.metrics import PUNCTUATE
 def summarise(result: RunReport, watch: Watch) -> dict[str, Any]:
     """Return a run's summary as JSON values. ``dropped`` is ``{"late": {reason: records}}``, ``seconds`` is wall time."""
     spec, commit = result.spec, result.commit
-    outputs = {target: total.rows for target, total in commit.targets.items() if target.startswith(OUTPUT)}
     return {
         "job": spec.job,
         "branch": spec.branch,
         "run": spec.name,
         "records": dict(commit.consumed),
-        "rows": {target.removeprefix(OUTPUT): rows for target, rows in outputs.items()},
+        "rows": rows_by_output(commit),
         "dropped": dropped_by_reason(result.metrics),
         "punctuations": sum(sum_by_reason(result.metrics, PUNCTUATE).values()),
         "commits": watch.commits,
@@ -39,6 +39,13 @@ def summary_lines(summary: Mapping[str, Any]) -> Iterator[str]:
     branch = "" if summary["branch"] == MAIN else f" --branch {summary['branch']}"
     took = f"{punctuations}{summary['commits']} commits in {summary['seconds']:.1f} seconds"
     yield f"  {took}. Report: rewindow report {summary['job']}{branch}"
+
+
+def rows_by_output(commit: Commit) -> dict[str, int]:
+    """Return the rows that a run added, by output topic."""
+    return {
+        target.removeprefix(OUTPUT): total.rows for target, total in commit.targets.items() if target.startswith(OUTPUT)
+    }
 
 
 def dropped_by_reason(metrics: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, int]]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import platform
-import sys
 from importlib import metadata
 from pathlib import Path
 
 import typer
 
-from rewindow.app.own_code import RUNNING
+from rewindow.app.own_code import RUNNING, running_version
 
 _WITH = ("pyspark", "delta-spark", "deltalake", "pyarrow")
 
@@ -18,8 +17,7 @@ def print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
     """Print the versions of rewindow and what it works with, and where it is installed; then exit."""
     if not wanted:
         return
-    package = sys.modules["rewindow"]  # what is running, not what is installed
-    typer.echo(f"rewindow {package.__version__} ({Path(RUNNING).parent})")
+    typer.echo(f"rewindow {running_version()} ({Path(RUNNING).parent})")
     versions = [f"{name} {found}" for name in _WITH if (found := _version(name))]
     typer.echo(", ".join([f"Python {platform.python_version()}", *versions]))
     raise typer.Exit

@@ -8,6 +8,10 @@ from typing import Any
 
 import structlog
 
+PATIENCE_S = 5.0
+"""How long a command waits at its end for a client to deliver, and after a failed delivery:"""
+IMPATIENCE_S = 1.0
+
 
 class Warner(logging.Handler):
     """Warns once in a command. As a handler it also takes what a client logs itself, instead of its stack traces."""
@@ -28,6 +32,11 @@ class Warner(logging.Handler):
             log.warning(line)
         else:
             sys.stderr.write(f"rewindow: warning: {line}\n")
+
+    @property
+    def patience_s(self) -> float:
+        """How long a command waits for the client."""
+        return IMPATIENCE_S if self.has_warned else PATIENCE_S
 
     def emit(self, record: logging.LogRecord) -> None:
         """Take a line of the client's log."""

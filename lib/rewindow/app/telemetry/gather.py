@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from rewindow.app.cli.summary import dropped_by_reason
+from rewindow.app.cli.summary import dropped_by_reason, rows_by_output
 from rewindow.app.telemetry.facts import ColumnOrigins, Facts, Measure, Read, Table, Written
 from rewindow.app.telemetry.tables import Locator
 from rewindow.control.ingest.landings import LANDING, Feed, Landing
@@ -100,9 +100,6 @@ def run_done(locator: Locator, job: Job, result: RunReport | UpToDate) -> Facts:
         counts = (total.rows, total.bytes, total.files) if total else (0, 0, 0)
         wrote = Written(locator.output(table, with_version=True), *counts, commit=known, origins=origins.get(target))
         outputs.append(wrote)
-    rows = {
-        target.removeprefix(OUTPUT): one.rows for target, one in commit.targets.items() if target.startswith(OUTPUT)
-    }
     dropped = dropped_by_reason(result.metrics)
     behind = len(job.feed.landings) - spec.input.last
     details = {
@@ -112,7 +109,7 @@ def run_done(locator: Locator, job: Job, result: RunReport | UpToDate) -> Facts:
         "generation": spec.input.generation,
         "watermark_ms": known_time(commit.watermark_ms),
         "records": dict(commit.consumed),
-        "rows": rows,
+        "rows": rows_by_output(commit),
         "dropped": dropped,
         **{kind: sum(dropped.get(kind, {}).values()) for kind in ("late", "quarantined")},
         "behind": behind,

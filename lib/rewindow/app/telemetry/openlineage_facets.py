@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from typing import Any
 
 from openlineage.client.facet_v2 import BaseFacet
 
-VERSION: str = sys.modules["rewindow"].__version__
-"""The version of what is running, not of what is installed."""
+from rewindow.app.own_code import running_version
+
+VERSION = running_version()
 PRODUCER = f"urn:rewindow:{VERSION}"
 """Who made an event. rewindow is published nowhere yet, so it is a name and not an address."""
 SCHEMAS = "urn:rewindow:openlineage:1-0-0"

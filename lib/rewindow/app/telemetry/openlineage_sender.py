@@ -17,10 +17,6 @@ from rewindow.app.telemetry.facts import NOTHING, Facts, Operation
 from rewindow.app.telemetry.openlineage_names import PARENT, ROOT, caller_in
 from rewindow.contracts.staged_files import TaskReport
 
-PATIENCE_S = 5.0
-"""How long a command waits at its end for its events to be delivered, and after a failed delivery:"""
-IMPATIENCE_S = 1.0
-
 
 class EventObserver:
     """An observer that sends START, COMPLETE, FAIL and ABORT. START names the tables, so it is sent once they are known."""
@@ -63,7 +59,7 @@ class EventObserver:
 
     def flush(self) -> None:
         """Wait until the events are delivered, but not for long."""
-        self._sender.flush(IMPATIENCE_S if self.warner.has_warned else PATIENCE_S)
+        self._sender.flush(self.warner.patience_s)
 
     def _start(self, operation: Operation) -> None:
         if operation.id in self._started:

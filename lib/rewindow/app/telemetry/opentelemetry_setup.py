@@ -15,6 +15,7 @@ from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
+from rewindow.app.own_code import running_version
 from rewindow.errors import ConfigError
 
 _GROUPS = {"TRACES": "opentelemetry_traces_exporter", "METRICS": "opentelemetry_metrics_exporter"}
@@ -77,6 +78,6 @@ def _exporters(signal: str, environ: Mapping[str, str]) -> Iterator[Any]:
 
 
 def _resource(environ: Mapping[str, str]) -> Any:
-    own = {SERVICE_VERSION: sys.modules["rewindow"].__version__}
+    own = {SERVICE_VERSION: running_version()}
     is_named = environ.get("OTEL_SERVICE_NAME") or "service.name=" in environ.get("OTEL_RESOURCE_ATTRIBUTES", "")
     return Resource.create(own if is_named else {**own, SERVICE_NAME: _SERVICE})

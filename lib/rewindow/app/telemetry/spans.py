@@ -10,13 +10,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from rewindow.app.failures import Failure
+from rewindow.app.telemetry import announce
 from rewindow.app.telemetry.announce import Warner
 from rewindow.app.telemetry.facts import LAND, Facts, Operation
 from rewindow.contracts.staged_files import TaskReport
-
-PATIENCE_S = 5.0
-"""How long a command waits at its end for the exporters, and after a failed export:"""
-IMPATIENCE_S = 1.0
 
 _STEP = re.compile(r"[a-z]+( sub-topology)?")
 _LAST = "done"
@@ -141,7 +138,7 @@ class SpanObserver:
         """Export everything, but do not wait long: an exporter retries for longer than a command should take."""
         if self._tracers is None or self._is_off:
             return
-        limit_s = IMPATIENCE_S if self.warner.has_warned else PATIENCE_S
+        limit_s = self.warner.patience_s
         providers = (self._tracers, self._meters)
         exports = threading.Thread(target=self._export, args=providers, name="opentelemetry", daemon=True)
         exports.start()
@@ -152,7 +149,7 @@ class SpanObserver:
     def _export(self, *providers: Any) -> None:
         try:
             for provider in providers:
-                provider.force_flush(round(PATIENCE_S * 1000))
+                provider.force_flush(round(announce.PATIENCE_S * 1000))
         except Exception as error:  # noqa: BLE001 - telemetry never fails a command
             self.warner.warn(f"spans and metrics were not delivered: {error}")
 

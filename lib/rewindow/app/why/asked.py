@@ -42,7 +42,7 @@ def ask(past: History, key: Mapping[str, Sequence[Any]], start_ms: int | None) -
 
 def _asked(past: History, values: Sequence[Any], start_ms: int | None) -> Asked:
     output = past.output
-    shape = output.traced(0).shapes[0]
+    shape = output.layout.shapes[0]
     own = own_key(shape.decode((*values, 0, 0) if output.is_windowed else tuple(values)))
     partition = 0 if own is None else partition_of(own, output.job.feed.definition.partitions)
     landed = _landed(past, own, partition)
@@ -64,11 +64,11 @@ def _asked(past: History, values: Sequence[Any], start_ms: int | None) -> Asked:
 
 def _landed(past: History, own: Any, partition: int) -> Candidates:
     """Return all landed records of a key, if the key's task reads logs."""
-    traced, feed = past.output.traced(partition), past.output.job.feed
-    if len(traced.tasks()) > 1 or not feed.landings:
+    layout, feed = past.output.layout, past.output.job.feed
+    if len(layout.tasks()) > 1 or not feed.landings:
         return {}
     found: Candidates = {}
-    for source in traced.part.sources:
+    for source in layout.part.sources:
         landed = feed.landings[-1].ranges.get(TopicPartition(source.topic, partition))
         bounds = 0, landed.end if landed else 0
         found[source.topic, partition] = dict(past.records.of_key(source.topic, partition, own, bounds))
@@ -91,7 +91,7 @@ def _window(past: History, times: Sequence[int], start_ms: int | None) -> Window
 
 def windowed_node(past: History) -> TimedNode | None:
     """Return the last node of the output's sub-topology that makes windows."""
-    part = past.output.traced(0).part.index
+    part = past.output.layout.part.index
     nodes = timed_nodes(past.last.spec.binding.topology)
     own = [node for node in nodes if node.sub_topology == part and (node.size_ms or node.gap_ms) is not None]
     return own[-1] if own else None

@@ -35,7 +35,7 @@ class History:
     def check(self) -> None:
         """Raise `SourceError` (66) if the logs no longer have what the runs read, `ConfigError` (78) if only Spark reads them."""
         check_has_landings(self.last, self.output.job.feed, self.output.branch)
-        for topic in self.output.traced(0).external:
+        for topic in self.output.layout.external:
             table = self.output.tables.log_table(self.output.job.feed, topic)
             if table is not None:
                 message = (
@@ -89,7 +89,7 @@ class History:
         """
         wanted: set[int] = set()
         if extent.is_of_key:
-            for topic in self.output.traced(partition).external:
+            for topic in self.output.layout.external:
                 wanted |= self._epochs_of(topic, partition, self._of_key(topic, partition, key))
             return [epoch for epoch in self.epochs if epoch.number <= until and epoch.number in wanted | {until}]
         for (topic, of_partition), known in candidates.items():

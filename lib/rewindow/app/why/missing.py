@@ -22,6 +22,7 @@ from rewindow.engine.worker.provenance.extent import extents
 from rewindow.engine.worker.provenance.origins import Cause
 from rewindow.engine.worker.provenance.replay import Drop
 from rewindow.report.text import asked as command_of
+from rewindow.report.text import counted
 from rewindow.streams.duration import in_words
 from rewindow.streams.record import UNKNOWN, known_time
 
@@ -92,7 +93,7 @@ def _fate(past: History, asked: Asked) -> Fate:
 
 def _told(project: Project, past: History, asked: Asked, fate: Fate) -> MissingFacts:
     output, facts = past.output, Facts(past)
-    landings, parts = output.job.feed.landings, output.traced(0).tasks()
+    landings, parts = output.job.feed.landings, output.layout.tasks()
     job = command_of(output.job.name, output.branch.name)
     late = facts.late(fate.drops, asked.taken)
     records = facts.unused(asked.taken, set())
@@ -112,7 +113,7 @@ def _told(project: Project, past: History, asked: Asked, fate: Fate) -> MissingF
         reasons = ["The key is made by a repartition, so its records are not looked for", *clocks]
         return _answer(output, Missing.WAITING, "there is no row yet", reasons, **known)
     if not records and asked.waiting:
-        headline = f"{_records(asked.waiting)} of the key landed after the last run"
+        headline = f"{counted(asked.waiting, 'record')} of the key landed after the last run"
         return _answer(output, Missing.NOT_TAKEN, headline, [f"Run the job: `rewindow run {job}`", *clocks], **known)
     if not records:
         return _answer(output, Missing.NEVER_LANDED, *_never_landed(project, past, asked), **known)
@@ -122,7 +123,7 @@ def _told(project: Project, past: History, asked: Asked, fate: Fate) -> MissingF
         reasons = [*dropped, _let_go(records, late)]
         return _answer(output, Missing.LET_GO, "no record of the key has reached a store", reasons, **known)
     if asked.waiting:
-        dropped.append(f"{_records(asked.waiting)} of the key landed after the last run: `rewindow run {job}`")
+        dropped.append(f"{counted(asked.waiting, 'record')} of the key landed after the last run: `rewindow run {job}`")
     if waits is not None and waits.is_open:
         headline = (
             f"the window from {show_instant(known['window_start_ms'])} is open until {show_instant(waits.closes_at_ms)}"
@@ -142,7 +143,7 @@ def _waiting(waits: Waits | None) -> Iterator[str]:
 def _never_landed(project: Project, past: History, asked: Asked) -> tuple[str, list[str]]:
     output, feed = past.output, past.output.job.feed
     name, landings = feed.definition.feed, feed.landings
-    topics = ", ".join(sorted(output.traced(0).external))
+    topics = ", ".join(sorted(output.layout.external))
     reasons = [f"Looked in partition {asked.partition} of {topics}, in all {len(landings)} landings"]
     watermark = landings[-1].watermark_ms if landings else UNKNOWN
     if watermark != UNKNOWN:
@@ -161,11 +162,7 @@ def _never_landed(project: Project, past: History, asked: Asked) -> tuple[str, l
 
 
 def _let_go(records: Sequence[RecordFacts], late: Sequence[LateFacts]) -> str:
-    return f"A condition or function of the job let {_records(len(records) - len(late))} go: see `rewindow explain`"
-
-
-def _records(count: int) -> str:
-    return f"{count:,} record" if count == 1 else f"{count:,} records"
+    return f"A condition or function of the job let {counted(len(records) - len(late), 'record')} go: see `rewindow explain`"
 
 
 def _dropped(one: LateFacts) -> str:

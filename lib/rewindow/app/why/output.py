@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from functools import cached_property
 from typing import Any
 
 from rewindow.app.first_rows import find_outputs
@@ -19,6 +20,7 @@ from rewindow.errors import DataError, UsageError
 from rewindow.streams.serde.canonical_json import dump_value
 from rewindow.streams.serde.schema import Column
 from rewindow.streams.settings import TaskConfig
+from rewindow.streams.topology import Topology
 from rewindow.tables.delta.commit import existing_table, table_path
 from rewindow.tables.delta.content_hash import column_bounds, table_files
 from rewindow.tables.delta.warehouse import DeltaTables, direct
@@ -57,16 +59,23 @@ class Output:
         return cls(job, topics[0], config.outputs[topics[0]].table, tables, state, state.branch(branch))
 
     def traced(self, partition: int) -> Traced:
-        """Return what to replay for the rows of one partition."""
+        """Return what to replay for the rows of one partition. Its user code shares no objects with another replay."""
+        return self._through(self.job.code.load_topology(), partition)
+
+    @cached_property
+    def layout(self) -> Traced:
+        """The output's shapes, topics and sub-topologies, to look at but not to replay."""
+        return self._through(self.job.code.topology, 0)
+
+    def _through(self, topology: Topology, partition: int) -> Traced:
         code = self.job.code
-        topology = code.load_topology()
         config = TaskConfig(self.job.name, code.semantics, code.settings, topology.watermark_lags())
         return Traced(topology, code.load_logs(), config, self.job.feed.definition.partitions, self.topic, partition)
 
     @property
     def key_columns(self) -> tuple[Column, ...]:
         """The columns of the table's key."""
-        return self.traced(0).shapes[0].columns
+        return self.layout.shapes[0].columns
 
     @property
     def is_windowed(self) -> bool:

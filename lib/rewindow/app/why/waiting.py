@@ -11,7 +11,7 @@ from rewindow.app.why.history import History
 from rewindow.report.material import Material
 from rewindow.report.nodes import timed_nodes
 from rewindow.report.windows import clocks_of, why_open
-from rewindow.streams.record import UNKNOWN, Window
+from rewindow.streams.record import UNKNOWN, Window, known_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Waits:
 
 def waits_for(past: History, partition: int, window: Window | None) -> Waits | None:
     """Return what the result of a window waits for; None without a window, or if nothing holds results back."""
-    topology, part = past.last.spec.binding.topology, past.output.traced(0).part.index
+    topology, part = past.last.spec.binding.topology, past.output.layout.part.index
     holding = [node for node in timed_nodes(topology) if node.final_after_ms is not None and node.sub_topology == part]
     if window is None or not holding or past.last.spec.final:
         return None
@@ -39,12 +39,12 @@ def waits_for(past: History, partition: int, window: Window | None) -> Waits | N
     closes_at = window.end_ms + (last.final_after_ms or 0)
     clock = clocks_of(material, last).get(partition, UNKNOWN)
     why = why_open(material, last, closes_at, {partition: clock})
-    return Waits(last.node, closes_at, None if clock == UNKNOWN else clock, why)
+    return Waits(last.node, closes_at, known_time(clock), why)
 
 
 def clock_sentences(past: History, partition: int) -> Iterator[str]:
     """Yield what the clocks and schedules of the output's task are after the last run."""
-    part = past.output.traced(0).part.index
+    part = past.output.layout.part.index
     state: Mapping[str, Any] = _material(past).tasks.get((part, partition), {})
     stream_ms = state.get("stream_time_ms", UNKNOWN)
     if stream_ms != UNKNOWN:

@@ -51,6 +51,11 @@ class Calls:
         return any(isinstance(one, MapValues | FlatMapValues) for one in self.functions)
 
     @property
+    def reads_keys(self) -> bool:
+        """Whether a function gets the keys."""
+        return any(isinstance(one, Filter | Peek) or one.with_key for one in self.functions)
+
+    @property
     def reads(self) -> set[str]:
         """The names of the columns that the functions get."""
         return {name_at(self.before, index) for index in range(len(self.before.columns))}
@@ -93,7 +98,9 @@ def apply_calls(calls: Calls, batch: Batch) -> Batch:
     """Call the functions for the records of a batch. Raises `UnfitError` if one raises or returns another type."""
     columns = [batch.columns[name_at(calls.before, index)] for index in range(len(calls.before.columns))]
     values = list(decode(calls.before, columns))
-    keys = list(decode(calls.key, [decode_dictionary(column) for column in batch.keys]))
+    keys: list[Any] = [None] * len(values)
+    if calls.reads_keys:
+        keys = list(decode(calls.key, [decode_dictionary(column) for column in batch.keys]))
     rows: Array | None = None
     for function in calls.functions:
         try:
