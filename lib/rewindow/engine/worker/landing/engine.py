@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
+
+import pyarrow as pa
 
 from rewindow.contracts.blocks import Block
 from rewindow.contracts.ingest import (
@@ -31,6 +34,7 @@ from rewindow.engine.worker.arrivals import arrivals_of
 from rewindow.engine.worker.file_fields import stored_fields
 from rewindow.engine.worker.inline import as_in_a_worker
 from rewindow.engine.worker.landing.exchange import write_run
+from rewindow.engine.worker.landing.json_rows import json_fields
 from rewindow.engine.worker.landing.log_columns import log_columns
 from rewindow.engine.worker.landing.passes import merge, sorted_chunks
 from rewindow.engine.worker.landing.source import ArrowSource, inferred_schema, open_source
@@ -93,9 +97,12 @@ class ArrowLandingEngine:
 
     def fields(self, spec: LogSpec, columns: LogColumns, look: SourceLook) -> SourceFields:
         """Return the fields of a log's schema and of the files to land."""
-        if spec.source.format == "json":
+        if spec.source.format != "json":
+            return stored_fields(spec, columns, look)
+        try:
+            return json_fields(spec, columns, look)
+        except UnsuitableError:
             return self._other.fields(spec, columns, look)
-        return stored_fields(spec, columns, look)
 
     def first_above(self, spec: LogSpec, partition: int, offsets: tuple[int, int], time_ms: int) -> int | None:
         """Return the first of some offsets with a timestamp above a time, for a log that keeps its source's offsets."""
@@ -106,7 +113,10 @@ class ArrowLandingEngine:
         try:
             source = open_source(write.spec, write.columns, look, window, write.partitions)
             is_large = source.rows > self._most_rows
-            blocks = self._schedule(write, source) if is_large else self._land_here(write, source)
+            if is_large and source.is_text:
+                blocks = self._other.write(write, look, window)  # only Spark divides a text file among workers
+            else:
+                blocks = self._schedule(write, source) if is_large else self._land_here(write, source)
         except UnsuitableError:
             return self._other.write(write, look, window)
         return sorted(blocks, key=lambda block: (block.landing, block.partition))
@@ -124,11 +134,18 @@ class ArrowLandingEngine:
         reader = source.reader
         with tempfile.TemporaryDirectory(prefix="rewindow-land-") as folder:
             chunks = sorted_chunks(reader, self._followed(source.portions), write.memory_bytes)
-            first = list(islice(chunks, 2))
+            first = deque(islice(chunks, 2))
             if len(first) < 2:  # everything fits into memory
                 blocks = write_log(write, first)
             else:
-                runs = [write_run(folder, write.attempt, rows) for rows in chain(first, chunks)]
+                runs = [write_run(folder, write.attempt, rows) for rows in _released(first, chunks)]
                 blocks = merge(write, runs, range(write.partitions), reader.sort_names)
             with as_in_a_worker():
                 return list(blocks)
+
+
+def _released(first: deque[pa.RecordBatch], others: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield all chunks, and keep none of them in memory."""
+    while first:
+        yield first.popleft()
+    yield from others

@@ -9,34 +9,20 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from rewindow.contracts.ingest import LogSpec, SourceLook
 from rewindow.engine.worker.file_fields import csv_dialect, encoding_of, local_files, lower_options
+from rewindow.engine.worker.landing.ddl import UNSURE, declared_columns
 from rewindow.engine.worker.landing.source import inferred_schema
 from rewindow.engine.worker.landing.source_types import UnsuitableError
-from rewindow.errors import ConfigError
 
-UNSURE = "unsure"
 _MOST_BYTES = 16 << 20
 """Files that are larger together are not read to their end."""
 _FIRST_ROWS = 1_000
-_DDL_TYPES: Mapping[str, str] = {
-    **dict.fromkeys(("tinyint", "byte"), "byte"),
-    **dict.fromkeys(("smallint", "short"), "short"),
-    **dict.fromkeys(("int", "integer"), "integer"),
-    **dict.fromkeys(("bigint", "long"), "long"),
-    **dict.fromkeys(("float", "real"), "float"),
-    **dict.fromkeys(("timestamp", "timestamp_ltz"), "timestamp"),
-    **{name: name for name in ("double", "string", "boolean", "binary", "date", "timestamp_ntz")},
-}
-_OTHER_TYPES = ("decimal", "array", "map", "struct", "variant", "interval", "void", "time", "char", "varchar")
-_DDL_NAME = re.compile(r"\s*(`(?:[^`]|``)+`|[A-Za-z_]\w*)\s*")
-_DDL_COLUMN = re.compile(r"\s*(`(?:[^`]|``)+`|[A-Za-z_]\w*)\s*:?\s+(\w+)\s*(\(.*?\))?(.*)", re.DOTALL)
 _LONG = re.compile(r"[+-]?\d{1,18}")
 _DOUBLE = re.compile(r"[+-]?(\d+\.\d*|\.\d+)([eE][+-]?\d+)?")
 _WORDS_OF_OTHER_TYPES = re.compile(r"(?i)nan|inf(inity)?|null")
@@ -46,7 +32,7 @@ def expected_schema(spec: LogSpec, look: SourceLook) -> str | None:
     """Return the schema (JSON, as Spark's) of a source, as far as it can be told; None if nothing can be."""
     source = spec.source
     if source.schema is not None:
-        found = _declared(spec, source.schema)
+        found = declared_columns(spec, source.schema)
     elif source.format == "csv":
         found = _csv(spec, local_files(look.fresh))
     elif source.format == "json":
@@ -64,56 +50,6 @@ def expected_schema(spec: LogSpec, look: SourceLook) -> str | None:
         {"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in types.items()
     ]
     return json.dumps({"type": "struct", "fields": fields})
-
-
-def _declared(spec: LogSpec, ddl: str) -> dict[str, Any] | None:
-    """Return the columns of a DDL text; None if it is more than names and types.
-
-    Raises `ConfigError` (78) for a column without a type, and for a type that Spark does not have.
-    """
-    found: dict[str, Any] = {}
-    for text in _split(ddl):
-        match = _DDL_COLUMN.fullmatch(text)
-        if match is None:
-            if not _DDL_NAME.fullmatch(text):
-                return None
-            message = f"log {spec.topic}: {text.strip()} has no type in `schema`: write {text.strip()} STRING, or another type"
-            raise ConfigError(message)
-        name, word = match[1].strip("`").replace("``", "`"), match[2].lower()
-        if word in ("decimal", "dec", "numeric"):
-            precision, _, scale = (match[3] or "(10,0)").strip("()").replace(" ", "").partition(",")
-            found[name] = f"decimal({precision},{scale or 0})"
-        elif word in ("char", "varchar"):
-            found[name] = "string"
-        elif word in _DDL_TYPES or word in _OTHER_TYPES or match[3] or "<" in match[4]:
-            found[name] = _DDL_TYPES.get(word, {"type": UNSURE})
-        else:
-            near = get_close_matches(word, [*_DDL_TYPES, *_OTHER_TYPES], 1)
-            fix = (
-                f"did you mean {near[0].upper()}?"
-                if near
-                else "write a type of Spark, such as STRING, BIGINT or TIMESTAMP"
-            )
-            message = f"log {spec.topic}: {name} has the unknown type {match[2]} in `schema`: {fix}"
-            raise ConfigError(message)
-    return found
-
-
-def _split(ddl: str) -> list[str]:
-    """Split at the commas outside of brackets and quotes."""
-    parts, depth, quote = [""], 0, ""
-    for sign in ddl:
-        if quote or sign in "`'":
-            quote = "" if sign == quote else quote or sign
-        elif sign in "(<":
-            depth += 1
-        elif sign in ")>":
-            depth -= 1
-        elif sign == "," and not depth:
-            parts.append("")
-            continue
-        parts[-1] += sign
-    return parts
 
 
 def _csv(spec: LogSpec, files: Sequence[Path]) -> dict[str, Any] | None:

@@ -26,10 +26,17 @@ def sorted_chunks(reader: RowReader, portions: Iterable[Portion], memory_bytes: 
             chunk.append(rows)
             size += rows.nbytes
             if size * SHARE >= memory_bytes:
-                yield sorted_rows(pa.concat_batches(chunk), reader.sort_names)
-                chunk, size = [], 0
+                yield _sorted(chunk, reader.sort_names)
+                size = 0
     if chunk:
-        yield sorted_rows(pa.concat_batches(chunk), reader.sort_names)
+        yield _sorted(chunk, reader.sort_names)
+
+
+def _sorted(chunk: list[pa.RecordBatch], names: Sequence[str]) -> pa.RecordBatch:
+    """Return the rows of all batches, sorted. Empties the list, so that the batches are gone before sorting takes memory."""
+    rows = pa.concat_batches(chunk)
+    chunk.clear()
+    return sorted_rows(rows, names)
 
 
 def split(

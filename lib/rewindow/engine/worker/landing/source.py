@@ -9,8 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rewindow.contracts.ingest import JOB, LogColumns, LogSpec, Piece, ReadWindow, SourceLook
+from rewindow.engine.worker.landing.ddl import declared_schema
 from rewindow.engine.worker.landing.source_rows import Portion, RowReader
 from rewindow.engine.worker.landing.source_types import INTEGERS, UnsuitableError, check_stored, fields_of, spark_schema
+from rewindow.engine.worker.landing.text_files import most_rows
+from rewindow.engine.worker.landing.text_formats import TEXT_FORMATS
 from rewindow.storage.locations import filesystem_of
 
 TABLES = ("delta", JOB)
@@ -26,13 +29,23 @@ class ArrowSource:
     portions: tuple[Portion, ...]
     rows: int
 
+    @property
+    def is_text(self) -> bool:
+        """Whether the rows are in text files."""
+        return self.reader.spec.source.format in TEXT_FORMATS
+
 
 def inferred_schema(spec: LogSpec, look: SourceLook) -> str:
     """Return the schema (JSON) of a source, as Spark would infer it. Raises `UnsuitableError`."""
     _check_kind(spec, look)
     if look.schema is not None:
         return look.schema
-    return spark_schema(_footer(piece.path) for piece in (*look.rest, *look.fresh))
+    pieces = (*look.rest, *look.fresh)
+    if spec.source.schema is not None:
+        return declared_schema(spec, spec.source.schema)
+    if spec.source.format in TEXT_FORMATS:
+        return TEXT_FORMATS[spec.source.format].schema(spec.source, pieces)
+    return spark_schema(_footer(piece.path) for piece in pieces)
 
 
 def open_source(
@@ -62,10 +75,12 @@ def _check_kind(spec: LogSpec, look: SourceLook) -> None:
     reason = None
     if spec.source_offsets or look.version is not None or look.governed is not None:
         reason = "it is a table that only Spark reads"
-    elif source.format not in (*TABLES, "parquet"):
-        reason = f"its format is {source.format}"
-    elif source.options or source.schema or look.base:
-        reason = "it has options, a declared schema or partition directories"
+    elif look.base:
+        reason = "it has partition directories"
+    elif source.format in TEXT_FORMATS:
+        TEXT_FORMATS[source.format].check(source, (*look.rest, *look.fresh))
+    elif source.format not in (*TABLES, "parquet") or source.options or source.schema:
+        reason = f"its format is {source.format}, with options or a declared schema"
     if reason:
         raise UnsuitableError(reason)
 
@@ -85,6 +100,8 @@ def _check_columns(reader: RowReader, look: SourceLook) -> None:
 
 
 def _portion(reader: RowReader, due: Portion, piece: Piece, look: SourceLook) -> tuple[Portion, int]:
+    if reader.spec.source.format in TEXT_FORMATS:
+        return replace(due, piece=piece, row_groups=(0,)), most_rows(piece.path)
     footer = _footer(piece.path)
     inside = {name: reader.types[name] for name in reader.needed() if name not in look.partition_columns}
     check_stored(footer.schema, inside)

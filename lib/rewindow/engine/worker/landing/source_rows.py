@@ -16,6 +16,7 @@ from rewindow.contracts.time_units import MS, RANGES, wrong_unit
 from rewindow.engine.worker.faults import NEVER_ARRIVED
 from rewindow.engine.worker.landing.partitions import partitions_of
 from rewindow.engine.worker.landing.source_types import INTEGERS, arrow_type, as_landed, as_time
+from rewindow.engine.worker.landing.text_formats import TEXT_FORMATS
 from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, PARTITION, TIMESTAMP
 from rewindow.errors import LimitError, StorageError
 from rewindow.storage.locations import filesystem_of
@@ -90,7 +91,7 @@ class RowReader:
         """
         keys = [source for column in self.columns.key if self.types[source := self.sources[column.name]] == "string"]
         with _fitting(portion.piece.path):
-            for batch in _batches(portion, self.needed(), keys):
+            for batch in self._batches(portion, self.needed(), keys):
                 found = _Found(batch, portion.piece, self.types)
                 arrived, faults = self._arrived(found)
                 due = portion.due(arrived)
@@ -103,10 +104,15 @@ class RowReader:
     def arrivals(self, portion: Portion) -> Iterator[tuple[pa.Array, pa.Array]]:
         """Yield the arrivals of the due rows of a portion, and their faults. Reads no other column."""
         name = self.spec.arrived_at
-        for batch in _batches(portion, {self.sources[name]} if name else set()):
+        for batch in self._batches(portion, {self.sources[name]} if name else set()):
             arrived, faults = self._arrived(_Found(batch, portion.piece, self.types))
             due = portion.due(arrived)
             yield arrived.filter(due), faults.filter(due)
+
+    def _batches(self, portion: Portion, names: set[str], coded: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
+        if text := TEXT_FORMATS.get(self.spec.source.format):
+            return iter([text.rows(self.spec.source, portion.piece.path, self.types, self.spec.zone)])
+        return _batches(portion, names, coded)
 
     def _converted(self, found: _Found, arrived: pa.Array, faults: pa.Array) -> pa.RecordBatch:
         spec, sources, zone = self.spec, self.sources, self.spec.zone

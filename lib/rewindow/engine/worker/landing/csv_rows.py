@@ -1,0 +1,91 @@
+"""Read CSV files with Arrow, if it reads them exactly as Spark does.
+
+Only what both read alike is taken, which the tests compare: lines of the same number of values, quotes only around whole
+values, and values in usual forms. Anything else is an `UnsuitableError`, and Spark reads the file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.csv as pc_csv
+
+from rewindow.contracts.ingest import Piece, SourceSpec
+from rewindow.engine.worker.file_fields import lower_options
+from rewindow.engine.worker.landing.source_types import UnsuitableError
+from rewindow.engine.worker.landing.text_files import check_files, usual_bytes
+from rewindow.engine.worker.landing.text_values import inferred_type, schema_of, typed
+
+_MOST_BYTES = 64 << 20
+_SEPARATORS = (",", ";", "|", "\t")
+_SUFFIXES = ("", ".csv", ".tsv", ".txt")
+_NAME = re.compile(r"[A-Za-z_][\w -]*(?<! )")
+
+
+def check_csv(source: SourceSpec, pieces: Sequence[Piece]) -> None:
+    """Raise `UnsuitableError` for options with which Arrow does not read as Spark does, and for large or compressed files."""
+    options = lower_options(source)
+    unknown = set(options) - {"header", "inferschema", "sep", "delimiter"}
+    if unknown or options.get("header", "true").lower() != "true" or _separator(source) not in _SEPARATORS:
+        raise UnsuitableError("its options change what Spark reads")
+    check_files(pieces, _SUFFIXES, _MOST_BYTES)
+
+
+def csv_schema(source: SourceSpec, pieces: Sequence[Piece]) -> str:
+    """Return the schema (JSON) that Spark infers from CSV files. Raises `UnsuitableError` if that is not certain."""
+    files = [_texts(source, piece.path) for piece in pieces]
+    if not files or any(file.column_names != files[0].column_names for file in files):
+        raise UnsuitableError("its files have different columns")
+    texts = pa.concat_tables(files)
+    is_inferred = lower_options(source).get("inferschema", "true").lower() == "true"
+    return schema_of(
+        {name: inferred_type(name, texts[name]) if is_inferred else "string" for name in texts.column_names}
+    )
+
+
+def csv_rows(source: SourceSpec, path: str, types: Mapping[str, str], zone: str) -> pa.RecordBatch:
+    """Return the rows of a CSV file with the given columns. Raises `UnsuitableError` if Spark may read them otherwise."""
+    texts = _texts(source, path)
+    if texts.column_names != list(types):
+        raise UnsuitableError(f"{path} has the columns {', '.join(texts.column_names)}")
+    columns = [typed(name, texts[name].combine_chunks(), kind, zone) for name, kind in types.items()]
+    return pa.RecordBatch.from_arrays(columns, names=list(types))
+
+
+def _separator(source: SourceSpec) -> str:
+    options = lower_options(source)
+    return options.get("sep", options.get("delimiter", ","))
+
+
+def _texts(source: SourceSpec, path: str) -> pa.Table:
+    """Return a file's values as texts. An empty value is null, as Spark has it; a quoted one is left to Spark."""
+    data, separator = usual_bytes(path), _separator(source)
+    if not data or data[:1].isspace() or b"\\" in data:
+        raise UnsuitableError(f"{path} has no header in its first line, or an escape character")
+    if b'"' in data:
+        value = rb'(?:[^"' + re.escape(separator).encode() + rb']*|"[^"]+")'
+        line_of_values = re.compile(value + rb"(?:" + re.escape(separator).encode() + value + rb")*\r?")
+        if not all(line_of_values.fullmatch(line) for line in data.split(b"\n") if b'"' in line):
+            raise UnsuitableError(f"{path} has quotes within values")
+    header = data[: data.find(b"\n")] if b"\n" in data else data
+    try:
+        names = [name.strip('"') for name in header.decode().rstrip("\r").split(separator)]
+        texts = pc_csv.read_csv(
+            pa.BufferReader(data),
+            read_options=pc_csv.ReadOptions(use_threads=False, block_size=len(data) + 1),
+            parse_options=pc_csv.ParseOptions(delimiter=separator, double_quote=False),
+            convert_options=pc_csv.ConvertOptions(
+                column_types=dict.fromkeys(names, pa.string()),
+                null_values=[""],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+            ),
+        )
+    except (UnicodeDecodeError, pa.ArrowException) as error:
+        raise UnsuitableError(f"{path}: {error}") from error
+    is_usual = all(_NAME.fullmatch(name) for name in names) and len({name.lower() for name in names}) == len(names)
+    if texts.column_names != names or not is_usual:
+        raise UnsuitableError(f"{path} has an unusual header")
+    return texts
