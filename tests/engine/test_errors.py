@@ -74,6 +74,17 @@ CASES = {
         LimitError,
         "Java heap space: out of memory. Give the target more",
     ),
+    "heap of another thread": (
+        'Cannot invoke "org.apache.spark.scheduler.DAGScheduler.cleanupQueryJobs(long)" because the return value of '
+        '"org.apache.spark.SparkContext.dagScheduler()" is null',
+        LimitError,
+        "Spark has shut down, usually because it was out of memory",
+    ),
+    "shut down": (
+        "org.apache.spark.SparkException: Job 3 cancelled because SparkContext was shut down",
+        LimitError,
+        "Spark has shut down",
+    ),
     "disk": (job_failure("java.io.IOException: No space left on device"), LimitError, "free space on the full disk"),
     "access": (
         job_failure("java.io.IOException: Mkdirs failed to create file:/x (exists=false)"),

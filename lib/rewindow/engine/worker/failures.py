@@ -36,6 +36,14 @@ _MEANINGS: Final[tuple[tuple[tuple[str, ...], type[RewindowError], str], ...]] =
         LimitError,
         "out of memory. Give the target more (spark: {spark.driver.memory: 4g}) or fewer cores, or remove a very large record",
     ),
+    (
+        ('SparkContext.dagScheduler()" is null', "stopped SparkContext", "SparkContext was shut down"),
+        LimitError,
+        (
+            "Spark has shut down, usually because it was out of memory. Run again, with more of it "
+            "(spark: {spark.driver.memory: 4g})"
+        ),
+    ),
     (("No space left on device",), LimitError, "free space on the full disk, then run again"),
     (
         ("worker exited unexpectedly", "Fatal Python error"),
