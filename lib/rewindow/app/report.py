@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -165,15 +163,3 @@ def _compared(branches: JobBranches, first: str, second: str, samples: int = 5) 
 
 def _texts(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     return [as_assignments(row) for row in rows]
-
-
-@contextmanager
-def without_collection() -> Iterator[None]:
-    """Pause the collection of garbage: a long ledger makes millions of objects that all stay, and is searched in vain."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
