@@ -13,6 +13,7 @@ from rewindow.app.branches import JobBranches
 from rewindow.app.cli.printing import as_assignments
 from rewindow.app.cli.times import parse_time, whole_number
 from rewindow.app.project import Project
+from rewindow.app.step_times import step_times
 from rewindow.control.plan.branch_decisions import find_run
 from rewindow.control.plan.branches import Branch, CommittedRun, JobState
 from rewindow.control.plan.explain import explain
@@ -58,6 +59,7 @@ def report(project: Project, job: str, wanted: Wanted) -> Report:
         lagging=dict(tables.lagging(job, state, branch.name)),
         read_reports=tables.reports,
         read_store=cache(lambda store: _read_store(project, state, runs[-1], store)),
+        read_steps=lambda some: step_times(tables.warehouse, some) if isinstance(tables, DeltaTables) else {},
     )
     branches = JobBranches(project, job)
     checked = list(branches.verify(branch.name, [runs[-1].spec.name])) if wanted.verify else []
