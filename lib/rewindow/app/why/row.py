@@ -223,13 +223,16 @@ class Facts:
 
     def late(self, drops: Iterable[Drop], candidates: Candidates) -> list[LateFacts]:
         """Return the dropped records among candidates."""
-        found = []
-        for dropped, epoch, behind_ms in drops:
-            topic, partition, offset = dropped.at
+        causes, own = [], []
+        for drop in drops:
+            topic, partition, offset = drop.dropped.at
             if topic is not None and offset in candidates.get((topic, partition), {}):
-                cause = Cause(0, partition, epoch, topic, offset, candidates[topic, partition][offset])
-                found.append(LateFacts(self.records([cause])[0], dropped.node, dropped.reason, behind_ms))
-        return found
+                causes.append(Cause(0, partition, drop.epoch, topic, offset, candidates[topic, partition][offset]))
+                own.append(drop)
+        return [
+            LateFacts(record, one.dropped.node, one.dropped.reason, one.behind_ms)
+            for one, record in zip(own, self.records(causes), strict=True)
+        ]
 
     def unused(self, candidates: Candidates, used: set[tuple[str | None, int, int]]) -> list[RecordFacts]:
         """Return the candidates that neither contributed nor were dropped: something in the job let them go."""
