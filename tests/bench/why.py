@@ -106,13 +106,13 @@ def main() -> None:
 def as_text(rows: int, found: dict[str, Cost], start: Cost) -> str:
     """Return the section."""
     known = machine()
-    lines = "\n".join(f"| {question} | {one.cpu_seconds:.1f} | {one.seconds:.1f} |" for question, one in found.items())
+    lines = "\n".join(f"| {question} | {one.cpu_seconds:.1f} |" for question, one in found.items())
     return f"""A windowed count of {rows:,} records in {HOURS} landings, {known["date"]}, {known["machine"]},
-{known["versions"]}. Each question is a process of its own; starting Python and loading
-rewindow is part of it ({start.cpu_seconds:.1f} CPU-seconds).
+{known["versions"]}.
+Each question is a process of its own; starting Python and loading rewindow is part of it ({start.cpu_seconds:.1f} CPU-seconds).
 
-| question | CPU-seconds | seconds |
-| --- | --- | --- |
+| question | CPU-seconds |
+| --- | --- |
 {lines}
 """
 
