@@ -18,6 +18,8 @@ MOST_BARS = 90
 
 
 WIDEST_BAR = 70
+_ROOM_FOR_TIMES = 330
+"""Fewer pixels of bars have room for names below them, but not for times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +76,12 @@ def bars(
         if every:
             drawn.append(_text(x + step / 2, TOP + height + 14, bar.label, "middle"))
     if values and not every:
-        drawn.append(_text(LEFT, TOP + height + 14, values[0].label.partition(" to ")[0], "start"))
+        ends = [values[0].label.partition(" to ")[0], values[-1].label.rpartition(" to ")[2]]
+        if step * len(values) < _ROOM_FOR_TIMES:
+            ends = [end.partition(" (")[0] for end in ends]
+        drawn.append(_text(LEFT, TOP + height + 14, ends[0], "start"))
         if len(values) > 1:
-            last = values[-1].label.rpartition(" to ")[2]
-            drawn.append(_text(LEFT + step * len(values), TOP + height + 14, last, "end"))
+            drawn.append(_text(LEFT + step * len(values), TOP + height + 14, ends[1], "end"))
     if mark is not None:
         x = LEFT + mark[0] * step
         drawn.append(svg.Line(x1=x, x2=x, y1=TOP - 8, y2=TOP + height, class_=["mark"]))
