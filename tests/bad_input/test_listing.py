@@ -6,6 +6,7 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from rewindow.app.project import Project
 from rewindow.errors import NotNowError
 from rewindow.tables.delta.ledger import Ledger
 from tests.bad_input.scene import FEED, JOB, Bench, hour
+from tests.ingest.local_engine import HOUR, T0
 
 
 def listed(bench: Bench) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -142,6 +144,19 @@ def test_with_intervals_a_feed_is_due_for_new_files_and_fresh_while_its_interval
     assert listed(bench)[0][name]["status"] == "due"
     assert bench.run("land", name).code == 0
     assert listed(bench)[0][name]["status"] == "fresh"
+
+
+def test_a_feed_is_due_while_a_file_has_landed_only_partly(bench: Bench) -> None:
+    name, topic = "hourly", FEED.replace("feed: activity", "feed: hourly")
+    bench.write("conf/feeds/hourly.yaml", f"{topic}landing: {{every: 1h}}\n")
+    bench.rows("h3", [*hour(3), *hour(4)])
+    end = datetime.fromtimestamp((T0 + 4 * HOUR) / 1000 // 3600 * 3600, UTC).isoformat()
+    assert bench.run("land", name, "--until", end).code == 0
+    feed = listed(bench)[0][name]
+    assert (feed["status"], feed["detail"]) == ("due", "landed files hold rows of later intervals")
+    assert bench.run("land", name).code == 0
+    feed = listed(bench)[0][name]
+    assert (feed["status"], feed["detail"]) == ("fresh", None)
 
 
 def test_a_feed_of_outputs_is_due_when_its_job_has_run(bench: Bench) -> None:

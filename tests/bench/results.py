@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import platform
-import re
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from tests.bench.plot import bars
+from tests.bench.sections import write_section
 
 REPORT = Path(__file__).with_name("RESULTS.md")
 LEAST_ROWS = 1_000_000
@@ -67,12 +67,7 @@ def as_text(figures: dict[str, Any]) -> str:
 def write(figures: dict[str, Any]) -> None:
     """Write figures to the page, replacing those of the same benchmark, size and settings."""
     name = _name(figures)
-    begin, end = f"<!-- {name}: written by python -m tests.bench -->", f"<!-- end of {name} -->"
-    section = f"{begin}\n\n{as_text(figures)}\n{end}"
-    page = REPORT.read_text()
-    old = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
-    page = old.sub(lambda _: section, page) if old.search(page) else f"{page.rstrip()}\n\n{section}\n"
-    REPORT.write_text(page)
+    write_section(REPORT, name, "python -m tests.bench", as_text(figures))
     picture = REPORT.parent / PLOTS / f"{name}.svg"
     picture.parent.mkdir(exist_ok=True)
     shown = {"rewindow": figures["cpu_seconds"], figures["yardstick"]: figures["yardstick_cpu_seconds"]}

@@ -64,6 +64,8 @@ class Scene:
             running = accumulate((row.timestamp for row in rows), max)
             for row, order_ms in zip(rows, list(running), strict=True):
                 is_near = order_ms >= (extent.since_ms or 0) and (not extent.is_of_key or row.key == key)
+                if extent.clocks and search is not None:
+                    is_near &= row.key == key or row.timestamp > search.clock_of(extent.clocks)
                 if is_near and not (search and search.is_over(epoch)):
                     yield Rows([row.offset], [row.timestamp], [order_ms], [row.key], [row.value])
 

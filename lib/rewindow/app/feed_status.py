@@ -1,14 +1,15 @@
-"""Whether a feed's sources have something new, without reading their rows."""
+"""Whether a feed's sources have something new. At most the times of arrival are read."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from rewindow.app.project import Project
 from rewindow.config.feed_spec import TABLE_FORMATS, feed_spec
 from rewindow.config.load import load_feed
-from rewindow.contracts.ingest import FeedSpec, ReadWindow, SourceLook
+from rewindow.contracts.ingest import FeedSpec, LogColumns, ReadWindow, SourceLook
 from rewindow.control.ingest.generations import next_generation
 from rewindow.control.ingest.intervals import Grid
 from rewindow.control.ingest.progress import Progress, fold_progress
@@ -16,6 +17,8 @@ from rewindow.control.ingest.waiting import waiting_files
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.errors import SourceError
 from rewindow.report.text import counted
+
+_UNKNOWN = "only `land` reads whether landed files hold rows of later intervals"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,8 @@ class FeedLook:
 def look_at_feed(project: Project, name: str, rows: Sequence[LedgerRow], now_ms: int) -> FeedLook:
     """Look at the sources of a feed, given the rows of its landing ledger.
 
-    With intervals of arrival, files that are landed in part may hold rows of later intervals: only `land` reads them.
+    With intervals of arrival, landed files may hold rows of later intervals. Then the times of arrival are read, and no
+    other column, unless Spark would land so many, or has to read them.
     Raises `ConfigError` (78) for an invalid file, `SourceError` (66) if landed files are gone or the definition has changed.
     """
     config = load_feed(project.root, name)
@@ -40,8 +44,7 @@ def look_at_feed(project: Project, name: str, rows: Sequence[LedgerRow], now_ms:
     is_landing = any(project.is_alive(attempt) for attempt in progress.unfinished)
     grid = Grid(*spec.every, zone=spec.zone) if spec.every else None
     window = ReadWindow(progress.through_ms, grid.start_of(now_ms)) if grid else ReadWindow()
-    if progress.feed is not None:
-        next_generation(spec, progress)
+    columns = next_generation(spec, progress).columns if progress.feed is not None else {}
     try:
         looks = _looks(project, spec, progress, window)
     except SourceError as error:
@@ -54,7 +57,12 @@ def look_at_feed(project: Project, name: str, rows: Sequence[LedgerRow], now_ms:
     # Of a job's output all files are named, and its new epochs tell.
     fresh = sum(len(looks[log.topic].fresh) for log in spec.logs if not log.is_output)
     is_due = bool(fresh or any(look.epochs for look in looks.values()) or (spec.interval_end and progress.feed))
-    return FeedLook(progress, is_due, is_landing, _detail(fresh, looks))
+    detail = _detail(fresh, looks)
+    if grid is not None and columns and not is_due:
+        is_due, detail = _look_into_landed(
+            spec, columns, looks, window, grid, most_rows=project.target.most_landed_here
+        )
+    return FeedLook(progress, is_due, is_landing, detail)
 
 
 def _looks(project: Project, spec: FeedSpec, progress: Progress, window: ReadWindow) -> dict[str, SourceLook]:
@@ -68,6 +76,36 @@ def _looks(project: Project, spec: FeedSpec, progress: Progress, window: ReadWin
             project.feed_tables.look(log, position, window) if is_table else look_at_files(log.source, position)
         )
     return found
+
+
+def _look_into_landed(
+    spec: FeedSpec,
+    columns: Mapping[str, LogColumns],
+    looks: Mapping[str, SourceLook],
+    window: ReadWindow,
+    grid: Grid,
+    *,
+    most_rows: int,
+) -> tuple[bool, str]:
+    """Return whether landed files hold rows that are due, and that in words; what is not known is said too."""
+    from rewindow.engine.worker.arrivals import arrivals_of  # noqa: PLC0415 - loads pyarrow
+    from rewindow.engine.worker.landing.source import open_source  # noqa: PLC0415
+    from rewindow.engine.worker.landing.source_types import UnsuitableError  # noqa: PLC0415
+
+    logs = [log for log in spec.logs if log.source.format not in TABLE_FORMATS and looks[log.topic].rest]
+    unknown = ""
+    for log in logs:
+        try:
+            source = open_source(log, columns[log.topic], looks[log.topic], window, 1)
+            if source.rows > most_rows:
+                unknown = _UNKNOWN
+                continue
+            arrivals = chain.from_iterable(source.reader.arrivals(portion) for portion in source.portions)
+            if arrivals_of(grid, window.until_ms or 0, arrivals).starts:
+                return True, "landed files hold rows of later intervals"
+        except UnsuitableError:
+            unknown = _UNKNOWN
+    return False, unknown
 
 
 def _detail(fresh: int, looks: Mapping[str, SourceLook]) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+import pendulum
+
 from rewindow.config.feed import FeedConfig
 from rewindow.config.feed_spec import TABLE_FORMATS, feed_spec
 from rewindow.contracts.ingest import LogColumns, LogSpec, ReadWindow, SourceLook
 from rewindow.control.ingest.generations import log_schemas
+from rewindow.control.ingest.intervals import Grid
 from rewindow.control.ingest.landings import Feed, FeedDefinition
-from rewindow.control.ingest.waiting import next_complete, waiting_files
 from rewindow.errors import ConfigError, RewindowError
 from rewindow.streams.serde.schema import Column
 
@@ -18,23 +20,25 @@ TableLook = Callable[[LogSpec, None, ReadWindow], SourceLook]
 
 
 def lands_next(config: FeedConfig, *, project_root: str, warehouse: str) -> str:
-    """Return a sentence to add to a message; empty without intervals of arrival, because then anything can be landed.
+    """Return a sentence to add to a message: what `land` would land now, as far as intervals of arrival decide.
 
-    If a source cannot be inspected, that is the sentence.
+    It is empty without intervals, because then anything can be landed. If a source cannot be inspected, that is the sentence.
     """
     from rewindow.engine.worker.source_files import look_at_files  # noqa: PLC0415 - loads pyarrow
 
-    if config.landing.every is None:
-        return ""
-    now_ms = round(time.time() * 1000)
     feed = feed_spec(config, project_root=project_root, warehouse=warehouse)
+    if feed.every is None:
+        return ""
     files = [spec for spec in feed.logs if spec.source.format not in TABLE_FORMATS]
     try:
-        waiting = waiting_files(feed, {spec.topic: look_at_files(spec.source, None) for spec in files}, now_ms)
+        for spec in files:
+            look_at_files(spec.source, None)
     except RewindowError as error:
         return f". That would fail now: {error}"
-    when = waiting or next_complete(feed, now_ms, now_ms)
-    return f". With `every: {config.landing.every}` it lands complete intervals only: {when}"
+    until_ms = Grid(*feed.every, zone=feed.zone).start_of(round(time.time() * 1000))
+    until = pendulum.from_timestamp(until_ms / 1000, tz=feed.zone).format("YYYY-MM-DD HH:mm")
+    every = f"`every: {config.landing.every}`"
+    return f". It lands complete intervals only ({every}): all that arrived before {until} {feed.zone}"
 
 
 def expected_feed(config: FeedConfig, look: TableLook, *, project_root: str, warehouse: str) -> Feed:

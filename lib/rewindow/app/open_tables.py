@@ -6,13 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from rewindow.app.garbage import UncollectedTables
 from rewindow.config.job import JobConfig
 from rewindow.config.mistakes import nearest
 from rewindow.config.target import TargetConfig
 from rewindow.errors import ConfigError
 from rewindow.storage.locations import is_uri, use
 from rewindow.tables.delta.feeds import DeltaFeedTables
-from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.governed.names import output_name
 from rewindow.tables.shared.paths import output_path
 from rewindow.tables.shared.warehouse import Warehouse
@@ -46,7 +46,7 @@ def warehouse_location(root: Path, target: TargetConfig) -> str:
 def open_tables(target: TargetConfig, warehouse: str, spark: Callable[[], SparkSession]) -> Warehouse:
     """Return the tables of jobs: committed by delta-rs, or governed by a catalog and committed through Spark."""
     if target.catalog is None:
-        return DeltaTables(warehouse, reads_directly=target.source == "auto")
+        return UncollectedTables(warehouse, reads_directly=target.source == "auto")
     from rewindow.tables.governed.warehouse import CatalogTables  # noqa: PLC0415 - Spark only where it is needed
 
     return CatalogTables(spark, target.catalog, warehouse)

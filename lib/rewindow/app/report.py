@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -15,6 +13,7 @@ from rewindow.app.cli.printing import as_assignments
 from rewindow.app.cli.times import parse_time, whole_number
 from rewindow.app.own_code import running_version
 from rewindow.app.project import Project
+from rewindow.app.step_times import step_times
 from rewindow.control.plan.branch_decisions import find_run
 from rewindow.control.plan.branches import Branch, CommittedRun, JobState
 from rewindow.control.plan.explain import explain
@@ -60,6 +59,7 @@ def report(project: Project, job: str, wanted: Wanted) -> Report:
         lagging=dict(tables.lagging(job, state, branch.name)),
         read_reports=tables.reports,
         read_store=cache(lambda store: _read_store(project, state, runs[-1], store)),
+        read_steps=lambda some: step_times(tables.warehouse, some) if isinstance(tables, DeltaTables) else {},
     )
     branches = JobBranches(project, job)
     checked = list(branches.verify(branch.name, [runs[-1].spec.name])) if wanted.verify else []
@@ -165,15 +165,3 @@ def _compared(branches: JobBranches, first: str, second: str, samples: int = 5) 
 
 def _texts(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     return [as_assignments(row) for row in rows]
-
-
-@contextmanager
-def without_collection() -> Iterator[None]:
-    """Pause the collection of garbage: a long ledger makes millions of objects that all stay, and is searched in vain."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()

@@ -10,8 +10,7 @@ from rewindow.control.plan.job_diff import differences
 from rewindow.control.plan.spec import CHANGELOG
 from rewindow.report.drops import count_drops
 from rewindow.report.facts import Change, Changes
-from rewindow.report.history import records_of, rows_of
-from rewindow.report.material import Material
+from rewindow.report.material import Material, records_of, rows_of
 
 
 def changes(material: Material) -> Changes:

@@ -9,7 +9,7 @@ from html import escape
 import svg
 
 from rewindow.report.html import Html
-from rewindow.report.text import day, number
+from rewindow.report.text import counted, day, number
 
 WIDTH, HEIGHT = 720, 210
 LEFT, RIGHT, TOP, BOTTOM = 64, 12, 22, 34
@@ -18,6 +18,8 @@ MOST_BARS = 90
 
 
 WIDEST_BAR = 70
+_ROOM_FOR_TIMES = 330
+"""Fewer pixels of bars have room for names below them, but not for times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +76,12 @@ def bars(
         if every:
             drawn.append(_text(x + step / 2, TOP + height + 14, bar.label, "middle"))
     if values and not every:
-        drawn.append(_text(LEFT, TOP + height + 14, values[0].label.partition(" to ")[0], "start"))
+        ends = [values[0].label.partition(" to ")[0], values[-1].label.rpartition(" to ")[2]]
+        if step * len(values) < _ROOM_FOR_TIMES:
+            ends = [end.partition(" (")[0] for end in ends]
+        drawn.append(_text(LEFT, TOP + height + 14, ends[0], "start"))
         if len(values) > 1:
-            last = values[-1].label.rpartition(" to ")[2]
-            drawn.append(_text(LEFT + step * len(values), TOP + height + 14, last, "end"))
+            drawn.append(_text(LEFT + step * len(values), TOP + height + 14, ends[1], "end"))
     if mark is not None:
         x = LEFT + mark[0] * step
         drawn.append(svg.Line(x1=x, x2=x, y1=TOP - 8, y2=TOP + height, class_=["mark"]))
@@ -95,13 +99,17 @@ def timeline(title: str, clocks: Sequence[tuple[str, Sequence[Span]]]) -> Html:
     whole = max(1, last - first)
     at = _scale(first, whole)
     drawn: list[svg.Element] = []
+    base = float(HEIGHT - BOTTOM)
+    for step in range(5):
+        time = first + whole * step // 4
+        anchor = "start" if step == 0 else "end" if step == 4 else "middle"
+        drawn.append(svg.Line(x1=at(time), x2=at(time), y1=TOP, y2=base, class_=["grid"]))
+        drawn.append(_text(at(time), base + 14, day(time, whole), anchor))
     tall = (HEIGHT - TOP - BOTTOM) / len(clocks)
     for row, (name, track) in enumerate(clocks):
         base = TOP + tall * (row + 1) - 12
         most = max((span.calls for span in track), default=0)
-        drawn.append(
-            _text(LEFT, base - tall + 20, f"{name}: {number(sum(span.calls for span in track))} calls", "start")
-        )
+        drawn.append(_text(LEFT, base - tall + 20, f"{name}: {_calls(track)}", "start"))
         for index, one in enumerate(track):
             x, wide = at(one.from_ms), max(1.0, at(one.to_ms) - at(one.from_ms))
             parts: list[svg.Element] = [
@@ -112,13 +120,15 @@ def timeline(title: str, clocks: Sequence[tuple[str, Sequence[Span]]]) -> Html:
                 high = max(2.0, (tall - 40) * one.calls / most)
                 parts.append(_box(x, base - high - 1, max(1.0, wide - 1), high, f"series-{row}"))
             drawn.append(svg.G(elements=parts))
-    base = HEIGHT - BOTTOM
-    for step in range(5):
-        time = first + whole * step // 4
-        anchor = "start" if step == 0 else "end" if step == 4 else "middle"
-        drawn.append(svg.Line(x1=at(time), x2=at(time), y1=TOP, y2=base, class_=["grid"]))
-        drawn.append(_text(at(time), base + 14, day(time, whole), anchor))
     return _figure(title, drawn, ())
+
+
+def _calls(track: Sequence[Span]) -> str:
+    """Return how often a clock called punctuators, in all and at most in one step."""
+    whole, most = sum(span.calls for span in track), max((span.calls for span in track), default=0)
+    if not whole:
+        return "no calls"
+    return counted(whole, "call") + (f", at most {number(most)} in one step" if len(track) > 1 else "")
 
 
 def _figure(title: str, drawn: list[svg.Element], names: Sequence[str]) -> Html:

@@ -9,12 +9,13 @@ from typing import Any
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.control.plan.branches import CommittedRun
 from rewindow.report.figures import Bucket, Drop, Lateness
-from rewindow.report.material import Material
+from rewindow.report.material import Material, records_of
 from rewindow.report.nodes import timed_nodes
 from rewindow.streams.drop_totals import DROPS, sum_by_reason
 from rewindow.streams.grace_needed import BOUNDS_MS, BUCKETS
 from rewindow.streams.metrics import GRACE_NEEDED, LATE_RECORD_DROP, NODE, RECORD_LATENESS, add_up
 
+LATE = "late"
 LANDING = "landing"
 """The reason of rows that `land` quarantined."""
 
@@ -34,7 +35,12 @@ def drops(material: Material) -> list[Drop]:
     landed = sum(_quarantined(material, run) for run in runs)
     if landed:
         found["quarantined", f"feed {material.feed.definition.feed}", LANDING] = landed
-    return [Drop(*key, records) for key, records in sorted(found.items(), key=lambda item: (-item[1], item[0]))]
+    taken = sum(records_of(run) for run in runs)
+    often = {timed.node for timed in timed_nodes(material.head.spec.binding.topology) if not timed.has_one_window}
+    return [
+        Drop(kind, where, reason, records, None if not taken or (kind == LATE and where in often) else records / taken)
+        for (kind, where, reason), records in sorted(found.items(), key=lambda item: (-item[1], item[0]))
+    ]
 
 
 def dropped_in(material: Material, run: CommittedRun) -> dict[str, int] | None:

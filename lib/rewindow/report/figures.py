@@ -25,12 +25,16 @@ class RunFigures:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """Records that one reason kept out of the results. ``where`` is a node, a store, or the feed."""
+    """Records that one reason kept out of the results. ``where`` is a node, a store, or the feed.
+
+    ``share``: the part of the records; None for a node that counts a record once for each window that it was late for.
+    """
 
     kind: str
     where: str
     reason: str
     records: int
+    share: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +99,7 @@ class OpenWindows:
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """The clocks of one task after a run, and how often each called punctuators during the run."""
+    """The clocks of one task after a run, how often each called punctuators during the run, and the time that the run covers."""
 
     run: str
     committed_at_ms: int | None
@@ -103,6 +107,7 @@ class Clocks:
     wall_clock_ms: int | None
     stream_calls: int
     wall_calls: int
+    simulated_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +135,17 @@ class StoreSize:
 
 
 @dataclass(frozen=True, slots=True)
+class StepCost:
+    """A step of the last ``runs`` of which its times are known; ``waiting_seconds`` forecasts it for what waits now."""
+
+    step: str
+    runs: int
+    median_seconds: float
+    seconds: float
+    waiting_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Cost:
     """Time from plan to commit, and a forecast: fixed seconds of a run, and seconds for each million records.
 
@@ -145,6 +161,7 @@ class Cost:
     seconds_per_million: float | None
     waiting_seconds: float | None
     all_seconds: float | None
+    steps: Sequence[StepCost] = ()
 
 
 @dataclass(frozen=True, slots=True)

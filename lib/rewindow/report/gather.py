@@ -41,6 +41,8 @@ def gather(
         dropped,
         windows,
         is_newest=material.is_newest,
+        detailed_runs=len(material.reports),
+        diff=diff,
     )
     return Report(
         job=spec.job,

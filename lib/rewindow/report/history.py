@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rewindow.control.plan.branches import CommittedRun
-from rewindow.control.plan.spec import CHANGELOG, OUTPUT
+from rewindow.control.plan.spec import CHANGELOG
 from rewindow.report.drops import dropped_in
 from rewindow.report.figures import Clocks, Held, Progress, RunFigures, Schedule, StoreSize
-from rewindow.report.material import Material
-from rewindow.streams.metrics import NODE, PUNCTUATE
+from rewindow.report.material import Material, records_of, rows_of
+from rewindow.streams.metrics import NODE, PUNCTUATE, SIMULATED_TIME
 from rewindow.streams.record import UNKNOWN, TopicPartition, known_time
 from rewindow.streams.serde.meta_columns import PARTITION
 
@@ -22,7 +21,7 @@ def progress(material: Material) -> Progress:
     head, feed = material.head, material.feed
     taken, landings = head.spec.input.last, feed.landings
     topic_partitions = {one for landing in landings[-1:] for one in landing.ranges}
-    waiting, held = range(taken + 1, len(landings) + 1), _held(material)
+    waiting, held = range(material.branch.last_epoch + 1, len(landings) + 1), _held(material)
     return Progress(
         runs=len(material.runs),
         first_epoch=material.runs[0].spec.input.first,
@@ -79,6 +78,10 @@ def clocks(material: Material) -> list[Clocks]:
                 wall_clock_ms=_least(state["wall_clock_ms"] for state in states),
                 stream_calls=sum(row["total"] for row in rows if row["reason"] == _STREAM),
                 wall_calls=sum(row["total"] for row in rows if row["reason"] == _WALL),
+                simulated_ms=max(
+                    (row["total"] for report in reports for row in report.metrics if row["name"] == SIMULATED_TIME),
+                    default=0,
+                ),
             )
         )
     return found
@@ -120,16 +123,6 @@ def store_sizes(material: Material) -> list[StoreSize]:
             )
         )
     return found
-
-
-def records_of(run: CommittedRun) -> int:
-    """Return how many records a run took."""
-    return sum(run.commit.consumed.values())
-
-
-def rows_of(run: CommittedRun) -> int:
-    """Return how many rows a run added to output tables."""
-    return sum(total.rows for target, total in run.commit.targets.items() if target.startswith(OUTPUT))
 
 
 def _least(times: Any) -> int | None:

@@ -9,10 +9,10 @@ from rewindow.report.charts import Bar, bars, grouped
 from rewindow.report.facts import Report
 from rewindow.report.figures import Bucket, Lateness
 from rewindow.report.html import Html, table, tag
-from rewindow.report.text import number, share, span
+from rewindow.report.text import DASH, dated, number, share, span
 from rewindow.streams.duration import in_words
+from rewindow.streams.grace_needed import BOUNDS_MS
 
-_KINDS = ("late", "skipped", "expired", "quarantined")
 _MEANING = {
     "late": "its window was closed",
     "skipped": "it had no key, value or time that the node needs",
@@ -23,7 +23,7 @@ _MEANING = {
 
 def dropped_section(report: Report) -> Iterator[Html]:
     """Yield the records taken and dropped, over time and by reason."""
-    taken = grouped([Bar(run.run, [run.records]) for run in report.runs])
+    taken = grouped([Bar(dated(run), [run.records]) for run in report.runs])
     per = "run" if len(taken) == len(report.runs) else "group of runs"
     yield bars(f"Records taken by each {per}: {number(report.progress.records)} in all", taken, ["records"])
     detailed = [run for run in report.runs if run.dropped is not None]
@@ -35,13 +35,18 @@ def dropped_section(report: Report) -> Iterator[Html]:
             css="soft",
         )
     if not report.drops:
-        yield tag("p", "No record was dropped.")
+        yield tag("p", "They dropped no record." if len(detailed) < len(report.runs) else "No record was dropped.")
         return
-    over_time = grouped([Bar(run.run, [(run.dropped or {}).get(kind, 0) for kind in _KINDS]) for run in detailed])
-    yield bars("Dropped records by run and kind", over_time, _KINDS)
-    records = sum(run.records for run in detailed)
+    kinds = [kind for kind in _MEANING if any(drop.kind == kind for drop in report.drops)]
+    over_time = grouped([Bar(dated(run), [(run.dropped or {}).get(kind, 0) for kind in kinds]) for run in detailed])
+    by = "run" if len(over_time) == len(detailed) else "group of runs"
+    what = f"Dropped records by {by} and kind" if len(kinds) > 1 else f"Dropped records by {by}: {kinds[0]}"
+    yield bars(what, over_time, [*kinds])
     rows = [
-        (drop.kind, drop.where, drop.reason, number(drop.records), share(drop.records, records), _MEANING[drop.kind])
+        (
+            *(drop.kind, drop.where, drop.reason, number(drop.records)),
+            *(DASH if drop.share is None else share(drop.share, 1), _MEANING[drop.kind]),
+        )
         for drop in report.drops
     ]
     heads = ("kind", "where", "reason", "drops", "of the records", "because")
@@ -93,6 +98,8 @@ def _kept(one: Lateness) -> Html:
     kept_with = dict(zip(bounds, up_to, strict=True))
     if one.grace_ms is not None and one.counts_records:
         kept_with[one.grace_ms] = one.records - one.late
+    elif one.grace_ms in BOUNDS_MS:
+        kept_with[one.grace_ms] = max(kept for bound, kept in kept_with.items() if bound <= one.grace_ms)
     rows = [
         (
             f"{span(grace) if grace else 'none'}{' (this job)' if grace == one.grace_ms else ''}",

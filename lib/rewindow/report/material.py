@@ -10,6 +10,7 @@ from typing import Any
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branches import Branch, CommittedRun
+from rewindow.control.plan.spec import OUTPUT
 
 Columns = Mapping[str, Sequence[Any]]
 """Rows of a store by column."""
@@ -18,13 +19,22 @@ DETAILED_RUNS = 400
 """The reports of the tasks are read of so many runs, the last ones of the selected: each is one file."""
 
 
+@dataclass(frozen=True, slots=True)
+class StepTimes:
+    """When the steps of a run ended: its execution, its entry in the journal, its last publication. None if unknown."""
+
+    executed_ms: int | None
+    staged_ms: int | None
+    published_ms: int | None
+
+
 @dataclass(frozen=True)
 class Material:
     """The input of a report on ``runs``, the last of which is ``head``.
 
     ``planned_at`` has the time of each run's PLAN row, by run id. ``read_reports`` returns what a run's tasks reported,
     ``read_store`` a store's columns after the head, or None if the store is too large for a report. ``lagging`` counts
-    the commits that tables lack.
+    the commits that tables lack. ``read_steps`` returns when the steps of runs ended, by run id, as far as that is known.
     """
 
     branch: Branch
@@ -34,6 +44,7 @@ class Material:
     lagging: Mapping[str, int]
     read_reports: Callable[[CommittedRun], Sequence[TaskReport]]
     read_store: Callable[[str], Columns | None]
+    read_steps: Callable[[Sequence[CommittedRun]], Mapping[int, StepTimes]] = lambda _runs: {}
 
     @property
     def head(self) -> CommittedRun:
@@ -73,3 +84,13 @@ class Material:
         if planned is None or not planned <= run.recorded_at:
             return None
         return (run.recorded_at - planned) / 1000
+
+
+def records_of(run: CommittedRun) -> int:
+    """Return how many records a run took."""
+    return sum(run.commit.consumed.values())
+
+
+def rows_of(run: CommittedRun) -> int:
+    """Return how many rows a run added to output tables."""
+    return sum(total.rows for target, total in run.commit.targets.items() if target.startswith(OUTPUT))

@@ -6,10 +6,17 @@ from collections.abc import Iterator
 
 from rewindow.report.charts import Bar, bars, grouped
 from rewindow.report.facts import Change, OutputDiff, Report
+from rewindow.report.figures import RunFigures
 from rewindow.report.html import Html, code, table, tag
-from rewindow.report.text import DASH, counted, instant, number, seconds, to_the_second
+from rewindow.report.text import DASH, counted, dated, instant, number, seconds, share, to_the_second
 
 _MOST_RUNS = 50
+_DOES = {
+    "execute": "restore the stores, replay the records, write files",
+    "stage": "list the files in the journal",
+    "audit and commit": "read the files back, append the COMMIT row",
+    "publish": "add the files to the tables",
+}
 
 
 def changes_section(report: Report) -> Iterator[Html]:
@@ -63,17 +70,21 @@ def diff_section(report: Report) -> Iterator[Html]:
 def cost_section(report: Report) -> Iterator[Html]:
     """Yield the time of the runs, and the forecast."""
     cost = report.cost
-    timed = [Bar(run.run, [run.seconds]) for run in report.runs if run.seconds is not None]
+    timed = [Bar(dated(run), [run.seconds]) for run in report.runs if run.seconds is not None]
     if not timed:
         return
     shown = grouped(timed)
-    yield bars("Seconds from plan to commit", shown, ["seconds"])
-    speed = f", {number(round(cost.records / cost.seconds))} records a second" if cost.seconds and cost.records else ""
+    per = "run" if len(shown) == len(timed) else "group of runs"
+    yield bars(f"Seconds from plan to commit, by {per}", shown, ["seconds"])
+    speed = (
+        f", {counted(round(cost.records / cost.seconds), 'record')} a second" if cost.seconds and cost.records else ""
+    )
     yield tag(
         "p",
         f"{counted(cost.runs, 'run')} took {seconds(cost.seconds)} from plan to commit, {seconds(cost.median_seconds)} in the "
-        f"median{speed}. Landing and publishing are not part of it; --log-format json logs the time of each step.",
+        f"median{speed}. Starting the command, landing and publishing are not part of it.",
     )
+    yield from _steps(report)
     if cost.fixed_seconds is None or cost.seconds_per_million is None:
         yield tag(
             "p", "No forecast: it needs at least three runs of different sizes, of which larger ones took longer."
@@ -88,13 +99,39 @@ def cost_section(report: Report) -> Iterator[Html]:
     yield table("Forecast: a line through records and seconds of the last runs", ("for", "time"), rows, numbers=(1,))
 
 
+def _steps(report: Report) -> Iterator[Html]:
+    """Yield what each step costs, if the tables tell."""
+    steps, waiting = report.cost.steps, report.progress.waiting_records
+    has_forecast = any(one.waiting_seconds is not None for one in steps)
+    if not steps:
+        return
+    whole = sum(one.seconds for one in steps)
+    rows = [
+        (
+            one.step,
+            _DOES.get(one.step, ""),
+            seconds(one.median_seconds),
+            share(one.seconds, whole),
+            *((seconds(one.waiting_seconds),) if has_forecast else ()),
+        )
+        for one in steps
+    ]
+    forecast = (f"forecast for the {counted(waiting, 'record')} that wait",) if has_forecast else ()
+    yield table(
+        f"Cost of each step in {_the_last(max(one.runs for one in steps))}",
+        ("step", "what it does", "median", "of the time", *forecast),
+        rows,
+        numbers=(2, 3, 4) if has_forecast else (2, 3),
+    )
+
+
 def runs_section(report: Report) -> Iterator[Html]:
     """Yield the last runs."""
     last = report.runs[-_MOST_RUNS:]
     rows = [
         (
             f"{run.run} (final)" if run.is_final else run.run,
-            f"{run.first_epoch} to {run.last_epoch}" if run.last_epoch >= run.first_epoch else DASH,
+            _epochs(run),
             number(run.records),
             number(run.rows),
             DASH if run.dropped is None else number(sum(run.dropped.values())),
@@ -107,7 +144,8 @@ def runs_section(report: Report) -> Iterator[Html]:
     ]
     heads = ("run", "epochs", "records", "rows", "dropped", "complete through", "committed", "took", "code")
     of_all = f" of {number(len(report.runs))}" if len(last) < len(report.runs) else ""
-    yield table(f"The last {number(len(last))} runs{of_all}, newest first", heads, rows, numbers=(2, 3, 4, 7))
+    newest_first = ", newest first" if len(last) > 1 else ""
+    yield table(f"{_the_last(len(last)).capitalize()}{of_all}{newest_first}", heads, rows, numbers=(2, 3, 4, 7))
 
 
 def digests_section(report: Report) -> Iterator[Html]:
@@ -120,6 +158,16 @@ def digests_section(report: Report) -> Iterator[Html]:
         rows,
         numbers=(2,),
     )
+
+
+def _the_last(runs: int) -> str:
+    return "the last run" if runs == 1 else f"the last {number(runs)} runs"
+
+
+def _epochs(run: RunFigures) -> str:
+    if run.last_epoch <= run.first_epoch:
+        return number(run.first_epoch) if run.last_epoch == run.first_epoch else DASH
+    return f"{number(run.first_epoch)} to {number(run.last_epoch)}"
 
 
 def _samples(one: OutputDiff, first: str, second: str) -> Iterator[Html]:

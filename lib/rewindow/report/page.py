@@ -66,15 +66,20 @@ def _header(report: Report) -> Iterator[Html]:
 
 def _cards(report: Report) -> Iterator[Html]:
     progress = report.progress
-    dropped = sum(drop.records for drop in report.drops)
-    epochs = f"epochs {progress.first_epoch} to {progress.last_epoch}"
+    dropped, nodes = sum(drop.records for drop in report.drops), {drop.where for drop in report.drops}
+    is_one = progress.first_epoch == progress.last_epoch
+    last = number(progress.last_epoch)
+    epochs = f"epoch {last}" if is_one else f"epochs {number(progress.first_epoch)} to {last}"
+    shares = [drop.share for drop in report.drops if drop.share is not None]
+    of_all = f"{share(sum(shares), 1)} of the records" if len(shares) == len(report.drops) else ""
+    by = of_all if len(nodes) < 2 else f"by {len(nodes)} nodes"
     of_runs = "" if report.detailed_runs == progress.runs else f"in the last {number(report.detailed_runs)} runs"
     behind = counted(progress.waiting_records, "record") if progress.waiting_landings else "nothing waits"
     windows = report.open_windows.windows
     yield _card("Last run", report.runs[-1].run, f"committed {to_the_second(progress.committed_at_ms)}")
     yield _card("Runs", number(progress.runs), epochs)
     yield _card("Records in", number(progress.records), f"{number(progress.rows)} rows out")
-    yield _card("Dropped", number(dropped), of_runs or f"{share(dropped, progress.records)} of the records")
+    yield _card("Dropped", number(dropped), of_runs or by)
     yield _card("Landings behind", number(progress.waiting_landings), behind)
     yield _card(
         "Results not final", number(report.open_windows.results), f"in {counted(windows, 'window')}" if windows else ""

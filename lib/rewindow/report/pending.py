@@ -37,6 +37,8 @@ def windows_section(report: Report) -> Iterator[Html]:
         code(f"rewindow run {asked(report.job, report.branch)} --final"),
         ") would emit them and seal the branch.",
     )
+    if not found.shown:
+        return
     rows = [
         (
             [tag("div", one.store), tag("div", _window(one), css="soft")],
@@ -63,7 +65,8 @@ def clocks_section(report: Report) -> Iterator[Html]:
     wall: list[Span] = []
     for track, name, calls in ((stream, "stream_time_ms", "stream_calls"), (wall, "wall_clock_ms", "wall_calls")):
         steps = [(getattr(one, name), getattr(one, calls)) for one in known]
-        before: int | None = None
+        start = next((to - one.simulated_ms for one in known if (to := getattr(one, name)) is not None), None)
+        before: int | None = start
         for at in range(0, len(steps), each):
             part = steps[at : at + each]
             to = next((time for time, _ in reversed(part) if time is not None), None)

@@ -52,7 +52,7 @@ tr.here td { font-weight: 600; background: var(--panel); }
 code { font: .88em ui-monospace, "Liberation Mono", Menlo, monospace; overflow-wrap: anywhere; background: var(--panel);
   padding: 0 3px; border-radius: 3px; }
 figure { margin: 8px 0 12px; max-width: 860px; } figcaption { color: var(--soft); font-size: .88rem; }
-svg.chart { display: block; width: 100%; height: auto; }
+figure { overflow-x: auto; } svg.chart { display: block; width: 100%; min-width: 580px; height: auto; }
 svg .label { font: 11px system-ui, "Liberation Sans", sans-serif; fill: var(--soft); }
 svg .mark-text { font: 600 11.5px system-ui, "Liberation Sans", sans-serif; fill: var(--mark); }
 svg .grid { stroke: var(--line); stroke-width: 1; } svg .mark { stroke: var(--mark); stroke-width: 1.5; stroke-dasharray: 5 3; }
@@ -65,7 +65,7 @@ footer { color: var(--soft); font-size: .85rem; padding-top: 16px; padding-botto
     --warning: #7a4800; --bad: #8c1d18; --one: #2a6f97; --two: #d9822b; --three: #8e5ea2; --four: #5b8c3a; --mark: #8c1d18; }
   body { font-size: 10.5pt; print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   main, header, footer { max-width: none; padding: 0; }
-  nav { display: none; } .scroll { overflow: visible; } table { font-size: 8.5pt; }
+  nav { display: none; } svg.chart { min-width: 0; } .scroll { overflow: visible; } table { font-size: 8.5pt; }
   h2, h3 { break-after: avoid; } figure, tr, dl.cards div { break-inside: avoid; }
 }
 """

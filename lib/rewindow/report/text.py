@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rewindow.control.plan.explain import when
 from rewindow.control.plan.spec import MAIN
+from rewindow.report.figures import RunFigures
 from rewindow.streams.duration import in_words
 
 DASH = "–"  # noqa: RUF001 - the dash of an empty cell
@@ -28,6 +29,11 @@ def day(time_ms: int, span_ms: int) -> str:
     """Return a time as the label of an axis that covers a span."""
     text = instant(time_ms)
     return text[:10] if span_ms > 5 * 86_400_000 else text[5:16]
+
+
+def dated(run: RunFigures) -> str:
+    """Return a run's name with the time through which it made the results complete."""
+    return run.run if run.watermark_ms is None else f"{run.run} ({instant(run.watermark_ms)[:16]})"
 
 
 def span(duration_ms: float) -> str:

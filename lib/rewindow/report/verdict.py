@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rewindow.report.facts import Level, Outlook, Sentence, Verification
+from rewindow.report.facts import BranchDiff, Level, Outlook, Sentence, Verification
 from rewindow.report.figures import Drop, OpenWindows, Progress
-from rewindow.report.text import counted, instant, to_the_second
+from rewindow.report.text import counted, instant, number, share, to_the_second
 
 
 def verdict(
@@ -18,12 +18,18 @@ def verdict(
     windows: OpenWindows,
     *,
     is_newest: bool,
+    detailed_runs: int,
+    diff: BranchDiff | None = None,
 ) -> list[Sentence]:
-    """Return the headline and the sentences below it. ``job``: as a command line names it, with its branch."""
+    """Return the headline and the sentences below it. ``job``: as a command line names it, with its branch.
+
+    ``drops`` are those of the last ``detailed_runs``.
+    """
     return [
         _headline(progress, outlook, is_newest=is_newest),
         *_behind(job, progress, outlook, is_newest=is_newest),
-        *_lost(progress, drops),
+        *_compared(diff),
+        *_lost(drops, f" in the last {number(detailed_runs)} runs" if detailed_runs < progress.runs else ""),
         *_open(windows),
         *_verified(job, progress, verification),
     ]
@@ -67,15 +73,29 @@ def _behind(job: str, progress: Progress, outlook: Outlook, *, is_newest: bool) 
         yield Sentence(Level.WARNING, f"Tables lag behind the ledger: {lag} (`rewindow resume {job}` publishes them)")
 
 
-def _lost(progress: Progress, drops: list[Drop]) -> Iterator[Sentence]:
-    by_kind: dict[str, int] = {}
-    for drop in drops:
-        by_kind[drop.kind] = by_kind.get(drop.kind, 0) + drop.records
-    if not by_kind:
-        yield Sentence(Level.GOOD, "No record was dropped")
+def _compared(diff: BranchDiff | None) -> Iterator[Sentence]:
+    if diff is None:
         return
-    told = ", ".join(f"{count:,} {kind}{_share(count, progress.records)}" for kind, count in by_kind.items())
-    yield Sentence(Level.WARNING, f"Dropped records: {told}")
+    if diff.epochs is None:
+        yield Sentence(Level.NOTE, f"Nothing to compare: {diff.first} and {diff.second} replayed no epoch separately")
+        return
+    unequal = {one.output: one.different + one.only_first + one.only_second for one in diff.outputs}
+    told = ", ".join(f"{output} in {counted(keys, 'key')}" for output, keys in unequal.items() if keys)
+    epochs = f"epochs {diff.epochs[0]} to {diff.epochs[1]}"
+    if told:
+        yield Sentence(Level.WARNING, f"Differs from branch {diff.second} in {epochs}: {told}")
+    else:
+        yield Sentence(Level.GOOD, f"Equal to branch {diff.second} in {epochs}, in every output")
+
+
+def _lost(drops: list[Drop], where: str) -> Iterator[Sentence]:
+    by_kind: dict[str, list[Drop]] = {}
+    for drop in drops:
+        by_kind.setdefault(drop.kind, []).append(drop)
+    if not by_kind:
+        yield Sentence(Level.GOOD, f"No record was dropped{where}")
+        return
+    yield Sentence(Level.WARNING, f"Dropped{where}: {'; '.join(_told(kind, some) for kind, some in by_kind.items())}")
 
 
 def _open(windows: OpenWindows) -> Iterator[Sentence]:
@@ -99,7 +119,15 @@ def _verified(job: str, progress: Progress, verification: Verification) -> Itera
         yield Sentence(Level.NOTE, f"Not verified by replay here: `rewindow report {job} --verify` does it")
 
 
-def _share(count: int, records: int) -> str:
-    if not records:
-        return ""
-    return f" ({count / records:.2%} of the records)" if count <= records else ""
+def _told(kind: str, drops: list[Drop]) -> str:
+    """Return the drops of a kind. Only those of one node are a share of the records: another node may drop the same ones."""
+    by_node: dict[str, int] = {}
+    for drop in drops:
+        by_node[drop.where] = by_node.get(drop.where, 0) + drop.records
+    node, most = max(by_node.items(), key=lambda item: item[1])
+    shares = [drop.share for drop in drops if drop.where == node]
+    known = [one for one in shares if one is not None]
+    of_all = f", {share(sum(known), 1)} of the records" if len(known) == len(shares) else ""
+    if len(by_node) == 1:
+        return f"{number(most)} {kind} in {node}{of_all}"
+    return f"{number(sum(by_node.values()))} {kind} in {len(by_node)} nodes, at most {number(most)} in {node}{of_all}"

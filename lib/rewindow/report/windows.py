@@ -88,6 +88,8 @@ def why_open(material: Material, timed: TimedNode, closes_at: int, clocks: Mappi
 
 
 def _held_back(material: Material, timed: TimedNode, partition: int, closes_at: int) -> str:
+    if not material.is_newest:
+        return "Later runs have taken later records"
     landings, taken = material.feed.landings, material.head.spec.input.last
     waiting = len(landings) - taken
     if landings and waiting > 0 and landings[-1].watermark_ms >= closes_at:

@@ -13,7 +13,6 @@ import typer
 from rewindow.app.cli.options import Debug, Folder, Json
 from rewindow.app.cli.printing import Printer
 from rewindow.app.new_project import Example, create_project
-from rewindow.app.transcripts import play_all
 from rewindow.config.load import find_project
 from rewindow.config.schema import KINDS, schema_of, schema_text
 
@@ -83,6 +82,8 @@ def play(
     debug: Debug = False,
 ) -> int:
     """Play the project's transcripts, each once whole and once restarted between any two steps. Exits with 1 if one fails."""
+    from rewindow.app.transcripts import play_all
+
     del debug  # every command takes it
     root, printer = find_project(Path(folder).absolute()), Printer(as_json=as_json)
     played = list(play_all(root, [path.absolute() for path in files or ()]))

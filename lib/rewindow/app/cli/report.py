@@ -10,6 +10,7 @@ import typer
 
 from rewindow.app.cli.options import Branch, Debug, Folder, Job, Json, Target
 from rewindow.app.cli.printing import Printer
+from rewindow.app.garbage import without_collection
 from rewindow.app.hash_seed import other_hash_seed
 from rewindow.app.project import Project
 from rewindow.app.written_file import check_is_file, write_text
@@ -45,7 +46,7 @@ def report(
     debug: Debug = False,
 ) -> None:
     """Write a report on a job's runs as one HTML file: verdict, dropped records, open windows, clocks, changes, cost."""
-    from rewindow.app.report import Wanted, without_collection
+    from rewindow.app.report import Wanted
 
     if out is not None:
         check_is_file(out, f"report-{job}.html")

@@ -10,13 +10,8 @@ import typer
 from rewindow.app.cli.completing import tables
 from rewindow.app.cli.options import Branch, Debug, Folder, Json, Target
 from rewindow.app.cli.printing import Printer
-from rewindow.app.cli.printing_why import missing_lines, row_lines
 from rewindow.app.cli.times import parse_time
 from rewindow.app.project import Project
-from rewindow.app.why.choose import choose_row, of_window
-from rewindow.app.why.missing import explain_missing
-from rewindow.app.why.output import Output, parse_key
-from rewindow.app.why.row import explain_row
 from rewindow.control.plan.spec import MAIN
 
 
@@ -49,6 +44,13 @@ def why(
     debug: Debug = False,
 ) -> None:
     """Name the records and punctuations behind a row, or say why there is none. Changes nothing. Times are in UTC."""
+    # Here, because the engine that replays a row loads slowly, and other commands do not need it.
+    from rewindow.app.cli.printing_why import missing_lines, row_lines
+    from rewindow.app.why.choose import choose_row, of_window
+    from rewindow.app.why.missing import explain_missing
+    from rewindow.app.why.output import Output, parse_key
+    from rewindow.app.why.row import explain_row
+
     project = Project.open(folder, target, debug=debug)
     output = Output.find(project, table, branch)
     wanted, start_ms = parse_key(output.own_columns, key), parse_time(window)

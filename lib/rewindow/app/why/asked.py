@@ -45,7 +45,7 @@ def _asked(past: History, values: Sequence[Any], start_ms: int | None) -> Asked:
     shape = output.layout.shapes[0]
     own = own_key(shape.decode((*values, 0, 0) if output.is_windowed else tuple(values)))
     partition = 0 if own is None else partition_of(own, output.job.feed.definition.partitions)
-    landed = _landed(past, own, partition)
+    landed = _landed(past, own, partition, _times(past, start_ms))
     times = sorted(time for known in landed.values() for time in known.values())
     window = _window(past, times, start_ms) if output.is_windowed else None
     if window is not None:
@@ -54,16 +54,25 @@ def _asked(past: History, values: Sequence[Any], start_ms: int | None) -> Asked:
             where: {offset: time for offset, time in known.items() if window.start_ms <= time <= last_ms}
             for where, known in landed.items()
         }
+    ends = {where: past.end(*where) for where in landed}
     taken = {
-        where: {offset: time for offset, time in known.items() if offset < past.end(*where)}
+        where: {offset: time for offset, time in known.items() if offset < ends[where]}
         for where, known in landed.items()
     }
     waiting = sum(len(known) - len(taken[where]) for where, known in landed.items())
     return Asked(own, partition, window, {where: known for where, known in taken.items() if known}, waiting)
 
 
-def _landed(past: History, own: Any, partition: int) -> Candidates:
-    """Return all landed records of a key, if the key's task reads logs."""
+def _times(past: History, start_ms: int | None) -> tuple[int, int] | None:
+    """Return the times of the window that starts at a time; None if that depends on the key's records."""
+    node = windowed_node(past) if start_ms is not None and past.output.is_windowed else None
+    if start_ms is None or node is None or node.size_ms is None:
+        return None
+    return start_ms, start_ms + node.size_ms - 1
+
+
+def _landed(past: History, own: Any, partition: int, times: tuple[int, int] | None) -> Candidates:
+    """Return the landed records of a key, within some times if they are known, if the key's task reads logs."""
     layout, feed = past.output.layout, past.output.job.feed
     if len(layout.tasks()) > 1 or not feed.landings:
         return {}
@@ -71,7 +80,7 @@ def _landed(past: History, own: Any, partition: int) -> Candidates:
     for source in layout.part.sources:
         landed = feed.landings[-1].ranges.get(TopicPartition(source.topic, partition))
         bounds = 0, landed.end if landed else 0
-        found[source.topic, partition] = dict(past.records.of_key(source.topic, partition, own, bounds))
+        found[source.topic, partition] = dict(past.records.of_key(source.topic, partition, own, bounds, times))
     return found
 
 

@@ -15,7 +15,12 @@ Columns = Mapping[str, Any]
 
 def json_row(row: Columns) -> dict[str, Any]:
     """Return a row as values that `json` can write."""
-    return as_rows(table_of(row))[0]
+    return json_rows([row])[0]
+
+
+def json_rows(rows: Sequence[Columns]) -> list[dict[str, Any]]:
+    """Return rows of the same columns as values that `json` can write."""
+    return as_rows(table_of(rows))
 
 
 @dataclass(frozen=True, slots=True)

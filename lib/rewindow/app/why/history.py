@@ -15,7 +15,7 @@ from rewindow.control.plan.planner import check_has_landings
 from rewindow.control.plan.tasks import run_epochs
 from rewindow.engine.worker.provenance.behind import Search
 from rewindow.engine.worker.provenance.extent import Extent
-from rewindow.engine.worker.provenance.logs import LogRecords
+from rewindow.engine.worker.provenance.logs import LogRecords, Only
 from rewindow.engine.worker.provenance.replay import ReadLog
 from rewindow.errors import ConfigError
 from rewindow.streams.ordering import Rows
@@ -103,6 +103,7 @@ class History:
     def reading(self, search: Search, extent: Extent, key: Any, candidates: Offsets) -> ReadLog:
         """Return a function that reads what an extent needs until the search is done, and then only the candidates."""
         records = self.records
+        only = Only(key, lambda: search.clock_of(extent.clocks)) if extent.clocks else None
 
         def read(topic: str, partition: int, epoch: int) -> Iterator[Rows]:
             if extent.is_of_key:
@@ -115,7 +116,7 @@ class History:
                 return
             next_offset = UNKNOWN
             if not search.is_over(epoch):
-                for rows in records.epoch(topic, partition, epoch, extent.since_ms, lambda: search.is_done):
+                for rows in records.epoch(topic, partition, epoch, extent.since_ms, lambda: search.is_done, only):
                     yield rows
                     next_offset = rows.offsets[-1] + 1
             if search.is_done:
@@ -143,12 +144,18 @@ class History:
 
     def _epochs_of(self, topic: str, partition: int, known: Mapping[int, int]) -> set[int]:
         """Return the epochs that have records."""
-        ends = [(self.records.bounds(topic, partition, epoch.number)[1], epoch.number) for epoch in self._with_records]
-        return {ends[bisect_right(ends, (offset, self.epochs[-1].number + 1))][1] for offset in known}
+        return {self.epoch_of(topic, partition, offset) for offset in known}
 
-    @cached_property
-    def _with_records(self) -> list[Epoch]:
-        return [epoch for epoch in self.epochs if not epoch.is_final]
+    def epoch_of(self, topic: str, partition: int, offset: int) -> int:
+        """Return the epoch of a record that the runs took."""
+        ends, numbers = self._ends(topic, partition)
+        return numbers[bisect_right(ends, offset)]
+
+    @cache  # noqa: B019 - a command makes one history
+    def _ends(self, topic: str, partition: int) -> tuple[list[int], list[int]]:
+        """Return the end of each epoch's offsets, and the numbers of the epochs."""
+        numbers = [epoch.number for epoch in self.epochs if not epoch.is_final]
+        return [self.records.bounds(topic, partition, number)[1] for number in numbers], numbers
 
     def _first_since(self, since_ms: int | None) -> int:
         """Return the first epoch whose landing, or one before, has a record as late as a time."""

@@ -87,7 +87,7 @@ def _fate(past: History, asked: Asked) -> Fate:
     epochs = past.within(extent, asked.own, asked.partition, past.epochs[-1].number, {})
     reading = past.reading(nothing, extent, asked.own, {})
     with as_in_a_worker():
-        traced.replay(epochs, reading, nothing.take, fate.drops.append, wrote)
+        traced.replay(epochs, reading, nothing.take, fate.drops.append, wrote, nothing.follow)
     return fate
 
 

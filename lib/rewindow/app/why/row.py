@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from rewindow.app.why.facts import LateFacts, PunctuationFacts, RecordFacts, RowFacts, RunFacts, SentFacts, json_row
+from rewindow.app.why.facts import (
+    LateFacts,
+    PunctuationFacts,
+    RecordFacts,
+    RowFacts,
+    RunFacts,
+    SentFacts,
+    json_row,
+    json_rows,
+)
 from rewindow.app.why.history import History
 from rewindow.app.why.output import Output, Row
 from rewindow.control.code_version import version_of
@@ -177,17 +187,22 @@ class Facts:
     def __init__(self, past: History) -> None:
         self._past = past
         self._feed = past.output.job.feed
+        self._ends: dict[TopicPartition, tuple[list[int], list[int]]] = {}
 
     def records(self, causes: Sequence[Cause]) -> list[RecordFacts]:
         """Return the facts of records, in the same order."""
         columns: dict[tuple[str, int, int], Mapping[str, Any]] = {}
         for topic, partition in dict.fromkeys((one.topic or "", one.partition) for one in causes):
             own = sorted({one.offset for one in causes if (one.topic, one.partition) == (topic, partition)})
-            shapes = self._past.records.shapes[topic]
-            for row in self._past.records.at(topic, partition, own):
-                names = (*shapes[0].names, *shapes[1].names)
-                values = (*shapes[0].encode(row.key), *shapes[1].encode(row.value))
-                columns[topic, partition, row.offset] = json_row(dict(zip(names, values, strict=True)))
+            shapes, rows = self._past.records.shapes[topic], list(self._past.records.at(topic, partition, own))
+            names = (*shapes[0].names, *shapes[1].names)
+            known = [
+                dict(zip(names, (*shapes[0].encode(row.key), *shapes[1].encode(row.value)), strict=True))
+                for row in rows
+            ]
+            columns |= {
+                (topic, partition, row.offset): shown for row, shown in zip(rows, json_rows(known), strict=True)
+            }
         return [self._record(one, columns[one.topic or "", one.partition, one.offset]) for one in causes]
 
     def sent(self, behind: Behind) -> SentFacts:
@@ -222,7 +237,7 @@ class Facts:
     def unused(self, candidates: Candidates, used: set[tuple[str | None, int, int]]) -> list[RecordFacts]:
         """Return the candidates that neither contributed nor were dropped: something in the job let them go."""
         causes = [
-            Cause(0, partition, self._epoch_of(topic, partition, offset), topic, offset, timestamp)
+            Cause(0, partition, self._past.epoch_of(topic, partition, offset), topic, offset, timestamp)
             for (topic, partition), known in candidates.items()
             for offset, timestamp in known.items()
             if (topic, partition, offset) not in used
@@ -236,16 +251,9 @@ class Facts:
 
     def _landing_of(self, topic: str, partition: int, offset: int) -> int | None:
         where = TopicPartition(topic, partition)
-        for landing in self._feed.landings:
-            landed = landing.ranges.get(where)
-            if landed is not None and landed.start <= offset < landed.end:
-                return landing.number
-        return None
-
-    def _epoch_of(self, topic: str, partition: int, offset: int) -> int:
-        bounds = self._past.records.bounds
-        return next(
-            one.number
-            for one in self._past.epochs
-            if bounds(topic, partition, one.number)[0] <= offset < bounds(topic, partition, one.number)[1]
-        )
+        if where not in self._ends:
+            landings = [landing for landing in self._feed.landings if where in landing.ranges]
+            self._ends[where] = [landing.ranges[where].end for landing in landings], [one.number for one in landings]
+        ends, numbers = self._ends[where]
+        at = bisect_right(ends, offset)
+        return numbers[at] if at < len(ends) else None

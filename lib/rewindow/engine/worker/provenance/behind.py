@@ -16,6 +16,8 @@ from rewindow.contracts.tasks import Epoch
 from rewindow.engine.worker.provenance.origins import Cause, causes_of
 from rewindow.engine.worker.provenance.replay import Drop, ReadLog, Sent, Traced, encoded
 from rewindow.streams.ordering import Rows
+from rewindow.streams.record import UNKNOWN
+from rewindow.streams.task import Task
 
 
 class LogRow(NamedTuple):
@@ -78,7 +80,17 @@ class Search:
     def __init__(self, traced: Traced, wanted: Wanted) -> None:
         self._shapes, self._wanted = traced.shapes, wanted
         self._before = wanted.equal_before
+        self._task: Task | None = None
         self.sent: Sent | None = None
+
+    def follow(self, task: Task) -> None:
+        """Look at the clocks of a task that begins."""
+        self._task = task
+
+    def clock_of(self, nodes: Iterable[str]) -> int:
+        """Return the earliest of the clocks that nodes of the task have now."""
+        times = {} if self._task is None else self._task.task_context.node_times
+        return min(times.get(node, UNKNOWN) for node in nodes)
 
     def take(self, sent: Sent) -> None:
         """Take a row that the replay sends."""
@@ -111,7 +123,7 @@ def find(
     ``read`` gets the search, so that it can stop reading when the row was sent.
     """
     search = Search(traced, wanted)
-    traced.replay(epochs, read(search), search.take, drop)
+    traced.replay(epochs, read(search), search.take, drop, on_task=search.follow)
     if search.sent is None:
         return None
     for is_far in (False, True):

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from rewindow.dsl.operators.session_aggregate import SessionAggregate
+from rewindow.dsl.operators.suppress import SuppressUntilWindowCloses
+from rewindow.dsl.operators.window_aggregate import WindowAggregate
+from rewindow.dsl.operators.windowed import EmitStrategy
 from rewindow.engine.worker.provenance.replay import Traced
 from rewindow.engine.worker.provenance.watcher import entry_of
 from rewindow.streams.nodes import ProcessorNode
@@ -18,6 +22,8 @@ _FOREIGN = frozenset(
 """Modules of operators that run user code with a context, or read entries of other keys."""
 _RENAMES = frozenset(("Map", "FlatMap", "SelectKey"))
 """Operators that change keys."""
+_ONE_BY_ONE = (".stateless", ".select", ".where", ".route", ".branches", ".table_verbs")
+"""Modules of operators that take each record for itself, if they have no store."""
 _SLIDING = "SlidingAggregate"
 """The operator whose windows begin right after a record, which is in none of them."""
 
@@ -27,11 +33,13 @@ class Extent:
     """What a replay needs to read.
 
     ``since_ms``: no record whose order key is below can matter; None for the beginning. ``is_of_key``: only records with the
-    row's own key can matter, and no clock does.
+    row's own key can matter, and no clock does. ``clocks``: only records of the row's own key can matter, and records that are
+    later than the clock of one of these nodes.
     """
 
     since_ms: int | None = None
     is_of_key: bool = False
+    clocks: tuple[str, ...] = ()
 
 
 def extents(traced: Traced, key: Any, timestamp: int) -> list[Extent]:
@@ -55,8 +63,36 @@ def extents(traced: Traced, key: Any, timestamp: int) -> list[Extent]:
     joins = {RECORDS} if JOIN in kinds else set()
     timed = {WINDOW, SESSION, BUFFER} if key.__class__ is Windowed else set()
     if kinds and kinds <= {JOIN} | joins | timed:
-        return [Extent(since_ms=max(start_ms - retained, 0)), Extent()]
+        since = Extent(since_ms=max(start_ms - retained, 0))
+        clocks = _clocks(traced) if keeps_keys and key.__class__ is Windowed else ()
+        return [*([replace(since, clocks=clocks)] if clocks else []), since, Extent()]
     return [Extent()]
+
+
+def _clocks(traced: Traced) -> tuple[str, ...]:
+    """Return the nodes whose clocks decide over a windowed row, if other keys matter for nothing else; otherwise none.
+
+    That is one windowed aggregate, with or without a suppress. What an aggregate sends when windows close has the times of
+    these windows, so a clock below it depends on records of other keys.
+    """
+    nodes, above = {node.name: node for node in traced.part.nodes}, list(traced.sink.parents)
+    found: dict[str, Any] = {}
+    while above:
+        node = nodes.get(above.pop())
+        if isinstance(node, ProcessorNode):
+            supplier = node.supplier
+            if isinstance(supplier, WindowAggregate | SessionAggregate | SuppressUntilWindowCloses):
+                found[node.name] = supplier
+            elif node.stores or not type(supplier).__module__.endswith(_ONE_BY_ONE):
+                return ()
+        above += node.parents if node is not None else ()
+    suppliers = list(found.values())
+    aggregates = [one for one in suppliers if not isinstance(one, SuppressUntilWindowCloses)]
+    if len(aggregates) != 1 or len(suppliers) > 2 or aggregates[0].clock is not None:
+        return ()
+    if len(suppliers) == 2 and aggregates[0].emit is EmitStrategy.ON_WINDOW_CLOSE:
+        return ()
+    return tuple(found)
 
 
 def own_key(key: Any) -> Any:

@@ -24,8 +24,19 @@ from rewindow.storage.locations import filesystem_of
 from rewindow.streams.ordering import Rows
 from rewindow.streams.serde.binding import LogShapes
 
+_BLOCK = 64
+"""The clock is asked before each so many rows. Among fewer, there are hardly fewer that are later."""
+
 Mask = Callable[[pa.Table], Any]
 """Returns which rows of a table to take."""
+
+
+@dataclass(frozen=True)
+class Only:
+    """Chooses the records of a key, and those that are later than ``clock`` says when they are reached."""
+
+    key: Any
+    clock: Callable[[], int]
 
 
 @dataclass(frozen=True)
@@ -41,9 +52,15 @@ class LogRecords:
     files: Callable[[str, int, int, int], Sequence[LogFile]]
 
     def epoch(
-        self, topic: str, partition: int, epoch: int, since_ms: int | None, is_done: Callable[[], bool]
+        self,
+        topic: str,
+        partition: int,
+        epoch: int,
+        since_ms: int | None,
+        is_done: Callable[[], bool],
+        only: Only | None = None,
     ) -> Iterator[Rows]:
-        """Yield the rows of an epoch with order keys since a time, until ``is_done``."""
+        """Yield the rows of an epoch with order keys since a time, until ``is_done``; ``only`` chooses among them."""
         start, end = self.bounds(topic, partition, epoch)
         if end <= start:
             return
@@ -58,8 +75,21 @@ class LogRecords:
             running = np.maximum(np.maximum.accumulate(np.asarray(batch.column(1))), highest)
             highest = int(running[-1])
             mask = running >= (since_ms or 0)
-            if mask.any():
-                yield self._rows(topic, batch.filter(pa.array(mask)), running[mask])
+            if only is None:
+                if mask.any():
+                    yield self._rows(topic, batch.filter(pa.array(mask)), running[mask])
+                continue
+            own = self.key_columns(topic, only.key)
+            is_own = np.asarray(_is_key(batch, own)) if own is not None else np.zeros(len(running), bool)
+            times = np.asarray(batch.column(1))
+            for first in range(0, len(running), _BLOCK):
+                if is_done():
+                    return
+                part = slice(first, first + _BLOCK)
+                chosen = mask[part] & (is_own[part] | (times[part] > only.clock()))
+                if chosen.any():
+                    some = batch.slice(first, _BLOCK).filter(pa.array(chosen))
+                    yield self._rows(topic, some, running[part][chosen])
 
     def at(self, topic: str, partition: int, offsets: Sequence[int]) -> Iterator[LogRow]:
         """Return the records with these offsets, in order."""

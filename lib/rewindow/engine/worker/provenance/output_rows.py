@@ -38,9 +38,9 @@ def rows_of_key(
     return rows
 
 
-def table_of(row: Mapping[str, Any]) -> pa.Table:
-    """Return a row as a table."""
-    return pa.Table.from_pylist([dict(row)])
+def table_of(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Return rows of the same columns as a table."""
+    return pa.Table.from_pylist([dict(row) for row in rows])
 
 
 def _filled(rows: pa.Table, schema: pa.Schema) -> pa.Table:

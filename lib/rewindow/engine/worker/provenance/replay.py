@@ -109,16 +109,20 @@ class Traced:
         take: Take,
         drop: Callable[[Drop], None] | None = None,
         on_write: Callable[[Cause], None] | None = None,
+        on_task: Callable[[Task], None] | None = None,
     ) -> None:
         """Replay epochs from empty stores; call ``take`` for each row of the output.
 
-        ``drop`` gets the records that the output's task drops, ``on_write`` the cause of each write to a store. Raises
-        `DataError` as a run does.
+        ``drop`` gets the records that the output's task drops, ``on_write`` the cause of each write to a store,
+        ``on_task`` each task before it begins. Raises `DataError` as a run does.
         """
         internal: dict[tuple[str, int, int], list[tuple[Emission, Origin]]] = {}
         for part, partitions in self.tasks():
             for partition in partitions:
-                _TaskReplay(self, part, partition, internal, (take, drop, on_write)).run(epochs, read)
+                replay = _TaskReplay(self, part, partition, internal, (take, drop, on_write))
+                if on_task is not None:
+                    on_task(replay.task)
+                replay.run(epochs, read)
 
 
 class _TaskReplay:
@@ -139,18 +143,18 @@ class _TaskReplay:
         self._watcher = Watcher(part.index, partition, on_write)
         own = part.index == traced.part.index
         settings = replace(traced.config.settings, keeps_dropped=True)
-        self._task = Task(
+        self.task = Task(
             bound(part, traced.logs),
             partition,
             writers=self._writer,
             config=replace(traced.config, settings=settings),
             dropped=self._dropped if own and drop is not None else None,
         )
-        watch(self._watcher, self._task)
+        watch(self._watcher, self.task)
 
     def run(self, epochs: Sequence[Epoch], read: ReadLog) -> None:
         """Take all epochs."""
-        task, watcher = self._task, self._watcher
+        task, watcher = self.task, self._watcher
         for epoch in epochs:
             watcher.epoch = epoch.number
             topics = [
@@ -176,7 +180,7 @@ class _TaskReplay:
         sent_to = 0 if source.is_global else self._partition
         sent = sorted(self._internal.get((source.topic, sent_to, epoch), ()), key=lambda one: one[0][:3])
         rows = []
-        for offset, (emission, origin) in enumerate(sent, start=self._task.offsets[source.topic]):
+        for offset, (emission, origin) in enumerate(sent, start=self.task.offsets[source.topic]):
             self._sources[source.topic, offset] = origin
             rows.append((offset, emission.timestamp, emission.key, emission.value))
         return [rows_of(rows)]
@@ -196,7 +200,7 @@ class _TaskReplay:
         self._take(Sent(watcher.epoch, record, origin, is_released, watcher.latest, schedule))
 
     def _dropped(self, dropped: Dropped) -> None:
-        context, event = self._task.task_context, self._watcher.event
+        context, event = self.task.task_context, self._watcher.event
         clock_ms = context.node_times.get(dropped.node, context.stream_time_ms)
         clock_ms = max(clock_ms, event.order_ms) if event else clock_ms
         if self._drop is not None:
