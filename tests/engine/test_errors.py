@@ -75,8 +75,10 @@ CASES = {
         "Java heap space: out of memory. Give the target more",
     ),
     "heap of another thread": (
-        'Cannot invoke "org.apache.spark.scheduler.DAGScheduler.cleanupQueryJobs(long)" because the return value of '
-        '"org.apache.spark.SparkContext.dagScheduler()" is null',
+        (
+            'Cannot invoke "org.apache.spark.scheduler.DAGScheduler.cleanupQueryJobs(long)" because the return value of '
+            '"org.apache.spark.SparkContext.dagScheduler()" is null'
+        ),
         LimitError,
         "Spark has shut down, usually because it was out of memory",
     ),
