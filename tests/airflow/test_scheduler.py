@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from rewindow.tables.delta.content_hash import content_hash
-from tests.airflow.home import AIRFLOW, ROOT, environment, patiently
+from tests.airflow.home import AIRFLOW, ROOT, patiently
 from tests.airflow.shop import WEEKLY, make_shop
 from tests.airflow.test_dags import rewindow, tables
 
@@ -55,7 +55,9 @@ def own_dag(root: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def scheduled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def scheduled(scheduler_env: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the project of one Airflow: each database gets its own."""
+    assert scheduler_env
     root = make_shop(tmp_path_factory.mktemp("scheduled"), days=DAYS)
     (root / "conf/jobs/weekly_orders.yaml").write_text(WEEKLY)
     (root / "dags/shop.py").write_text(DAGS)
@@ -64,10 +66,10 @@ def scheduled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def live(airflow_home: Path, scheduled: Path) -> Any:
+def live(scheduler_env: dict[str, str], scheduled: Path) -> Any:
     from tests.airflow.live import Live  # needs Airflow's dependencies
 
-    with Live(environment(airflow_home, scheduled / "dags")) as live:
+    with Live({**scheduler_env, "AIRFLOW__CORE__DAGS_FOLDER": str(scheduled / "dags")}) as live:
         live.until(lambda: len(live.get("/dags")["dags"]) == 5, RUN_SECONDS, "the five DAGs")
         for dag in (JOB, f"{JOB}__backfill", OTHER, OWN):
             live.patch(f"/dags/{dag}", {"is_paused": False})
