@@ -241,6 +241,10 @@ def test_a_later_run_includes_earlier_days_whose_runs_then_have_nothing_to_do(sh
     assert len(extra["digest"]) == 32
     assert extra["is_new"]
     assert earlier["events"] == [], "nothing was done, so nothing is told"
+    report = shop / "warehouse/rewindow/reports/daily_orders/main.html"
+    assert later["reports"] == {"run": report.as_uri()}
+    assert report.read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert not earlier["reports"].get("run")
     assert len(tables(shop, "shop/daily_orders")) == 9
 
 
