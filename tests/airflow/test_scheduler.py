@@ -168,8 +168,8 @@ def test_a_month_backfilled_backwards_with_other_writers_gives_the_tables_of_the
         ours, theirs = (content_hash(str(root / "warehouse" / table)) for root in (scheduled, by_hand))
         assert ours == theirs, table
     events = live.get("/assets/events", limit=100, order_by="-timestamp")["asset_events"]
-    told = {event["extra"]["table"] for event in events if event["extra"]}
-    assert told == {"shop/daily_orders", "shop/weekly_orders"}
+    told = {event["extra"].get("table") or event["extra"]["feed"] for event in events if event["extra"]}
+    assert told == {"shop/daily_orders", "shop/weekly_orders", "orders"}
 
 
 def test_a_recomputed_past_waits_for_approval_and_is_published(live: Live, scheduled: Path):

@@ -15,8 +15,7 @@ from airflow.sdk import Asset, BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from rewindow.airflow.asset_events import did_nothing, extra_of
-from rewindow.airflow.assets import TABLE
+from rewindow.airflow.asset_events import TABLE, did_nothing, extra_of
 from rewindow.airflow.compat import ResumableJobMixin
 from rewindow.airflow.hooks import WorkspaceHook
 from rewindow.airflow.intervals import interval_of, is_retry, through_of

@@ -87,17 +87,26 @@ class JobTasks:
         job, feed = self.job.job, self.feed.feed
         where = {name: self.location[name] for name in ("project", "target", "conn_id")}
         outlets = [self.assets.of(output.table) for output in self.job.outputs.values()]
+        source = self.assets.of_feed(feed)
         writer = one_writer(self.pool, self.default_args)
         if not self.lands:
             complete = LogCompleteSensor(task_id="log_complete", feed=feed, **where, deferrable=True)
             complete >> RewindowOperator(
-                task_id="run", job=job, by="through", outlets=outlets, **self.location, **writer
+                task_id="run", job=job, by="through", inlets=[source], outlets=outlets, **self.location, **writer
             )
         elif self.feed.landing.every is None:
             RewindowOperator(
-                task_id="run", job=job, feed=feed, by="nothing", outlets=outlets, **self.location, **writer
+                task_id="run",
+                job=job,
+                feed=feed,
+                by="nothing",
+                outlets=[source, *outlets],
+                **self.location,
+                **writer,
             )
         else:
-            land = RewindowOperator(task_id="land", feed=feed, **self.location, **writer)
+            land = RewindowOperator(task_id="land", feed=feed, outlets=[source], **self.location, **writer)
             by = "through" if self.feed.landing.watermark == "interval_end" else "until"
-            land >> RewindowOperator(task_id="run", job=job, by=by, outlets=outlets, **self.location, **writer)
+            land >> RewindowOperator(
+                task_id="run", job=job, by=by, inlets=[source], outlets=outlets, **self.location, **writer
+            )

@@ -13,8 +13,7 @@ from airflow.sdk.configuration import conf
 from airflow.sdk.exceptions import AirflowFailException
 
 from rewindow.airflow import commands, process
-from rewindow.airflow.asset_events import did_nothing, extra_of
-from rewindow.airflow.assets import TABLE
+from rewindow.airflow.asset_events import is_news, told_of
 from rewindow.airflow.compat import ResumableJobMixin, last_due
 from rewindow.airflow.hooks import settings_or_fail
 from rewindow.airflow.intervals import (
@@ -233,17 +232,17 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
             return None
 
     def _publish_events(self, context: Any, result: Mapping[str, Any]) -> None:
-        """Describe the updated tables in the events of their assets. A command that found nothing to do sends none.
+        """Describe the updated tables and feeds in the events of their assets. A command that found nothing to do sends none.
 
         Airflow sends an event for each outlet that the task has when it ends. A retry sends it in any case: the attempt
         before may have died after its commit.
         """
         for line in lines_of(result, self._where):
             self.log.info("%s", line)
-        if did_nothing(result) and not is_retry(context):
-            self.outlets: list[Any] = []
+        if not is_retry(context):
+            self.outlets: list[Any] = [one for one in self.outlets if is_news(getattr(one, "extra", {}), result)]
         for asset in self.outlets:
-            extra = extra_of(asset.extra.get(TABLE, asset.name), [result]) if isinstance(asset, Asset) else None
+            extra = told_of(asset.extra, asset.name, result) if isinstance(asset, Asset) else None
             if extra is not None:
                 context["outlet_events"][asset].extra.update({**extra, "interval": interval_of(context)})
 
