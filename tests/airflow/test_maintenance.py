@@ -19,6 +19,7 @@ TRIED = """
 import json
 from airflow.sdk.exceptions import AirflowFailException, ParamValidationError
 from rewindow.airflow.dags import make_dags
+from rewindow.airflow.outcomes import raise_for_exit
 
 def tried(conf):
     dag = make_dags(ROOT, prefix="night_", maintenance="shop_maintenance")["night_shop_maintenance"]
@@ -36,7 +37,14 @@ def tried(conf):
     line = task.command(context)
     return [word for word in line[4:line.index("--project")]]
 
-print(json.dumps([tried(conf) for conf in CONFS]))
+def advised():
+    dag = make_dags(ROOT, maintenance="shop_maintenance")["shop_maintenance"]
+    try:
+        raise_for_exit({"dag": dag, "params": dag.params}, 2, "use `rewindow backfill j --from 1 --branch NAME` or --keep 1d")
+    except AirflowFailException as error:
+        return str(error).splitlines()[0]
+
+print(json.dumps([*(tried(conf) for conf in CONFS), advised()]))
 """
 REFUSED = "refused by the trigger"
 CASES: list[tuple[dict[str, Any], Any]] = [
@@ -77,8 +85,12 @@ def test_the_params_of_maintenance_become_a_command_or_are_refused_with_the_fix(
     found = json.loads(
         said(environment(tmp_path, ROOT / "dags"), sys.executable, "-W", "ignore", "-c", code).splitlines()[-1]
     )
+    advice = found.pop()
     for (conf, expected), got in zip(CASES, found, strict=True):
         assert got == expected, conf
+    assert advice == "use `rewindow backfill j --from 1 --branch NAME` or the DAG's param keep 1d", (
+        "it has no backfill DAG"
+    )
 
 
 @pytest.mark.airflow

@@ -12,6 +12,7 @@ import pendulum
 from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowFailException
 
+from rewindow.airflow.advice import MAINTENANCE
 from rewindow.airflow.backfills import ENDS, DagLook
 from rewindow.airflow.operators import RewindowOperator
 from rewindow.airflow.params import DROP, GC, maintenance_params, set_params
@@ -55,7 +56,7 @@ def maintenance_dag(
         catchup=False,
         max_active_runs=1,
         default_args=dict(look.default_args),
-        tags=["rewindow", "maintenance", *look.tags],
+        tags=["rewindow", MAINTENANCE, *look.tags],
         doc_md=_DOC,
         **{option: value for option, value in look.options.items() if option not in ENDS},
     ) as dag:
