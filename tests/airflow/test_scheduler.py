@@ -27,6 +27,7 @@ pytestmark = pytest.mark.airflow
 
 RUN_SECONDS = 1500
 DAYS = 31
+REPORT = "warehouse/rewindow/reports/daily_orders/fixed.html"
 JOB, OTHER, OWN = "daily_orders", "weekly_orders", "orders_then_proof"
 # The schedules have ended, so only what the tests trigger runs. Two jobs land the same feed, each in its own pool.
 DAGS = """\
@@ -198,7 +199,9 @@ def test_a_recomputed_past_waits_for_approval_and_is_published(live: Live, sched
 
     live.until(lambda: waiting(1), RUN_SECONDS, "the question")
     assert tables(scheduled, "shop/daily_orders") == before, "published tables do not change before an approval"
-    assert f"| daily-orders | {len(before) * 2 // 3} | 0 | {len(before) // 3} | 0 |" in live.get(there)["body"]
+    body = live.get(there)["body"]
+    assert f"| daily-orders | {len(before) * 2 // 3} | 0 | {len(before) // 3} | 0 |" in body
+    assert f"The report {(scheduled / REPORT).as_uri()} has this comparison" in body
     assert answered("Reject") == "success"
     assert live.tasks(dag, run_id)["promote"]["state"] == "skipped"
     assert tables(scheduled, "shop/daily_orders") == before
