@@ -53,6 +53,8 @@ BUCKETS: list[tuple[dict[str, Any], dict[str, str | None]]] = [
 ]
 OTHERS: list[tuple[dict[str, Any], str]] = [
     ({"conn_type": "http"}, "has the type 'http': for a bucket use one of aws, google_cloud_platform, wasb, adls"),
+    ({"conn_type": "aws", "login": "AKIA"}, "has half of a key: give its id and its secret, or neither"),
+    ({"conn_type": "wasb", "password": SECRET, "extra": {"tenant_id": "us"}}, "add them"),
     ({"conn_type": "aws", "extra": {"role_arn": "arn:x"}}, "cannot use role_arn of its extra: use keys, or let"),
     ({"conn_type": "aws", "extra": {"session_kwargs": {"profile_name": "x"}}}, "cannot use profile_name"),
     ({"conn_type": "google_cloud_platform", "extra": {"keyfile_dict": SECRET}}, "give the path of a key file"),

@@ -96,6 +96,8 @@ def _aws(conn: Fields) -> Settings:
         (session.get("aws_access_key_id"), session.get("aws_secret_access_key")),
     )
     key, secret = next((pair for pair in pairs if all(pair)), (None, None))
+    if key is None and any(any(pair) for pair in pairs):
+        raise ConfigError(f"connection {conn.conn_id} has half of a key: give its id and its secret, or neither")
     token = conn["aws_session_token"] or session.get("aws_session_token")
     found: Settings = dict(zip(_AWS, (key, secret, token), strict=True)) if key else {}
     if region := conn["region_name"] or session.get("region_name"):
@@ -113,6 +115,10 @@ def _azure(conn: Fields) -> Settings:
         if not key:
             raise ConfigError(f"connection {conn.conn_id}: its connection_string has no AccountKey: add one")
     elif tenant := conn["tenant_id"]:
+        if not (conn.login and conn.password):
+            raise ConfigError(
+                f"connection {conn.conn_id} has a tenant_id, but not the client's id and secret: add them"
+            )
         return dict(zip(_AZURE, (None, tenant, conn.login, conn.password), strict=True))
     else:
         key = conn["shared_access_key"] or conn.password or conn["account_key"]
