@@ -22,10 +22,10 @@ def did_nothing(result: Mapping[str, Any]) -> bool:
     return "landings" in result and not result["landings"] and not result.get("was_interrupted")
 
 
-def is_news(asset: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
-    """Return whether a command changed what an asset stands for, given the asset's extra.
+def has_event(asset: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
+    """Return whether a command causes an event of an asset, given the asset's extra: whether it changed the table or feed.
 
-    A feed's asset is news after a landing, also one by `run --land`; any other after a command that did something.
+    A feed's asset has one after a landing, also one by `run --land`; any other after a command that did something.
     """
     if FEED not in asset:
         return not did_nothing(result)

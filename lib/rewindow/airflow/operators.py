@@ -13,7 +13,7 @@ from airflow.sdk.configuration import conf
 from airflow.sdk.exceptions import AirflowFailException
 
 from rewindow.airflow import commands, process
-from rewindow.airflow.asset_events import is_news, told_of
+from rewindow.airflow.asset_events import has_event, told_of
 from rewindow.airflow.compat import ResumableJobMixin, last_due
 from rewindow.airflow.hooks import settings_or_fail
 from rewindow.airflow.intervals import (
@@ -240,7 +240,7 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
         for line in lines_of(result, self._where):
             self.log.info("%s", line)
         if not is_retry(context):
-            self.outlets: list[Any] = [one for one in self.outlets if is_news(getattr(one, "extra", {}), result)]
+            self.outlets: list[Any] = [one for one in self.outlets if has_event(getattr(one, "extra", {}), result)]
         for asset in self.outlets:
             extra = told_of(asset.extra, asset.name, result) if isinstance(asset, Asset) else None
             if extra is not None:
