@@ -57,7 +57,7 @@ test-spark: setup ## the tests that need processes or many tables, then those th
 	$(PY) -m pytest -q -m "slow and not spark and not cluster and not airflow" -n 2 --dist loadfile
 	$(PY) -m pytest -q -m "spark and not cluster and not airflow" -n 2 --dist loadfile
 
-airflow: setup ## the real Airflow at length: every DAG, a scheduler, a killed worker, a backfill, an approval (about ten minutes)
+airflow: setup ## the real Airflow at length: every DAG, a scheduler, a killed worker, a backfill, an approval (ten minutes; twice as long with PostgreSQL)
 	$(PY) -m pytest -q -m airflow -n 2 --dist loadfile -o faulthandler_timeout=1800 tests/airflow
 
 docs: env ## the site from docs/, into build/site: a warning or a dead link is an error

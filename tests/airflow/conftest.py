@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -28,3 +30,23 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def shop_env(airflow_home: Path, shop: Path) -> dict[str, str]:
     """Return the environment of an Airflow that has the shop's DAG file."""
     return environment(airflow_home, shop / "dags")
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def scheduler_env(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """Return the environment of an Airflow for a scheduler, on each database that is there. The test adds its DAG files."""
+    from tests.airflow.postgres import drivers, postgresql, why_missing  # needs Airflow's dependencies
+
+    home = tmp_path_factory.mktemp("airflow")
+    if request.param == "sqlite":
+        env = environment(home, home)
+        migrate(env)
+        yield env
+        return
+    if missing := why_missing():
+        pytest.skip(missing)
+    with postgresql() as database:
+        env = environment(home, home, database)
+        env["PYTHONPATH"] = f"{env['PYTHONPATH']}{os.pathsep}{drivers()}"
+        migrate(env)
+        yield env

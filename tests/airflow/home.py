@@ -13,15 +13,16 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 AIRFLOW = str(Path(sys.executable).parent / "airflow")
 
 
-def environment(home: Path, dags: Path) -> dict[str, str]:
-    """Return the environment of an Airflow with this home and folder of DAG files."""
+def environment(home: Path, dags: Path, database: str = "") -> dict[str, str]:
+    """Return the environment of an Airflow with this home and folder of DAG files. Its database is SQLite by default."""
     bins = str(Path(sys.executable).parent)
     return {
         **{name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")},
         "AIRFLOW_HOME": str(home),
         "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home}/airflow.db?timeout=120",  # 5 s is too short on a busy machine
+        # 5 s is too short on a busy machine
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": database or f"sqlite:///{home}/airflow.db?timeout=120",
         "AIRFLOW__LOGGING__LOGGING_LEVEL": "WARNING",
         "PATH": f"{bins}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": str(ROOT / "lib"),

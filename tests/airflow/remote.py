@@ -33,6 +33,7 @@ def main(plays: list[dict[str, Any]]) -> list[dict[str, Any]]:
         task = RewindowJobRunOperator(
             task_id=f"run{number}",
             databricks_job="hourly_departures",
+            conn_id=one.get("conn_id"),
             poll_s=0.01,
             deferrable=one.get("defers", False),
             outlets=[catalog_asset(table) for table in one.get("tables", ())],

@@ -87,7 +87,7 @@ def take(page: Browser, live: Live, question: str) -> None:
     page.until(_shows("Approve"))
     page.rest()
     page.shoot(PICTURES / "airflow-approval.png")
-    asset = next(one["id"] for one in live.get("/assets")["assets"] if one["name"] == f"shop.{JOB}")
+    asset = next(one["id"] for one in live.get("/assets")["assets"] if one["name"].startswith(f"shop.{JOB} in "))
     page.goto(f"{live.url}/assets/{asset}")
     page.until("document.querySelector('.codicon-folding-collapsed')")
     page.rest()

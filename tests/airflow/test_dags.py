@@ -35,6 +35,7 @@ print(json.dumps({
         "tasks": {task.task_id: {
             "pool": task.pool, "slots": task.pool_slots, "at_once": task.max_active_tis_per_dag, "retries": task.retries,
             "after": sorted(task.upstream_task_ids), "outlets": [asset.name for asset in task.outlets],
+            "inlets": [asset.name for asset in task.inlets],
             "kind": task.task_type,
         } for task in dag.tasks},
     } for name, dag in bag.dags.items()},
@@ -99,6 +100,7 @@ def test_the_demos_dags_are_valid_and_parsing_them_does_not_import_spark(airflow
         assert (dag["timetable"], dag["zone"], dag["params"]) == ("CronDataIntervalTimetable", "UTC", RUN_PARAMS)
         assert dag["tasks"]["run"]["after"] == ["land"]
         assert dag["tasks"]["run"]["outlets"] == [f"flights.{job} in file://{ROOT}/warehouse"]
+        assert dag["tasks"]["run"]["inlets"] == dag["tasks"]["land"]["outlets"], "the feed is upstream of the table"
         again = found["dags"][f"{job}__backfill"]
         assert again["params"] == ["accept_changes", "branch", "from", "to"]
         order = ["branch", "backfill", "verify", "diff", "is_different", "approve", "promote"]
@@ -119,6 +121,8 @@ SLIPS = {
     "make_dags(ROOT, tags='shop')": 'write tags=["shop"]',
     "make_dags(ROOT, dag_run_timeout=1)": "did you mean dagrun_timeout=?",
     "make_dags(ROOT, max_active_runs=2)": "max_active_runs= is neither an argument of make_dags nor",
+    "make_dags(ROOT, maintenance='daily_orders')": "is the id of a job's DAG: choose another id",
+    "make_dags(ROOT, reports='always')": "reports='always': use 'warehouse' or 'none'",
     "make_dags('/nowhere')": "no folder conf/ in /nowhere",
     "{'x': RewindowOperator(task_id='x', arguments='verify daily_orders')}": 'write arguments=["verify daily_orders"]',
 }
@@ -169,18 +173,23 @@ def test_an_asset_is_one_table_whatever_project_or_target_names_it(airflow_home:
     )
     code = f"""
 import json
-from rewindow.airflow.assets import catalog_asset, table_asset
+from rewindow.airflow.assets import catalog_asset, feed_asset, table_asset
 places = [({str(roots[0])!r}, name) for name in ("local", "cluster", "test", "lake", "{{{{ var.value.x }}}}")]
 assets = [table_asset("shop.daily_orders", *place) for place in [*places, ({str(roots[1])!r}, "local")]]
 assets.append(catalog_asset("main.shop.daily_orders"))
+assets += [feed_asset("orders", *place) for place in (places[0], places[3])]
 print(json.dumps([[asset.name, asset.uri] for asset in assets]))
 """
     last = said(environment(airflow_home, ROOT / "dags"), sys.executable, "-W", "ignore", "-c", code).splitlines()[-1]
-    local, cluster, test, lake, templated, other, named = json.loads(last)
+    local, cluster, test, lake, templated, other, named, *feeds = json.loads(last)
     warehouse = f"file://{roots[0]}/warehouse"
     assert local == cluster == [f"shop.daily_orders in {warehouse}", f"{warehouse}/shop/daily_orders"]
     assert test[1] == "s3://events/test%20warehouse/shop/daily_orders"
     assert lake == named == ["main.shop.daily_orders", "delta://main/shop/daily_orders"]
+    assert feeds == [
+        [f"feed orders in {warehouse}", f"{warehouse}/logs/orders"],
+        ["feed orders in main.rewindow", "delta://main/rewindow/logs/orders"],
+    ]
     for column in (0, 1):
         assert len({one[column] for one in (local, test, lake, templated, other)}) == 5
 
@@ -240,7 +249,14 @@ def test_a_later_run_includes_earlier_days_whose_runs_then_have_nothing_to_do(sh
     assert extra["version"] >= 1
     assert len(extra["digest"]) == 32
     assert extra["is_new"]
-    assert earlier["events"] == [], "nothing was done, so nothing is told"
+    assert earlier["events"] == earlier["feeds"] == [], "nothing was done, so nothing is told"
+    (landed,) = later["feeds"]
+    assert landed["asset"] == f"feed orders in file://{shop}/warehouse"
+    assert (landed["extra"]["landings"], landed["extra"]["rows"]) == ([1, 2, 3], 30)
+    report = shop / "warehouse/rewindow/reports/daily_orders/main.html"
+    assert later["reports"] == {"run": report.as_uri()}
+    assert report.read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert not earlier["reports"].get("run")
     assert len(tables(shop, "shop/daily_orders")) == 9
 
 

@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from rewindow.tables.delta.content_hash import content_hash
-from tests.airflow.home import AIRFLOW, ROOT, environment, patiently
+from tests.airflow.home import AIRFLOW, ROOT, patiently
 from tests.airflow.shop import WEEKLY, make_shop
 from tests.airflow.test_dags import rewindow, tables
 
@@ -27,6 +27,7 @@ pytestmark = pytest.mark.airflow
 
 RUN_SECONDS = 1500
 DAYS = 31
+REPORT = "warehouse/rewindow/reports/daily_orders/fixed.html"
 JOB, OTHER, OWN = "daily_orders", "weekly_orders", "orders_then_proof"
 # The schedules have ended, so only what the tests trigger runs. Two jobs land the same feed, each in its own pool.
 DAGS = """\
@@ -55,7 +56,9 @@ def own_dag(root: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def scheduled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def scheduled(scheduler_env: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the project of one Airflow: each database gets its own."""
+    assert scheduler_env
     root = make_shop(tmp_path_factory.mktemp("scheduled"), days=DAYS)
     (root / "conf/jobs/weekly_orders.yaml").write_text(WEEKLY)
     (root / "dags/shop.py").write_text(DAGS)
@@ -64,10 +67,10 @@ def scheduled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def live(airflow_home: Path, scheduled: Path) -> Any:
+def live(scheduler_env: dict[str, str], scheduled: Path) -> Any:
     from tests.airflow.live import Live  # needs Airflow's dependencies
 
-    with Live(environment(airflow_home, scheduled / "dags")) as live:
+    with Live({**scheduler_env, "AIRFLOW__CORE__DAGS_FOLDER": str(scheduled / "dags")}) as live:
         live.until(lambda: len(live.get("/dags")["dags"]) == 5, RUN_SECONDS, "the five DAGs")
         for dag in (JOB, f"{JOB}__backfill", OTHER, OWN):
             live.patch(f"/dags/{dag}", {"is_paused": False})
@@ -166,8 +169,8 @@ def test_a_month_backfilled_backwards_with_other_writers_gives_the_tables_of_the
         ours, theirs = (content_hash(str(root / "warehouse" / table)) for root in (scheduled, by_hand))
         assert ours == theirs, table
     events = live.get("/assets/events", limit=100, order_by="-timestamp")["asset_events"]
-    told = {event["extra"]["table"] for event in events if event["extra"]}
-    assert told == {"shop/daily_orders", "shop/weekly_orders"}
+    told = {event["extra"].get("table") or event["extra"]["feed"] for event in events if event["extra"]}
+    assert told == {"shop/daily_orders", "shop/weekly_orders", "orders"}
 
 
 def test_a_recomputed_past_waits_for_approval_and_is_published(live: Live, scheduled: Path):
@@ -196,7 +199,9 @@ def test_a_recomputed_past_waits_for_approval_and_is_published(live: Live, sched
 
     live.until(lambda: waiting(1), RUN_SECONDS, "the question")
     assert tables(scheduled, "shop/daily_orders") == before, "published tables do not change before an approval"
-    assert f"| daily-orders | {len(before) * 2 // 3} | 0 | {len(before) // 3} | 0 |" in live.get(there)["body"]
+    body = live.get(there)["body"]
+    assert f"| daily-orders | {len(before) * 2 // 3} | 0 | {len(before) // 3} | 0 |" in body
+    assert f"The report {(scheduled / REPORT).as_uri()} has this comparison" in body
     assert answered("Reject") == "success"
     assert live.tasks(dag, run_id)["promote"]["state"] == "skipped"
     assert tables(scheduled, "shop/daily_orders") == before

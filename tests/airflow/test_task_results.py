@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rewindow.airflow.asset_events import did_nothing, extra_of
+from rewindow.airflow.asset_events import did_nothing, extra_of, has_event, told_of
 from rewindow.airflow.intervals import is_retry, lands_through
 from rewindow.airflow.task_log import lines_of
 from tests.bad_input.scene import Bench, copy_of, make_template, without_spark
@@ -97,6 +97,21 @@ def test_a_command_that_found_nothing_to_do_sends_no_event(bench: Bench) -> None
     assert told["is_new"], "a promotion is news, too"
     assert next(lines_of(published)) == "Branch fix: promoted to main, which is at fix/1"
     assert not did_nothing(done(bench, "verify", "counts")), "not known of other commands"
+
+
+def test_a_feeds_asset_has_event_after_a_landing_and_a_table_after_a_run(bench: Bench) -> None:
+    feed, other, table = {"feed": "activity"}, {"feed": "others"}, {"table": "alerts.totals"}
+    landed = done(bench, "land", "activity")
+    assert (has_event(feed, landed), has_event(other, landed)) == (True, False)
+    told = told_of(feed, "", landed)
+    assert told is not None
+    assert (told["landings"], told["rows"], told["quarantined"]) == ([3], 12, 0)
+    assert told_of(other, "", landed) is None
+    nothing = done(bench, "land", "activity")
+    assert not has_event(feed, nothing)
+    ran = done(bench, "run", "counts", "--land")
+    assert (has_event(feed, ran), has_event(table, ran)) == (False, True), "it landed nothing"
+    assert told_of(feed, "", done(bench, "verify", "counts")) is None
 
 
 def test_a_retry_may_have_lost_the_event_of_the_try_before() -> None:

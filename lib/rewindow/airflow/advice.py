@@ -14,7 +14,17 @@ from rewindow.airflow.intervals import ACCEPT_CHANGES, REPLAN, TAKEOVER, THROUGH
 BACKFILL: Final = "__backfill"
 """What the id of a job's backfill DAG ends with."""
 
-_PARAMS: Final = {"--accept-changes": ACCEPT_CHANGES, "--through": THROUGH, "--replan": REPLAN, "--takeover": TAKEOVER}
+MAINTENANCE: Final = "maintenance"
+"""A tag of the DAG that drops branches and cleans up. It belongs to no single job, so it has no backfill DAG."""
+
+_PARAMS: Final = {
+    "--accept-changes": ACCEPT_CHANGES,
+    "--through": THROUGH,
+    "--replan": REPLAN,
+    "--takeover": TAKEOVER,
+    "--keep": "keep",
+    "--dry-run": "dry_run",
+}
 """The options that a DAG may have a param for."""
 _RECOMPUTE: Final = re.compile(
     r"`rewindow backfill (?P<job>\S+) --from (?P<start>\S+) --branch NAME`"

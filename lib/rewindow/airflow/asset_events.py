@@ -1,9 +1,14 @@
-"""The events of assets: whether a command updated a table, and what it printed about it. Does not import Airflow."""
+"""The events of assets: whether a command updated a table or feed, and what it printed about it. Does not import Airflow."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
+
+TABLE: Final = "table"
+"""Key in an asset's extra of the name of its table, as in the job's file."""
+FEED: Final = "feed"
+"""Key in an asset's extra of the name of its feed."""
 
 
 def did_nothing(result: Mapping[str, Any]) -> bool:
@@ -15,6 +20,27 @@ def did_nothing(result: Mapping[str, Any]) -> bool:
     if "published" in result:
         return not (result.get("run") or result.get("is_new") or result.get("lagged") or result.get("taken_over"))
     return "landings" in result and not result["landings"] and not result.get("was_interrupted")
+
+
+def has_event(asset: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
+    """Return whether a command causes an event of an asset, given the asset's extra: whether it changed the table or feed.
+
+    A feed's asset has one after a landing, also one by `run --land`; any other after a command that did something.
+    """
+    if FEED not in asset:
+        return not did_nothing(result)
+    landed = result.get("landed") or result
+    return landed.get(FEED) == asset[FEED] and bool(landed.get("landings") or landed.get("was_interrupted"))
+
+
+def told_of(asset: Mapping[str, Any], name: str, result: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return what a command printed about an asset with this extra and name: of a feed what it landed; or None."""
+    if FEED not in asset:
+        return extra_of(str(asset.get(TABLE, name)), [result])
+    landed = result.get("landed") or result
+    if landed.get(FEED) != asset[FEED] or "landings" not in landed:
+        return None
+    return {key: landed.get(key) for key in (FEED, "landings", "rows", "quarantined", "watermark_ms")}
 
 
 def extra_of(table: str, results: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""Output tables as Airflow assets, which jobs' DAGs update and other DAGs can be scheduled on.
+"""Output tables and feeds as Airflow assets, which jobs' DAGs update and other DAGs can be scheduled on.
 
 An asset stands for one table, so it is named after the place where the table is: two projects, or two targets with
 warehouses of their own, may have tables of the same name. Projects and targets that share a warehouse share its tables.
@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Final
 from urllib.parse import quote
 
 from airflow.sdk import Asset
 
+from rewindow.airflow.asset_events import FEED, TABLE
 from rewindow.config.load import find_project, load_target, location_of
-
-TABLE: Final = "table"
-"""Key in an asset's extra of the name of its table, as in the job's file."""
 
 _GROUP = "rewindow"
 _KEPT = "/:@"  # in URIs
@@ -32,24 +29,43 @@ def table_asset(table: str, project: str | os.PathLike[str], target: str = "loca
     return TableAssets(find_project(Path(project).absolute()), target).of(table)
 
 
+def feed_asset(feed: str, project: str | os.PathLike[str], target: str = "local") -> Asset:
+    """Return the asset of a feed's logs, from which the tables of its jobs are made: ``feed_asset("orders", "/opt/shop")``.
+
+    The ``extra`` of its events holds: feed, landings, rows, quarantined, watermark_ms and the interval. There is no event if
+    nothing was landed. Raises `ConfigError` (78) as `table_asset`.
+    """
+    return TableAssets(find_project(Path(project).absolute()), target).of_feed(feed)
+
+
 class TableAssets:
-    """The assets of the tables of a project and target, whose file is read once. Raises `ConfigError` (78) as `table_asset`."""
+    """The assets of a project and target, whose file is read once. Raises `ConfigError` (78) as `table_asset`."""
 
     def __init__(self, root: Path, target: str) -> None:
         self._catalog: str | None = None
+        self._schema = ""
         if "{{" in target:  # it is known only when a task runs
             self._warehouse = f"{root}/{target}"
             return
         config = load_target(root, target)
         self._warehouse = location_of(root, config.warehouse)
         if config.catalog is not None:
-            self._catalog = config.catalog.partition(".")[0]
+            self._catalog, _, self._schema = config.catalog.partition(".")
 
     def of(self, table: str) -> Asset:
         """Return the asset of an output table, named as in the job's file."""
         if self._catalog is not None:
             return catalog_asset(table if table.count(".") == 2 else f"{self._catalog}.{table}")
         return _at(self._warehouse, table)
+
+    def of_feed(self, feed: str) -> Asset:
+        """Return the asset of a feed."""
+        if self._catalog is not None:
+            where, uri = f"{self._catalog}.{self._schema}", f"delta://{self._catalog}/{self._schema}/logs/{feed}"
+        else:
+            where = _uri_of(self._warehouse)
+            uri = f"{where}/logs/{feed}"
+        return Asset(name=f"feed {feed} in {where}", uri=uri, group=_GROUP, extra={FEED: feed})
 
 
 def catalog_asset(table: str) -> Asset:
@@ -58,6 +74,10 @@ def catalog_asset(table: str) -> Asset:
 
 
 def _at(warehouse: str, table: str) -> Asset:
-    where = quote(warehouse if "://" in warehouse else f"file://{warehouse}", safe=_KEPT).rstrip("/")
+    where = _uri_of(warehouse)
     uri = f"{where}/{table.replace('.', '/')}"
     return Asset(name=f"{table} in {where}", uri=uri, group=_GROUP, extra={TABLE: table})
+
+
+def _uri_of(warehouse: str) -> str:
+    return quote(warehouse if "://" in warehouse else f"file://{warehouse}", safe=_KEPT).rstrip("/")

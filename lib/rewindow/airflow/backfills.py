@@ -31,7 +31,7 @@ _BRANCH = "{{ ti.xcom_pull(task_ids='branch') }}"
 _FROM = "--from={{ params['from'] }}"
 _TO = "{{ '--to=' ~ params['to'] if params['to'] else '' }}"
 _ACCEPTS = "{{ '--accept-changes' if params['accept_changes'] else '' }}"
-_ENDS = ("dagrun_timeout", "deadline")
+ENDS = ("dagrun_timeout", "deadline")
 """Options that would end a DAG which waits for people."""
 _BODY = """\
 {{% set found = ti.xcom_pull(task_ids='diff') or {{}} -%}}
@@ -42,7 +42,12 @@ Branch **{branch}** of job **{job}** differs from the published tables:
 {{% for name, of in found.items() if of is mapping -%}}
 | {{{{ name }}}} | {{{{ of.equal }}}} | {{{{ of.different }}}} | {{{{ of.only_first }}}} | {{{{ of.only_second }}}} |
 {{% endfor %}}
+{{% set page = (ti.xcom_pull(task_ids='backfill') or {{}}).get('report') -%}}
+{{% if page -%}}
+The report {{{{ page }}}} has this comparison as a page, with samples and what changed.
+{{%- else -%}}
 `rewindow report {job} --branch {branch} --diff main` writes this comparison as a page, with samples and what changed.
+{{%- endif %}}
 
 *Approve* publishes the branch, in one commit per table. *Reject* changes nothing.
 
@@ -78,7 +83,7 @@ def backfill_dag(
     ``location`` holds the operators' arguments ``project``, ``target`` and ``executable``, ``assets`` those of the tables.
     """
     name, writer = job.job, one_writer(pool, look.default_args)
-    options = {option: value for option, value in look.options.items() if option not in _ENDS}
+    options = {option: value for option, value in look.options.items() if option not in ENDS}
     assigned = {"assigned_users": [{"id": user, "name": user} for user in approvers]} if approvers else {}
     with DAG(
         dag_id=f"{look.prefix}{name}{ENDING}",

@@ -1,5 +1,7 @@
 """The DAGs of a project: for each file in ``conf/jobs``, one that runs the job and one that recomputes its past.
 
+On request there is one more for the project, which drops branches and cleans up.
+
 A DAG file needs no more than this:
 
     from rewindow.airflow.dags import make_dags
@@ -29,7 +31,9 @@ from rewindow.airflow.assets import TableAssets
 from rewindow.airflow.backfills import DagLook, backfill_dag
 from rewindow.airflow.commands import several
 from rewindow.airflow.job_tasks import JobTasks, location_of, pool_of
+from rewindow.airflow.maintenance import maintenance_dag
 from rewindow.airflow.params import RUN, set_params
+from rewindow.airflow.reports import WAREHOUSE
 from rewindow.config.job import JobConfig
 from rewindow.config.load import find_project, load_feed, load_job, load_jobs
 from rewindow.errors import ConfigError, UsageError
@@ -53,11 +57,15 @@ def make_dags(
     catchup: bool = False,
     lands: bool = True,
     pool: str = "rewindow",
+    conn_id: str | None = None,
+    reports: str = WAREHOUSE,
+    reports_url: str | None = None,
     executable: Sequence[str] = (),
     default_args: Mapping[str, Any] | None = None,
     prefix: str = "",
     tags: Sequence[str] = (),
     approvers: Sequence[str] = (),
+    maintenance: str | None = None,
     **options: Any,
 ) -> dict[str, DAG]:
     """Return the DAGs ``<job>`` and ``<job>__backfill`` of each job, to add to a DAG file's globals.
@@ -72,20 +80,25 @@ def make_dags(
             everything that is complete at its interval's end.
         lands: Whether the DAG lands its job's feed. If False, the run waits until the log is complete.
         pool: The pool of one slot. ``{job}`` and ``{feed}`` in its name are replaced.
+        conn_id: The Airflow connection with the credentials of the buckets; see `hooks.BucketHook`.
+        reports: Whether tasks write reports: ``warehouse`` (below ``rewindow/reports`` in the warehouse) or ``none``.
+        reports_url: The address at which a web server shows that folder, for the links. Default: the files' own.
         executable: The command line of rewindow if it is installed in another environment.
         default_args: Airflow's default arguments of every task, including ``retries`` and ``retry_delay``.
         prefix: What the id of each DAG begins with, so that one project can be loaded for several targets.
         tags: Tags of each DAG besides rewindow's.
         approvers: The ids of the users who may approve a backfill. Default: everybody who may trigger it.
+        maintenance: The id, after ``prefix``, of one more DAG, which drops branches and cleans up. Default: there is none.
         options: Other arguments of Airflow's `DAG`: ``access_control``, ``dagrun_timeout``, ``deadline``,
             ``on_success_callback``, ``on_failure_callback``, ``owner_links`` and so on. The backfill DAG, which waits for
-            people, gets neither ``dagrun_timeout`` nor ``deadline``.
+            people, and that of ``maintenance`` get neither ``dagrun_timeout`` nor ``deadline``.
 
     Raises `ConfigError` (78) for invalid configuration, `UsageError` (2) for an invalid argument.
     """
     root = find_project(Path(project).absolute())
     _check_dates(start_date, end_date, catchup=catchup)
-    location, assets = location_of(root, target, executable), TableAssets(root, target)
+    more = {"conn_id": conn_id, "reports": reports, "reports_url": reports_url}
+    location, assets = location_of(root, target, executable, more), TableAssets(root, target)
     look = DagLook(prefix, several("tags", tags), _options(options), dict(default_args or {}))
     dags: dict[str, DAG] = {}
     chosen = load_jobs(root) if jobs is None else {name: load_job(root, name) for name in several("jobs", jobs)}
@@ -99,6 +112,11 @@ def make_dags(
         dags[f"{prefix}{name}{BACKFILL}"] = backfill_dag(
             job, location, assets, look, pool=tasks.pool, approvers=several("approvers", approvers)
         )
+    if maintenance is not None:
+        if f"{prefix}{maintenance}" in dags:
+            raise UsageError(f"maintenance={maintenance!r} is the id of a job's DAG: choose another id")
+        dag = maintenance_dag(maintenance, (sorted(chosen), sorted(feeds)), location, look, pool=pool)
+        dags[dag.dag_id] = dag
     return dags
 
 

@@ -15,9 +15,9 @@ from airflow.sdk import Asset, BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from rewindow.airflow.asset_events import did_nothing, extra_of
-from rewindow.airflow.assets import TABLE
+from rewindow.airflow.asset_events import TABLE, did_nothing, extra_of
 from rewindow.airflow.compat import ResumableJobMixin
+from rewindow.airflow.hooks import WorkspaceHook
 from rewindow.airflow.intervals import interval_of, is_retry, through_of
 from rewindow.airflow.links import DatabricksRunLink
 from rewindow.airflow.outcomes import raise_for_exit
@@ -33,22 +33,25 @@ _RUNNING = "running"
 class JobRunTrigger(BaseTrigger):
     """Polls a job run every ``poll_s`` seconds and fires when it has ended."""
 
-    def __init__(self, *, run_id: int, profile: str | None = None, poll_s: float = 30.0) -> None:
+    def __init__(
+        self, *, run_id: int, profile: str | None = None, conn_id: str | None = None, poll_s: float = 30.0
+    ) -> None:
         super().__init__()
         self.run_id = run_id
         self.profile = profile
+        self.conn_id = conn_id
         self.poll_s = poll_s
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the path of the class and its arguments."""
-        given = {"run_id": self.run_id, "profile": self.profile, "poll_s": self.poll_s}
+        given = {name: getattr(self, name) for name in ("run_id", "profile", "conn_id", "poll_s")}
         return f"{type(self).__module__}.{type(self).__qualname__}", given
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Yield one event with the run's id. The task itself then looks up how the run ended."""
         while True:
             try:
-                if (await asyncio.to_thread(self._look)).code is not None:
+                if (await asyncio.to_thread(submit.look, await self._workspace(), self.run_id)).code is not None:
                     break
             except StorageError as error:  # the next poll may succeed
                 self.log.warning("%s", error)
@@ -59,10 +62,10 @@ class JobRunTrigger(BaseTrigger):
 
     async def on_kill(self) -> None:
         """Cancel the run when the task is stopped, cleared or marked while it is deferred."""
-        await asyncio.to_thread(lambda: submit.cancel(submit.workspace(self.profile), self.run_id))
+        await asyncio.to_thread(submit.cancel, await self._workspace(), self.run_id)
 
-    def _look(self) -> submit.JobRun:
-        return submit.look(submit.workspace(self.profile), self.run_id)
+    async def _workspace(self) -> Any:
+        return await WorkspaceHook(self.conn_id, self.profile).aget_conn()
 
 
 class RewindowJobRunOperator(ResumableJobMixin, BaseOperator):
@@ -72,6 +75,7 @@ class RewindowJobRunOperator(ResumableJobMixin, BaseOperator):
         databricks_job: The job's name or id in the workspace.
         parameters: More job parameters; ``interval_end`` is set if the DAG run has an interval.
         profile: Profile of ``~/.databrickscfg``. Default: the SDK's environment variables.
+        conn_id: The Airflow connection of the workspace, of the type ``databricks``; see `hooks.WorkspaceHook`.
         deferrable: Wait in the triggerer, which occupies no worker slot.
         poll_s: Seconds between two polls.
 
@@ -81,7 +85,7 @@ class RewindowJobRunOperator(ResumableJobMixin, BaseOperator):
     interval, and the task logs a warning.
     """
 
-    template_fields = ("databricks_job", "parameters", "profile")
+    template_fields = ("databricks_job", "parameters", "profile", "conn_id")
     operator_extra_links = (DatabricksRunLink(),)
     external_id_key = "rewindow_job_run"
     ui_color = "#fbe3d6"
@@ -92,6 +96,7 @@ class RewindowJobRunOperator(ResumableJobMixin, BaseOperator):
         databricks_job: str,
         parameters: Mapping[str, str] | None = None,
         profile: str | None = None,
+        conn_id: str | None = None,
         deferrable: bool = False,
         poll_s: float = 30.0,
         retries: int = 5,
@@ -101,6 +106,7 @@ class RewindowJobRunOperator(ResumableJobMixin, BaseOperator):
         self.databricks_job = databricks_job
         self.parameters = dict(parameters or {})
         self.profile = profile
+        self.conn_id = conn_id
         self.deferrable = deferrable
         self.poll_s = poll_s
         self.run_url: str | None = None
@@ -121,7 +127,7 @@ class RewindowJobRunOperator(ResumableJobMixin, BaseOperator):
         end = through_of(context)
         given = {**({"interval_end": end} if end else {}), **self.parameters}
         try:
-            run = submit.start(submit.workspace(self.profile), self.databricks_job, given)
+            run = submit.start(self._workspace(), self.databricks_job, given)
         except RewindowError as error:
             raise_for_exit(context, error.exit_code, str(error))
             raise  # unreachable: `raise_for_exit` raises for every error code
@@ -148,7 +154,9 @@ class RewindowJobRunOperator(ResumableJobMixin, BaseOperator):
         self._run_id = int(external_id)
         while (run := self._look(self._run_id)).code is None:
             if self.deferrable:
-                trigger = JobRunTrigger(run_id=self._run_id, profile=self.profile, poll_s=self.poll_s)
+                trigger = JobRunTrigger(
+                    run_id=self._run_id, profile=self.profile, conn_id=self.conn_id, poll_s=self.poll_s
+                )
                 self.defer(trigger=trigger, method_name="execute_complete", timeout=self.execution_timeout)
             time.sleep(self.poll_s)
         return self._result_of(run, context)
@@ -160,11 +168,14 @@ class RewindowJobRunOperator(ResumableJobMixin, BaseOperator):
     def on_kill(self) -> None:
         """Cancel the run when the task is stopped."""
         if self._run_id is not None:
-            submit.cancel(submit.workspace(self.profile), self._run_id)
+            submit.cancel(self._workspace(), self._run_id)
+
+    def _workspace(self) -> Any:
+        return WorkspaceHook(self.conn_id, self.profile).get_conn()
 
     def _look(self, run_id: int) -> submit.JobRun:
         try:
-            run = submit.look(submit.workspace(self.profile), run_id)
+            run = submit.look(self._workspace(), run_id)
         except RewindowError as error:
             kind = AirflowException if what_next(error.exit_code) is Next.RETRY else AirflowFailException
             raise kind(str(error)) from error
@@ -201,6 +212,6 @@ class RewindowJobRunOperator(ResumableJobMixin, BaseOperator):
     def _printed(self, run_id: int) -> Printed:
         """Return what the run's tasks printed. Errors do not fail the task, because its work is done."""
         try:
-            return submit.printed(submit.workspace(self.profile), run_id)
+            return submit.printed(self._workspace(), run_id)
         except RewindowError as error:
             return Printed(missing={f"run {run_id}": str(error)})

@@ -13,6 +13,7 @@ from airflow.sdk import TaskGroup
 from rewindow.airflow.assets import TableAssets
 from rewindow.airflow.commands import several
 from rewindow.airflow.operators import RewindowOperator
+from rewindow.airflow.reports import WAREHOUSE, check_reports
 from rewindow.airflow.sensors import LogCompleteSensor
 from rewindow.airflow.single_writer import one_writer
 from rewindow.config.feed import FeedConfig
@@ -28,6 +29,9 @@ def job_group(
     target: str = "local",
     lands: bool = True,
     pool: str = "rewindow",
+    conn_id: str | None = None,
+    reports: str = WAREHOUSE,
+    reports_url: str | None = None,
     executable: Sequence[str] = (),
     default_args: Mapping[str, Any] | None = None,
     group_id: str | None = None,
@@ -43,7 +47,8 @@ def job_group(
     """
     root = find_project(Path(project).absolute())
     config = load_job(root, job)
-    where, assets = location_of(root, target, executable), TableAssets(root, target)
+    where = location_of(root, target, executable, {"conn_id": conn_id, "reports": reports, "reports_url": reports_url})
+    assets = TableAssets(root, target)
     feed, args = load_feed(root, config.feed), dict(default_args or {})
     tasks = JobTasks(config, feed, where, assets, pool_of(config, pool), lands, args)
     with TaskGroup(group_id or job, default_args=dict(default_args or {})) as group:
@@ -51,9 +56,10 @@ def job_group(
     return group
 
 
-def location_of(root: Path, target: str, executable: Sequence[str]) -> dict[str, Any]:
-    """Return the arguments of operators that say where a project is."""
-    return {"project": str(root), "target": target, "executable": several("executable", executable)}
+def location_of(root: Path, target: str, executable: Sequence[str], more: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments that all operators of a project have: where it is, its connection, and its reports."""
+    check_reports(more["reports"])
+    return {"project": str(root), "target": target, "executable": several("executable", executable), **more}
 
 
 def pool_of(job: JobConfig, pool: str) -> str:
@@ -66,7 +72,7 @@ def pool_of(job: JobConfig, pool: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class JobTasks:
-    """What the tasks of a job are made of. ``location`` holds the operators' ``project``, ``target`` and ``executable``."""
+    """What the tasks of a job are made of. ``location`` holds what `location_of` returns."""
 
     job: JobConfig
     feed: FeedConfig
@@ -79,19 +85,28 @@ class JobTasks:
     def add(self) -> None:
         """Add the tasks: land -> run, a single task for a feed without ``every``, or wait -> run."""
         job, feed = self.job.job, self.feed.feed
-        where = {"project": self.location["project"], "target": self.location["target"]}
+        where = {name: self.location[name] for name in ("project", "target", "conn_id")}
         outlets = [self.assets.of(output.table) for output in self.job.outputs.values()]
+        source = self.assets.of_feed(feed)
         writer = one_writer(self.pool, self.default_args)
         if not self.lands:
             complete = LogCompleteSensor(task_id="log_complete", feed=feed, **where, deferrable=True)
             complete >> RewindowOperator(
-                task_id="run", job=job, by="through", outlets=outlets, **self.location, **writer
+                task_id="run", job=job, by="through", inlets=[source], outlets=outlets, **self.location, **writer
             )
         elif self.feed.landing.every is None:
             RewindowOperator(
-                task_id="run", job=job, feed=feed, by="nothing", outlets=outlets, **self.location, **writer
+                task_id="run",
+                job=job,
+                feed=feed,
+                by="nothing",
+                outlets=[source, *outlets],
+                **self.location,
+                **writer,
             )
         else:
-            land = RewindowOperator(task_id="land", feed=feed, **self.location, **writer)
+            land = RewindowOperator(task_id="land", feed=feed, outlets=[source], **self.location, **writer)
             by = "through" if self.feed.landing.watermark == "interval_end" else "until"
-            land >> RewindowOperator(task_id="run", job=job, by=by, outlets=outlets, **self.location, **writer)
+            land >> RewindowOperator(
+                task_id="run", job=job, by=by, inlets=[source], outlets=outlets, **self.location, **writer
+            )

@@ -7,6 +7,17 @@ from typing import Any
 from airflow.sdk import BaseOperatorLink
 
 
+class ReportLink(BaseOperatorLink):
+    """The report that the task wrote."""
+
+    name = "Report"
+
+    def get_link(self, operator: Any, *, ti_key: Any) -> str:
+        """Return the report's address; empty if the task wrote none. The worker calls it."""
+        del ti_key
+        return str(getattr(operator, "report", None) or "")
+
+
 class DatabricksRunLink(BaseOperatorLink):
     """The page of the job run in the Databricks workspace."""
 

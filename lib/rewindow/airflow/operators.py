@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 from collections.abc import Collection, Mapping, Sequence
@@ -14,9 +13,9 @@ from airflow.sdk.configuration import conf
 from airflow.sdk.exceptions import AirflowFailException
 
 from rewindow.airflow import commands, process
-from rewindow.airflow.asset_events import did_nothing, extra_of
-from rewindow.airflow.assets import TABLE
+from rewindow.airflow.asset_events import has_event, told_of
 from rewindow.airflow.compat import ResumableJobMixin, last_due
+from rewindow.airflow.hooks import settings_or_fail
 from rewindow.airflow.intervals import (
     ACCEPT_CHANGES,
     REPLAN,
@@ -28,11 +27,13 @@ from rewindow.airflow.intervals import (
     through_of,
     unread,
 )
+from rewindow.airflow.links import ReportLink
 from rewindow.airflow.openlineage_env import openlineage_env
 from rewindow.airflow.outcomes import raise_for_exit
+from rewindow.airflow.reports import NONE, WAREHOUSE, check_reports, write_report
 from rewindow.airflow.task_log import lines_of
 from rewindow.contracts.exit_codes import Next, what_next
-from rewindow.errors import UsageError
+from rewindow.errors import RewindowError, UsageError
 
 _BOUNDS = ("until", "through", "nothing")
 _FLAGS = (ACCEPT_CHANGES, REPLAN, TAKEOVER)
@@ -52,9 +53,14 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
         branch: The branch to run on.
         project: The folder with ``conf/`` and ``jobs/`` on the worker.
         target: The target to run against, a file of ``conf/targets``.
+        conn_id: The Airflow connection with the credentials of the buckets; see `hooks.BucketHook`. Only the command's
+            environment contains them.
         executable: The command line of rewindow if it is installed in another environment. Default: the worker's Python.
         accepts: Exit codes that are results, such as ``{1}`` for `diff`.
         env: Environment variables in addition to the worker's.
+        reports: Whether the task writes a report after `run` and `backfill`: ``warehouse`` (into the warehouse, below
+            ``rewindow/reports``) or ``none``.
+        reports_url: The address at which a web server shows that folder, for the task's link. Default: the file's own.
         poll_s: Seconds between two polls.
         folder: Folder for the command's output while it runs. Default: the worker's temporary folder.
 
@@ -64,7 +70,11 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
     75, signals and unknown codes are retried; all others fail at once. The result is the JSON that the command prints.
     """
 
-    template_fields = ("job", "feed", "arguments", "by", "branch", "project", "target", "executable", "env", "folder")
+    template_fields = (
+        *("job", "feed", "arguments", "by", "branch", "project", "target", "conn_id", "executable", "env", "folder"),
+        "reports_url",
+    )
+    operator_extra_links = (ReportLink(),)
     external_id_key = "rewindow_process"
     ui_color = "#dbe9e4"
 
@@ -78,9 +88,12 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
         branch: str | None = None,
         project: str = ".",
         target: str = "local",
+        conn_id: str | None = None,
         executable: Sequence[str] = (),
         accepts: Collection[int] = (),
         env: Mapping[str, str] | None = None,
+        reports: str = WAREHOUSE,
+        reports_url: str | None = None,
         poll_s: float = 2.0,
         folder: str | None = None,
         retries: int = 5,
@@ -98,9 +111,14 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
         self.branch = branch
         self.project = project
         self.target = target
+        self.conn_id = conn_id
         self.executable = commands.several("executable", executable)
         self.accepts = tuple(accepts)
         self.env = dict(env or {})
+        self.reports = check_reports(reports)
+        self.reports_url = reports_url
+        self.report: str | None = None
+        """The address of the report, once it is written."""
         self.poll_s = poll_s
         self.folder = folder
         self._started: process.Started | None = None
@@ -110,7 +128,8 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
         """Run the command to its end and return the JSON that it printed."""
         result: dict[str, Any] = self.execute_resumable(context)
         self._publish_events(context, result)
-        return result
+        self.report = self._write_report(result)
+        return {**result, "report": self.report} if self.report else result
 
     def command(self, context: Any) -> list[str]:
         """Return the command line of a DAG run. Raises `UsageError` (2) for an unrendered template."""
@@ -140,9 +159,8 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
         except UsageError as error:
             raise AirflowFailException(str(error)) from error
         self.log.info("Running %s", " ".join(line))
-        env = {**openlineage_env(context.get("ti"), _openlineage_option, os.environ), **self.env}
-        self._started = process.start(line, env=env, folder=self.folder, cwd=self._folder)
-        return self._started.as_json()
+        parents = openlineage_env(context.get("ti"), _openlineage_option, os.environ)
+        return self._start(line, parents).as_json()
 
     def get_job_status(self, external_id: Any, context: Any) -> str:
         """Return ``running``, ``gone`` or the exit code."""
@@ -166,7 +184,7 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
         started = self._started = process.Started.from_json(external_id)
         code = process.wait(started, self.log.info, poll_s=self.poll_s)
         try:
-            reason = str(_json_of(process.output(started)).get("error", ""))
+            reason = str(process.result(started).get("error", ""))
             raise_for_exit(context, code, reason, accepts=self.accepts, where=self._where)
             return self.get_job_result(external_id, context)
         finally:
@@ -177,7 +195,7 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
         del context
         if self._result is None:
             started = process.Started.from_json(external_id)
-            self._result = {**_json_of(process.output(started)), "exit_code": process.exit_code(started)}
+            self._result = {**process.result(started), "exit_code": process.exit_code(started)}
             process.forget(started)
         return self._result
 
@@ -197,18 +215,34 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
         """The options with which a command on this worker finds the project and its target."""
         return shlex.join(["--project", self._folder, "--target", self.target])
 
+    def _start(self, line: Sequence[str], env: Mapping[str, str] | None = None) -> process.Started:
+        own = {**(env or {}), **settings_or_fail(self.conn_id), **self.env}
+        self._started = process.start(line, env=own, folder=self.folder, cwd=self._folder)
+        return self._started
+
+    def _write_report(self, result: Mapping[str, Any]) -> str | None:
+        """Write the report on what the command did, if there is one, and return its address. An error is only a warning."""
+        if self.reports == NONE:
+            return None
+        where = {"project": self._folder, "target": self.target, "executable": self.executable}
+        try:
+            return write_report(result, where, self.reports_url, self._start, self.log.info)
+        except (RewindowError, AirflowFailException) as error:
+            self.log.warning("The work is done, but its report was not written: %s", error)
+            return None
+
     def _publish_events(self, context: Any, result: Mapping[str, Any]) -> None:
-        """Describe the updated tables in the events of their assets. A command that found nothing to do sends none.
+        """Describe the updated tables and feeds in the events of their assets. A command that found nothing to do sends none.
 
         Airflow sends an event for each outlet that the task has when it ends. A retry sends it in any case: the attempt
         before may have died after its commit.
         """
         for line in lines_of(result, self._where):
             self.log.info("%s", line)
-        if did_nothing(result) and not is_retry(context):
-            self.outlets: list[Any] = []
+        if not is_retry(context):
+            self.outlets: list[Any] = [one for one in self.outlets if has_event(getattr(one, "extra", {}), result)]
         for asset in self.outlets:
-            extra = extra_of(asset.extra.get(TABLE, asset.name), [result]) if isinstance(asset, Asset) else None
+            extra = told_of(asset.extra, asset.name, result) if isinstance(asset, Asset) else None
             if extra is not None:
                 context["outlet_events"][asset].extra.update({**extra, "interval": interval_of(context)})
 
@@ -220,15 +254,3 @@ def _check_bound(by: str) -> None:
 
 def _openlineage_option(name: str) -> str:
     return str(conf.get("openlineage", name, fallback=""))
-
-
-def _json_of(printed: str) -> dict[str, Any]:
-    """Return the last line that is a JSON object, or an empty object."""
-    for line in reversed(printed.splitlines()):
-        try:
-            found = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(found, dict):
-            return found
-    return {}

@@ -7,7 +7,7 @@ from typing import Any
 
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from rewindow.airflow.advice import in_a_dag
+from rewindow.airflow.advice import MAINTENANCE, in_a_dag
 from rewindow.contracts.exit_codes import LIMIT, Next, meaning, what_next
 
 _LIMITS = "rewindow_limits"
@@ -28,7 +28,7 @@ def raise_for_exit(
     if step is Next.DONE:
         return
     dag = context.get("dag")
-    made = dag.dag_id if dag is not None and "rewindow" in dag.tags else ""
+    made = dag.dag_id if dag is not None and "rewindow" in dag.tags and MAINTENANCE not in dag.tags else ""
     advice = in_a_dag(reason, params=context.get("params") or (), where=where, dag_id=made)
     message = f"{advice}\n{meaning(code)}".strip()
     if step is Next.FAIL:

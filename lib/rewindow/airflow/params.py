@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import Final
 
@@ -12,6 +12,12 @@ from rewindow.airflow.intervals import ACCEPT_CHANGES, REPLAN, TAKEOVER, THROUGH
 
 _POSITION = rf"^({TIME}|\d+|[A-Za-z_][A-Za-z0-9_-]*/\d+)$"
 """An event time, a landing or a run, as `rewindow backfill` takes them."""
+
+_BRANCH = r"^[A-Za-z_][A-Za-z0-9_-]{0,99}$"
+_DURATION = r"^(\d{1,19}(ms|[smhdw]))+$"
+
+GC, DROP = "gc", "drop_branch"
+"""What the maintenance DAG can do."""
 
 _ACCEPTS = Param(
     False,
@@ -62,7 +68,7 @@ BACKFILL: Final = {
     "branch": Param(
         None,
         type=["null", "string"],
-        pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,99}$",
+        pattern=_BRANCH,
         title="Branch",
         description="Branch to create, or to continue if it exists; runs of other code start over. Default: named after "
         "the DAG run.",
@@ -70,6 +76,35 @@ BACKFILL: Final = {
     ACCEPT_CHANGES: _ACCEPTS,
 }
 """The params of a job's backfill DAG."""
+
+
+def maintenance_params(jobs: Sequence[str], feeds: Sequence[str]) -> dict[str, Param]:
+    """Return the params of the maintenance DAG of a project with these jobs and feeds."""
+    return {
+        "action": Param(
+            type="string",
+            enum=[GC, DROP],
+            title="Action",
+            description="gc deletes state and files that nothing needs; drop_branch drops a branch of a job for good.",
+        ),
+        "job": _one_of(jobs, "Job", "Whose branch to drop, or what to clean up. Default for gc: all jobs and feeds."),
+        "feed": _one_of(feeds, "Feed", "The feed to clean up. Default for gc: all jobs and feeds."),
+        "branch": Param(
+            None, type=["null", "string"], pattern=_BRANCH, title="Branch", description="The branch to drop."
+        ),
+        "keep": Param(
+            "30d",
+            type="string",
+            pattern=_DURATION,
+            title="Keep",
+            description="How long gc keeps state and files that nothing needs, such as 12h or 30d.",
+        ),
+        "dry_run": Param(False, type="boolean", title="Dry run", description="gc only says what it would delete."),
+    }
+
+
+def _one_of(names: Sequence[str], title: str, description: str) -> Param:
+    return Param(None, type=["null", "string"], enum=[None, *names], title=title, description=description)
 
 
 def set_params(dag: DAG, params: Mapping[str, Param]) -> None:

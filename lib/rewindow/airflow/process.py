@@ -6,6 +6,7 @@ the ledger decides which of them commits.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -49,11 +50,16 @@ class Started:
 
 
 def start(
-    command: Sequence[str], *, env: Mapping[str, str] | None = None, folder: str | None = None, cwd: str | None = None
+    command: Sequence[str],
+    *,
+    env: Mapping[str, str | None] | None = None,
+    folder: str | None = None,
+    cwd: str | None = None,
 ) -> Started:
     """Start a command in a new session, in the folder ``cwd`` if it exists.
 
-    ``env`` extends this process's environment. The folder of the output is created in ``folder``.
+    ``env`` extends this process's environment; a variable that is None is removed. The folder of the output is created in
+    ``folder``.
     """
     own = tempfile.mkdtemp(prefix="rewindow-", dir=folder)
     launched = subprocess.run(  # noqa: S603 - a list of arguments, no shell
@@ -63,7 +69,7 @@ def start(
         check=True,
         cwd=cwd if cwd and Path(cwd).is_dir() else None,
         start_new_session=True,
-        env={**os.environ, **(env or {})},
+        env={name: value for name, value in {**os.environ, **(env or {})}.items() if value is not None},
     )
     pid = int(launched.stdout)
     try:
@@ -118,6 +124,18 @@ def output(started: Started) -> str:
         return (Path(started.folder) / supervisor.OUT).read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
+
+
+def result(started: Started) -> dict[str, Any]:
+    """Return the JSON that the command printed: its last line that is an object; empty without one."""
+    for line in reversed(output(started).splitlines()):
+        try:
+            found = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(found, dict):
+            return found
+    return {}
 
 
 def stop(started: Started) -> None:

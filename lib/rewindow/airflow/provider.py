@@ -20,7 +20,8 @@ def get_provider_info() -> dict[str, Any]:
             {"integration-name": NAME, "python-modules": ["rewindow.airflow.operators", "rewindow.airflow.job_runs"]}
         ],
         "sensors": [{"integration-name": NAME, "python-modules": ["rewindow.airflow.sensors"]}],
-        "extra-links": ["rewindow.airflow.links.DatabricksRunLink"],
+        "hooks": [{"integration-name": NAME, "python-modules": ["rewindow.airflow.hooks"]}],
+        "extra-links": ["rewindow.airflow.links.DatabricksRunLink", "rewindow.airflow.links.ReportLink"],
         "triggers": [
             {"integration-name": NAME, "python-modules": ["rewindow.airflow.triggers", "rewindow.airflow.job_runs"]}
         ],

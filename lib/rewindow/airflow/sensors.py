@@ -8,6 +8,7 @@ from typing import Any
 from airflow.sdk import BaseSensorOperator
 from airflow.sdk.exceptions import AirflowFailException
 
+from rewindow.airflow.hooks import BucketHook
 from rewindow.airflow.intervals import through_of
 from rewindow.airflow.triggers import LogCompleteTrigger
 from rewindow.airflow.watermarks import is_complete
@@ -22,10 +23,11 @@ class LogCompleteSensor(BaseSensorOperator):
         through: The time (ISO 8601). Default: where the DAG run stops, as for `RewindowOperator`.
         project: The folder with ``conf/``.
         target: The target to read, a file of ``conf/targets``.
+        conn_id: The Airflow connection with the credentials of the bucket; see `hooks.BucketHook`.
         deferrable: Wait in the triggerer, which occupies no worker slot.
     """
 
-    template_fields = ("feed", "through", "project", "target")
+    template_fields = ("feed", "through", "project", "target", "conn_id")
     ui_color = "#e6f1f2"
 
     def __init__(
@@ -35,6 +37,7 @@ class LogCompleteSensor(BaseSensorOperator):
         through: str | None = None,
         project: str = ".",
         target: str = "local",
+        conn_id: str | None = None,
         deferrable: bool = False,
         poke_interval: float | timedelta = 30.0,
         mode: str = "reschedule",
@@ -45,6 +48,7 @@ class LogCompleteSensor(BaseSensorOperator):
         self.through = through
         self.project = project
         self.target = target
+        self.conn_id = conn_id
         self.deferrable = deferrable
 
     def execute(self, context: Any) -> Any:
@@ -66,6 +70,7 @@ class LogCompleteSensor(BaseSensorOperator):
                 through=through,
                 project=self.project,
                 target=self.target,
+                conn_id=self.conn_id,
                 poll_s=every.total_seconds() if isinstance(every, timedelta) else float(every),
             ),
             method_name="execute_complete",
@@ -76,7 +81,8 @@ class LogCompleteSensor(BaseSensorOperator):
         """Check once."""
         del context
         try:
-            return is_complete(self.project, self.target, self.feed, str(self.through))
+            settings = BucketHook(self.conn_id).get_conn()
+            return is_complete(self.project, self.target, self.feed, str(self.through), settings)
         except StorageError as error:  # the next poke may succeed
             self.log.warning("%s", error)
             return False

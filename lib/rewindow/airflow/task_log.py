@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -32,6 +32,11 @@ def lines_of(result: Mapping[str, Any], where: str = "") -> Iterator[str]:
     if "into" in result:
         done = "promoted to" if result.get("is_new") else "is already part of"
         yield f"Branch {result['branch']}: {done} {result['into']}, which is at {result['at']}"
+    if isinstance(result.get("dropped"), str):  # of `run` it is a mapping, of reasons
+        yield f"Branch {result['dropped']} is dropped. `rewindow gc` deletes its tables once they are old enough"
+    for name, one in result.items():
+        if isinstance(one, Mapping) and "deleted" in one:
+            yield _collected(name, one["deleted"])
     for table in result.get("published", ()):
         yield f"{table['table']}: version {table.get('version')}, {table.get('rows')} rows added by run {table.get('run')}"
 
@@ -65,6 +70,11 @@ def _ran(run: Mapping[str, Any]) -> Iterator[str]:
         kind: sum(reasons.values()) for kind, reasons in run.get("dropped", {}).items()
     }
     yield f"Rows: {rows}. Records: {', '.join(f'{count} {kind}' for kind, count in counts.items())}"
+
+
+def _collected(name: str, files: Sequence[Mapping[str, Any]]) -> str:
+    """Describe what `gc` deleted of a job or feed, or would delete."""
+    return f"{name}: {len(files)} files that nothing needs, {sum(file['bytes'] for file in files):,} bytes"
 
 
 def _report(job: str, options: str, where: str) -> str:

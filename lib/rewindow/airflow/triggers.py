@@ -8,6 +8,7 @@ from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
+from rewindow.airflow.hooks import BucketHook
 from rewindow.airflow.watermarks import is_complete
 from rewindow.errors import RewindowError, StorageError
 
@@ -15,17 +16,27 @@ from rewindow.errors import RewindowError, StorageError
 class LogCompleteTrigger(BaseTrigger):
     """Polls a feed's landing ledger every ``poll_s`` seconds and fires when its watermark has reached ``through``."""
 
-    def __init__(self, *, feed: str, through: str, project: str, target: str = "local", poll_s: float = 30.0) -> None:
+    def __init__(
+        self,
+        *,
+        feed: str,
+        through: str,
+        project: str,
+        target: str = "local",
+        conn_id: str | None = None,
+        poll_s: float = 30.0,
+    ) -> None:
         super().__init__()
         self.feed = feed
         self.through = through
         self.project = project
         self.target = target
+        self.conn_id = conn_id
         self.poll_s = poll_s
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the path of the class and its arguments."""
-        given = {name: getattr(self, name) for name in ("feed", "through", "project", "target", "poll_s")}
+        given = {name: getattr(self, name) for name in ("feed", "through", "project", "target", "conn_id", "poll_s")}
         return f"{type(self).__module__}.{type(self).__qualname__}", given
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
@@ -33,7 +44,8 @@ class LogCompleteTrigger(BaseTrigger):
         where = (self.project, self.target, self.feed, self.through)
         while True:
             try:
-                if await asyncio.to_thread(is_complete, *where):
+                settings = await BucketHook(self.conn_id).aget_conn()
+                if await asyncio.to_thread(is_complete, *where, settings):
                     yield TriggerEvent({"complete": True})
                     return
             except StorageError as error:  # the next poll may succeed

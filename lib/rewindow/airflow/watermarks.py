@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import pendulum
 
 from rewindow.config.load import find_project, load_feed, load_target, location_of
-from rewindow.errors import SourceError, UsageError
+from rewindow.errors import ConfigError, SourceError, UsageError
 
 
-def complete_through(project: str, target: str, feed: str) -> int | None:
+def complete_through(
+    project: str, target: str, feed: str, settings: Mapping[str, str | None] | None = None
+) -> int | None:
     """Return the watermark of a feed's last landing, in epoch ms; None if it was never landed.
 
-    Raises `ConfigError` (78) for an unknown feed or target, `StorageError` (74) if the ledger cannot be read.
+    ``settings`` open the warehouse if it is in a bucket, unless the target has its own; those that are None must not be set
+    in the environment. Raises `ConfigError` (78) for an unknown feed or target, `StorageError` (74) if the ledger cannot be read.
     """
     from rewindow.storage.locations import is_uri, use  # noqa: PLC0415
     from rewindow.tables.delta.warehouse import DeltaTables  # noqa: PLC0415 - parsing a DAG file does not need it
@@ -22,7 +27,7 @@ def complete_through(project: str, target: str, feed: str) -> int | None:
     load_feed(root, feed)
     config = load_target(root, target)
     if is_uri(config.warehouse):
-        use(config.warehouse, config.storage_options)
+        use(config.warehouse, {**_without_mixing(settings or {}), **config.storage_options})
     tables = DeltaTables(location_of(root, config.warehouse))
     try:
         landings = tables.feed(feed).landings
@@ -31,10 +36,25 @@ def complete_through(project: str, target: str, feed: str) -> int | None:
     return landings[-1].watermark_ms if landings else None
 
 
-def is_complete(project: str, target: str, feed: str, through: str) -> bool:
+def is_complete(
+    project: str, target: str, feed: str, through: str, settings: Mapping[str, str | None] | None = None
+) -> bool:
     """Return whether a feed's logs are complete through a time (ISO 8601; without a zone it is UTC)."""
-    watermark = complete_through(project, target, feed)
+    watermark = complete_through(project, target, feed, settings)
     return watermark is not None and watermark >= epoch_ms(through)
+
+
+def _without_mixing(settings: Mapping[str, str | None]) -> dict[str, str]:
+    """Return the settings that are given. Raises `ConfigError` (78) if the environment would add one to them.
+
+    A command's own environment lacks such variables, but this process is shared with other tasks.
+    """
+    for name, value in settings.items():
+        if value is None and os.environ.get(name):
+            raise ConfigError(
+                f"the environment sets {name}, which does not belong to the credentials of the connection: unset it"
+            )
+    return {name: value for name, value in settings.items() if value is not None}
 
 
 def epoch_ms(text: str) -> int:

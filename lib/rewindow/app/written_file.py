@@ -1,10 +1,15 @@
-"""Write a file that a user has named."""
+"""Write a file that a user has named: on a disk, or in a bucket."""
 
 from __future__ import annotations
 
+from mimetypes import guess_type
 from pathlib import Path
 
 from rewindow.errors import UsageError
+from rewindow.storage.locations import BUCKETS, failed, filesystem_of
+
+_WITH_TYPES = ("s3://", "s3a://")
+"""Stores to which Arrow passes a content type, with which a browser shows a page instead of saving it."""
 
 
 def check_is_file(path: Path, name: str) -> None:
@@ -13,12 +18,35 @@ def check_is_file(path: Path, name: str) -> None:
         raise UsageError(f"{path} is a folder: name a file in it, such as {path / name}")
 
 
-def write_text(path: Path, text: str) -> Path:
-    """Write a text and return the path. An earlier file is replaced. Raises `UsageError` (2) if it cannot be written."""
+def write_text(path: Path, text: str) -> str:
+    """Write a text and return its path or URI. An earlier file is replaced.
+
+    Raises `UsageError` (2) if it cannot be written, `AccessError` (77) or `StorageError` (74) for a bucket.
+    """
+    uri = _uri_of(path)
+    if uri is not None:
+        _upload(uri, text)
+        return uri
     check_is_file(path, "NAME")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror or error}. Name another file") from error
-    return path
+    return str(path)
+
+
+def _uri_of(path: Path) -> str | None:
+    """Return the URI that was given as a path, which has lost a slash; None for a path."""
+    scheme, _, rest = str(path).partition(":/")
+    return f"{scheme}://{rest.lstrip('/')}" if scheme in BUCKETS and rest else None
+
+
+def _upload(uri: str, text: str) -> None:
+    system, path = filesystem_of(uri)
+    kind = {"Content-Type": guess_type(path)[0] or "text/plain"} if uri.startswith(_WITH_TYPES) else None
+    try:
+        with system.open_output_stream(path, metadata=kind) as stream:
+            stream.write(text.encode())
+    except OSError as error:
+        raise failed(uri, error) from error

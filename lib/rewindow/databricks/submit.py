@@ -38,8 +38,10 @@ class JobRun:
     message: str = ""
 
 
-def workspace(profile: str | None = None) -> WorkspaceClient:
+def workspace(profile: str | None = None, settings: Mapping[str, str] | None = None) -> WorkspaceClient:
     """Return a client of the workspace in the SDK's configuration (environment, ~/.databrickscfg).
+
+    ``settings`` are arguments of the SDK's client, such as ``host`` and ``token``, which override its configuration.
 
     Raises `ConfigError` (78) if the SDK is missing or no workspace is configured.
     """
@@ -48,7 +50,7 @@ def workspace(profile: str | None = None) -> WorkspaceClient:
     except ImportError as error:
         raise ConfigError("the Databricks SDK is missing: pip install 'rewindow[databricks]'") from error
     try:
-        return WorkspaceClient(profile=profile, product="rewindow", product_version="0.1")
+        return WorkspaceClient(**(settings or {}), profile=profile, product="rewindow", product_version="0.1")
     except ValueError as error:
         first = str(error).strip().splitlines()[0]
         message = f"no Databricks workspace is configured ({first}): set DATABRICKS_HOST and a token, or --profile"

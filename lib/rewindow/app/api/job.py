@@ -29,7 +29,8 @@ class Graph:
 
     def write(self, path: str | Path) -> Path:
         """Write the drawing to an SVG file, replacing an earlier one. Raises `UsageError` (2) if it cannot be written."""
-        return write_text(Path(path), self.svg)
+        write_text(Path(path), self.svg)
+        return Path(path)
 
     def _repr_svg_(self) -> str:
         return self.svg

@@ -34,7 +34,9 @@ class JobReport:
 
         An earlier one is replaced. Raises `UsageError` (2) if the file cannot be written.
         """
-        return write_text(Path(path or f"report-{self.facts.job}.html"), self.html)
+        file = Path(path or f"report-{self.facts.job}.html")
+        write_text(file, self.html)
+        return file
 
     def __repr__(self) -> str:
         return "\n".join(self.verdict)

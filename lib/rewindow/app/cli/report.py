@@ -37,7 +37,8 @@ def report(
     ] = None,
     verify: Annotated[bool, typer.Option("--verify", help="Also replay the last run and compare every row.")] = False,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="File to write. Default: report-JOB.html in this folder.")
+        Path | None,
+        typer.Option(metavar="FILE", help="File or URI to write. Default: report-JOB.html in this folder."),
     ] = None,
     branch: Branch = MAIN,
     target: Target = "local",
@@ -64,7 +65,7 @@ def _report(project: Project, job: str, wanted: Wanted, out: Path | None, printe
     if printer.as_json:
         from rewindow.report.gather import as_json as as_values
 
-        printer.json({"file": str(write_text(out, page(found))) if out else None, **as_values(found)})
+        printer.json({"file": write_text(out, page(found)) if out else None, **as_values(found)})
         return
     path = write_text(out or Path(f"report-{job}.html"), page(found))
     printer.say(f"{found.verdict[0].text}.")
