@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 
 import pyarrow as pa
 
@@ -13,7 +14,7 @@ from rewindow.engine.worker.landing.merge import merged, sorted_rows
 from rewindow.engine.worker.landing.source_rows import Portion, RowReader
 from rewindow.engine.worker.log_writer import write_log
 
-SHARE = 4
+SHARE = 7
 """A chunk of rows takes this part of the memory: concatenating and sorting copy it."""
 
 
@@ -36,6 +37,7 @@ def _sorted(chunk: list[pa.RecordBatch], names: Sequence[str]) -> pa.RecordBatch
     """Return the rows of all batches, sorted. Empties the list, so that the batches are gone before sorting takes memory."""
     rows = pa.concat_batches(chunk)
     chunk.clear()
+    pa.default_memory_pool().release_unused()  # otherwise the process keeps twice of what is in use
     return sorted_rows(rows, names)
 
 
@@ -43,8 +45,9 @@ def split(
     reader: RowReader, portions: Iterable[Portion], memory_bytes: int, folder: str, attempt: str
 ) -> Iterator[Run]:
     """Write the due rows of some portions to new runs in a folder: the first pass."""
-    for rows in sorted_chunks(reader, portions, memory_bytes):
-        yield write_run(folder, attempt, rows)
+    chunks = sorted_chunks(reader, portions, memory_bytes)
+    # Not a loop, whose variable would keep a chunk while the next one is made.
+    yield from map(partial(write_run, folder, attempt), chunks)
 
 
 def merge(write: LogWrite, runs: Sequence[Run], partitions: Iterable[int], names: Sequence[str]) -> Iterator[Block]:

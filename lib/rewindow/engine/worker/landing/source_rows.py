@@ -21,7 +21,7 @@ from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, PARTITION, TIMESTA
 from rewindow.errors import LimitError, StorageError
 from rewindow.storage.locations import filesystem_of
 
-_READ_ROWS = 1 << 20
+_READ_ROWS = 1 << 18
 _READ_BYTES = 32 << 20
 """The most rows and (uncompressed) bytes of a batch."""
 
