@@ -128,10 +128,10 @@ def test_a_small_landing_loads_no_spark(tmp_path):
 
 
 def test_rows_that_exceed_the_memory_of_a_feed_are_sorted_on_disk(tmp_path, monkeypatch):
-    from rewindow.engine.worker.landing import engine
+    from rewindow.engine.worker.landing import passes
 
     runs = []
-    monkeypatch.setattr(engine, "write_run", lambda *given: runs.append(write_run(*given)) or runs[-1])
+    monkeypatch.setattr(passes, "write_run", lambda *given: runs.append(write_run(*given)) or runs[-1])
     monkeypatch.setattr("rewindow.engine.worker.landing.source_rows._READ_ROWS", 5_000)
     write_rows(tmp_path, "a", [{"user": f"u{n % 9}", "t": n, "got": n, "x": n} for n in range(20_000)])
     large, small = DeltaFeedTables(f"{tmp_path}/large"), DeltaFeedTables(f"{tmp_path}/small")

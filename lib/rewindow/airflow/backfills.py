@@ -31,7 +31,7 @@ _BRANCH = "{{ ti.xcom_pull(task_ids='branch') }}"
 _FROM = "--from={{ params['from'] }}"
 _TO = "{{ '--to=' ~ params['to'] if params['to'] else '' }}"
 _ACCEPTS = "{{ '--accept-changes' if params['accept_changes'] else '' }}"
-ENDS = ("dagrun_timeout", "deadline")
+_ENDS = ("dagrun_timeout", "deadline")
 """Options that would end a DAG which waits for people."""
 _BODY = """\
 {{% set found = ti.xcom_pull(task_ids='diff') or {{}} -%}}
@@ -68,6 +68,20 @@ class DagLook:
     options: Mapping[str, Any]
     default_args: Mapping[str, Any]
 
+    def by_hand(self, name: str, tags: Sequence[str], doc: str | None) -> DAG:
+        """Return a DAG, without tasks, that is triggered by hand and has one run at a time."""
+        return DAG(
+            dag_id=f"{self.prefix}{name}",
+            schedule=None,
+            start_date=pendulum.datetime(2000, 1, 1),
+            catchup=False,
+            max_active_runs=1,
+            default_args=dict(self.default_args),
+            tags=["rewindow", *tags, *self.tags],
+            doc_md=doc,
+            **{option: value for option, value in self.options.items() if option not in _ENDS},
+        )
+
 
 def backfill_dag(
     job: JobConfig,
@@ -83,19 +97,8 @@ def backfill_dag(
     ``location`` holds the operators' arguments ``project``, ``target`` and ``executable``, ``assets`` those of the tables.
     """
     name, writer = job.job, one_writer(pool, look.default_args)
-    options = {option: value for option, value in look.options.items() if option not in ENDS}
     assigned = {"assigned_users": [{"id": user, "name": user} for user in approvers]} if approvers else {}
-    with DAG(
-        dag_id=f"{look.prefix}{name}{ENDING}",
-        schedule=None,
-        start_date=pendulum.datetime(2000, 1, 1),
-        catchup=False,
-        max_active_runs=1,
-        default_args=dict(look.default_args),
-        tags=["rewindow", "backfill", job.feed, *look.tags],
-        doc_md=__doc__,
-        **options,
-    ) as dag:
+    with look.by_hand(f"{name}{ENDING}", ["backfill", job.feed], __doc__) as dag:
         branch = _branch()
         backfill = RewindowOperator(
             task_id="backfill",

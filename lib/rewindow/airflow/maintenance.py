@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pendulum
 from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowFailException
 
 from rewindow.airflow.advice import MAINTENANCE
-from rewindow.airflow.backfills import ENDS, DagLook
+from rewindow.airflow.backfills import DagLook
 from rewindow.airflow.operators import RewindowOperator
 from rewindow.airflow.params import DROP, GC, maintenance_params, set_params
 from rewindow.airflow.single_writer import one_writer
@@ -49,17 +48,7 @@ def maintenance_dag(
     ``names`` are those of the jobs and feeds that the trigger's form offers. ``location`` holds the operators' arguments
     that say where the project is. A ``pool`` for each job or feed is not used, because `gc` may be about several.
     """
-    with DAG(
-        dag_id=f"{look.prefix}{dag_id}",
-        schedule=None,
-        start_date=pendulum.datetime(2000, 1, 1),
-        catchup=False,
-        max_active_runs=1,
-        default_args=dict(look.default_args),
-        tags=["rewindow", MAINTENANCE, *look.tags],
-        doc_md=_DOC,
-        **{option: value for option, value in look.options.items() if option not in ENDS},
-    ) as dag:
+    with look.by_hand(dag_id, [MAINTENANCE], _DOC) as dag:
         writer = one_writer("default_pool" if "{" in pool else pool, look.default_args)
         RewindowOperator(task_id="maintain", arguments=_ARGUMENTS, pre_execute=check_params, **location, **writer)
     set_params(dag, maintenance_params(*names))

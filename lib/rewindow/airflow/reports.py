@@ -57,8 +57,11 @@ def write_report(
     ``where`` are the arguments of `commands.command_line` that say where the project is, ``served_at`` the address of the
     folder. Raises a `RewindowError` with the reason if the report cannot be written.
     """
-    wanted, folder = report_of(result), folder_of(where["project"], where["target"])
-    if wanted is None or folder is None:
+    wanted = report_of(result)
+    if wanted is None:
+        return None
+    folder = folder_of(where["project"], where["target"])
+    if folder is None:
         return None
     file, arguments = wanted
     started = start(command_line([*arguments, "--out", f"{folder}/{file}"], **where))

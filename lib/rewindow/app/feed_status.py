@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 from rewindow.app.project import Project
 from rewindow.config.feed_spec import TABLE_FORMATS, feed_spec
@@ -88,8 +87,7 @@ def _look_into_landed(
     most_rows: int,
 ) -> tuple[bool, str]:
     """Return whether landed files hold rows that are due, and that in words; what is not known is said too."""
-    from rewindow.engine.worker.arrivals import arrivals_of  # noqa: PLC0415 - loads pyarrow
-    from rewindow.engine.worker.landing.source import open_source  # noqa: PLC0415
+    from rewindow.engine.worker.landing.source import open_source  # noqa: PLC0415 - loads pyarrow
     from rewindow.engine.worker.landing.source_types import UnsuitableError  # noqa: PLC0415
 
     logs = [log for log in spec.logs if log.source.format not in TABLE_FORMATS and looks[log.topic].rest]
@@ -100,8 +98,7 @@ def _look_into_landed(
             if source.rows > most_rows:
                 unknown = _UNKNOWN
                 continue
-            arrivals = chain.from_iterable(source.reader.arrivals(portion) for portion in source.portions)
-            if arrivals_of(grid, window.until_ms or 0, arrivals).starts:
+            if source.arrivals(grid, window.until_ms or 0).starts:
                 return True, "landed files hold rows of later intervals"
         except UnsuitableError:
             unknown = _UNKNOWN
@@ -110,6 +107,6 @@ def _look_into_landed(
 
 def _detail(fresh: int, looks: Mapping[str, SourceLook]) -> str:
     if fresh:
-        return "1 new file" if fresh == 1 else f"{fresh:,} new files"
+        return counted(fresh, "new file")
     epochs = {epoch.number for look in looks.values() for epoch in look.epochs}
     return f"{counted(len(epochs), 'new epoch')} of its job" if epochs else ""

@@ -14,9 +14,9 @@ import pyarrow.csv as pc_csv
 
 from rewindow.contracts.ingest import Piece, SourceSpec
 from rewindow.engine.worker.file_fields import lower_options
-from rewindow.engine.worker.landing.source_types import UnsuitableError
+from rewindow.engine.worker.landing.source_types import UnsuitableError, schema_of
 from rewindow.engine.worker.landing.text_files import check_files, usual_bytes
-from rewindow.engine.worker.landing.text_values import inferred_type, schema_of, typed
+from rewindow.engine.worker.landing.text_values import inferred_type, typed
 
 _MOST_BYTES = 64 << 20
 _SEPARATORS = (",", ";", "|", "\t")
@@ -69,7 +69,7 @@ def _texts(source: SourceSpec, path: str) -> pa.Table:
         line_of_values = re.compile(value + rb"(?:" + re.escape(separator).encode() + value + rb")*\r?")
         if not all(line_of_values.fullmatch(line) for line in data.split(b"\n") if b'"' in line):
             raise UnsuitableError(f"{path} has quotes within values")
-    header = data[: data.find(b"\n")] if b"\n" in data else data
+    header = data.partition(b"\n")[0]
     try:
         names = [name.strip('"') for name in header.decode().rstrip("\r").split(separator)]
         texts = pc_csv.read_csv(

@@ -8,8 +8,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from rewindow.contracts.ingest import LogSpec
-from rewindow.engine.worker.landing.source_types import UnsuitableError
-from rewindow.engine.worker.landing.text_values import schema_of
+from rewindow.engine.worker.landing.source_types import UnsuitableError, schema_of
 from rewindow.errors import ConfigError
 
 UNSURE = "unsure"

@@ -11,7 +11,7 @@ import tempfile
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -30,13 +30,11 @@ from rewindow.contracts.ingest import (
 )
 from rewindow.contracts.landing_engine import LandingEngine
 from rewindow.contracts.source_fields import SourceFields
-from rewindow.engine.worker.arrivals import arrivals_of
 from rewindow.engine.worker.file_fields import stored_fields
 from rewindow.engine.worker.inline import as_in_a_worker
-from rewindow.engine.worker.landing.exchange import write_run
 from rewindow.engine.worker.landing.json_rows import json_fields
 from rewindow.engine.worker.landing.log_columns import log_columns
-from rewindow.engine.worker.landing.passes import merge, sorted_chunks
+from rewindow.engine.worker.landing.passes import merge, sorted_chunks, write_runs
 from rewindow.engine.worker.landing.source import ArrowSource, inferred_schema, open_source
 from rewindow.engine.worker.landing.source_rows import Portion
 from rewindow.engine.worker.landing.source_types import UnsuitableError, normalized
@@ -90,8 +88,7 @@ class ArrowLandingEngine:
         until_ms = FAR if window.until_ms is None else window.until_ms
         try:
             source = open_source(spec, columns, look, replace(window, until_ms=FAR), 1)
-            arrivals = chain.from_iterable(source.reader.arrivals(portion) for portion in source.portions)
-            return arrivals_of(intervals, until_ms, arrivals)
+            return source.arrivals(intervals, until_ms)
         except UnsuitableError:
             return self._other.intervals(spec, columns, look, window, intervals)
 
@@ -112,11 +109,12 @@ class ArrowLandingEngine:
         """Write the due rows of a log as staged files; return a block per landing and partition."""
         try:
             source = open_source(write.spec, write.columns, look, window, write.partitions)
-            is_large = source.rows > self._most_rows
-            if is_large and source.is_text:
-                blocks = self._other.write(write, look, window)  # only Spark divides a text file among workers
+            if source.rows <= self._most_rows:
+                blocks = self._land_here(write, source)
+            elif source.is_text:  # only Spark divides a text file among workers
+                blocks = self._other.write(write, look, window)
             else:
-                blocks = self._schedule(write, source) if is_large else self._land_here(write, source)
+                blocks = self._schedule(write, source)
         except UnsuitableError:
             return self._other.write(write, look, window)
         return sorted(blocks, key=lambda block: (block.landing, block.partition))
@@ -138,7 +136,7 @@ class ArrowLandingEngine:
             if len(first) < 2:  # everything fits into memory
                 blocks = write_log(write, first)
             else:
-                runs = [write_run(folder, write.attempt, rows) for rows in _released(first, chunks)]
+                runs = list(write_runs(_released(first, chunks), folder, write.attempt))
                 blocks = merge(write, runs, range(write.partitions), reader.sort_names)
             with as_in_a_worker():
                 return list(blocks)

@@ -18,7 +18,7 @@ from rewindow.contracts.ingest import LogSpec, SourceLook
 from rewindow.engine.worker.file_fields import csv_dialect, encoding_of, local_files, lower_options
 from rewindow.engine.worker.landing.ddl import UNSURE, declared_columns
 from rewindow.engine.worker.landing.source import inferred_schema
-from rewindow.engine.worker.landing.source_types import UnsuitableError
+from rewindow.engine.worker.landing.source_types import UnsuitableError, schema_of
 
 _MOST_BYTES = 16 << 20
 """Files that are larger together are not read to their end."""
@@ -46,10 +46,7 @@ def expected_schema(spec: LogSpec, look: SourceLook) -> str | None:
         return None
     keys = {old for old, new in (spec.renames or {}).items() if new in spec.key} | set(spec.key)
     types = {name: "string" if kind == UNSURE and name in keys else kind for name, kind in found.items()}
-    fields: list[dict[str, Any]] = [
-        {"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in types.items()
-    ]
-    return json.dumps({"type": "struct", "fields": fields})
+    return schema_of(types)
 
 
 def _csv(spec: LogSpec, files: Sequence[Path]) -> dict[str, Any] | None:

@@ -16,9 +16,9 @@ import pyarrow as pa
 from rewindow.contracts.ingest import LogColumns, LogSpec, Piece, SourceLook, SourceSpec
 from rewindow.contracts.source_fields import FileFields, SourceFields, fields_of_schema
 from rewindow.engine.worker.file_fields import shown
-from rewindow.engine.worker.landing.source_types import INTEGERS, TIMES, UnsuitableError, arrow_type
+from rewindow.engine.worker.landing.source_types import INTEGERS, TIMES, UnsuitableError, arrow_type, schema_of
 from rewindow.engine.worker.landing.text_files import check_files, usual_bytes
-from rewindow.engine.worker.landing.text_values import schema_of, typed
+from rewindow.engine.worker.landing.text_values import typed
 
 _MOST_BYTES = 16 << 20
 _SUFFIXES = ("", ".json", ".jsonl", ".ndjson", ".txt")

@@ -45,9 +45,12 @@ def split(
     reader: RowReader, portions: Iterable[Portion], memory_bytes: int, folder: str, attempt: str
 ) -> Iterator[Run]:
     """Write the due rows of some portions to new runs in a folder: the first pass."""
-    chunks = sorted_chunks(reader, portions, memory_bytes)
-    # Not a loop, whose variable would keep a chunk while the next one is made.
-    yield from map(partial(write_run, folder, attempt), chunks)
+    return write_runs(sorted_chunks(reader, portions, memory_bytes), folder, attempt)
+
+
+def write_runs(chunks: Iterable[pa.RecordBatch], folder: str, attempt: str) -> Iterator[Run]:
+    """Write sorted chunks to new runs in a folder. Not in a loop, whose variable would keep a chunk while the next is made."""
+    return map(partial(write_run, folder, attempt), chunks)
 
 
 def merge(write: LogWrite, runs: Sequence[Run], partitions: Iterable[int], names: Sequence[str]) -> Iterator[Block]:

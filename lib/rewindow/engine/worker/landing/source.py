@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rewindow.contracts.ingest import JOB, LogColumns, LogSpec, Piece, ReadWindow, SourceLook
+from rewindow.contracts.ingest import JOB, Arrivals, Intervals, LogColumns, LogSpec, Piece, ReadWindow, SourceLook
+from rewindow.engine.worker.arrivals import arrivals_of
 from rewindow.engine.worker.landing.ddl import declared_schema
 from rewindow.engine.worker.landing.source_rows import Portion, RowReader
 from rewindow.engine.worker.landing.source_types import INTEGERS, UnsuitableError, check_stored, fields_of, spark_schema
@@ -33,6 +35,11 @@ class ArrowSource:
     def is_text(self) -> bool:
         """Whether the rows are in text files."""
         return self.reader.spec.source.format in TEXT_FORMATS
+
+    def arrivals(self, intervals: Intervals, until_ms: int) -> Arrivals:
+        """Return when the due rows arrived, by interval. From ``until_ms`` on they wait."""
+        found = chain.from_iterable(map(self.reader.arrivals, self.portions))
+        return arrivals_of(intervals, until_ms, found)
 
 
 def inferred_schema(spec: LogSpec, look: SourceLook) -> str:

@@ -102,7 +102,7 @@ class RowReader:
                     yield self._converted(found, arrived, faults)
 
     def arrivals(self, portion: Portion) -> Iterator[tuple[pa.Array, pa.Array]]:
-        """Yield the arrivals of the due rows of a portion, and their faults. Reads no other column."""
+        """Yield the arrivals of the due rows of a portion, and their faults. Of Parquet files, reads no other column."""
         name = self.spec.arrived_at
         for batch in self._batches(portion, {self.sources[name]} if name else set()):
             arrived, faults = self._arrived(_Found(batch, portion.piece, self.types))

@@ -54,6 +54,12 @@ def spark_schema(files: Iterable[pq.FileMetaData]) -> str:
     return f'{{"fields":{found.pop()},"type":"struct"}}'
 
 
+def schema_of(types: Mapping[str, Any]) -> str:
+    """Return columns and their types as Spark's schema (JSON)."""
+    fields = [{"metadata": {}, "name": name, "nullable": True, "type": kind} for name, kind in types.items()]
+    return json.dumps({"fields": fields, "type": "struct"})
+
+
 def normalized(schema: str) -> str:
     """Return a schema as Spark writes it."""
     return json.dumps(json.loads(schema), separators=(",", ":"), sort_keys=True)

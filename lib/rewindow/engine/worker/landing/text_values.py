@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -86,9 +83,3 @@ def _typed(texts: pa.StringArray, kind: str, zone: str) -> pa.Array | None:
 def _all(texts: pa.Array | pa.ChunkedArray, pattern: str) -> bool:
     """Return whether all texts that are not null match."""
     return pc.all(pc.match_substring_regex(texts, pattern)).as_py() is not False
-
-
-def schema_of(types: Mapping[str, str]) -> str:
-    """Return columns and their types as Spark's schema (JSON)."""
-    fields = [{"metadata": {}, "name": name, "nullable": True, "type": kind} for name, kind in types.items()]
-    return json.dumps({"fields": fields, "type": "struct"})
