@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import deque
 from itertools import accumulate
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rewindow.streams import ordering
 from rewindow.streams.ordering import events, merge, rows_of
 from rewindow.streams.record import TopicPartition
 from rewindow.testing.partition_group import NEVER_WAIT, PartitionGroup
@@ -28,11 +30,13 @@ def taken_by_kafka(logs: list[list[int]]) -> list[tuple[int, int]]:
     return taken
 
 
-@given(LOGS)
-@examples(150)
-def test_the_merge_takes_records_as_kafka_does(logs: list[list[int]]) -> None:
+@given(LOGS, st.integers(1, 4))
+@examples(300)
+def test_the_merge_takes_records_as_kafka_does(logs: list[list[int]], block: int) -> None:
     rows = [[(offset, timestamp, None, None) for offset, timestamp in enumerate(log)] for log in logs]
-    merged = merge([events(rank, [rows_of(topic)]) for rank, topic in enumerate(rows)])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ordering, "BLOCK", block)
+        merged = list(merge([events(rank, [rows_of(topic)]) for rank, topic in enumerate(rows)]))
     assert [(rank, offset) for _, rank, offset, *_ in merged] == taken_by_kafka(logs)
 
 

@@ -50,7 +50,7 @@ def workspace(profile: str | None = None, settings: Mapping[str, str] | None = N
     except ImportError as error:
         raise ConfigError("the Databricks SDK is missing: pip install 'rewindow[databricks]'") from error
     try:
-        return WorkspaceClient(**(settings or {}), profile=profile, product="rewindow", product_version="0.1")
+        return WorkspaceClient(**(settings or {}), profile=profile, product="rewindow")
     except ValueError as error:
         first = str(error).strip().splitlines()[0]
         message = f"no Databricks workspace is configured ({first}): set DATABRICKS_HOST and a token, or --profile"

@@ -10,7 +10,7 @@ from rewindow.report.losses import dropped_section, lateness_section
 from rewindow.report.outcome import changes_section, cost_section, diff_section, digests_section, runs_section
 from rewindow.report.pending import clocks_section, stores_section, windows_section
 from rewindow.report.style import STYLE
-from rewindow.report.text import counted, number, share, to_the_second
+from rewindow.report.text import counted, number, share_of_records, to_the_second
 
 _WORDS = {Level.GOOD: "OK", Level.NOTE: "NOTE", Level.WARNING: "ATTENTION", Level.BAD: "REFUSED"}
 
@@ -70,9 +70,7 @@ def _cards(report: Report) -> Iterator[Html]:
     is_one = progress.first_epoch == progress.last_epoch
     last = number(progress.last_epoch)
     epochs = f"epoch {last}" if is_one else f"epochs {number(progress.first_epoch)} to {last}"
-    shares = [drop.share for drop in report.drops if drop.share is not None]
-    of_all = f"{share(sum(shares), 1)} of the records" if len(shares) == len(report.drops) else ""
-    by = of_all if len(nodes) < 2 else f"by {len(nodes)} nodes"
+    by = share_of_records(report.drops) if len(nodes) < 2 else f"by {len(nodes)} nodes"
     of_runs = "" if report.detailed_runs == progress.runs else f"in the last {number(report.detailed_runs)} runs"
     behind = counted(progress.waiting_records, "record") if progress.waiting_landings else "nothing waits"
     windows = report.open_windows.windows

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rewindow.control.plan.explain import when
 from rewindow.control.plan.spec import MAIN
-from rewindow.report.figures import RunFigures
+from rewindow.report.figures import Drop, RunFigures
 from rewindow.streams.duration import in_words
 
 DASH = "–"  # noqa: RUF001 - the dash of an empty cell
@@ -94,3 +96,9 @@ def share(part: float, whole: float) -> str:
     if text == "0.0" and part:
         text = "<0.1"
     return f"{text} %"
+
+
+def share_of_records(drops: Sequence[Drop]) -> str:
+    """Return which part of the records one node dropped, in words; nothing if it may count a record several times."""
+    known = [drop.share for drop in drops if drop.share is not None]
+    return f"{share(sum(known), 1)} of the records" if len(known) == len(drops) else ""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rewindow.report.facts import BranchDiff, Level, Outlook, Sentence, Verification
 from rewindow.report.figures import Drop, OpenWindows, Progress
-from rewindow.report.text import counted, instant, number, share, to_the_second
+from rewindow.report.text import counted, instant, number, share_of_records, to_the_second
 
 
 def verdict(
@@ -125,9 +125,8 @@ def _told(kind: str, drops: list[Drop]) -> str:
     for drop in drops:
         by_node[drop.where] = by_node.get(drop.where, 0) + drop.records
     node, most = max(by_node.items(), key=lambda item: item[1])
-    shares = [drop.share for drop in drops if drop.where == node]
-    known = [one for one in shares if one is not None]
-    of_all = f", {share(sum(known), 1)} of the records" if len(known) == len(shares) else ""
+    of_records = share_of_records([drop for drop in drops if drop.where == node])
+    of_all = f", {of_records}" if of_records else ""
     if len(by_node) == 1:
         return f"{number(most)} {kind} in {node}{of_all}"
     return f"{number(sum(by_node.values()))} {kind} in {len(by_node)} nodes, at most {number(most)} in {node}{of_all}"

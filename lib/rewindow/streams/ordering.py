@@ -11,10 +11,9 @@ Sorting by timestamp alone gives a different order as soon as one record is out 
 
 from __future__ import annotations
 
-import heapq
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, chain, repeat
+from itertools import accumulate, chain, islice, repeat
 from typing import Any, NamedTuple
 
 Event = tuple[int, int, int, int, Any, Any]
@@ -22,6 +21,9 @@ Event = tuple[int, int, int, int, Any, Any]
 
 ``order_ms`` is the running maximum, ``rank`` the topic's index in the topology.
 """
+
+BLOCK = 1024
+"""How many events of a topic are merged at a time."""
 
 
 class Rows(NamedTuple):
@@ -64,7 +66,21 @@ def merge(topics: Sequence[Iterable[Event]]) -> Iterator[Event]:
     """Merge the events of an epoch's topics into the order in which the task processes them."""
     if len(topics) == 1:
         return iter(topics[0])
-    return heapq.merge(*topics)
+    return chain.from_iterable(_merged_blocks([iter(topic) for topic in topics]))
+
+
+def _merged_blocks(topics: Sequence[Iterator[Event]]) -> Iterator[list[Event]]:
+    """Yield the events in order, many at a time: sorting blocks that are in order takes half as long as a heap."""
+    blocks = [list(islice(topic, BLOCK)) for topic in topics]
+    while any(blocks):
+        last = min(block[-1] for block in blocks if block)  # no event that precedes it is still to come
+        ready: list[Event] = []
+        for index, topic in enumerate(topics):
+            end = bisect_right(blocks[index], last)
+            ready += blocks[index][:end]
+            blocks[index] = blocks[index][end:] or list(islice(topic, BLOCK))
+        ready.sort()
+        yield ready
 
 
 class Emission(NamedTuple):

@@ -66,34 +66,31 @@ class StreamTableJoin:
 class _StreamTableJoin(Processor):
     def __init__(self, settings: StreamTableJoin) -> None:
         self._settings, self._joiner, self._keeps_left = settings, settings.joiner, settings.keeps_left
-        self._is_versioned = settings.table.history_ms is not None
 
     def init(self, context: ProcessorContext) -> None:
         self.context = context
         self._table = self._settings.table.open(context)
+        self._is_versioned = self._settings.table.history_ms is not None
 
     def process(self, record: Record) -> None:
-        key, value, _, _ = record
-        if value is None or (key is None and not self._keeps_left):
-            self.context.drop(record, SKIPPED_RECORDS, reason="null-key" if key is None else "null-value")
-        elif key is None:
-            self._send(record, None)
-        else:
-            self._take(record)
+        if not self._is_skipped(record):
+            self._join(record)
 
-    def _take(self, record: Record) -> None:
-        self._join(record)
+    def _is_skipped(self, record: Record) -> bool:
+        key, value, _, _ = record
+        if value is not None and (key is not None or self._keeps_left):
+            return False
+        self.context.drop(record, SKIPPED_RECORDS, reason="null-key" if key is None else "null-value")
+        return True
 
     def _join(self, record: Record) -> None:
-        table = self._table
-        row = table.get_as_of(record.key, record.timestamp) if self._is_versioned else table.get(record.key)
-        if row is not None or self._keeps_left:
-            self._send(record, row)
-
-    def _send(self, record: Record, row: Stamped | None) -> None:
         key, value, timestamp, headers = record
-        joined = self._joiner(key, value, None if row is None else row.value)
-        self.context.forward(make_record((key, joined, timestamp, headers)))
+        row: Stamped | None = None
+        if key is not None:
+            row = self._table.get_as_of(key, timestamp) if self._is_versioned else self._table.get(key)
+        if row is not None or self._keeps_left:
+            joined = self._joiner(key, value, None if row is None else row.value)
+            self.context.forward(make_record((key, joined, timestamp, headers)))
 
 
 class _WaitingJoin(_StreamTableJoin):
@@ -108,14 +105,12 @@ class _WaitingJoin(_StreamTableJoin):
 
     def process(self, record: Record) -> None:
         # The table is a parent only so that the watermark waits for the updates that it may hold back (D22).
-        if not isinstance(record.value, Change):
-            super().process(record)
-
-    def on_watermark(self, watermark_ms: int) -> None:
-        self._release(self.context.observe(watermark_ms))
-
-    def _take(self, record: Record) -> None:
+        if isinstance(record.value, Change) or self._is_skipped(record):
+            return
         key, value, timestamp, _ = record
+        if key is None:
+            self._join(record)
+            return
         clock_ms = self.context.observed_time_ms
         self._lateness.record(max(clock_ms - timestamp, 0))
         if timestamp < clock_ms - self._grace_ms:
@@ -123,6 +118,9 @@ class _WaitingJoin(_StreamTableJoin):
             return
         self._waiting.put(key, value, timestamp)
         self._release(self.context.observe(timestamp))
+
+    def on_watermark(self, watermark_ms: int) -> None:
+        self._release(self.context.observe(watermark_ms))
 
     def _release(self, clock_ms: int) -> None:
         for timestamp, _, key, value in self._waiting.pop_before(clock_ms - self._grace_ms + 1):
