@@ -17,6 +17,7 @@ from tests.bad_input.scene import Bench, copy_of, hour
 STEPS = (
     "land activity",
     "ls",
+    "status",
     "plan counts",
     "run counts",
     "plan counts",
