@@ -50,6 +50,7 @@ STEPS = (
     "rewind counts --to 1",
     "gc counts --dry-run",
     "gc activity",
+    "upgrade --dry-run",
     "reset counts --yes",
     "show counts",
     "plan nobody",

@@ -22,6 +22,7 @@ from rewindow.app.cli.report import register as register_report
 from rewindow.app.cli.state import register as register_state
 from rewindow.app.cli.status import register as register_status
 from rewindow.app.cli.times import parse_through, parse_time
+from rewindow.app.cli.upgrade import register as register_upgrade
 from rewindow.app.cli.version import print_version
 from rewindow.app.cli.why import register as register_why
 from rewindow.app.project import Project
@@ -232,6 +233,7 @@ register_listing(app)
 register_status(app)
 register_branches(app)
 register_maintenance(app)
+register_upgrade(app)
 register_databricks(app)
 register_head(app)
 register_why(app)
