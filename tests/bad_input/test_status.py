@@ -148,7 +148,7 @@ def test_shares_of_dropped_records_are_those_of_the_last_runs(bench: Bench) -> N
     finding = only(job)
     assert (finding["about"], finding["command"]) == ("late", "rewindow report counts")
     assert (job["records"], job["late"]) == (30, 6)
-    assert "6 late records of 30 in the last run" in finding["message"].replace("1 run", "run")
+    assert "6 late records of 30 in the last run, 20.0 %, at most 10 % are allowed" in finding["message"]
     bench.rows("h4", hour(4))
     goes_on(bench)
     status(bench)
@@ -227,7 +227,7 @@ def test_a_branch_is_checked_like_main(bench: Bench) -> None:
     assert status(bench, "--branch", "fix")[1]["counts"]["runs"] == 1
     alerts(bench, "freshness: 1h")
     finding = only(status(bench, "counts", "--branch", "fix", code=1)[1]["counts"])
-    assert finding["command"] == "rewindow run counts --branch fix"
+    assert finding["command"] == "rewindow run counts --branch fix --land"
     for words in (("--branch", "nobody"), ("counts", "--branch", "nobody")):
         answer = bench.run("status", *words)
         assert answer.code == 2
@@ -244,7 +244,7 @@ def test_commands_name_the_target(bench: Bench) -> None:
     bench.write("conf/targets/prod.yaml", TARGET.replace("target: local", "target: prod"))
     alerts(bench, "freshness: 1h")
     finding = only(status(bench, "--target", "prod", code=1)[1]["counts"])
-    assert finding["command"] == "rewindow run counts --target prod"
+    assert finding["command"] == "rewindow run counts --target prod --land"
 
 
 def test_a_governed_warehouse_is_refused_by_name(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rewindow.app.refused_later import check_feed_tables, check_own_tables, check_run
+from rewindow.app.refused_later import LaterRefusals
 from rewindow.control.heartbeat import this_attempt
 from rewindow.control.plan.branches import JobState
 from rewindow.control.plan.job_diff import changes_since
@@ -12,6 +12,7 @@ from rewindow.control.plan.planner import Alive, UpToDate, plan_run
 from rewindow.control.plan.spec import RunRequest, RunSpec
 from rewindow.control.run import Job
 from rewindow.errors import naming
+from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.warehouse import Warehouse
 
 
@@ -25,14 +26,16 @@ class UpToDateButChanged(UpToDate):
 
 def next_run(tables: Warehouse, job: Job, state: JobState, request: RunRequest, alive: Alive) -> RunSpec | UpToDate:
     """Return the next run. Changes nothing. Raises what `run` would raise before it executes."""
+    later = LaterRefusals(tables, job, state) if isinstance(tables, DeltaTables) else None
     with naming(JOB=job.name, FEED=job.feed.definition.feed):
-        check_feed_tables(tables, job.feed)
-        check_own_tables(tables, job.name, state, request.branch)
+        if later:
+            later.check_published(request.branch)
         tables.check_published(job.name, state, request.branch)
     decision = plan_run(state, job.feed, request, job.binding, this_attempt(), alive)
     if not isinstance(decision, UpToDate):
         tables.check_targets(decision)
-        check_run(tables, job, state, decision)
+        if later:
+            later.check_run(decision)
     return decision
 
 

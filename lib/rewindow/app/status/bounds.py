@@ -40,7 +40,12 @@ def _freshness(bounds: AlertsConfig, figures: Mapping[str, Any], command: Comman
         if through is None
         else f"complete through {to_the_second(through)}, {span(figures['age_ms'])} ago"
     )
-    yield Finding(Level.ALERT, "freshness", f"{what}, at most {in_words(bound)} are allowed", command("run"))
+    message = f"{what}, at most {in_words(bound)} are allowed"
+    if figures.get("waiting"):
+        yield Finding(Level.ALERT, "freshness", message, command("run"))
+    else:
+        silent = f"{message}. No landing waits: nothing was landed, or the source has become silent"
+        yield Finding(Level.ALERT, "freshness", silent, f"{command('run')} --land")
 
 
 def _share(kind: str, bound: float, figures: Mapping[str, Any], command: Command) -> Iterator[Finding]:
@@ -48,7 +53,7 @@ def _share(kind: str, bound: float, figures: Mapping[str, Any], command: Command
     found, records = figures.get(f"{kind}_share"), figures.get("records")
     if found is None or found <= bound:
         return
-    runs = counted(figures["over_runs"], "run")
+    runs = "run" if figures["over_runs"] == 1 else f"{figures['over_runs']:,} runs"
     message = (
         f"{counted(figures[kind], f'{kind} record', many=f'{kind} records')} of {number(records)} in the last {runs}, "
         f"{share(found, 1)}, at most {_percent(bound)} are allowed"

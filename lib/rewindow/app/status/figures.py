@@ -49,12 +49,12 @@ def dropped_figures(found: Material) -> dict[str, Any]:
     a node whose windows overlap, a record counts once for each window that it is late for: there, the share is a bound.
     """
     records = sum(sum(run.commit.consumed.values()) for run in found.runs)
-    by_place: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
+    by_location: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
     dropped = drops(found)
     for drop in dropped:
-        by_place[drop.kind][drop.where] += drop.records
-    counts = {kind: max(places.values(), default=0) for kind, places in by_place.items()}
-    counts["quarantined"] = by_place["quarantined"].total()
+        by_location[drop.kind][drop.where] += drop.records
+    counts = {kind: max(locations.values(), default=0) for kind, locations in by_location.items()}
+    counts["quarantined"] = by_location["quarantined"].total()
     refused = sum(one.records for one in dropped if one.reason == LANDING)
     figures: dict[str, Any] = {"over_runs": len(found.runs), "records": records}
     for kind, count in counts.items():
