@@ -113,6 +113,17 @@ def test_tables_behind_the_ledger_are_broken_because_readers_miss_rows(
     status(bench)
 
 
+def test_logs_behind_the_ledger_are_broken(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr("rewindow.tables.delta.feeds.commit_actions", _fails)
+        assert bench.run("land", "activity").code == 74
+    finding = only(status(bench, code=1)[0]["activity"])
+    assert (finding["about"], finding["command"]) == ("behind", "rewindow land activity")
+    assert "events by 1 landing" in finding["message"]
+    assert bench.run("land", "activity").code == 0
+    status(bench)
+
+
 @pytest.mark.parametrize(
     ("bound", "about", "command", "says"),
     [

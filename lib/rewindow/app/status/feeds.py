@@ -11,10 +11,14 @@ from rewindow.app.project import Project
 from rewindow.app.status.findings import Command, Finding, Level, Subject, attempted
 from rewindow.config.load import load_feed
 from rewindow.control.ingest.intervals import Grid
-from rewindow.control.ingest.landings import LANDING, PLAN, Landing
+from rewindow.control.ingest.landings import GENERATION, LANDING, PLAN, Landing
 from rewindow.control.plan.branches import LedgerRow
-from rewindow.report.text import to_the_second
+from rewindow.report.text import counted, to_the_second
 from rewindow.streams.record import known_time
+from rewindow.tables.delta.commit import open_table, table_path
+from rewindow.tables.shared.paths import log_path
+from rewindow.tables.shared.publications import log_id
+from rewindow.tables.shared.warehouse import find_feed
 
 LANDINGS = 24
 """Number of last landings over which the shares are taken."""
@@ -28,6 +32,7 @@ def check_feed(project: Project, name: str, looks: Looks) -> Subject:
     look, rows = looks.feed(name), looks.rows(name)
     findings = [
         *_died(look, rows, command),
+        *attempted(lambda: list(_behind(project, name, rows, command)), "behind", command("land")),
         *attempted(lambda: list(_overdue(project, name, look, looks.now_ms, command)), "interval", command("land")),
     ]
     return Subject("feed", name, entry, _figures(entry, look, rows, looks.now_ms), findings)
@@ -59,6 +64,26 @@ def _died(look: FeedLook, rows: Sequence[LedgerRow], command: Command) -> Iterat
         "has ended without a landing"
     )
     yield Finding(Level.BROKEN, "dead", message, command("land"))
+
+
+def _behind(project: Project, name: str, rows: Sequence[LedgerRow], command: Command) -> Iterator[Finding]:
+    """Yield a finding if a log lacks landings that the ledger has."""
+    if not any(row.kind == GENERATION for row in rows):
+        return
+    feed = find_feed(name, rows, project.tables.home)
+    generation = feed.definition.generation
+    landed = [one.number for one in feed.landings if one.generation == generation]
+    app_id, lacking = log_id(feed.ledger, name, generation), []
+    for topic in feed.definition.logs:
+        if not landed or topic in feed.definition.source_offsets:
+            continue
+        table = open_table(table_path(project.warehouse, log_path(name, topic)))
+        published = (table.transaction_version(app_id) or feed.definition.kept) if table else feed.definition.kept
+        if published < landed[-1]:
+            lacking.append(f"{topic} by {counted(landed[-1] - published, 'landing')}")
+    if lacking:
+        message = f"logs lag behind the ledger: {', '.join(lacking)}"
+        yield Finding(Level.BROKEN, "behind", message, command("land"))
 
 
 def _overdue(project: Project, name: str, look: FeedLook, now_ms: int, command: Command) -> Iterator[Finding]:
