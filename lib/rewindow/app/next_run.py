@@ -23,6 +23,11 @@ class UpToDateButChanged(UpToDate):
     since: str
     changed: tuple[str, ...]
 
+    def told(self) -> str:
+        """Return the reason and the changes as text without a full stop."""
+        changes = "; ".join(self.changed)
+        return f"{self.reason}. The job has changed since the checkpoint of run {self.since}, and its next run accepts: {changes}"
+
 
 def next_run(tables: Warehouse, job: Job, state: JobState, request: RunRequest, alive: Alive) -> RunSpec | UpToDate:
     """Return the next run. Changes nothing. Raises what `run` would raise before it executes."""
