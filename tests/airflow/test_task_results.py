@@ -76,6 +76,10 @@ def test_the_log_of_a_task_that_did_nothing_says_why(bench: Bench) -> None:
     assert list(lines_of(done(bench, "land", "activity"))) == ["Feed activity: nothing new to land"]
     ran = list(lines_of(done(bench, "run", "counts")))
     assert ran[0] == "Nothing to run: branch 'main' has taken all epochs through 3"
+    bench.edit("bench_job.py", "row.x * 2", "row.x * 3")
+    ran = list(lines_of(done(bench, "run", "counts")))
+    assert ran[1].startswith("The job has changed since its checkpoint, and its next run accepts: ")
+    assert "score" in ran[1]
 
 
 def test_a_run_that_lands_says_what_it_landed(bench: Bench) -> None:

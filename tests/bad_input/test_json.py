@@ -17,6 +17,7 @@ from tests.bad_input.scene import Bench, copy_of, hour
 STEPS = (
     "land activity",
     "ls",
+    "status",
     "plan counts",
     "run counts",
     "plan counts",
@@ -49,6 +50,7 @@ STEPS = (
     "rewind counts --to 1",
     "gc counts --dry-run",
     "gc activity",
+    "upgrade --dry-run",
     "reset counts --yes",
     "show counts",
     "plan nobody",

@@ -48,7 +48,7 @@ def test_a_refused_backfill_leaves_no_branch_and_succeeds_with_the_changes_accep
     assert (made["stands_on"], made["runs"][0]["run"], made["replaced"]) == ("main/1", "fix/2", [])
     assert branches(bench) == {"main": "open", "fix": "open"}
     assert done(bench, *FROM_2, "--accept-changes")["runs"] == [
-        {"run": None, "reason": "branch 'fix' has taken all epochs through 2"}
+        {"run": None, "reason": "branch 'fix' has taken all epochs through 2", "changed": []}
     ]
 
 

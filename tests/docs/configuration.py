@@ -56,6 +56,7 @@ KINDS = {
     "Cron": "schedule",
     "Location": "path or URI",
     "Bytes": "size",
+    "Share": "percentage",
     "SparkText": "text",
     "SparkSettings": "settings",
     "StorageOptions": "settings",

@@ -60,6 +60,8 @@ def _landed(report: Mapping[str, Any]) -> Iterator[str]:
 def _ran(run: Mapping[str, Any]) -> Iterator[str]:
     if run.get("run") is None:
         yield f"Nothing to run: {run.get('reason')}"
+        if changed := run.get("changed"):
+            yield f"The job has changed since its checkpoint, and its next run accepts: {'; '.join(changed)}"
         return
     epochs = run.get("epochs") or ("?", "?")
     taken = ", ".join(f"{count} of {topic}" for topic, count in (run.get("consumed") or {}).items()) or "no records"

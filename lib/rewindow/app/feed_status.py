@@ -17,7 +17,7 @@ from rewindow.control.plan.branches import LedgerRow
 from rewindow.errors import SourceError
 from rewindow.report.text import counted
 
-_UNKNOWN = "only `land` reads whether landed files hold rows of later intervals"
+UNKNOWN_ROWS = "only `land` reads whether landed files hold rows of later intervals"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +96,12 @@ def _look_into_landed(
         try:
             source = open_source(log, columns[log.topic], looks[log.topic], window, 1)
             if source.rows > most_rows:
-                unknown = _UNKNOWN
+                unknown = UNKNOWN_ROWS
                 continue
             if source.arrivals(grid, window.until_ms or 0).starts:
                 return True, "landed files hold rows of later intervals"
         except UnsuitableError:
-            unknown = _UNKNOWN
+            unknown = UNKNOWN_ROWS
     return False, unknown
 
 

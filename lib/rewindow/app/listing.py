@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from rewindow.app.bind_job import bind_to_feed
-from rewindow.app.feed_status import look_at_feed
+from rewindow.app.feed_status import FeedLook, look_at_feed
 from rewindow.app.next_run import next_run
 from rewindow.app.project import Project
 from rewindow.config.job import JobConfig
@@ -59,43 +59,69 @@ class Entry:
     branches: list[Entry] = field(default_factory=list)
 
 
-class _Looks:
-    """The landing ledgers, each read once."""
+class Looks:
+    """One look at each ledger and at each feed's sources, at one time."""
 
     def __init__(self, project: Project) -> None:
+        self.now_ms = round(time.time() * 1000)
         self._project = project
         self._rows: dict[str, Sequence[LedgerRow]] = {}
+        self._states: dict[str, JobState] = {}
+        self._feeds: dict[str, FeedLook] = {}
 
     def rows(self, feed: str) -> Sequence[LedgerRow]:
+        """Return the rows of a feed's landing ledger."""
         if feed not in self._rows:
             self._rows[feed] = self._project.feed_tables.state(feed)
         return self._rows[feed]
 
+    def feed(self, name: str) -> FeedLook:
+        """Return what a feed's ledger and sources say. Raises as `look_at_feed`."""
+        if name not in self._feeds:
+            self._feeds[name] = look_at_feed(self._project, name, self.rows(name), self.now_ms)
+        return self._feeds[name]
+
+    def job(self, name: str) -> JobState:
+        """Return what a job's ledger says."""
+        if name not in self._states:
+            self._states[name] = self._project.tables.state(name)
+        return self._states[name]
+
 
 def list_project(project: Project) -> tuple[list[Entry], list[Entry]]:
     """Return the feeds and the jobs of a project."""
-    looks = _Looks(project)
+    looks = Looks(project)
     return list_feeds(project, looks), list_jobs(project, looks)
 
 
-def list_feeds(project: Project, looks: _Looks | None = None) -> list[Entry]:
+def list_feeds(project: Project, looks: Looks | None = None) -> list[Entry]:
     """Return the feeds of a project."""
-    known, now_ms = looks or _Looks(project), round(time.time() * 1000)
-    return [_entry_of(name, partial(_feed, project, name, known, now_ms)) for name in _names(project.root, "feeds")]
+    known = looks or Looks(project)
+    return [feed_entry(name, known) for name in names_in(project.root, "feeds")]
 
 
-def list_jobs(project: Project, looks: _Looks | None = None) -> list[Entry]:
+def list_jobs(project: Project, looks: Looks | None = None) -> list[Entry]:
     """Return the jobs of a project."""
-    known = looks or _Looks(project)
-    return [_entry_of(name, partial(_job, project, name, known)) for name in _names(project.root, "jobs")]
+    known = looks or Looks(project)
+    return [job_entry(project, name, known) for name in names_in(project.root, "jobs")]
 
 
-def job_entry(project: Project, name: str) -> Entry:
-    """Return one job of a project."""
-    return _entry_of(name, partial(_job, project, name, _Looks(project)))
+def feed_entry(name: str, looks: Looks) -> Entry:
+    """Return one feed of a project."""
+    return _entry_of(name, partial(_feed, name, looks))
 
 
-def _names(root: Path, kind: Kind) -> list[str]:
+def job_entry(project: Project, name: str, looks: Looks | None = None) -> Entry:
+    """Return one job of a project with its branches."""
+    return _entry_of(name, partial(_job, project, name, looks or Looks(project)))
+
+
+def branch_entry(project: Project, job: str, branch: str, looks: Looks) -> Entry:
+    """Return one branch of a job. That of `main` is the job's."""
+    return _entry_of(job, partial(_job_branch, project, job, branch, looks))
+
+
+def names_in(root: Path, kind: Kind) -> list[str]:
     """Return the names of all files, also of those with the wrong ending, which are broken."""
     return sorted({path.stem for ending in ("yaml", "yml") for path in (root / "conf" / kind).glob(f"*.{ending}")})
 
@@ -109,8 +135,8 @@ def _entry_of(name: str, entry: Callable[[], Entry]) -> Entry:
         return Entry(name, Status.BROKEN, f"{type(error).__name__}: {one_line(error)}", exit_code=70)
 
 
-def _feed(project: Project, name: str, looks: _Looks, now_ms: int) -> Entry:
-    look = look_at_feed(project, name, looks.rows(name), now_ms)
+def _feed(name: str, looks: Looks) -> Entry:
+    look = looks.feed(name)
     landed = look.progress.feed
     status = Status.NEVER_LANDED if landed is None else Status.DUE if look.is_due else Status.FRESH
     return Entry(
@@ -122,23 +148,30 @@ def _feed(project: Project, name: str, looks: _Looks, now_ms: int) -> Entry:
     )
 
 
-def _job(project: Project, name: str, looks: _Looks) -> Entry:
+def _job(project: Project, name: str, looks: Looks) -> Entry:
+    main, config, state = _job_branch(project, name, MAIN, looks), load_job(project.root, name), looks.job(name)
+    others = [one.name for one in state.branches.values() if one.is_open and one.name != MAIN]
+    if not others:
+        return main
+    feed = find_feed(config.feed, looks.rows(config.feed), project.tables.home)
+    branches = [_entry_of(other, partial(_branch, project, config, state, feed, other)) for other in others]
+    return replace(main, branches=branches)
+
+
+def _job_branch(project: Project, name: str, branch: str, looks: Looks) -> Entry:
     config = load_job(project.root, name)
-    state = project.tables.state(name)
+    state = looks.job(name)
     try:
         feed = find_feed(config.feed, looks.rows(config.feed), project.tables.home)
     except SourceError as never_landed:
         try:
             project.bind(name)
         except SourceError:  # its code is fine
-            if state.branch(MAIN).head is not None:
+            if state.branch(branch).head is not None:
                 raise
             return Entry(name, Status.NEVER_RUN, _first_line(never_landed), feed=config.feed)
         raise
-    main = _branch(project, config, state, feed, MAIN)
-    others = [one.name for one in state.branches.values() if one.is_open and one.name != MAIN]
-    branches = [_entry_of(other, partial(_branch, project, config, state, feed, other)) for other in others]
-    return replace(main, name=name, branches=branches)
+    return replace(_branch(project, config, state, feed, branch), name=name)
 
 
 def _branch(project: Project, config: JobConfig, state: JobState, feed: Feed, name: str) -> Entry:

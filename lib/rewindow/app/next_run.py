@@ -2,20 +2,52 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from rewindow.app.refused_later import LaterRefusals
 from rewindow.control.heartbeat import this_attempt
 from rewindow.control.plan.branches import JobState
+from rewindow.control.plan.job_diff import changes_since
 from rewindow.control.plan.planner import Alive, UpToDate, plan_run
 from rewindow.control.plan.spec import RunRequest, RunSpec
 from rewindow.control.run import Job
 from rewindow.errors import naming
+from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.warehouse import Warehouse
+
+
+@dataclass(frozen=True, slots=True)
+class UpToDateButChanged(UpToDate):
+    """Nothing to run, but the job differs from its checkpoint, and its next run accepts that."""
+
+    since: str
+    changed: tuple[str, ...]
+
+    def told(self) -> str:
+        """Return the reason and the changes as text without a full stop."""
+        changes = "; ".join(self.changed)
+        return f"{self.reason}. The job has changed since the checkpoint of run {self.since}, and its next run accepts: {changes}"
 
 
 def next_run(tables: Warehouse, job: Job, state: JobState, request: RunRequest, alive: Alive) -> RunSpec | UpToDate:
     """Return the next run. Changes nothing. Raises what `run` would raise before it executes."""
-    with naming(JOB=job.name):
+    later = LaterRefusals(tables, job, state) if isinstance(tables, DeltaTables) else None
+    with naming(JOB=job.name, FEED=job.feed.definition.feed):
+        if later:
+            later.check_published(request.branch)
         tables.check_published(job.name, state, request.branch)
     decision = plan_run(state, job.feed, request, job.binding, this_attempt(), alive)
     if not isinstance(decision, UpToDate):
         tables.check_targets(decision)
+        if later:
+            later.check_run(decision)
     return decision
+
+
+def with_changes(tables: Warehouse, job: Job, branch: str, done: UpToDate) -> UpToDate:
+    """Return why there is nothing to run, with the changes since the checkpoint that the next run will accept."""
+    known = tables.state(job.name).branch(branch)
+    changed = changes_since(known, job.binding)
+    if not changed or known.head is None or known.is_sealed:
+        return done
+    return UpToDateButChanged(done.reason, known.head.spec.name, tuple(changed))

@@ -18,7 +18,7 @@ from rewindow.app.cli.progress import Watch
 from rewindow.app.describe import add_spark_plans, describe_job, describe_published, describe_topology
 from rewindow.app.hints import hints, killed_hint
 from rewindow.app.never_landed import expected_feed, lands_next
-from rewindow.app.next_run import next_run
+from rewindow.app.next_run import next_run, with_changes
 from rewindow.app.open_engines import open_landing_engine, open_spark_engine
 from rewindow.app.open_session import open_session
 from rewindow.app.open_tables import open_feed_tables, open_tables, warehouse_location
@@ -143,8 +143,7 @@ class Project:
             return self._run(job, request, on_step, told)
 
     def _run(self, job: str, request: RunRequest, on_step: OnStep, told: Observed) -> RunReport | UpToDate:
-        config = self.job_config(job)
-        request = self.with_acceptance(job, request)
+        config, request = self.job_config(job), self.with_acceptance(job, request)
         if request.is_bounded_by_time and not self._was_landed(config.feed):
             reason = f"feed {config.feed!r} has no landings yet: run `rewindow land {config.feed}` first"
             nothing = UpToDate(f"{reason}{self._lands_next(config.feed)}")
@@ -153,15 +152,16 @@ class Project:
         self.feed_tables.publish(config.feed)
         bound = self.bind(job, request.branch)
         told.planned(lambda: run_planned(self.locator, bound))
-        pending = self.tables.state(job).branch(request.branch).pending
+        pending, attempt = self.tables.state(job).branch(request.branch).pending, this_attempt()
         if self._watch and (killed := killed_hint(self.warehouse, pending.attempt if pending else None)):
             self._watch.say(f"{killed}.")
-        attempt = this_attempt()
         with naming(JOB=job, FEED=bound.feed.definition.feed), Heartbeat(self.warehouse, attempt):
             machine = steps(bound, request, attempt, self.engine, self.tables, self.is_alive)
             done = drive(machine, told.watching(on_step))
         told.done(lambda: run_done(self.locator, bound, done))
-        return done if isinstance(done, UpToDate) else replace(done, hints=tuple(hints(bound, done)))
+        if isinstance(done, UpToDate):
+            return with_changes(self.tables, bound, request.branch, done)
+        return replace(done, hints=tuple(hints(bound, done)))
 
     def show(self, job: str, *, branch: str = MAIN, hashes: bool = False) -> dict[str, Any]:
         """Return a job's runs, tables and metrics as JSON values."""
@@ -186,8 +186,8 @@ class Project:
             bound = bind_to_feed(self.root, self.target, config, self._expected(config.feed), MAIN)
         logs = bound.feed.definition.logs if is_landed else ()
         tables = {topic: self.tables.log_table(bound.feed, topic) for topic in logs}
-        described = {**describe_topology(bound, self.execution, tables), "inline": self.target.most_inline}
-        described["landed"] = is_landed
+        described = describe_topology(bound, self.execution, tables)
+        described |= {"inline": self.target.most_inline, "landed": is_landed}
         if spark:
             from rewindow.engine.spark.engine import SparkEngine  # noqa: PLC0415 - Spark only where it is needed
 
@@ -271,8 +271,8 @@ class Project:
 
     def _expected(self, feed: str) -> Feed:
         """Return a feed that was never landed, with the columns that its sources have now."""
-        root, tables = str(self.root), self.feed_tables
-        return expected_feed(load_feed(self.root, feed), tables.look, project_root=root, warehouse=self.warehouse)
+        look, root = self.feed_tables.look, str(self.root)
+        return expected_feed(load_feed(self.root, feed), look, project_root=root, warehouse=self.warehouse)
 
     def _was_landed(self, feed: str) -> bool:
         """Return whether a feed has a ledger, or is unknown, which `bind` reports."""

@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import field_validator
 
+from rewindow.config.alerts import AlertsConfig
 from rewindow.config.field_types import (
     Cron,
     DottedName,
@@ -62,6 +63,8 @@ class JobConfig(ConfigValue):
     """Resource limits of a task."""
     schedule: Cron | None = None
     """When Airflow runs the job: five fields in quotes, or a word such as ``@daily``."""
+    alerts: AlertsConfig = AlertsConfig()
+    """Bounds beyond which `rewindow status` reports the job."""
 
     @field_validator("outputs")
     @classmethod

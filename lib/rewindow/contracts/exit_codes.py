@@ -19,7 +19,7 @@ class Next(Enum):
 
 
 _STOPS = {
-    1: "a comparison found a difference",
+    1: "a comparison found a difference, or `status` something wrong",
     2: "the command line is invalid",
     65: "a record or a user function failed",
     66: "a source is missing or has changed since it was landed",

@@ -12,6 +12,7 @@ from rewindow.app.api.rows import Output, State
 from rewindow.app.api.show import joined, lines, table
 from rewindow.app.api.sources import output_source, store_source
 from rewindow.app.cli.summary import dropped_by_reason, rows_by_output
+from rewindow.app.next_run import UpToDateButChanged
 from rewindow.control.plan.branches import Branch, CommittedRun
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.run import RunReport
@@ -157,13 +158,13 @@ def _result(context: Context, job: str, branch: Branch, result: RunReport | UpTo
         new = _run(context, branch.name, result)
         return replace(new, is_new=True, dropped=dropped_by_reason(result.metrics), hints=result.hints)
     if branch.head is not None:
-        return replace(_run(context, branch.name, branch.head), reason=result.reason)
+        return replace(_run(context, branch.name, branch.head), reason=_why(result))
     return Run(
         job=job,
         branch=branch.name,
         name=None,
         is_new=False,
-        reason=result.reason,
+        reason=_why(result),
         epochs=None,
         records={},
         rows={},
@@ -192,3 +193,7 @@ def _run(context: Context, branch: str, run: CommittedRun | RunReport) -> Run:
         is_final=spec.final,
         _context=context,
     )
+
+
+def _why(result: UpToDate) -> str:
+    return result.told() if isinstance(result, UpToDateButChanged) else result.reason

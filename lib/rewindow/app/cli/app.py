@@ -20,7 +20,9 @@ from rewindow.app.cli.options import AcceptChanges, Branch, Debug, Feed, Folder,
 from rewindow.app.cli.printing import Printer
 from rewindow.app.cli.report import register as register_report
 from rewindow.app.cli.state import register as register_state
+from rewindow.app.cli.status import register as register_status
 from rewindow.app.cli.times import parse_through, parse_time
+from rewindow.app.cli.upgrade import register as register_upgrade
 from rewindow.app.cli.version import print_version
 from rewindow.app.cli.why import register as register_why
 from rewindow.app.project import Project
@@ -228,8 +230,10 @@ def setup() -> None:
 app.command()(check)
 register_new(app)
 register_listing(app)
+register_status(app)
 register_branches(app)
 register_maintenance(app)
+register_upgrade(app)
 register_databricks(app)
 register_head(app)
 register_why(app)

@@ -15,6 +15,7 @@ from rich.table import Table
 from rewindow.app.cli.progress import Watch, log_failure, log_summary, watched
 from rewindow.app.cli.summary import dropped_by_reason, summarise, summary_lines
 from rewindow.app.cli.times import show_time
+from rewindow.app.next_run import UpToDateButChanged
 from rewindow.control.ingest.protocols import LandReport
 from rewindow.control.plan.explain import explain, explain_lag
 from rewindow.control.plan.planner import UpToDate
@@ -91,7 +92,8 @@ class Printer:
             return
         for result in results:
             if isinstance(result, UpToDate):
-                self.say(f"Nothing to run: {result.reason}.")
+                for line in _nothing_lines(result):
+                    self.say(line)
             else:
                 for line in _result_lines(result):
                     self.say(line)
@@ -201,7 +203,8 @@ def landed_lines(feed: str, report: LandReport) -> Iterator[str]:
 def describe_result(result: RunReport | UpToDate) -> dict[str, Any]:
     """Return a run's result as JSON values."""
     if isinstance(result, UpToDate):
-        return {"run": None, "reason": result.reason}
+        changed = list(result.changed) if isinstance(result, UpToDateButChanged) else []
+        return {"run": None, "reason": result.reason, "changed": changed}
     spec, commit = result.spec, result.commit
     return {
         "run": spec.name,
@@ -248,6 +251,13 @@ def as_table(title: str, rows: Sequence[Mapping[str, Any]]) -> Table:
     for row in rows:
         table.add_row(*("" if row.get(name) is None else str(row.get(name)) for name in names))
     return table
+
+
+def _nothing_lines(result: UpToDate) -> Iterator[str]:
+    yield f"Nothing to run: {result.reason}."
+    if isinstance(result, UpToDateButChanged):
+        yield f"The job has changed since the checkpoint of run {result.since}. Its next run accepts that:"
+        yield from (f"  - {line}" for line in result.changed)
 
 
 def _result_lines(result: RunReport) -> Iterator[str]:

@@ -1,0 +1,125 @@
+"""The command that checks feeds and jobs for alerting."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rewindow.app.cli.completing import names
+from rewindow.app.cli.options import Branch, Debug, Folder, Json, Target
+from rewindow.app.cli.printing import Printer
+from rewindow.app.cli.times import show_time
+from rewindow.app.project import Project
+from rewindow.contracts.exit_codes import DIFFERENT
+from rewindow.control.plan.spec import MAIN
+from rewindow.report.text import counted, span
+
+if TYPE_CHECKING:
+    from rewindow.app.status.findings import Subject
+    from rewindow.app.status.overview import Overview
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command()(status)
+
+
+def status(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="JOB|FEED", help="Jobs and feeds to check. Default: all.", autocompletion=names("jobs", "feeds")
+        ),
+    ] = None,
+    branch: Branch = MAIN,
+    target: Target = "local",
+    folder: Folder = ".",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Check feeds and jobs for alerting. Changes nothing, starts no Spark, and exits with 1 if something is wrong.
+
+    broken: the next command would refuse, an attempt died, tables lag behind the ledger, or a check could not be made.
+
+    alert: a bound under `alerts:` in the job's file is exceeded, or the job's schedule or the feed's interval was missed.
+
+    ok: nothing to do but what the next scheduled command does.
+    """
+    from rewindow.app.status.overview import overview
+
+    found = overview(Project.open(folder, target, debug=debug), names or (), branch)
+    printer = Printer(as_json=as_json)
+    if as_json:
+        printer.json(_as_json(found, target, branch))
+    else:
+        _show(printer, found)
+    if not found.is_well:
+        raise typer.Exit(DIFFERENT)
+
+
+def _show(printer: Printer, found: Overview) -> None:
+    """Print one line per feed and job, the findings, and the verdict."""
+    if not found.subjects:
+        printer.say("There are no feeds and jobs yet: add conf/feeds/FEED.yaml and conf/jobs/JOB.yaml.")
+        return
+    printer.table("", [_row(one) for one in found.subjects])
+    for one in found.subjects:
+        for finding in one.findings:
+            printer.say(f"{finding.level}: {one.kind} {one.name}: {finding.message}: `{finding.command}`")
+    wrong = sum(bool(one.findings) for one in found.subjects)
+    all_of_them = f"{counted(len(found.feeds), 'feed')} and {counted(len(found.jobs), 'job')}"
+    printer.say(
+        f"{all_of_them}: {f'{wrong} need attention' if wrong > 1 else '1 needs attention' if wrong else 'all is well'}."
+    )
+
+
+def _row(one: Subject) -> dict[str, Any]:
+    figures, watermark_ms = one.figures, one.entry.watermark_ms
+    age = figures.get("age_ms")
+    return {
+        "": one.level.value,
+        "what": one.kind,
+        "name": one.name,
+        "status": one.entry.status.value.replace("_", " "),
+        "complete through": None if watermark_ms is None else show_time(watermark_ms),
+        "age": None if age is None else span(age),
+        "landings": one.entry.epoch,
+        "waiting": figures.get("waiting"),
+        "dropped": ", ".join(_dropped(one)),
+        "findings": len(one.findings) or None,
+    }
+
+
+def _dropped(one: Subject) -> Iterator[str]:
+    for kind in ("late", "skipped", "expired", "quarantined"):
+        if count := one.figures.get(kind):
+            yield f"{count:,} {kind}"
+
+
+def _as_json(found: Overview, target: str, branch: str) -> dict[str, Any]:
+    return {
+        "target": target,
+        "branch": branch,
+        "as_of_ms": found.as_of_ms,
+        "well": found.is_well,
+        "feeds": [{"feed": one.name, **_values(one)} for one in found.feeds],
+        "jobs": [{"job": one.name, "feed": one.entry.feed, **_values(one)} for one in found.jobs],
+    }
+
+
+def _values(one: Subject) -> dict[str, Any]:
+    findings = [
+        {"level": each.level.value, "about": each.about, "message": each.message, "command": each.command}
+        for each in one.findings
+    ]
+    entry = one.entry
+    return {
+        "level": one.level.value,
+        "status": entry.status.value,
+        "detail": entry.detail,
+        "exit_code": entry.exit_code,
+        **one.figures,
+        "findings": findings,
+    }

@@ -1,0 +1,81 @@
+"""The command that says whether a warehouse's format is that of this version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from rewindow.app.cli.options import Debug, Folder, Json, Target
+from rewindow.app.cli.printing import Printer
+from rewindow.app.project import Project
+from rewindow.app.upgrade import Fit, StoredTable, stored_tables
+from rewindow.control.plan.stored_format import FORMAT
+from rewindow.errors import CheckpointError
+from rewindow.report.text import counted
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command()(upgrade)
+
+
+def upgrade(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be converted.")] = False,
+    target: Target = "local",
+    folder: Folder = ".",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Say which formats the warehouse has, and convert what needs it. Exits with 76 if this version cannot read it.
+
+    This version reads one format, which it also writes. So there is nothing that it could convert, and it never changes
+    anything.
+    """
+    found = stored_tables(Project.open(folder, target, debug=debug))
+    printer = Printer(as_json=as_json)
+    is_readable = all(one.fit in (Fit.READ, Fit.ABSENT) for one in found)
+    advice = list(_advice(found, target))
+    if as_json:
+        code = 0 if is_readable else CheckpointError.exit_code
+        tables = [_values(one) for one in found]
+        printer.json(
+            {"target": target, "format": FORMAT, "dry_run": dry_run, "tables": tables, "converted": []}
+            | {"advice": advice, "exit_code": code}
+        )
+    else:
+        printer.table("", [{**_values(one), "rows": _counts(one), "refused": ", ".join(one.refused)} for one in found])
+        for line in advice:
+            printer.say(line)
+    if not is_readable:
+        raise typer.Exit(CheckpointError.exit_code)
+
+
+def _values(one: StoredTable) -> dict[str, Any]:
+    rows = [{"format": stated, "rows": count} for stated, count in one.rows.items()]
+    return {"table": one.table, "path": one.path, "fit": one.fit.value, "rows": rows, "refused": list(one.refused)}
+
+
+def _counts(one: StoredTable) -> str:
+    return ", ".join(f"{counted(count, 'row')} of format {stated}" for stated, count in one.rows.items())
+
+
+def _advice(found: Sequence[StoredTable], target: str) -> Iterator[str]:
+    """Yield what to do, in sentences."""
+    fits = {one.fit for one in found}
+    if fits <= {Fit.ABSENT}:
+        yield f"The warehouse is empty. This version writes format {FORMAT}. There is nothing to convert."
+    elif fits <= {Fit.READ, Fit.ABSENT}:
+        yield f"This version reads and writes format {FORMAT}, and the warehouse has no other. There is nothing to convert."
+    if Fit.OLDER in fits:
+        yield (
+            "Format 1 was written by rewindow 0.1. No version converts it, and every command of this one refuses it (76) "
+            "and leaves it as it is."
+        )
+        yield "To go on, replay into a new warehouse and keep the old one for reading with 0.1:"
+        yield f"  1. copy conf/targets/{target}.yaml to a new target with another `warehouse:`"
+        yield "  2. rewindow land FEED --target NEW, for each feed: its sources are read again from the beginning"
+        yield "  3. rewindow run JOB --target NEW, for each job; then let readers use its tables"
+    if Fit.NEWER in fits:
+        yield f"A newer version of rewindow wrote here. This one reads format {FORMAT} only: install that version again."

@@ -1,0 +1,112 @@
+"""What `run` would refuse only after it has begun, so that `plan`, `ls` and `status` say it before: nothing is changed.
+
+Tables that a catalog governs are not looked at here: their refusals come from `run`.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pyarrow as pa
+
+from rewindow.control.plan.branch_decisions import check_has_state
+from rewindow.control.plan.branches import JobState
+from rewindow.control.plan.spec import RunSpec, TableSpec
+from rewindow.control.plan.stored_format import check_layout
+from rewindow.control.run import Job
+from rewindow.errors import CheckpointError
+from rewindow.streams.assembly import check_suppliers
+from rewindow.streams.nodes import Node, ProcessorNode
+from rewindow.tables.delta.claims import check_claim, check_log_claim, check_quarantine_claim, is_published
+from rewindow.tables.delta.commit import create_table, open_table, table_path
+from rewindow.tables.delta.content_hash import table_files, table_schema
+from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.tables.shared.arrow_schema import arrow_schema
+from rewindow.tables.shared.paths import JOURNAL, QUARANTINE, log_path
+from rewindow.tables.shared.publications import SHARED_TABLES, due_tables, log_id, older_ledger
+
+
+class LaterRefusals:
+    """The checks that `run` makes while it publishes, stages and restores. Each table is opened once for all of them."""
+
+    def __init__(self, tables: DeltaTables, job: Job, state: JobState) -> None:
+        self._tables, self._job, self._state = tables, job, state
+        self._open = cache(open_table)
+
+    def check_published(self, branch: str) -> None:
+        """Raise the `CheckpointError` (76) with which landings or runs would not be published, or a run not be staged."""
+        self._check_logs()
+        for due in due_tables(self._state, branch):
+            table = self._open(self._path(due.table.path))
+            if table is not None and due.publications and due.restart.epoch == 1:
+                where = (self._job.name, self._state, branch, due.target, due.table.path)
+                check_claim(self._tables.warehouse, table, *where)
+        path = self._path(JOURNAL)
+        if (journal := self._open(path)) is not None:
+            check_layout(path, table_schema(journal).names)
+
+    def check_run(self, spec: RunSpec) -> None:
+        """Raise the `CheckpointError` (76) with which a planned run would stop: its tables, its state, its schedules."""
+        for target, table in spec.binding.tables.items():
+            self._check_columns(spec, target, table)
+        check_has_state(self._state, spec.parent)
+        self._check_schedules(spec)
+
+    def _path(self, table: str) -> str:
+        return table_path(self._tables.warehouse, table)
+
+    def _check_logs(self) -> None:
+        feed = self._job.feed
+        name, generation = feed.definition.feed, feed.definition.generation
+        known = max((one.number for one in feed.landings if one.generation == generation), default=feed.definition.kept)
+        for topic in feed.definition.logs:
+            path = self._path(log_path(name, topic))
+            table = None if topic in feed.definition.source_offsets else self._open(path)
+            if table is None:
+                continue
+            check_log_claim(path, table, feed.ledger, name)
+            published = table.transaction_version(log_id(feed.ledger, name, generation)) or 0
+            # Otherwise another process has landed since.
+            if published > known and len(self._tables.feed(name).landings) == len(feed.landings):
+                raise older_ledger(path, name, published, known)
+        refused, path = any((one.counts or {}).get("quarantined") for one in feed.landings), self._path(QUARANTINE)
+        if refused and (table := self._open(path)) is not None:
+            check_quarantine_claim(path, table, feed.ledger, name, range(generation + 1))
+
+    def _check_columns(self, spec: RunSpec, target: str, table: TableSpec) -> None:
+        path, wanted = self._path(table.path), arrow_schema(table.columns)
+        existing = self._open(path)
+        if existing is None or _types(table_schema(existing)) == _types(wanted):
+            return
+        where = (self._job.name, self._state, spec.branch, target, table.path)
+        is_known = table.path in SHARED_TABLES or is_published(existing, *where)
+        if is_known or table_files(path, existing):  # otherwise the run gives it the columns that it needs
+            create_table(path, wanted, table.partition_by)  # of a table that exists, it checks the columns
+
+    def _check_schedules(self, spec: RunSpec) -> None:
+        """Raise `CheckpointError` (76) if a processor no longer has the method that one of its schedules calls."""
+        parent = None if spec.parent is None else self._state.find_run(spec.parent)
+        live = {
+            (one["node"], one["method"])
+            for report in (self._tables.reports(parent) if parent else ())
+            for one in report.state.get("schedules", ())
+            if not one["is_cancelled"]
+        }
+        for part in self._job.code.topology.sub_topologies() if live else ():
+            check_suppliers(part)
+            for node in part.nodes:
+                for method in sorted(method for name, method in live if name == node.name):
+                    _check_method(node, method)
+
+
+def _types(schema: pa.Schema) -> dict[str, str]:
+    return {field.name: str(field.type) for field in schema}
+
+
+def _check_method(node: Node, method: str) -> None:
+    if isinstance(node, ProcessorNode) and not hasattr(node.supplier(), method):
+        message = (
+            f"the checkpoint has a schedule of {node.name} that calls {method!r}, which is gone: keep the method, or "
+            "start a new branch with --branch"
+        )
+        raise CheckpointError(message)

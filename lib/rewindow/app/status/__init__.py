@@ -1,0 +1,1 @@
+"""Check all feeds and jobs for alerting."""

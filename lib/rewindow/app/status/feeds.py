@@ -1,0 +1,124 @@
+"""Check one feed: its sources, its landings, and attempts that died."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rewindow.app.feed_status import UNKNOWN_ROWS, FeedLook
+from rewindow.app.listing import Entry, Looks, Status, feed_entry
+from rewindow.app.project import Project
+from rewindow.app.status.findings import Command, Finding, Level, Subject, attempted
+from rewindow.config.load import load_feed
+from rewindow.control.ingest.intervals import Grid
+from rewindow.control.ingest.landings import GENERATION, LANDING, PLAN, Landing
+from rewindow.control.plan.branches import LedgerRow
+from rewindow.report.text import counted, to_the_second
+from rewindow.streams.record import known_time
+from rewindow.tables.delta.commit import open_table, table_path
+from rewindow.tables.shared.paths import log_path
+from rewindow.tables.shared.publications import log_id
+from rewindow.tables.shared.warehouse import find_feed
+
+LANDINGS = 24
+"""Number of last landings over which the shares are taken."""
+
+
+def check_feed(project: Project, name: str, looks: Looks) -> Subject:
+    """Return the line of a feed."""
+    entry, command = feed_entry(name, looks), Command(name, project.target.target)
+    if entry.status is Status.BROKEN:
+        return Subject("feed", name, entry, _figures(entry, None, (), looks.now_ms), [_refused(entry, command)])
+    look, rows = looks.feed(name), looks.rows(name)
+    findings = [
+        *_died(look, rows, command),
+        *attempted(lambda: list(_behind(project, name, rows, command)), "behind", command("land")),
+        *attempted(lambda: list(_overdue(project, name, look, looks.now_ms, command)), "interval", command("land")),
+    ]
+    return Subject("feed", name, entry, _figures(entry, look, rows, looks.now_ms), findings)
+
+
+def age_ms(time_ms: int | None, now_ms: int) -> int | None:
+    """Return how long ago a time is; 0 for the future."""
+    return None if time_ms is None else max(0, now_ms - time_ms)
+
+
+def landed_at(rows: Sequence[LedgerRow]) -> dict[int, int]:
+    """Return when each landing was landed (epoch ms), by its number."""
+    return {row.body["landing"]: row.recorded_at for row in rows if row.kind == LANDING}
+
+
+def _refused(entry: Entry, command: Command) -> Finding:
+    message = f"the next landing is refused ({entry.exit_code}): {entry.detail}"
+    return Finding(Level.BROKEN, "refused", message, command("land"))
+
+
+def _died(look: FeedLook, rows: Sequence[LedgerRow], command: Command) -> Iterator[Finding]:
+    """Yield a finding if the last attempts to land have ended without a landing."""
+    if not look.progress.unfinished or look.is_landing:
+        return
+    attempt = look.progress.unfinished[-1]
+    planned = next(row for row in reversed(rows) if row.kind == PLAN and row.body["attempt"]["id"] == attempt.id)
+    message = (
+        f"process {attempt.pid} on {attempt.host or 'this host'} began to land at {to_the_second(planned.recorded_at)} and "
+        "has ended without a landing"
+    )
+    yield Finding(Level.BROKEN, "dead", message, command("land"))
+
+
+def _behind(project: Project, name: str, rows: Sequence[LedgerRow], command: Command) -> Iterator[Finding]:
+    """Yield a finding if a log lacks landings that the ledger has."""
+    if not any(row.kind == GENERATION for row in rows):
+        return
+    feed = find_feed(name, rows, project.tables.home)
+    generation = feed.definition.generation
+    landed = [one.number for one in feed.landings if one.generation == generation]
+    app_id, lacking = log_id(feed.ledger, name, generation), []
+    for topic in feed.definition.logs:
+        if not landed or topic in feed.definition.source_offsets:
+            continue
+        table = open_table(table_path(project.warehouse, log_path(name, topic)))
+        published = (table.transaction_version(app_id) or feed.definition.kept) if table else feed.definition.kept
+        if published < landed[-1]:
+            lacking.append(f"{topic} by {counted(landed[-1] - published, 'landing')}")
+    if lacking:
+        message = f"logs lag behind the ledger: {', '.join(lacking)}"
+        yield Finding(Level.BROKEN, "behind", message, command("land"))
+
+
+def _overdue(project: Project, name: str, look: FeedLook, now_ms: int, command: Command) -> Iterator[Finding]:
+    """Yield a finding if rows of an interval wait although the next interval is over, too."""
+    config, through_ms = load_feed(project.root, name), look.progress.through_ms
+    if config.landing.every is None or through_ms is None:
+        return
+    every = config.landing.every
+    grid = Grid(every.count, every.unit, config.zone)
+    if grid.after(grid.after(through_ms)) > now_ms or not (look.is_due or look.detail == UNKNOWN_ROWS):
+        return
+    what = "rows that arrived since then wait" if look.is_due else look.detail
+    message = f"landed are intervals through {to_the_second(through_ms)}, with `every: {every}`, and {what}"
+    yield Finding(Level.ALERT, "interval", message, command("land"))
+
+
+def _figures(entry: Entry, look: FeedLook | None, rows: Sequence[LedgerRow], now_ms: int) -> dict[str, Any]:
+    landings: Sequence[Landing] = look.progress.feed.landings if look and look.progress.feed else ()
+    counts = [one.counts or {} for one in landings[-LANDINGS:]]
+    landed = sum(one.get("rows", 0) for one in counts)
+    quarantined, behind = (sum(one.get(word, 0) for one in counts) for word in ("quarantined", "behind"))
+    ranges = landings[-1].ranges.values() if landings else ()
+    at_ms = landed_at(rows).get(len(landings)) if landings else None
+    return {
+        "landings": len(landings) if look else None,
+        "watermark_ms": entry.watermark_ms,
+        "age_ms": age_ms(entry.watermark_ms, now_ms),
+        "through_ms": look.progress.through_ms if look else None,
+        "landed_at_ms": known_time(at_ms) if at_ms else None,
+        "due": look.is_due if look else None,
+        "over_landings": len(counts),
+        "rows": landed,
+        "late": behind,
+        "late_share": behind / landed if landed else None,
+        "quarantined": quarantined,
+        "quarantined_share": quarantined / (landed + quarantined) if landed + quarantined else None,
+        "held": sum(one.end - one.release for one in ranges),
+    }

@@ -1,0 +1,85 @@
+"""The figures of a job's branch, from its ledger, its feed's ledger, and the reports of its last runs.
+
+Each task report is a file, so only those of the runs over which shares are taken are read. Growth is what the ledger says
+was written: no folder is listed for it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from rewindow.app.listing import Entry, Status
+from rewindow.app.status.feeds import age_ms
+from rewindow.control.plan.branches import Branch, CommittedRun, JobState
+from rewindow.control.plan.spec import CHANGELOG
+from rewindow.report.drops import LANDING, drops
+from rewindow.report.history import progress
+from rewindow.report.material import Material
+from rewindow.streams.drop_totals import DROPS
+from rewindow.streams.record import known_time
+
+KINDS = tuple(DROPS.values())
+
+
+def progress_figures(entry: Entry, branch: Branch | None, now_ms: int) -> dict[str, Any]:
+    """Return how far a branch is."""
+    head = branch.head if branch else None
+    return {
+        "runs": len(branch.runs) if branch else None,
+        "last_run": head.spec.name if head else None,
+        "committed_at_ms": known_time(head.recorded_at) if head else None,
+        "watermark_ms": entry.watermark_ms,
+        "age_ms": age_ms(entry.watermark_ms, now_ms),
+        "waiting": 0 if entry.waiting is None and entry.status is Status.NEVER_RUN else entry.waiting,
+    }
+
+
+def lag_figures(found: Material) -> dict[str, Any]:
+    """Return what waits for a branch."""
+    known = progress(found)
+    return {"waiting_records": known.waiting_records, "held": sum(one.records for one in known.held)}
+
+
+def dropped_figures(found: Material) -> dict[str, Any]:
+    """Return the dropped records of the last runs by kind, and their shares of the records; None without records.
+
+    Late, skipped and expired records are those of the node that drops most, because several nodes may drop the same one. In
+    a node whose windows overlap, a record counts once for each window that it is late for: there, the share is a bound.
+    """
+    records = sum(sum(run.commit.consumed.values()) for run in found.runs)
+    by_location: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
+    dropped = drops(found)
+    for drop in dropped:
+        by_location[drop.kind][drop.where] += drop.records
+    counts = {kind: max(locations.values(), default=0) for kind, locations in by_location.items()}
+    counts["quarantined"] = by_location["quarantined"].total()
+    refused = sum(one.records for one in dropped if one.reason == LANDING)
+    figures: dict[str, Any] = {"over_runs": len(found.runs), "records": records}
+    for kind, count in counts.items():
+        whole = records + (refused if kind == "quarantined" else 0)
+        figures |= {kind: count, f"{kind}_share": min(1.0, count / whole) if whole else None}
+    return figures
+
+
+def growth_figures(state: JobState, branch: Branch) -> dict[str, Any]:
+    """Return what state and journal have grown to, over all branches, and how many runs a restore reads."""
+    kept = [run for run in _written(state) if run.spec.run not in state.forgotten]
+    totals = [total for run in kept for target, total in run.commit.targets.items() if target.startswith(CHANGELOG)]
+    journal = [run.commit.journal.bytes for run in _written(state)]
+    files, size = sum(total.files for total in totals), sum(total.bytes for total in totals)
+    all_runs = len(state.committed)
+    return {
+        "state_files": files,
+        "state_bytes": size,
+        "journal_files": len(journal),
+        "journal_bytes": sum(journal),
+        "files_per_run": round((files + len(journal)) / all_runs, 2) if all_runs else None,
+        "bytes_per_run": round((size + sum(journal)) / all_runs) if all_runs else None,
+        "restore_runs": len(state.basis(branch.head.spec.run)) if branch.head else 0,
+    }
+
+
+def _written(state: JobState) -> Sequence[CommittedRun]:
+    return (*state.committed, *state.snapshots.values())

@@ -1,0 +1,74 @@
+"""What `rewindow status` says about one feed or job: figures, and findings with the command that helps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from rewindow.app.listing import Entry
+from rewindow.control.plan.spec import MAIN
+from rewindow.errors import RewindowError, one_line
+
+
+class Level(StrEnum):
+    """How urgent something is, the most urgent first."""
+
+    BROKEN = "broken"
+    """The next command would refuse, an attempt died, tables are not what was committed, or a check could not be made."""
+    ALERT = "alert"
+    """A bound of the job's file is exceeded, or its schedule or the feed's interval was missed."""
+    OK = "ok"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that someone should look at. ``about`` is the word that alert rules select by."""
+
+    level: Level
+    about: str
+    message: str
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A feed or a job: its line of `rewindow ls`, its figures by name (None if unknown), and what was found."""
+
+    kind: str
+    name: str
+    entry: Entry
+    figures: Mapping[str, Any]
+    findings: Sequence[Finding] = field(default_factory=tuple)
+
+    @property
+    def level(self) -> Level:
+        """The level of the most urgent finding."""
+        return min((one.level for one in self.findings), key=list(Level).index, default=Level.OK)
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """The commands on one feed or job, as they are typed for its target and branch."""
+
+    name: str
+    target: str
+    branch: str = MAIN
+
+    def __call__(self, command: str) -> str:
+        """Return a command line."""
+        branch = "" if self.branch == MAIN else f" --branch {self.branch}"
+        target = "" if self.target == "local" else f" --target {self.target}"
+        return f"rewindow {command} {self.name}{branch}{target}"
+
+
+def attempted(check: Callable[[], Sequence[Finding]], about: str, command: str) -> Sequence[Finding]:
+    """Return what a check finds. A check that cannot be made is a finding itself, because it says nothing good."""
+    try:
+        return check()
+    except RewindowError as error:
+        return [Finding(Level.BROKEN, about, f"this could not be checked: {error}", command)]
+    except Exception as error:  # noqa: BLE001 - the other feeds and jobs are checked anyway
+        message = f"this could not be checked: {type(error).__name__}: {one_line(error)}"
+        return [Finding(Level.BROKEN, about, message, command)]

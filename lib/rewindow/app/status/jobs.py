@@ -1,0 +1,110 @@
+"""Check one branch of a job: its next run, its attempts, its tables, its schedule and the bounds in its file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from rewindow.app.hints import killed_hint
+from rewindow.app.listing import Entry, Looks, Status, branch_entry
+from rewindow.app.project import Project
+from rewindow.app.status.bounds import exceeded
+from rewindow.app.status.feeds import landed_at
+from rewindow.app.status.figures import dropped_figures, growth_figures, lag_figures, progress_figures
+from rewindow.app.status.findings import Command, Finding, Level, Subject, attempted
+from rewindow.config.cron_times import last_firings
+from rewindow.config.job import JobConfig
+from rewindow.config.load import load_feed, load_job
+from rewindow.control.plan.branches import Branch, JobState
+from rewindow.control.plan.ledger_state import PLAN
+from rewindow.errors import RewindowError
+from rewindow.report.material import Material
+from rewindow.report.text import counted, to_the_second
+from rewindow.tables.shared.warehouse import find_feed
+
+
+def check_job(project: Project, name: str, branch: str, looks: Looks) -> Subject:
+    """Return the line of a job's branch."""
+    entry, command = branch_entry(project, name, branch, looks), Command(name, project.target.target, branch)
+    findings, figures = list(_refused(entry, command)), progress_figures(entry, None, looks.now_ms)
+    try:
+        config, state = load_job(project.root, name), looks.job(name)
+    except RewindowError:  # the entry says so
+        return Subject("job", name, entry, figures, findings)
+    known = state.branch(branch)
+    figures = progress_figures(entry, known, looks.now_ms) | growth_figures(state, known)
+
+    def add_lag_and_drops() -> Sequence[Finding]:
+        figures.update(_from_reports(project, config, known, looks))
+        return ()
+
+    if known.head is not None:
+        findings += attempted(add_lag_and_drops, "figures", command("report"))
+    findings += attempted(partial(_died, project, known, name, command), "dead", command("plan"))
+    findings += attempted(partial(_behind, project, name, state, known, figures, command), "behind", command("plan"))
+    if not known.is_sealed:
+        if entry.status is not Status.RUNNING:
+            findings += attempted(partial(_missed, project, config, entry, looks, command), "schedule", command("plan"))
+        findings += exceeded(config.alerts, figures, command)
+    return Subject("job", name, entry, figures, findings)
+
+
+def _refused(entry: Entry, command: Command) -> Iterator[Finding]:
+    if entry.status is Status.BROKEN:
+        message = f"the next run is refused ({entry.exit_code}): {entry.detail}"
+        yield Finding(Level.BROKEN, "refused", message, command("plan"))
+
+
+def _from_reports(project: Project, config: JobConfig, branch: Branch, looks: Looks) -> dict[str, Any]:
+    """Return what waits, and what the last runs dropped."""
+    feed = find_feed(config.feed, looks.rows(config.feed), project.tables.home)
+    runs = branch.runs[-config.alerts.runs :]
+    found = Material(branch, feed, runs, {}, {}, project.tables.reports, lambda _store: None)
+    return lag_figures(found) | dropped_figures(found)
+
+
+def _died(project: Project, branch: Branch, job: str, command: Command) -> Sequence[Finding]:
+    """Return a finding if the branch has a plan whose attempt has ended without a commit."""
+    pending = branch.pending
+    if pending is None or project.is_alive(pending.attempt):
+        return []
+    planned = next(
+        (row for row in reversed(project.tables.ledger_rows(job)) if row.kind == PLAN and row.seq == pending.run), None
+    )
+    since = f" since {to_the_second(planned.recorded_at)}" if planned else ""
+    message = (
+        f"run {pending.name} is planned{since} and not committed, and its process {pending.attempt.pid} on "
+        f"{pending.attempt.host or 'this host'} has ended"
+    )
+    killed = killed_hint(project.warehouse, pending.attempt)
+    return [Finding(Level.BROKEN, "dead", f"{message}. {killed}" if killed else message, command("resume"))]
+
+
+def _behind(
+    project: Project, job: str, state: JobState, branch: Branch, figures: dict[str, Any], command: Command
+) -> Sequence[Finding]:
+    """Return a finding if readers of the branch's tables do not see all that is committed."""
+    figures["lagging"] = lacks = dict(project.tables.lagging(job, state, branch.name))
+    if not lacks:
+        return []
+    told = ", ".join(f"{target} by {counted(count, 'commit')}" for target, count in lacks.items())
+    return [Finding(Level.BROKEN, "behind", f"tables lag behind the ledger: {told}", command("resume"))]
+
+
+def _missed(project: Project, config: JobConfig, entry: Entry, looks: Looks, command: Command) -> Sequence[Finding]:
+    """Return a finding if a landing waits that the run before the last scheduled one should have taken."""
+    if config.schedule is None or not entry.waiting:
+        return []
+    zone = load_feed(project.root, config.feed).zone
+    firings = last_firings(config.schedule, looks.now_ms, zone, 2)
+    first = (entry.epoch or 0) + 1
+    landed_ms = landed_at(looks.rows(config.feed)).get(first)
+    if len(firings) < 2 or (landed_ms is not None and landed_ms > firings[1]):
+        return []
+    when = f" of {to_the_second(landed_ms)}" if landed_ms else ""
+    message = (
+        f"landing {first}{when} waits, although the schedule `{config.schedule}` was due at {to_the_second(firings[1])} "
+        f"and at {to_the_second(firings[0])}"
+    )
+    return [Finding(Level.ALERT, "schedule", message, command("run"))]

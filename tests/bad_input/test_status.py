@@ -1,0 +1,298 @@
+"""`rewindow status`: what is wrong with which feed or job, the command that helps, and an exit code for CI and cron."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rewindow.app.project import Project
+from rewindow.errors import StorageError
+from rewindow.tables.delta.journal import Journal
+from rewindow.tables.delta.ledger import Ledger
+from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.tables.shared.paths import JOURNAL
+from tests.bad_input.scene import FEED, JOB, TARGET, Bench, goes_on, hour
+from tests.ingest.local_engine import HOUR, T0
+
+FAILS = "def score(row):\n    return 1 / 0\n"
+
+
+def status(bench: Bench, *words: str, code: int = 0) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the feeds and jobs by name, after a check of the exit code."""
+    answer = bench.run("status", *words, "--json")
+    assert answer.code == code, answer
+    found = json.loads(answer.out)
+    assert found["well"] is (code == 0)
+    return {one["feed"]: one for one in found["feeds"]}, {one["job"]: one for one in found["jobs"]}
+
+
+def only(subject: dict[str, Any]) -> dict[str, Any]:
+    """Return the only finding of a feed or job."""
+    (finding,) = subject["findings"]
+    return finding
+
+
+def alerts(bench: Bench, text: str) -> None:
+    bench.edit("conf/jobs/counts.yaml", "on_code_change: accept\n", f"on_code_change: accept\nalerts: {{{text}}}\n")
+
+
+def test_all_is_well_exits_with_0_and_says_what_it_saw(bench: Bench) -> None:
+    before = bench.files()
+    feeds, jobs = status(bench)
+    assert bench.files() == before
+    feed, job = feeds["activity"], jobs["counts"]
+    assert (feed["level"], feed["status"], feed["landings"], feed["due"]) == ("ok", "due", 2, True)
+    assert (job["level"], job["status"], job["runs"], job["waiting"]) == ("ok", "fresh", 2, 0)
+    assert (job["over_runs"], job["records"], job["late"], job["late_share"]) == (2, 24, 0, 0)
+    assert (job["journal_files"], job["restore_runs"], job["lagging"]) == (2, 2, {})
+    assert job["state_files"] > 0
+    assert job["age_ms"] == pytest.approx(time.time() * 1000 - job["watermark_ms"], abs=60_000)
+    shown = bench.run("status")
+    assert shown.code == 0
+    assert "1 feed and 1 job: all is well." in shown.out
+
+
+def test_a_refused_run_is_broken_and_named_with_its_command(bench: Bench) -> None:
+    bench.edit("bench_job.py", '"30m"', '"20m"')
+    finding = only(status(bench, code=1)[1]["counts"])
+    assert (finding["level"], finding["about"], finding["command"]) == ("broken", "refused", "rewindow plan counts")
+    assert "(76)" in finding["message"]
+    assert "has changed since the checkpoint" in finding["message"]
+    shown = bench.run("status")
+    assert shown.code == 1
+    assert "1 feed and 1 job: 1 needs attention." in shown.out
+    first = [line.split()[:5:2] for line in shown.out.splitlines()]
+    assert first.index(["broken", "job", "counts"]) < first.index(["ok", "feed", "activity"]), "worst first"
+
+
+def test_a_dead_run_is_broken_until_it_is_resumed(bench: Bench) -> None:
+    assert bench.run("land", "activity").code == 0
+    bench.code(FAILS)
+    assert bench.run("run", "counts").code == 65
+    finding = only(status(bench, code=1)[1]["counts"])
+    assert (finding["about"], finding["command"]) == ("dead", "rewindow resume counts")
+    assert "run main/3 is planned since 20" in finding["message"]
+    bench.code("def score(row):\n    return row.x * 2\n")
+    assert bench.run("resume", "counts").code == 0
+    status(bench)
+
+
+def test_a_dead_landing_is_broken_until_it_is_landed_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr("tests.ingest.local_engine.LocalEngine.write", _fails, raising=False)
+        patched.setattr("rewindow.engine.worker.landing.engine.ArrowLandingEngine.write", _fails, raising=False)
+        answer = bench.run("land", "activity")
+        assert answer.code == 74, answer
+    finding = only(status(bench, code=1)[0]["activity"])
+    assert (finding["about"], finding["command"]) == ("dead", "rewindow land activity")
+    assert bench.run("land", "activity").code == 0
+    status(bench)
+
+
+def _fails(*_: Any, **__: Any) -> Any:
+    raise StorageError("the disk is gone: mount it")
+
+
+def test_tables_behind_the_ledger_are_broken_because_readers_miss_rows(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr("rewindow.tables.delta.publish.commit_files", _fails)
+        assert bench.run("land", "activity").code == 0
+        assert bench.run("run", "counts").code == 74
+    job = status(bench, code=1)[1]["counts"]
+    finding = only(job)
+    assert (finding["about"], finding["command"]) == ("behind", "rewindow resume counts")
+    assert job["lagging"]["output/totals"] == 1
+    assert bench.run("resume", "counts").code == 0
+    status(bench)
+
+
+def test_logs_behind_the_ledger_are_broken(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr("rewindow.tables.delta.feeds.commit_actions", _fails)
+        assert bench.run("land", "activity").code == 74
+    finding = only(status(bench, code=1)[0]["activity"])
+    assert (finding["about"], finding["command"]) == ("behind", "rewindow land activity")
+    assert "events by 1 landing" in finding["message"]
+    assert bench.run("land", "activity").code == 0
+    status(bench)
+
+
+@pytest.mark.parametrize(
+    ("bound", "about", "command", "says"),
+    [
+        ("freshness: 2h", "freshness", "run", "at most 2h are allowed"),
+        ("waiting: 0", "waiting", "run", "1 landing not taken, at most 0 may wait"),
+        ("files: 1", "files", "gc", "after 2 runs, at most 1 are allowed"),
+        ("restore: 1", "restore", "gc", "the changelogs of 2 runs, at most 1 are allowed"),
+        ("waiting: 1", None, "", ""),
+        ("files: 1000, size: 1GiB, restore: 100, late: 1%", None, "", ""),
+    ],
+)
+def test_a_bound_that_is_exceeded_is_an_alert(
+    bench: Bench, bound: str, about: str | None, command: str, says: str
+) -> None:
+    assert bench.run("land", "activity").code == 0
+    alerts(bench, bound)
+    job = status(bench, code=1 if about else 0)[1]["counts"]
+    if about is None:
+        assert job["findings"] == []
+        return
+    finding = only(job)
+    assert (finding["level"], finding["about"], finding["command"]) == ("alert", about, f"rewindow {command} counts")
+    assert says in finding["message"]
+
+
+def test_shares_of_dropped_records_are_those_of_the_last_runs(bench: Bench) -> None:
+    alerts(bench, "late: 10%, quarantined: 5%, runs: 1")
+    status(bench)
+    late = [{**row, "got": T0 + 3 * HOUR, "t": T0} for row in hour(0, 6)]
+    bench.rows("h3", [*hour(3), *late])
+    goes_on(bench)
+    job = status(bench, code=1)[1]["counts"]
+    finding = only(job)
+    assert (finding["about"], finding["command"]) == ("late", "rewindow report counts")
+    assert (job["records"], job["late"]) == (30, 6)
+    assert "6 late records of 30 in the last run, 20.0 %, at most 10 % are allowed" in finding["message"]
+    bench.rows("h4", hour(4))
+    goes_on(bench)
+    status(bench)
+
+
+def test_landings_that_quarantine_too_much_are_an_alert_of_the_job(bench: Bench) -> None:
+    alerts(bench, "quarantined: 5%")
+    far = [{**row, "t": row["t"] + 90 * 24 * HOUR} for row in hour(3, 4)]
+    bench.rows("h3", [*hour(3), *far])
+    goes_on(bench)
+    feeds, jobs = status(bench, code=1)
+    assert only(jobs["counts"])["about"] == "quarantined"
+    assert (jobs["counts"]["quarantined"], feeds["activity"]["quarantined"]) == (4, 4)
+
+
+def test_a_check_that_cannot_be_made_is_not_well(bench: Bench) -> None:
+    for file in (bench.warehouse / JOURNAL / "job=counts").glob("*.parquet"):
+        file.write_bytes(b"not what was committed")
+    job = status(bench, code=1)[1]["counts"]
+    about = {one["about"]: one for one in job["findings"]}
+    assert "this could not be checked" in about["figures"]["message"]
+    assert "rewindow republish" in about["figures"]["message"]
+    assert "late_share" not in job
+
+
+def test_a_job_without_runs_is_not_fresh(bench: Bench) -> None:
+    bench.write("conf/feeds/other.yaml", FEED.replace("feed: activity", "feed: other"))
+    sums = JOB.replace("job: counts", "job: sums").replace("alerts.totals", "sums.totals").replace("activity", "other")
+    bench.write("conf/jobs/sums.yaml", sums)
+    assert status(bench)[1]["sums"]["status"] == "never_run"
+    bench.write("conf/jobs/sums.yaml", f"{sums}alerts: {{freshness: 1h, waiting: 0}}\n")
+    finding = only(status(bench, code=1)[1]["sums"])
+    assert "complete through no time yet" in finding["message"]
+
+
+def test_a_scheduled_run_that_did_not_happen_is_an_alert(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert bench.run("land", "activity").code == 0
+    now = time.time()
+    bench.edit(
+        "conf/jobs/counts.yaml", "on_code_change: accept\n", 'on_code_change: accept\nschedule: "*/10 * * * *"\n'
+    )
+    status(bench)
+    monkeypatch.setattr("rewindow.app.listing.time.time", lambda: now + 1_300)
+    finding = only(status(bench, code=1)[1]["counts"])
+    assert (finding["level"], finding["about"], finding["command"]) == ("alert", "schedule", "rewindow run counts")
+    assert "landing 3 of 20" in finding["message"]
+    assert "*/10 * * * *" in finding["message"]
+
+
+def test_an_interval_that_was_not_landed_in_time_is_an_alert(bench: Bench) -> None:
+    feed = FEED.replace("feed: activity", "feed: hourly")
+    bench.write("conf/feeds/hourly.yaml", f"{feed}landing: {{every: 1h}}\n")
+    assert bench.run("land", "hourly").code == 0
+    status(bench)
+    bench.rows("h3", hour(3))
+    finding = only(status(bench, code=1)[0]["hourly"])
+    assert (finding["level"], finding["about"], finding["command"]) == ("alert", "interval", "rewindow land hourly")
+    assert "every: 1h" in finding["message"]
+    assert bench.run("land", "hourly").code == 0
+    status(bench)
+
+
+def test_a_broken_feed_hides_nothing_else(bench: Bench) -> None:
+    bench.write("conf/feeds/stray.yaml", "x: 1\n")
+    bench.write("conf/jobs/wrong.yaml", "x: 1\n")
+    feeds, jobs = status(bench, code=1)
+    assert (feeds["stray"]["level"], feeds["activity"]["level"]) == ("broken", "ok")
+    assert (jobs["wrong"]["level"], jobs["counts"]["level"]) == ("broken", "ok")
+    assert list(feeds) == ["stray", "activity"]
+    status(bench, "activity", "counts")
+    assert list(status(bench, "wrong", code=1)[1]) == ["wrong"]
+
+
+def test_a_branch_is_checked_like_main(bench: Bench) -> None:
+    assert bench.run("backfill", "counts", "--from", "1", "--branch", "fix").code == 0
+    assert status(bench, "--branch", "fix")[1]["counts"]["runs"] == 1
+    alerts(bench, "freshness: 1h")
+    finding = only(status(bench, "counts", "--branch", "fix", code=1)[1]["counts"])
+    assert finding["command"] == "rewindow run counts --branch fix --land"
+    for words in (("--branch", "nobody"), ("counts", "--branch", "nobody")):
+        answer = bench.run("status", *words)
+        assert answer.code == 2
+        assert "rewindow branch list" in answer.err
+
+
+def test_an_unknown_name_is_a_mistake_on_the_command_line(bench: Bench) -> None:
+    answer = bench.run("status", "cuonts")
+    assert answer.code == 2
+    assert "did you mean `counts`?" in answer.err
+
+
+def test_commands_name_the_target(bench: Bench) -> None:
+    bench.write("conf/targets/prod.yaml", TARGET.replace("target: local", "target: prod"))
+    alerts(bench, "freshness: 1h")
+    finding = only(status(bench, "--target", "prod", code=1)[1]["counts"])
+    assert finding["command"] == "rewindow run counts --target prod --land"
+
+
+def test_a_governed_warehouse_is_refused_by_name(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rewindow.app.project.open_tables", lambda _target, warehouse, _spark: DeltaTables(warehouse))
+    bench.write("conf/targets/gov.yaml", "target: gov\nwarehouse: w\ncommit: spark\nstaging: rows\ncatalog: main.rw\n")
+    answer = bench.run("status", "--target", "gov")
+    assert answer.code == 78
+    assert "`commit: spark`" in answer.err
+    assert "'gov'" in answer.err
+
+
+def test_each_ledger_is_read_once_and_only_the_last_reports_without_spark(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alerts(bench, "late: 10%, runs: 1")
+    reads: Counter[str] = Counter()
+    read_ledger, read_journal = Ledger.read, Journal.read
+
+    def ledger(self: Ledger) -> Any:
+        reads[f"{self.path} {self.name}"] += 1
+        return read_ledger(self)
+
+    def journal(self: Journal, *rest: Any) -> Any:
+        reads["reports"] += 1
+        return read_journal(self, *rest)
+
+    monkeypatch.setattr(Ledger, "read", ledger)
+    monkeypatch.setattr(Journal, "read", journal)
+    monkeypatch.setattr(Project, "spark", property(lambda _: pytest.fail("Spark was started")))
+    status(bench)
+    assert set(reads.values()) == {1}, reads
+    assert len(reads) == 3
+
+
+def test_an_empty_project_is_well_and_a_folder_that_is_none_is_not(bench: Bench, tmp_path: Path) -> None:
+    for kind in ("feeds", "jobs"):
+        for file in (bench.root / "conf" / kind).iterdir():
+            file.unlink()
+    assert "There are no feeds and jobs yet" in bench.run("status").out
+    assert Bench(tmp_path).run("status").code == 78
