@@ -5,6 +5,7 @@ The parent must never have opened a table: native libraries start threads, which
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import select
@@ -145,3 +146,4 @@ def preload(work: Callable[[], Any]) -> None:
         if name not in sys.modules and not name.startswith("__"):
             with suppress(ImportError):
                 import_module(name)
+    gc.freeze()  # a child's collector would otherwise touch, and so copy, every page of the imports
