@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.table import Table
 
 from rewindow.app.cli.progress import Watch, log_failure, log_summary, watched
-from rewindow.app.cli.summary import dropped_by_reason, summarise, summary_lines
-from rewindow.app.cli.times import show_time
+from rewindow.app.cli.summary import dropped_by_reason, reason_lines, summarise, summary_lines
+from rewindow.app.cli.times import show_time, with_readable_times
 from rewindow.control.ingest.protocols import LandReport
 from rewindow.control.plan.explain import explain, explain_lag
 from rewindow.control.plan.planner import UpToDate
@@ -91,9 +91,12 @@ class Printer:
             return
         for result in results:
             if isinstance(result, UpToDate):
-                self.say(f"Nothing to run: {result.reason}.")
-            else:
-                for line in _result_lines(result):
+                self.say(f"Nothing {'' if result is results[0] else 'more '}to run: {result.reason}.")
+                continue
+            for line in _result_lines(result):
+                self.say(line)
+            if watch and result is not last:  # of an attempt that died; the watch counts the whole command
+                for line in reason_lines(summarise(result, watch)):
                     self.say(line)
         if summary:
             for line in summary_lines(summary):
@@ -185,7 +188,8 @@ def landed_lines(feed: str, report: LandReport) -> Iterator[str]:
         return
     first, last = report.landings[0], report.landings[-1]
     numbers = f"landing {first}" if first == last else f"landings {first} to {last}"
-    line = f"Feed {feed}: {numbers}, {report.rows} records, complete through {show_time(report.watermark_ms)}."
+    records = "1 record" if report.rows == 1 else f"{report.rows} records"
+    line = f"Feed {feed}: {numbers}, {records}, complete through {show_time(report.watermark_ms)}."
     yield line + (f" ({report.quarantined} quarantined)" if report.quarantined else "")
     if report.behind:
         rows = counted(report.behind, "row")
@@ -216,8 +220,9 @@ def describe_result(result: RunReport | UpToDate) -> dict[str, Any]:
 
 
 def as_assignments(row: Mapping[str, Any]) -> str:
-    """Return a row as ``name=value, name=value``."""
-    return ", ".join(f"{name}={value}" for name, value in row.items())
+    """Return a row as ``name=value, name=value``, with the times of rewindow's own columns as text."""
+    (readable,) = with_readable_times([row])
+    return ", ".join(f"{name}={value}" for name, value in readable.items())
 
 
 def readable(row: Mapping[str, Any]) -> dict[str, Any]:
