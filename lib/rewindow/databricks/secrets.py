@@ -39,13 +39,11 @@ def read(wanted: Mapping[str, tuple[str, str]], client: WorkspaceClient | None =
     `StorageError` (74) if Databricks does not answer.
     """
     values: dict[str, str] = {}
-    for name, (scope, key) in wanted.items():
-        client = client or workspace()
-        with errors(
-            f"Create the secret {scope}/{key}, or grant READ on the scope to the identity that the job runs as"
-        ):
-            value = client.dbutils.secrets.get(scope, key)
+    for name, secret in wanted.items():
+        client, shown = client or workspace(), "/".join(secret)
+        with errors(f"Create the secret {shown}, or grant READ on the scope to the identity that the job runs as"):
+            value = client.dbutils.secrets.get(*secret)
         if not value:
-            raise ConfigError(f"the secret {scope}/{key} for {name} is empty")
+            raise ConfigError(f"the secret {shown} for {name} is empty")
         values[name] = str(value)
     return values

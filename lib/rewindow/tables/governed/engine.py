@@ -173,7 +173,7 @@ def _relocated(task: TaskWork, folder: str) -> TaskWork:
     """Return a task that reads its blocks below a folder."""
 
     def local(path: str) -> str:
-        return f"{folder}/given/{path.removeprefix(ROOT)}"
+        return f"{folder}/given/{task.partition}/{path.removeprefix(ROOT)}"
 
     return replace(
         task,
@@ -191,11 +191,12 @@ def _write_blocks(
         is_block = np.asarray(batch.column(TOPIC)) == _BLOCK_TOPIC
         if is_block.any():
             blocks = batch.filter(pa.array(is_block))
-            places = [blocks.column(name).to_pylist() for name in (TASK, FIRST)]
-            for partition, number, data in zip(*places, blocks.column(DATA), strict=True):
-                file = Path(folder, "given", paths[partition][number])
+            positions = [blocks.column(name).to_pylist() for name in (TASK, FIRST, PIECE)]
+            for partition, number, piece, data in zip(*positions, blocks.column(DATA), strict=True):
+                # One file per task: the next task's pieces may arrive while this one still reads the same block.
+                file = Path(folder, "given", str(partition), paths[partition][number])
                 file.parent.mkdir(parents=True, exist_ok=True)
-                with file.open("ab") as out:  # the pieces of a block arrive in order
+                with file.open("ab" if piece else "wb") as out:  # the pieces of a block arrive in order
                     out.write(data.as_buffer())
         if not is_block.all():
             yield batch.filter(pa.array(~is_block))
