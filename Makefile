@@ -65,6 +65,7 @@ docs: env ## the site from docs/, into build/site: a warning or a dead link is a
 	@$(PY) -m mkdocs build --strict && echo "open $(CURDIR)/build/site/index.html"
 
 wheel: env ## build the wheel into dist/, for a cluster or Databricks
+	@rm -f dist/rewindow-*.whl
 	@$(PY) -m pip wheel -q --disable-pip-version-check --no-deps --no-build-isolation -w dist . && ls dist/rewindow-*.whl
 
 databricks-wheel: wheel ## the wheel without Spark, Delta, pandas and Arrow, which Databricks has

@@ -142,11 +142,27 @@ def _schema() -> pa.Schema:
     return pa.schema([(column.name, types[column.type]) for column in COLUMNS])
 
 
+def work_of(store: str, way: str, root: Path, memory: int, tasks: tuple[TaskWork, ...]) -> SubTopologyWork:
+    """Return the work of one of the two runs, in record execution."""
+    build = STORES[store].build
+    topology = build()
+    (part,) = topology.sub_topologies()
+    targets = [f"output/{sink.topic}" for sink in part.sinks] + [f"changelog/{store.name}" for store in part.stores]
+    return SubTopologyWork(
+        sub_topology=part.index,
+        identity=RunIdentity("", 1, way, topology.fingerprint()),
+        code=JobCode(build, partial(logs), Semantics(), Settings(limits=Limits(store_memory=memory))),
+        epochs=(Epoch(1 + (way == "restore"), -1),),
+        tasks=tasks,
+        staging=StagingArea({target: str(root / target) for target in targets}, 1),
+        execution=Execution.RECORD,
+    )
+
+
 def run(store: str, way: str, root: Path, rows: int, memory: int) -> dict[str, Any]:
     """Make one of the two runs in this process; return its costs."""
     build, _, outputs, changes = STORES[store]
-    topology = build()
-    (part,) = topology.sub_topologies()
+    (part,) = build().sub_topologies()
     more = rows // 5
     start, end = (0, rows) if way == "count" else (rows, rows + more)
     path = (root / f"{way}.path").read_text()
@@ -158,16 +174,7 @@ def run(store: str, way: str, root: Path, rows: int, memory: int) -> dict[str, A
         TaskState.from_json(before["state"]) if before else None,
         {name: tuple(paths) for name, paths in before["changelogs"].items()} if before else {},
     )
-    targets = [f"output/{sink.topic}" for sink in part.sinks] + [f"changelog/{store.name}" for store in part.stores]
-    work = SubTopologyWork(
-        sub_topology=part.index,
-        identity=RunIdentity("", 1, way, topology.fingerprint()),
-        code=JobCode(build, partial(logs), Semantics(), Settings(limits=Limits(store_memory=memory))),
-        epochs=(Epoch(1 + (way == "restore"), -1),),
-        tasks=(task,),
-        staging=StagingArea({target: str(root / target) for target in targets}, 1),
-        execution=Execution.RECORD,
-    )
+    work = work_of(store, way, root, memory, (task,))
     began = time.perf_counter()
     report = run_task(work, task)
     took = time.perf_counter() - began

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from rewindow.app.bind_job import limits_of
 from rewindow.config.field_types import Every
+from rewindow.config.limits import LimitsConfig
 from rewindow.config.load import find_project, load_feed, load_jobs, load_target, location_of, names_of
 from rewindow.errors import ConfigError
 from rewindow.streams.settings import OnError
@@ -59,6 +61,15 @@ def test_a_target_is_read(tmp_path):
     assert location_of(tmp_path, target.warehouse) == str(tmp_path / "warehouse")
     assert location_of(tmp_path, "/data/warehouse") == "/data/warehouse"
     assert location_of(tmp_path, "s3://bucket/warehouse") == "s3://bucket/warehouse"
+
+
+@pytest.mark.parametrize(("jobs", "used"), [(None, 384 << 20), (64 << 20, 64 << 20), (1 << 30, 384 << 20)])
+def test_a_target_caps_the_memory_of_stores_but_does_not_raise_it(tmp_path, jobs, used):
+    write(tmp_path, "targets/local.yaml", "target: local\nwarehouse: warehouse\nstore_memory: 384MiB\n")
+    config = job(tmp_path, LOW_ACTIVITY)
+    if jobs is not None:
+        config = config.model_copy(update={"limits": LimitsConfig(store_memory=jobs)})
+    assert limits_of(config, load_target(tmp_path)).store_memory == used
 
 
 def test_a_target_may_choose_record_execution_and_the_shuffle_reader(tmp_path):

@@ -1,9 +1,10 @@
-"""A workspace on loopback: the five REST calls that `rewindow databricks` uses, and runs whose outcome a test decides."""
+"""A workspace on loopback: the six REST calls that rewindow uses, and runs whose outcome a test decides."""
 
 from __future__ import annotations
 
 import json
 import threading
+from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -30,6 +31,7 @@ class Workspace:
     runs: dict[int, list[tuple[str, str | None]]] = field(default_factory=dict)
     asked: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     tokens: dict[str, int] = field(default_factory=dict)
+    secrets: dict[tuple[str, str], str] = field(default_factory=dict)
     refuses: int = 0
     host: str = ""
 
@@ -61,6 +63,12 @@ class Workspace:
             case "POST", "jobs/runs/cancel":
                 self.runs[int(given["run_id"])] = [("TERMINATED", "CANCELED")]
                 return 200, {}
+            case "GET", "secrets/get":
+                value = self.secrets.get((given["scope"], given["key"]))
+                if value is None:
+                    message = f"No secret exists with scope: {given['scope']} and key: {given['key']}"
+                    return 404, {"error_code": "RESOURCE_DOES_NOT_EXIST", "message": message}
+                return 200, {"key": given["key"], "value": b64encode(value.encode()).decode()}
             case "GET", "jobs/runs/get-output":
                 return self._output(int(given["run_id"]))
         return 404, {"error_code": "ENDPOINT_NOT_FOUND", "message": path}

@@ -69,6 +69,11 @@ CASES = {
         LimitError,
         "Python worker exited unexpectedly (crashed): Fatal Python error: Segmentation fault: a Python worker was",
     ),
+    "the memory of a function on serverless Databricks": (
+        "[UDF_PYSPARK_USER_CODE_ERROR.MEMORY_LIMIT_SERVERLESS] Execution failed.\nFunction exceeded the limit of 1024 megabytes.",
+        LimitError,
+        "a worker needs more memory than the platform gives a function",
+    ),
     "heap": (
         job_failure("java.lang.OutOfMemoryError: Java heap space"),
         LimitError,

@@ -31,9 +31,7 @@ def bind_to_feed(root: Path, target: TargetConfig, config: JobConfig, feed: Feed
     job = config.job
     loader = TopologyLoader(job, config.topology, str(root))
     semantics = Semantics(**config.semantics.model_dump())
-    settings = Settings(
-        config.on_error, Limits(**config.limits.model_dump()), keeps_dropped=config.dropped == "quarantine"
-    )
+    settings = Settings(config.on_error, limits_of(config, target), keeps_dropped=config.dropped == "quarantine")
     code = JobCode(loader, partial(log_shapes, dict(feed.definition.logs)), semantics, settings)
     topology = _topology(root, config, code)
     with at(root, "jobs", job, "on_error") if config.on_error else nullcontext():
@@ -51,6 +49,14 @@ def bind_to_feed(root: Path, target: TargetConfig, config: JobConfig, feed: Feed
         with at(root, "jobs", job, "outputs", topic):
             raise ConfigError(problem)
     return Job(job, code, binding, feed)
+
+
+def limits_of(config: JobConfig, target: TargetConfig) -> Limits:
+    """Return the limits of a job's tasks on a target."""
+    limits = Limits(**config.limits.model_dump())
+    if target.store_memory is None:
+        return limits
+    return replace(limits, store_memory=min(limits.store_memory, int(target.store_memory)))
 
 
 def _topology(root: Path, config: JobConfig, code: JobCode) -> Topology:

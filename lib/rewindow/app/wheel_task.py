@@ -1,7 +1,8 @@
 """Entry point of the Databricks wheel task: translates job parameters into `land` and `run`, and exit codes into errors.
 
 Parameters come as ``--name=value``. Schedules, native backfills and manual runs all set ``interval_end``. Each command
-prints one line of JSON, which `databricks.results` reads from the task's logs.
+prints one line of JSON, which `databricks.results` reads from the task's logs. ``secrets`` names environment variables that
+are read from secret scopes, because serverless compute has no environment of its own.
 
 Databricks retries a failed task whatever the reason, so the bundle sets ``max_retries: 0``, and the task itself repeats a
 command whose exit code asks for it.
@@ -10,6 +11,7 @@ command whose exit code asks for it.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -19,6 +21,7 @@ from rewindow.app.cli.entry import run_command
 from rewindow.app.cli.times import parse_time
 from rewindow.config.load import find_project, load_feed, load_job
 from rewindow.contracts.exit_codes import LIMIT, Next, meaning, what_next
+from rewindow.databricks import secrets
 from rewindow.databricks.outcome import ended
 from rewindow.errors import RewindowError, UsageError
 
@@ -34,6 +37,7 @@ def main() -> None:
     """Run the task with the arguments of this process. Raises `TaskError` if a command fails."""
     try:
         commands = commands_of(sys.argv[1:])
+        os.environ.update(secrets.read(secrets.named(_parsed(sys.argv[1:]).secrets)))
     except RewindowError as error:
         raise TaskError(ended(error.exit_code, str(error))) from None
     for command in commands:
@@ -86,6 +90,7 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--target", default="databricks")
     parser.add_argument("--interval_end", default="")
     parser.add_argument("--accept_changes", choices=["true", "false"], default="false")
+    parser.add_argument("--secrets", default="")
     return parser.parse_args(list(arguments))
 
 

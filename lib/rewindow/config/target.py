@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from rewindow.config.field_types import Location, MisfitError, Name, SparkSettings, StorageOptions
+from rewindow.config.field_types import Bytes, Location, MisfitError, Name, SparkSettings, StorageOptions
 
 _MASTER = re.compile(r"(spark|k8s)://\S+|yarn")
 _HOME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*\.[A-Za-z0-9_][A-Za-z0-9_-]*")
@@ -76,6 +76,8 @@ class TargetConfig(BaseModel):
     inline: int | None = Field(default=None, ge=0)
     """Maximum size of a sub-topology that this process executes without Spark: records to read plus rows to restore. With
     vectorized execution they count a tenth. Default: 100,000 if both engine and warehouse are local, otherwise 0 (never)."""
+    store_memory: Bytes | None = Field(default=None, ge=1 << 20)
+    """Maximum of a job's ``store_memory`` on this target, in bytes or like ``384MiB``, for workers with little memory."""
     commit: Literal["direct", "spark"] = "direct"
     """``spark``: ledger, journal and outputs are tables of a catalog, which only Spark may write."""
     staging: Literal["files", "rows"] = "files"

@@ -69,7 +69,7 @@ def start(client: WorkspaceClient, job: str, parameters: Mapping[str, str], *, n
             raise UsageError(
                 f"the parameter {name}={value!r} contains an unrendered template, which the scheduler should have replaced"
             )
-    with _errors():
+    with errors():
         job_id = _job_id(client, job)
         for number in range(1, TRIES + 1):
             token = None if new else _token(job_id, parameters, number)
@@ -83,7 +83,7 @@ def start(client: WorkspaceClient, job: str, parameters: Mapping[str, str], *, n
 
 def look(client: WorkspaceClient, run_id: int) -> JobRun:
     """Return the current state of a run, and of a failed one the error of its first failed task."""
-    with _errors():
+    with errors():
         run = client.jobs.get_run(run_id)
         life_cycle, result, message = _state(run)
         if is_active(life_cycle):
@@ -99,11 +99,11 @@ def look(client: WorkspaceClient, run_id: int) -> JobRun:
 def printed(client: WorkspaceClient, run_id: int) -> Printed:
     """Return what `run` printed in each task of a successful run. Errors of single tasks are reported, not raised."""
     results, missing = {}, {}
-    with _errors():
+    with errors():
         tasks = _last_attempts(client.jobs.get_run(run_id))
     for task in tasks:
         try:
-            with _errors():
+            with errors():
                 output = client.jobs.get_run_output(int(task.run_id or 0))
         except RewindowError as error:
             missing[task.task_key] = str(error)
@@ -143,7 +143,7 @@ def wait(
 
 def cancel(client: WorkspaceClient, run_id: int) -> None:
     """Cancel a run. The next run repeats what it had not committed."""
-    with _errors():
+    with errors():
         client.jobs.cancel_run(run_id)
 
 
@@ -190,17 +190,17 @@ def _last_attempts(run: Run) -> list[RunTask]:
 
 
 @contextmanager
-def _errors() -> Iterator[None]:
-    from databricks.sdk import errors  # noqa: PLC0415 - the extra, and slow to load
+def errors(fix: str = "") -> Iterator[None]:
+    """Translate the SDK's errors. ``fix``: what was asked for, and what helps if it was refused or does not exist."""
+    from databricks.sdk import errors as sdk  # noqa: PLC0415 - the extra, and slow to load
 
     try:
         yield
-    except (errors.PermissionDenied, errors.Unauthenticated) as error:
-        raise AccessError(
-            f"Databricks denied access: {error}. Check the token and its permission to run the job"
-        ) from error
-    except (errors.NotFound, errors.InvalidParameterValue, errors.BadRequest) as error:
-        raise ConfigError(f"Databricks: {error}. Check the job's id and its parameters") from error
-    except (errors.DatabricksError, OSError, TimeoutError) as error:
+    except (sdk.PermissionDenied, sdk.Unauthenticated) as error:
+        message = f"Databricks denied access: {error}. {fix or 'Check the token and its permission to run the job'}"
+        raise AccessError(message) from error
+    except (sdk.NotFound, sdk.InvalidParameterValue, sdk.BadRequest) as error:
+        raise ConfigError(f"Databricks: {error}. {fix or 'Check the id of the job and its parameters'}") from error
+    except (sdk.DatabricksError, OSError, TimeoutError) as error:
         first = next(iter(str(error).strip().splitlines()), type(error).__name__)
         raise StorageError(f"Databricks did not answer ({first}): try again, no run is started twice") from error

@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.table import Table
 
 from rewindow.app.cli.progress import Watch, log_failure, log_summary, watched
-from rewindow.app.cli.summary import dropped_by_reason, summarise, summary_lines
-from rewindow.app.cli.times import show_time
+from rewindow.app.cli.summary import dropped_by_reason, reason_lines, summarise, summary_lines
+from rewindow.app.cli.times import show_time, with_readable_times
 from rewindow.app.next_run import UpToDateButChanged
 from rewindow.control.ingest.protocols import LandReport
 from rewindow.control.plan.explain import explain, explain_lag
@@ -92,10 +92,13 @@ class Printer:
             return
         for result in results:
             if isinstance(result, UpToDate):
-                for line in _nothing_lines(result):
+                for line in _nothing_lines(result, is_first=result is results[0]):
                     self.say(line)
-            else:
-                for line in _result_lines(result):
+                continue
+            for line in _result_lines(result):
+                self.say(line)
+            if watch and result is not last:  # of an attempt that died; the watch counts the whole command
+                for line in reason_lines(summarise(result, watch)):
                     self.say(line)
         if summary:
             for line in summary_lines(summary):
@@ -187,7 +190,8 @@ def landed_lines(feed: str, report: LandReport) -> Iterator[str]:
         return
     first, last = report.landings[0], report.landings[-1]
     numbers = f"landing {first}" if first == last else f"landings {first} to {last}"
-    line = f"Feed {feed}: {numbers}, {report.rows} records, complete through {show_time(report.watermark_ms)}."
+    records = "1 record" if report.rows == 1 else f"{report.rows} records"
+    line = f"Feed {feed}: {numbers}, {records}, complete through {show_time(report.watermark_ms)}."
     yield line + (f" ({report.quarantined} quarantined)" if report.quarantined else "")
     if report.behind:
         rows = counted(report.behind, "row")
@@ -219,8 +223,9 @@ def describe_result(result: RunReport | UpToDate) -> dict[str, Any]:
 
 
 def as_assignments(row: Mapping[str, Any]) -> str:
-    """Return a row as ``name=value, name=value``."""
-    return ", ".join(f"{name}={value}" for name, value in row.items())
+    """Return a row as ``name=value, name=value``, with the times of rewindow's own columns as text."""
+    (readable,) = with_readable_times([row])
+    return ", ".join(f"{name}={value}" for name, value in readable.items())
 
 
 def readable(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -253,8 +258,8 @@ def as_table(title: str, rows: Sequence[Mapping[str, Any]]) -> Table:
     return table
 
 
-def _nothing_lines(result: UpToDate) -> Iterator[str]:
-    yield f"Nothing to run: {result.reason}."
+def _nothing_lines(result: UpToDate, *, is_first: bool) -> Iterator[str]:
+    yield f"Nothing {'' if is_first else 'more '}to run: {result.reason}."
     if isinstance(result, UpToDateButChanged):
         yield f"The job has changed since the checkpoint of run {result.since}. Its next run accepts that:"
         yield from (f"  - {line}" for line in result.changed)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rewindow.app.cli.printing import as_assignments
-from rewindow.app.cli.times import show_instant, with_readable_times
+from rewindow.app.cli.times import show_instant
 from rewindow.app.why.facts import MissingFacts, RecordFacts, RowFacts
 from rewindow.streams.duration import in_words
 
@@ -108,8 +108,7 @@ def _record(one: RecordFacts) -> str:
 
 
 def _row(row: Any) -> str:
-    (readable,) = with_readable_times([{name: value for name, value in row.items() if name not in _INTERNAL}])
-    return as_assignments(readable)
+    return as_assignments({name: value for name, value in row.items() if name not in _INTERNAL})
 
 
 def _count(number: int, what: str) -> str:

@@ -32,13 +32,18 @@ def summarise(result: RunReport, watch: Watch) -> dict[str, Any]:
 
 def summary_lines(summary: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines of a summary that are printed below a run's own lines."""
-    for kind, reasons in summary["dropped"].items():
-        yield f"  {kind}: {', '.join(f'{count} {reason}'.strip() for reason, count in reasons.items())}"
-    yield from (f"  {hint}." for hint in summary["hints"])
+    yield from reason_lines(summary)
     punctuations = f"{summary['punctuations']} punctuations, " if summary["punctuations"] else ""
     branch = "" if summary["branch"] == MAIN else f" --branch {summary['branch']}"
     took = f"{punctuations}{summary['commits']} commits in {summary['seconds']:.1f} seconds"
     yield f"  {took}. Report: rewindow report {summary['job']}{branch}"
+
+
+def reason_lines(summary: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a run dropped, and why an output got no rows."""
+    for kind, reasons in summary["dropped"].items():
+        yield f"  {kind}: {', '.join(f'{count} {reason}'.strip() for reason, count in reasons.items())}"
+    yield from (f"  {hint}." for hint in summary["hints"])
 
 
 def rows_by_output(commit: Commit) -> dict[str, int]:

@@ -32,6 +32,15 @@ _LONGEST = 400
 # Words in the text of Spark or Hadoop -> error class and fix. The first match wins.
 _MEANINGS: Final[tuple[tuple[tuple[str, ...], type[RewindowError], str], ...]] = (
     (
+        ("MEMORY_LIMIT",),  # of a function on Databricks: 1 GB on serverless
+        LimitError,
+        (
+            "a worker needs more memory than the platform gives a function. Nothing was committed. Take fewer landings per run "
+            "(`--through N`), or lower `store_memory` in the target; vectorized execution keeps its windows in memory, "
+            "`execution: record` spills them"
+        ),
+    ),
+    (
         ("OutOfMemoryError", "MemoryError"),
         LimitError,
         "out of memory. Give the target more (spark: {spark.driver.memory: 4g}) or fewer cores, or remove a very large record",

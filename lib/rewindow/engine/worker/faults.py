@@ -17,6 +17,8 @@ from rewindow.errors import DataError
 
 NEVER_ARRIVED = "it has no arrived_at"
 
+_TEXTS = ("csv", "json")
+"""Formats in which a time is a text, in whatever form."""
 _INTEGERS = ("byte", "short", "integer", "long")
 
 
@@ -60,7 +62,15 @@ def fix_of(reason: str, spec: LogSpec) -> str:
         )
     if reason == UNREADABLE:
         return "Nothing was landed. Fix the file, or set `unreadable: skip` for this log, which quarantines such rows"
-    return "Fix the source, or set `invalid_timestamp: skip` (quarantines the record) or `partition_time` for this log"
+    fix = "Fix the source, or set `invalid_timestamp: skip` (quarantines the record) or `partition_time` for this log"
+    is_missing = reason == NEVER_ARRIVED
+    if spec.source.format in _TEXTS and (is_missing or "is not a valid time" in reason):
+        name = spec.arrived_at if is_missing else spec.timestamp
+        form = '`options: {timestampFormat: "dd.MM.yyyy HH:mm"}`'
+        return (
+            f"If {name} has times in another form than 2026-01-05T10:00:00Z, give it to the source, like {form}. {fix}"
+        )
+    return fix
 
 
 @contextmanager

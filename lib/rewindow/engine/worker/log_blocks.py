@@ -178,12 +178,11 @@ class OpenBlock:
         return recorded if self._write.spec.arrived_at is None else longs(arrivals, recorded)
 
     def _named(self, row: pa.RecordBatch, error: InvalidTimestampError) -> DataError:
-        write = self._write
+        write, reason = self._write, _described(row, 0, error.reason)
         message = (
             f"feed {write.feed}, topic {write.spec.topic}, partition {self.partition}, the record "
-            f"{record_text(write.columns.all, row)[0]} (arrived at {row.column(ARRIVED)[0]}): "
-            f"{_described(row, 0, error.reason)}. "
-            f"{fix_of(error.reason, write.spec)}"
+            f"{record_text(write.columns.all, row)[0]} (arrived at {row.column(ARRIVED)[0]}): {reason}. "
+            f"{fix_of(reason, write.spec)}"
         )
         return DataError(message)
 

@@ -17,7 +17,8 @@ from rewindow.engine.worker.nested_json import Reader, canonical_json
 
 PACK_ROWS = 65_536
 PACK_BYTES = 32 << 20
-PIECE_BYTES = 32 << 10
+PIECE_BYTES = 8 << 10
+"""Size of a row with a piece: 80 MB in a batch of 10,000 rows, Spark's default, which some platforms do not let us change."""
 
 
 class Packing(NamedTuple):

@@ -40,7 +40,7 @@ def sum_type(row: Shape, field: str | None, *, aggregate: str, is_landed: bool) 
     if column_type in ("string", "binary"):
         what = f"{aggregate}({'' if field is None else json.dumps(field, ensure_ascii=False)})"
         kind = "text" if column_type == "string" else "bytes"
-        fix = "give its source a `schema` with a number and land again, or convert it with map_values"
+        fix = "convert it with map_values, or give its source a `schema` with a number and land with --new-generation"
         if is_landed:
             raise ConfigError(f"{what}: {field or 'the value'} was landed as {kind}, and it takes numbers: {fix}")
         raise ConfigError(f"{what}: {field or 'the value'} is {kind}, and it takes numbers: convert it with map_values")

@@ -38,6 +38,7 @@ from rewindow.engine.spark.shuffle_reader import (
     shuffle_frame,
 )
 from rewindow.engine.worker.failures import mark
+from rewindow.engine.worker.packing import PIECE_BYTES
 from rewindow.engine.worker.staging import StagingTarget, stage_rows
 from rewindow.errors import RewindowError, StorageError
 from rewindow.streams.serde.schema import Column
@@ -48,6 +49,12 @@ ROOT = "block:"
 
 _BLOCK_TOPIC = -2
 """The topic of packs that are blocks, numbered as `_paths_of` lists them. They precede all others of their task."""
+
+_PIECES = (
+    f"transform(sequence(0, (length(data) - 1) div {PIECE_BYTES}), i -> substring(data, "
+    f"CAST(i * {PIECE_BYTES} + 1 AS INT), {PIECE_BYTES}))"
+)
+"""A block in pieces, so that a batch of rows is small however many blocks a task reads."""
 
 _WANTED = pa.schema([(GROUP, pa.int64()), (TASK, pa.int64()), (FIRST, pa.int64()), ("path", pa.string())])
 
@@ -74,7 +81,7 @@ class RowsEngine(SparkEngine):
         failure: RewindowError | None = None
         self._journal = self._journal_of(work.identity.job)
         try:
-            with mapped(), for_packs(self._spark, has_files=True):
+            with mapped(), for_packs(self._spark):
                 self._journal.append(work.identity.attempt, work.sub_topology, self._rows(work))
         except RewindowError as error:
             failure = error  # the append may have landed: the journal decides
@@ -122,9 +129,12 @@ class RowsEngine(SparkEngine):
             asked = self._spark.createDataFrame(pa.table(columns, schema=_WANTED))
             attempts = sorted({path.partition("/")[0] for *_, path in wanted})
             found = self._journal.blocks(attempts).join(F.broadcast(asked), "path")
-            names = {TOPIC: _BLOCK_TOPIC, LAST: -1, PACK: -1, PIECE: 0}
+            names = {TOPIC: _BLOCK_TOPIC, LAST: -1, PACK: -1}
             positions = [F.lit(number).cast("long").alias(name) for name, number in names.items()]
-            yield found.select(GROUP, TASK, FIRST, *positions, F.col("data").alias(DATA))
+            # One array per block, exploded: a substring per exploded row would copy the block for each of its pieces.
+            pieces = found.select(GROUP, TASK, FIRST, *positions, F.expr(_PIECES).alias("pieces"))
+            numbered = pieces.select(GROUP, TASK, FIRST, *names, F.posexplode("pieces").alias(PIECE, DATA))
+            yield numbered.withColumn(PIECE, F.col(PIECE).cast("long"))
 
 
 DRIVER = 1_000_000
@@ -163,7 +173,7 @@ def _relocated(task: TaskWork, folder: str) -> TaskWork:
     """Return a task that reads its blocks below a folder."""
 
     def local(path: str) -> str:
-        return f"{folder}/given/{path.removeprefix(ROOT)}"
+        return f"{folder}/given/{task.partition}/{path.removeprefix(ROOT)}"
 
     return replace(
         task,
@@ -176,13 +186,17 @@ def _write_blocks(
     batches: Iterable[pa.RecordBatch], tasks: Mapping[int, TaskWork], folder: str
 ) -> Iterator[pa.RecordBatch]:
     """Write the packs that are blocks to files; yield the other packs."""
+    paths = {partition: _paths_of(task) for partition, task in tasks.items()}
     for batch in batches:
         is_block = np.asarray(batch.column(TOPIC)) == _BLOCK_TOPIC
         if is_block.any():
-            blocks = batch.filter(pa.array(is_block)).select([TASK, FIRST, DATA]).to_pydict()
-            for partition, number, data in zip(*blocks.values(), strict=True):
-                file = Path(folder, "given", _paths_of(tasks[partition])[number])
+            blocks = batch.filter(pa.array(is_block))
+            positions = [blocks.column(name).to_pylist() for name in (TASK, FIRST, PIECE)]
+            for partition, number, piece, data in zip(*positions, blocks.column(DATA), strict=True):
+                # One file per task: the next task's pieces may arrive while this one still reads the same block.
+                file = Path(folder, "given", str(partition), paths[partition][number])
                 file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_bytes(data)
+                with file.open("ab" if piece else "wb") as out:  # the pieces of a block arrive in order
+                    out.write(data.as_buffer())
         if not is_block.all():
             yield batch.filter(pa.array(~is_block))

@@ -158,7 +158,15 @@ def rows_of_block(data: bytes) -> pa.Table:
     return pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True).read()
 
 
+def batches_of_block(data: pa.Buffer, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a block batch by batch: decoded, a block can be much larger. Page checksums are verified."""
+    file = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
+    for batch in file.iter_batches():
+        yield batch.select(list(names))
+
+
 def _digests(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        digests = [blake2b(data, digest_size=DIGEST_BYTES).hexdigest() for data in batch.column("data").to_pylist()]
+        datas = (data.as_buffer() for data in batch.column("data"))
+        digests = [blake2b(data, digest_size=DIGEST_BYTES).hexdigest() for data in datas]
         yield pa.RecordBatch.from_arrays([batch.column("path"), pa.array(digests)], names=["path", "digest"])

@@ -20,7 +20,7 @@ from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.settings import for_packs
 from rewindow.errors import ConfigError, did_not_land
 from rewindow.tables.governed.commit import add_once, last_version, table_version
-from rewindow.tables.governed.journal import SparkJournal, block_path, rows_of_block
+from rewindow.tables.governed.journal import SparkJournal, batches_of_block, block_path
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.shared.publications import SHARED_TABLES, Due, due_tables, missing, publication_id, unknown_rows
 
@@ -124,5 +124,5 @@ def land_once(
 
 def _decoded(names: Sequence[str], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        for data in batch.column(0).to_pylist():
-            yield from rows_of_block(data).select(list(names)).to_batches()
+        for data in batch.column(0):
+            yield from batches_of_block(data.as_buffer(), names)

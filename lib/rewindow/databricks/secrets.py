@@ -1,0 +1,49 @@
+"""Read secrets of a workspace into environment variables, for compute that has no environment of its own (serverless).
+
+A secret is named ``SCOPE/KEY`` and never printed. `databricks-sdk` is imported on use; it is part of Databricks' runtimes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from rewindow.databricks.submit import errors, workspace
+from rewindow.errors import ConfigError, UsageError
+
+if TYPE_CHECKING:
+    from databricks.sdk import WorkspaceClient
+
+_ONE = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*)=(?P<scope>[\w.@-]+)/(?P<key>[\w.@-]+)")
+
+
+def named(text: str) -> dict[str, tuple[str, str]]:
+    """Parse ``NAME=SCOPE/KEY``, separated by spaces, to scope and key by name. Raises `UsageError` (2) for anything else."""
+    found = {}
+    for word in text.split():
+        match = _ONE.fullmatch(word)
+        if match is None:
+            # The word itself might be a secret.
+            raise UsageError(
+                "secrets must be NAME=SCOPE/KEY, separated by spaces, such as OPENLINEAGE_API_KEY=rewindow/key"
+            )
+        found[match["name"]] = (match["scope"], match["key"])
+    return found
+
+
+def read(wanted: Mapping[str, tuple[str, str]], client: WorkspaceClient | None = None) -> dict[str, str]:
+    """Return the secrets' values by name.
+
+    Raises `ConfigError` (78) if a secret does not exist, `AccessError` (77) if the identity of the run may not read it, and
+    `StorageError` (74) if Databricks does not answer.
+    """
+    values: dict[str, str] = {}
+    for name, secret in wanted.items():
+        client, shown = client or workspace(), "/".join(secret)
+        with errors(f"Create the secret {shown}, or grant READ on the scope to the identity that the job runs as"):
+            value = client.dbutils.secrets.get(*secret)
+        if not value:
+            raise ConfigError(f"the secret {shown} for {name} is empty")
+        values[name] = str(value)
+    return values

@@ -1,0 +1,106 @@
+"""What a newcomer's own CSV file and job run into, and what the messages say then. None of it needs Spark."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rewindow.app.cli.entry import run_command
+from rewindow.app.new_project import Example, create_project
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    create_project(tmp_path, Example.WINDOWS)
+    return tmp_path
+
+
+def edited(shop: Path, file: str, *changes: tuple[str, str]) -> None:
+    path = shop / file
+    text = path.read_text()
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    path.write_text(text)
+
+
+Say = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def say(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], shop: Path) -> Say:
+    """Return a function that runs a command as a process of its own would: with the code as it is now."""
+
+    def run(*command: str) -> tuple[int, str]:
+        for name in [name for name in sys.modules if name.split(".")[0] == "jobs"]:
+            monkeypatch.delitem(sys.modules, name)
+        importlib.invalidate_caches()
+        code = run_command([*command, "--project", str(shop)])
+        out, err = capsys.readouterr()
+        return code, out + err
+
+    return run
+
+
+@pytest.mark.parametrize(("column", "name"), [(-1, "received_at"), (-2, "ordered_at")])
+def test_times_in_another_form_name_the_column_and_the_option_that_reads_them(
+    say: Say, shop: Path, column: int, name: str
+) -> None:
+    edited(shop, "conf/feeds/orders.yaml", ("landing: {every: 1d}", "landing: {}"))
+    file = shop / "data/orders/first_days.csv"
+    head, *rows = [line.split(",") for line in file.read_text().splitlines()]
+    for row in rows:
+        row[column] = f"Mon {row[column][11:16]}"
+    file.write_text("".join(",".join(row) + "\n" for row in (head, *rows)))
+    code, text = say("land", "orders")
+    assert code == 65
+    assert f"If {name} has times in another form than 2026-01-05T10:00:00Z" in text
+    assert 'options: {timestampFormat: "dd.MM.yyyy HH:mm"}' in text
+
+
+def test_a_sum_of_texts_says_how_to_land_them_as_numbers(say: Say, shop: Path) -> None:
+    edited(shop, "data/orders/first_days.csv", (",12.5,", ",EUR 12.5,"))
+    edited(shop, "jobs/daily_orders.py", ('        .where("amount > 0")\n', ""))
+    assert say("land", "orders")[0] == 0
+    code, text = say("run", "daily_orders")
+    assert code == 78
+    assert (
+        "convert it with map_values, or give its source a `schema` with a number and land with --new-generation" in text
+    )
+
+
+def test_keys_that_differ_are_shown_with_times_not_with_milliseconds(say: Say, shop: Path) -> None:
+    say("land", "orders")
+    say("run", "daily_orders")
+    edited(shop, "jobs/daily_orders.py", ('        .where("amount > 0")\n', ""))
+    say("backfill", "daily_orders", "--from", "1", "--branch", "fix")
+    code, text = say("diff", "daily_orders", "main", "fix")
+    assert code == 1
+    assert "window_start=2026-01-06 00:00:00" in text
+    assert "_timestamp=2026-01-06 09:" in text
+    assert re.search(r"=1\d{12}", text) is None
+
+
+def test_a_run_that_an_earlier_failure_left_says_what_it_quarantined(say: Say, shop: Path) -> None:
+    edited(
+        shop,
+        "jobs/daily_orders.py",
+        ('        .where("amount > 0")\n', "        .filter(even, name='even')\n"),
+        ("def build_topology", "def even(_key, row) -> bool:\n    return 100 % row.amount > 0\n\n\ndef build_topology"),
+    )
+    edited(shop, "data/orders/first_days.csv", (",12.5,", ",0.0,"))
+    say("land", "orders")
+    code, text = say("run", "daily_orders")
+    assert code == 65, text
+    with (shop / "conf/jobs/daily_orders.yaml").open("a") as file:
+        file.write("on_error: {even: quarantine}\n")
+    code, text = say("run", "daily_orders")
+    assert code == 0
+    assert "It completes the plan of a dead attempt." in text
+    assert "  quarantined: 1 ZeroDivisionError\n" in text
+    assert "Nothing more to run" in text
