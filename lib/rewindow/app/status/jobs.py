@@ -13,7 +13,7 @@ from rewindow.app.status.bounds import exceeded
 from rewindow.app.status.feeds import landed_at
 from rewindow.app.status.figures import dropped_figures, growth_figures, lag_figures, progress_figures
 from rewindow.app.status.findings import Command, Finding, Level, Subject, attempted
-from rewindow.config.cron_times import last_firings
+from rewindow.app.status.schedule import last_due
 from rewindow.config.job import JobConfig
 from rewindow.config.load import load_feed, load_job
 from rewindow.control.plan.branches import Branch, JobState
@@ -97,14 +97,14 @@ def _missed(project: Project, config: JobConfig, entry: Entry, looks: Looks, com
     if config.schedule is None or not entry.waiting:
         return []
     zone = load_feed(project.root, config.feed).zone
-    firings = last_firings(config.schedule, looks.now_ms, zone, 2)
+    due = last_due(config.schedule, looks.now_ms, zone, 2)
     first = (entry.epoch or 0) + 1
     landed_ms = landed_at(looks.rows(config.feed)).get(first)
-    if len(firings) < 2 or (landed_ms is not None and landed_ms > firings[1]):
+    if landed_ms is not None and landed_ms > due[1]:
         return []
     when = f" of {to_the_second(landed_ms)}" if landed_ms else ""
     message = (
-        f"landing {first}{when} waits, although the schedule `{config.schedule}` was due at {to_the_second(firings[1])} "
-        f"and at {to_the_second(firings[0])}"
+        f"landing {first}{when} waits, although the schedule `{config.schedule}` was due at {to_the_second(due[1])} "
+        f"and at {to_the_second(due[0])}"
     )
     return [Finding(Level.ALERT, "schedule", message, command("run"))]
