@@ -50,7 +50,7 @@ LAYERS = {
     "app": _layer(
         "config contracts control databricks dsl engine/spark engine/worker report storage streams tables/delta tables/governed "
         "tables/shared testing",
-        "typer click rich pendulum psutil structlog pyspark pyarrow pandas openlineage opentelemetry",
+        "typer click rich croniter pendulum psutil structlog pyspark pyarrow pandas openlineage opentelemetry",
     ),
     "public": _layer("app dsl streams"),
 }
