@@ -73,6 +73,7 @@ def governed(spark: SparkSession, tmp_path: Path) -> Iterator[rewindow.Project]:
         spark.sql(f"DROP SCHEMA IF EXISTS spark_catalog.{schema} CASCADE")
 
 
+@pytest.mark.cluster
 @pytest.mark.slow
 def test_tables_of_a_catalog_have_the_same_rows(
     spark: SparkSession, governed: rewindow.Project, tmp_path: Path

@@ -128,6 +128,7 @@ def test_the_cluster_writes_the_same_tables(here: Project, running: Cluster, roo
     assert here.tables.hashes(job, "there") == here.tables.hashes(job, "here")
 
 
+@pytest.mark.cluster
 def test_a_worker_killed_during_a_run_changes_nothing(here: Project, running: Cluster, root: Path) -> None:
     # In a separate process: this one may have imported another project's `jobs`.
     done(command(root, "run", JOB, "--branch", "here"))

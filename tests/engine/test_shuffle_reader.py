@@ -128,6 +128,7 @@ DONE_BY_OTHERS = {
 """Maintenance of a log table in steps, each with whether the files can still be read directly."""
 
 
+@pytest.mark.cluster
 def test_maintenance_of_a_log_changes_no_row(spark: SparkSession, warehouse: str) -> None:
     expected = hashes(warehouse, finals, "before", *HERE, directly=True)
     for number, (what, (statements, is_direct)) in enumerate(DONE_BY_OTHERS.items()):
