@@ -16,127 +16,23 @@ import subprocess
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
 
 import pytest
-import yaml
-from pydantic import BaseModel, ConfigDict, model_validator
 
-from rewindow.app.wheel_task import TaskError, commands_of, main
+from rewindow.app.wheel_task import commands_of
 from rewindow.config.load import load_feed, load_job, load_target
 from rewindow.contracts.exit_codes import Next, what_next
-from rewindow.databricks.outcome import exit_code
-from rewindow.errors import UsageError
-from tests.conftest import ROOT, copy_project
+from tests.conftest import ROOT
+from tests.databricks.bundle import BUNDLE, Bundle, Raw, deployed, jobs, raw, tasks
 from tests.databricks.fields import faults_of_job
 
-BUNDLE = ROOT / "conf" / "databricks" / "databricks.yml"
 REFERENCES = {"job.trigger.time.iso_datetime", "job.parameters.interval_end", "job.parameters.accept_changes"}
 VARIABLES = {"owner", "run_as", "operators", "alerts", "secrets"}
-LISTS = {
-    "tasks": "task_key",
-    "job_clusters": "job_cluster_key",
-    "environments": "environment_key",
-    "parameters": "name",
-}
-"""Lists that the CLI merges by a key. It appends the items of other lists."""
-
-Raw = dict[str, Any]
-
-
-class Part(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class Variable(Part):
-    description: str
-    default: str | None = None
-
-
-class Artifact(Part):
-    type: Literal["whl"]
-    path: str
-    build: str
-    dynamic_version: bool
-
-
-class Identity(Part):
-    user_name: str | None = None
-    service_principal_name: str | None = None
-    group_name: str | None = None
-
-    @model_validator(mode="after")
-    def _is_one(self) -> Identity:
-        assert sum(value is not None for value in (self.user_name, self.service_principal_name, self.group_name)) == 1
-        return self
-
-
-class Permission(Identity):
-    level: Literal["CAN_MANAGE", "CAN_VIEW", "CAN_RUN"]
-
-
-class Resources(Part):
-    jobs: dict[str, Raw]
-    """The parts of jobs, as they are written; `deployed` puts them together."""
-
-
-class Target(Part):
-    default: bool = False
-    mode: Literal["production"]
-    workspace: dict[Literal["root_path"], str]
-    resources: Resources
-
-
-class Bundle(Part):
-    bundle: dict[Literal["name"], str]
-    variables: dict[str, Variable]
-    artifacts: dict[str, Artifact]
-    sync: dict[Literal["paths"], list[str]]
-    run_as: Identity
-    permissions: list[Permission]
-    resources: Resources
-    targets: dict[str, Target]
-
-
-def raw() -> Raw:
-    """Return the bundle as it is written, without shared parts."""
-    return copy.deepcopy(json.loads(json.dumps(yaml.safe_load(BUNDLE.read_text()))))
 
 
 @pytest.fixture(scope="module")
 def bundle() -> Bundle:
     return Bundle.model_validate(raw())
-
-
-def deployed(bundle: Bundle, target: str) -> dict[str, Raw]:
-    """Return the jobs that `databricks bundle deploy -t TARGET` deploys: the target's, merged into the bundle's."""
-    ours = {name: dict(job) for name, job in bundle.resources.jobs.items()}
-    for name, more in bundle.targets[target].resources.jobs.items():
-        ours[name] = merged(ours.get(name, {}), more)
-    return ours
-
-
-def merged(job: Raw, more: Raw) -> Raw:
-    """Merge two parts of a job as the CLI does: some lists by their key."""
-    result = dict(job)
-    for name, value in more.items():
-        if name in job:
-            assert name in LISTS, f"{name}: one place for each setting"
-            by_key: dict[str, Raw] = {}
-            for item in (*job[name], *value):
-                by_key[item[LISTS[name]]] = {**by_key.get(item[LISTS[name]], {}), **item}
-            result[name] = list(by_key.values())
-        else:
-            result[name] = value
-    return result
-
-
-def jobs(bundle: Bundle) -> list[Raw]:
-    return [job for target in bundle.targets for job in deployed(bundle, target).values()]
-
-
-def tasks(bundle: Bundle) -> list[Raw]:
-    return [task for job in jobs(bundle) for task in job["tasks"]]
 
 
 def test_every_field_of_every_deployed_job_is_known(bundle: Bundle) -> None:
@@ -294,16 +190,6 @@ def test_the_target_needs_no_disk_but_the_drivers_and_nothing_that_is_not_synced
     assert {Path(path).name for path in bundle.sync["paths"]} == {"conf", "jobs"}
 
 
-def test_an_unresolved_reference_is_refused() -> None:
-    with pytest.raises(UsageError, match="reference"):
-        commands_of(["--job=hourly_departures", f"--project={ROOT}", "--interval_end={{job.triger.time}}"])
-
-
-def test_an_unknown_parameter_is_refused() -> None:
-    with pytest.raises(UsageError, match="--jobs"):
-        commands_of(["--jobs=x", "--job=hourly_departures", f"--project={ROOT}"])
-
-
 def test_databricks_own_parser_accepts_the_jobs(bundle: Bundle) -> None:
     reader = pytest.importorskip(
         "databricks.bundles.jobs", reason="databricks-bundles is under Databricks' own licence"
@@ -330,43 +216,3 @@ def test_the_published_schema_accepts_the_bundle() -> None:
     spoilt = raw()
     spoilt["targets"]["classic"]["resources"]["jobs"]["flight_weather"]["tasks"][0]["max_retrys"] = 0
     assert not validator.is_valid(spoilt)
-
-
-def test_a_failed_command_ends_the_task_with_its_code(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    root = copy_project(tmp_path)
-    (root / "conf" / "targets" / "databricks.yaml").write_text("target: databricks\nwarehouse: warehouse\n")
-    monkeypatch.setattr("sys.argv", ["rewindow-task", "--job=hourly_departures", f"--project={root}"])
-    monkeypatch.setattr("rewindow.app.wheel_task.run_command", lambda command: 66 if command[0] == "land" else 0)
-    with pytest.raises(TaskError, match="rewindow ended with 66: `rewindow land flights`") as raised:
-        main()
-    assert exit_code("TERMINATED", "FAILED", f"TaskError: {raised.value}") == 66
-
-
-@pytest.mark.parametrize(
-    ("codes", "ends", "waits"),
-    [
-        ([74, 75, 0], 0, [60, 120]),
-        ([75, 75, 75, 75], 75, [60, 120, 240]),
-        ([71, 0], 0, [60]),
-        ([71, 71], 71, [60]),
-        ([76], 76, []),
-        ([65], 65, []),
-        ([70], 70, []),
-    ],
-)
-def test_a_task_repeats_what_a_retry_can_help_and_nothing_else(
-    monkeypatch: pytest.MonkeyPatch, codes: list[int], ends: int, waits: list[int]
-) -> None:
-    answers, waited = iter(codes), []
-    monkeypatch.setattr("sys.argv", ["rewindow-task", "--job=hourly_departures", f"--project={ROOT}"])
-    monkeypatch.setattr(
-        "rewindow.app.wheel_task.run_command", lambda command: 0 if command[0] == "land" else next(answers)
-    )
-    monkeypatch.setattr("rewindow.app.wheel_task.time.sleep", waited.append)
-    if ends:
-        with pytest.raises(TaskError, match=f"rewindow ended with {ends}"):
-            main()
-    else:
-        main()
-    assert waited == waits
-    assert list(answers) == []

@@ -14,9 +14,9 @@ from rewindow.control.plan.branches import JobState
 from rewindow.control.plan.spec import RunSpec, TableSpec
 from rewindow.control.plan.stored_format import check_layout
 from rewindow.control.run import Job
-from rewindow.errors import CheckpointError
 from rewindow.streams.assembly import check_suppliers
-from rewindow.streams.nodes import Node, ProcessorNode
+from rewindow.streams.nodes import ProcessorNode
+from rewindow.streams.schedules import method_is_gone
 from rewindow.tables.delta.claims import check_claim, check_log_claim, check_quarantine_claim, is_published
 from rewindow.tables.delta.commit import create_table, open_table, table_path
 from rewindow.tables.delta.content_hash import table_files, table_schema
@@ -96,17 +96,9 @@ class LaterRefusals:
             check_suppliers(part)
             for node in part.nodes:
                 for method in sorted(method for name, method in live if name == node.name):
-                    _check_method(node, method)
+                    if isinstance(node, ProcessorNode) and not hasattr(node.supplier(), method):
+                        raise method_is_gone(node.name, method)
 
 
 def _types(schema: pa.Schema) -> dict[str, str]:
     return {field.name: str(field.type) for field in schema}
-
-
-def _check_method(node: Node, method: str) -> None:
-    if isinstance(node, ProcessorNode) and not hasattr(node.supplier(), method):
-        message = (
-            f"the checkpoint has a schedule of {node.name} that calls {method!r}, which is gone: keep the method, or "
-            "start a new branch with --branch"
-        )
-        raise CheckpointError(message)

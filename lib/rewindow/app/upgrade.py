@@ -63,17 +63,18 @@ def _look(name: str, path: str, column: str | None) -> StoredTable:
     table = open_table(path)
     if table is None:
         return StoredTable(name, path, Fit.ABSENT, {})
+    files = table_files(path, table)
+    rows = sum(file.rows or 0 for file in files)
     try:
         check_layout(path, [field.name for field in table.schema().fields])
     except CheckpointError:
-        rows = sum(file.rows or 0 for file in table_files(path, table))
         return StoredTable(name, path, Fit.OLDER, {OLDEST: rows})
+    if column is None:  # the rows do not state their format, and the columns are those of the current one
+        return StoredTable(name, path, Fit.READ, {FORMAT: rows})
     found: Counter[int] = Counter()
     refused = set()
-    if column is None:
-        found[FORMAT] = sum(file.rows or 0 for file in table_files(path, table))
-    for file in table_files(path, table) if column else ():
-        for stated in _formats(path, file.path, str(column)):
+    for file in files:
+        for stated in _formats(path, file.path, column):
             found[stated] += 1
             if stated != FORMAT:
                 refused.add(next(iter(file.partition.values()), name))

@@ -99,11 +99,7 @@ class Schedules:
         """Return the method that a schedule calls. Raises `CheckpointError` (76) if the code no longer has it."""
         method = getattr(self.processors.get(schedule.node), schedule.method, None)
         if method is None:
-            message = (
-                f"the checkpoint has a schedule of {schedule.node} that calls {schedule.method!r}, which is gone: "
-                "keep the method, or start a new branch with --branch"
-            )
-            raise CheckpointError(message)
+            raise method_is_gone(schedule.node, schedule.method)
         return method  # type: ignore[no-any-return]
 
     def call(self, schedule: Schedule, now_ms: int) -> None:
@@ -180,3 +176,12 @@ class Schedules:
 
 def _is_forgotten(schedule: Schedule) -> bool:
     return schedule.is_cancelled and schedule.identity.startswith("call:")
+
+
+def method_is_gone(node: str, method: str) -> CheckpointError:
+    """Return the error (76) of a processor that no longer has the method of one of its schedules."""
+    message = (
+        f"the checkpoint has a schedule of {node} that calls {method!r}, which is gone: keep the method, or start a new "
+        "branch with --branch"
+    )
+    return CheckpointError(message)

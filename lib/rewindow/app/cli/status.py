@@ -15,6 +15,7 @@ from rewindow.app.project import Project
 from rewindow.contracts.exit_codes import DIFFERENT
 from rewindow.control.plan.spec import MAIN
 from rewindow.report.text import counted, span
+from rewindow.streams.drop_totals import DROPS
 
 if TYPE_CHECKING:
     from rewindow.app.status.findings import Subject
@@ -93,7 +94,7 @@ def _row(one: Subject) -> dict[str, Any]:
 
 
 def _dropped(one: Subject) -> Iterator[str]:
-    for kind in ("late", "skipped", "expired", "quarantined"):
+    for kind in DROPS.values():
         if count := one.figures.get(kind):
             yield f"{count:,} {kind}"
 

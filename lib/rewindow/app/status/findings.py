@@ -10,6 +10,7 @@ from typing import Any
 from rewindow.app.listing import Entry
 from rewindow.control.plan.spec import MAIN
 from rewindow.errors import RewindowError, one_line
+from rewindow.report.text import asked
 
 
 class Level(StrEnum):
@@ -58,9 +59,8 @@ class Command:
 
     def __call__(self, command: str) -> str:
         """Return a command line."""
-        branch = "" if self.branch == MAIN else f" --branch {self.branch}"
         target = "" if self.target == "local" else f" --target {self.target}"
-        return f"rewindow {command} {self.name}{branch}{target}"
+        return f"rewindow {command} {asked(self.name, self.branch)}{target}"
 
 
 def attempted(check: Callable[[], Sequence[Finding]], about: str, command: str) -> Sequence[Finding]:

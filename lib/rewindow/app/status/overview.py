@@ -11,6 +11,7 @@ from rewindow.app.project import Project
 from rewindow.app.status.feeds import check_feed
 from rewindow.app.status.findings import Level, Subject
 from rewindow.app.status.jobs import check_job
+from rewindow.config.load import Kind
 from rewindow.config.mistakes import did_you_mean
 from rewindow.control.plan.spec import MAIN
 from rewindow.errors import ConfigError, RewindowError, UsageError
@@ -48,7 +49,7 @@ def overview(project: Project, names: Collection[str] = (), branch: str = MAIN) 
         )
         raise ConfigError(message)
     looks = Looks(project)
-    feeds, jobs = (_selected(project, kind, names) for kind in ("feeds", "jobs"))
+    feeds, jobs = _selected(project, "feeds", names), _selected(project, "jobs", names)
     _check_known(project, names, {*feeds, *jobs})
     if branch != MAIN:
         jobs = _having(safe_name(branch, "branch"), jobs, names, looks)
@@ -63,9 +64,8 @@ def _urgency(subject: Subject) -> tuple[int, int, str, str]:
     return list(Level).index(subject.level), -len(subject.findings), subject.kind, subject.name
 
 
-def _selected(project: Project, kind: str, names: Collection[str]) -> list[str]:
-    found = names_in(project.root, "feeds" if kind == "feeds" else "jobs")
-    return [name for name in found if not names or name in names]
+def _selected(project: Project, kind: Kind, names: Collection[str]) -> list[str]:
+    return [name for name in names_in(project.root, kind) if not names or name in names]
 
 
 def _check_known(project: Project, names: Collection[str], known: Collection[str]) -> None:

@@ -155,14 +155,17 @@ def file_row(part: int, partition: int, attempt: str, file: StagedFile, root: st
 
 def rows_of_block(data: bytes) -> pa.Table:
     """Return the rows of a block. Page checksums are verified."""
-    return pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True).read()
+    return _block(data).read()
 
 
 def batches_of_block(data: pa.Buffer, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a block batch by batch: decoded, a block can be much larger. Page checksums are verified."""
-    file = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
-    for batch in file.iter_batches():
+    for batch in _block(data).iter_batches():
         yield batch.select(list(names))
+
+
+def _block(data: bytes | pa.Buffer) -> pq.ParquetFile:
+    return pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
 
 
 def _digests(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
