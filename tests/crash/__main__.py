@@ -9,7 +9,7 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
-from tests.crash import report
+from tests.crash import finished, report
 from tests.crash.settings import BAD, Figures, Settings
 from tests.crash.suites import SUITES
 
@@ -29,14 +29,16 @@ def main(arguments: list[str] | None = None) -> int:
         report.write(settings.results, list(SUITES), asked.page)
         return 0
     found: list[Figures] = []
-    for name in asked.suites.split(","):
+    kept = asked.page.with_name(finished.KEPT.name)
+    done = {name for name, one in finished.load(kept).items() if one.is_current} if asked.unfinished else set()
+    for name in (name for name in asked.suites.split(",") if name not in done):
         begun = time.monotonic()
         figures = SUITES[name](settings)
         figures.seconds = round(time.monotonic() - begun, 1)
         settings.say(_line(figures))
         found.append(figures)
         if not asked.quick and settings.point is None:
-            report.keep(figures, settings.results)
+            finished.keep(figures, kept)
             report.write(settings.results, list(SUITES), asked.page)
     print(json.dumps(summary(found), indent=None if asked.json else 1))
     return 0 if all(figures.is_green for figures in found) else 1
@@ -61,6 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--points", default="all", help="all, an operation, or a part of a site's name")
     parser.add_argument("--seeds", type=int, default=20, help="seeds for each site")
     parser.add_argument("--suites", default=",".join(SUITES), help="a selection of %(default)s")
+    parser.add_argument("--unfinished", action="store_true", help="only suites that did not end for the current code")
     parser.add_argument("--at-once", type=int, default=2, help="cases to run in parallel")
     parser.add_argument("--quick", action="store_true", help="a sample of a few seconds")
     parser.add_argument("--results", type=Path, help="the folder of stored outcomes (default: .cache/crash)")

@@ -1,6 +1,6 @@
 """The results page: measurements of the guarantees of L5, and what is missing.
 
-It is written from the stored outcomes for the current code, so it can be written before a suite has finished.
+It is written from the figures of finished suites and the outcomes stored so far, so it can be written at any time.
 """
 
 from __future__ import annotations
@@ -8,15 +8,14 @@ from __future__ import annotations
 import json
 import os
 import platform
-import shutil
-import subprocess
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from tests.crash.results import ROOT, Results, location_of
+from tests.crash import finished
+from tests.crash.results import Results
 from tests.crash.settings import BAD, Figures
 
 PAGE = Path(__file__).parent / "RESULTS.md"
@@ -24,19 +23,31 @@ STORED = ("matrix", "spark", "workers", "holds", "duels", "answers")
 """Suites that store each case, so they can be incomplete."""
 
 
-def keep(figures: Figures, folder: Path | None) -> None:
-    """Store the figures of a suite."""
-    path = location_of(figures.suite, folder).with_suffix(".json")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(asdict(figures)))
+@dataclass(frozen=True)
+class Known:
+    """A suite's figures, what limits them (nothing if it has finished for the current code), and the commit."""
+
+    figures: Figures
+    limit: str = ""
+    commit: str = "-"
+
+    @property
+    def more(self) -> dict[str, Any]:
+        """See `Figures`."""
+        return self.figures.more
 
 
-def known(suite: str, folder: Path | None) -> tuple[Figures, bool]:
-    """Return the figures of a suite, and whether it has finished."""
-    path = location_of(suite, folder).with_suffix(".json")
-    is_done = path.exists()
-    if is_done and suite not in STORED:
-        return Figures(**json.loads(path.read_text())), True
+def known(suite: str, folder: Path | None, kept: finished.Finished | None) -> Known:
+    """Return what is known of a suite: its end, what it has done so far, or its end on older code."""
+    if kept and kept.is_current:
+        return Known(kept.figures, commit=kept.commit)
+    so_far = _so_far(suite, folder)
+    if so_far.cases or not kept:
+        return Known(so_far, "incomplete")
+    return Known(kept.figures, "older code", kept.commit)
+
+
+def _so_far(suite: str, folder: Path | None) -> Figures:
     figures = Figures(suite)
     if suite == "simulation":
         for text in Results.of(suite, folder).said.values():
@@ -55,13 +66,14 @@ def known(suite: str, folder: Path | None) -> tuple[Figures, bool]:
             **results.extent(),
             **({"kills": kills, "contested": contested} if suite == "duels" else {}),
         }
-    return figures, is_done
+    return figures
 
 
 def write(folder: Path | None, suites: list[str], page: Path = PAGE) -> None:
     """Write the page."""
-    found = {suite: known(suite, folder) for suite in suites}
-    lines = [*_head(), "", "| Measurement | Goal | Result | Failures |", "| --- | --- | --- | --- |"]
+    kept = finished.load(page.with_name(finished.KEPT.name))
+    found = {suite: known(suite, folder, kept.get(suite)) for suite in suites}
+    lines = [*_head(), "", "| Measurement | Goal | Result | Failures | Commit |", "| --- | --- | --- | --- | --- |"]
     lines += [f"| {what} | {goal} | {_state(found, suite, text)} |" for what, goal, suite, text in _rows(found)]
     lines += [
         "",
@@ -81,13 +93,6 @@ def _head() -> list[str]:
     versions = ", ".join(
         f"{name} {metadata.version(name)}" for name in ("deltalake", "pyarrow", "pyspark", "delta-spark")
     )
-    git = subprocess.run(
-        [shutil.which("git") or "git", "rev-parse", "--short", "HEAD"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
     return [
         "# Results of the fault matrix: nothing lost, nothing doubled",
@@ -96,22 +101,24 @@ def _head() -> list[str]:
         "",
         (
             f"Machine: {os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}; load {load}; {versions}. "
-            f"Code: {git.stdout.strip() or 'unknown'}. Each suite uses the seeds 0, 1, 2 ..."
+            "Each suite uses the seeds 0, 1, 2 ... The last column is the commit at which the suite ended; the code that it "
+            "tests has not changed since, unless the row says so."
         ),
     ]
 
 
-def _state(found: Mapping[str, tuple[Figures, bool]], suite: str, text: str) -> str:
-    figures, is_done = found[suite]
+def _state(found: Mapping[str, Known], suite: str, text: str) -> str:
+    one = found[suite]
+    figures = one.figures
     bad = ", ".join(f"{getattr(figures, word)} {word.replace('_', ' ')}" for word in BAD if getattr(figures, word))
     if not figures.cases:
-        return "not run | -"
-    return f"{text}{'' if is_done else ' (incomplete)'} | {bad or '0'}"
+        return "not run | - | -"
+    return f"{text}{f' ({one.limit})' if one.limit else ''} | {bad or '0'} | {one.commit}"
 
 
-def _rows(found: Mapping[str, tuple[Figures, bool]]) -> list[tuple[str, str, str, str]]:
-    more: dict[str, dict[str, Any]] = {suite: figures.more for suite, (figures, _) in found.items()}
-    cases = {suite: f"{figures.cases:,}" for suite, (figures, _) in found.items()}
+def _rows(found: Mapping[str, Known]) -> list[tuple[str, str, str, str]]:
+    more = {suite: one.more for suite, one in found.items()}
+    cases = {suite: f"{one.figures.cases:,}" for suite, one in found.items()}
     pairs, model, put = more["pairs"].get("points", {}), more["model"], more["put"].get("delta-rs", {})
     return [
         (
@@ -226,8 +233,8 @@ def _kills(more: Mapping[str, int], cases: str) -> str:
     )
 
 
-def _power(found: Mapping[str, tuple[Figures, bool]]) -> list[str]:
-    more = {suite: figures.more for suite, (figures, _) in found.items()}
+def _power(found: Mapping[str, Known]) -> list[str]:
+    more = {suite: one.more for suite, one in found.items()}
     rename = more["put"].get("look then rename", {})
     return [
         f"* Mutants of production code that one of their probes detects: {_of(more['mutants'].get('mutants'))}.",
@@ -245,11 +252,11 @@ def _power(found: Mapping[str, tuple[Figures, bool]]) -> list[str]:
     ]
 
 
-def _lacking(found: Mapping[str, tuple[Figures, bool]]) -> list[str]:
+def _lacking(found: Mapping[str, Known]) -> list[str]:
     lines = [
-        f"* {suite}: {'incomplete' if figures.cases else 'not run'} for this code. `make crash` continues it."
-        for suite, (figures, is_done) in found.items()
-        if not is_done
+        f"* {suite}: {one.limit if one.figures.cases else 'not run'}. `make crash CRASH=--unfinished` runs or continues it."
+        for suite, one in found.items()
+        if one.limit
     ]
     return [
         *lines,

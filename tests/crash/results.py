@@ -91,11 +91,6 @@ def _matching(folder: Path, pattern: str) -> list[Path]:
     return found
 
 
-def location_of(suite: str, folder: Path | None = None) -> Path:
-    """Return the path of a suite's results for the current code, without a suffix."""
-    return (folder or ROOT / ".cache" / "crash") / f"{suite}-{code_digest(suite)}"
-
-
 @dataclass
 class Results:
     """The outcomes of one suite."""
@@ -107,7 +102,7 @@ class Results:
     @classmethod
     def of(cls, suite: str, folder: Path | None = None) -> Results:
         """Open the results of a suite for the current code."""
-        path = location_of(suite, folder).with_suffix(".jsonl")
+        path = (folder or ROOT / ".cache" / "crash") / f"{suite}-{code_digest(suite)}.jsonl"
         path.parent.mkdir(parents=True, exist_ok=True)
         known = cls(path)
         for line in path.read_text().splitlines() if path.exists() else ():
