@@ -1,4 +1,4 @@
-"""Install each row of the support matrix into its own environment, run its tests, and write the table into README.md."""
+"""Install each row of the support matrix into its own environment, run its tests, and write it into README.md's table."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -48,6 +49,22 @@ ROWS = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The versions that a row installed, by package, and the numbers of tests that passed and failed with them."""
+
+    row: Row
+    versions: Mapping[str, str]
+    passed: int
+    failed: int
+
+    def line(self) -> str:
+        """Return the row of the table, with today's date."""
+        shown = " | ".join(self.versions.get(name, "-") for name in SHOWN)
+        outcome = f"{self.passed} passed" + (f", {self.failed} failed" if self.failed else "")
+        return f"| {self.row.name} | {self.row.python} | {shown} | {outcome} ({datetime.now(UTC):%Y-%m-%d}) |"
+
+
 def main() -> int:
     """Run the requested rows. Return 1 if tests of any row failed."""
     parser = argparse.ArgumentParser(prog="python -m tests.matrix", description=__doc__)
@@ -57,14 +74,17 @@ def main() -> int:
     names = parser.parse_args().names
     if unknown := sorted(set(names) - {row.name for row in ROWS}):
         parser.error(f"no such row: {', '.join(unknown)}")
-    results = [run(row) for row in ROWS if not names or row.name in names]
-    if not names:
-        write(results)
-    return int(any(result["failed"] for result in results))
+    failed = 0
+    for row in ROWS:
+        if not names or row.name in names:
+            result = run(row)
+            write(result)
+            failed += result.failed
+    return int(failed > 0)
 
 
-def run(row: Row) -> dict[str, object]:
-    """Install a row and run its tests. Return its versions and the numbers of passed and failed tests."""
+def run(row: Row) -> Result:
+    """Install a row and run its tests."""
     python = install(row)
     versions = json.loads(subprocess.run([python, "-c", _VERSIONS], capture_output=True, text=True, check=True).stdout)
     print(f"== {row.name}: Python {row.python}, {versions}", flush=True)
@@ -72,7 +92,7 @@ def run(row: Row) -> dict[str, object]:
     environment["VIRTUAL_ENV"] = str(python.parent.parent)
     subprocess.run([python, "-m", "rewindow.engine.spark.setup"], env=environment, check=True)
     done = subprocess.run(
-        [python, "-m", "pytest", "-q", "-m", row.markers, "-W", "default", *row.tests],
+        [python, "-m", "pytest", "-q", "-n", "2", "--dist", "loadfile", "-m", row.markers, "-W", "default", *row.tests],
         cwd=ROOT,
         env=environment,
         stdout=subprocess.PIPE,
@@ -82,7 +102,7 @@ def run(row: Row) -> dict[str, object]:
     sys.stdout.write(done.stdout[-6000:])
     counts = {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|error)", done.stdout)}
     failed = counts.get("failed", 0) + counts.get("error", 0) or int(done.returncode != 0)
-    return {"row": row, "versions": versions, "passed": counts.get("passed", 0), "failed": failed}
+    return Result(row, versions, counts.get("passed", 0), failed)
 
 
 def install(row: Row) -> Path:
@@ -103,21 +123,22 @@ def _interpreter(version: str) -> str:
     return str(pyenv[-1]) if pyenv else f"python{version}"
 
 
-def write(results: list[dict[str, object]]) -> None:
-    """Write the table between its markers in README.md."""
-    lines = [f"| | Python | {' | '.join(SHOWN)} | tests |", f"| --- | --- |{' --- |' * len(SHOWN)} --- |"]
-    for result in results:
-        row, versions = result["row"], result["versions"]
-        shown = " | ".join(versions.get(name, "-") for name in SHOWN)
-        outcome = f"{result['passed']} passed" + (f", {result['failed']} failed" if result["failed"] else "")
-        lines.append(f"| {row.name} | {row.python} | {shown} | {outcome} |")
-    text = "\n".join([*lines, "", f"Tested on {datetime.now(UTC):%Y-%m-%d} by `make matrix`.", ""])
+def write(result: Result) -> None:
+    """Write a row into the table between the markers in README.md. The other rows stay."""
     readme = ROOT / "README.md"
     before, begin, rest = readme.read_text(encoding="utf-8").partition(BEGIN)
-    _, end, after = rest.partition(END)
+    table, end, after = rest.partition(END)
     if not (begin and end):
         message = f"README.md has no {BEGIN.strip()} ... {END.strip()}"
         raise SystemExit(message)
+    known = {line.split("|")[1].strip(): line for line in table.splitlines() if line.startswith("|")}
+    known[result.row.name] = result.line()
+    lines = [
+        f"| | Python | {' | '.join(SHOWN)} | tests |",
+        f"| --- | --- |{' --- |' * len(SHOWN)} --- |",
+        *(known[row.name] for row in ROWS if row.name in known),
+    ]
+    text = "".join(f"{line}\n" for line in lines)
     readme.write_text(f"{before}{begin}{text}{end}{after}", encoding="utf-8")
 
 
