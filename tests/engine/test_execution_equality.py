@@ -115,7 +115,10 @@ def _of(one: Any) -> Any:
 
 
 @st.composite
-def cases(draw: Any, *, sessions: bool = False, functions: bool = False) -> Case:
+def cases(
+    draw: Any, *, sessions: bool = False, functions: bool = False, aggregates: Any = None, behind: Any = None
+) -> Case:
+    """Generate a job. ``aggregates``: those to draw from; ``behind``: what is done with the final results."""
     size = draw(st.integers(1, 12))
     windows: Any = TimeWindows.of(f"{size}ms", grace=f"{draw(st.integers(0, 8))}ms")
     if sessions:
@@ -142,14 +145,16 @@ def cases(draw: Any, *, sessions: bool = False, functions: bool = False) -> Case
     semantics = Semantics(stream_time_from=draw(st.sampled_from(["records", "watermark"])))
     prefix: list[Any] = draw(st.lists(st.sampled_from([*CONDITIONS, *SELECTS]), max_size=3))
     emits = draw(st.booleans())
-    if functions:
+    if aggregates is not None:
+        aggregate = draw(_of(aggregates))
+    elif functions:
         prefix = draw(chains_of_functions())
         aggregate = draw(_of(IN_SESSION if sessions else ON_MADE))
     else:
         aggregate = draw(_aggregates(sessions=sessions, emits=emits))
     if sessions and draw(st.booleans()):
         rows = [(*row[: 1 + len(columns)], *_filled(row[1 + len(columns) :])) for row in rows]
-    topology = _topology(windows, aggregate, prefix, emits=emits)
+    topology = _topology(windows, aggregate, prefix, emits=emits, behind=behind or (lambda finals: finals.to("finals")))
     return Case(topology, (*columns, *VALUES), len(columns), rows, tuple(epochs), tuple(bounds), semantics)
 
 
@@ -168,7 +173,7 @@ def _filled(values: tuple[Any, ...]) -> tuple[Any, ...]:
     return (whole or 0, 0.3 if real is None else real, money or Decimal("0.50"), flag, note or "", *others)
 
 
-def _topology(windows: Any, aggregate: Any, prefix: list[Any], *, emits: bool) -> Topology:
+def _topology(windows: Any, aggregate: Any, prefix: list[Any], *, emits: bool, behind: Any) -> Topology:
     builder = StreamsBuilder()
     stream = builder.stream("events")
     for operator in filter(None, prefix):
@@ -183,7 +188,7 @@ def _topology(windows: Any, aggregate: Any, prefix: list[Any], *, emits: bool) -
         table = windowed.emit_strategy(EmitStrategy.on_window_close()).aggregate(aggregate, store="windows")
     else:
         table = windowed.aggregate(aggregate, store="windows").suppress(until_window_closes(), name="closed")
-    table.to_stream().to("finals")
+    behind(table.to_stream())
     return builder.build()
 
 

@@ -14,7 +14,7 @@ from rewindow.contracts.tasks import Execution, SubTopologyWork, TaskWork
 from rewindow.engine.worker.batch_size import rows_at_once
 from rewindow.engine.worker.log_reader import LogReader
 from rewindow.engine.worker.quarantine import DropWriter
-from rewindow.engine.worker.record_writers import InternalWriter, OutputWriter
+from rewindow.engine.worker.record_writers import InternalWriter, OutputWriter, writer_of
 from rewindow.engine.worker.repartition_reader import InternalReader
 from rewindow.engine.worker.restore import Restore
 from rewindow.engine.worker.sqlite_spill import spills
@@ -29,7 +29,6 @@ from rewindow.streams.nodes import SinkNode, SourceNode
 from rewindow.streams.ordering import Event, Rows, events, merge
 from rewindow.streams.record import UNKNOWN
 from rewindow.streams.serde.binding import LogShapes, bind_sink, bind_store, bound
-from rewindow.streams.serde.schema import Shape
 from rewindow.streams.settings import TaskConfig
 from rewindow.streams.sink import Sink, Write
 from rewindow.streams.state.spill import Disk
@@ -55,7 +54,7 @@ def run_tasks(work: SubTopologyWork, tasks: Iterable[TaskWork]) -> Iterator[Task
     """
     plan = _vectorized_plan(work, work.code.topology)
     for task_work in tasks:
-        if plan and plan.functions:
+        if plan and plan.has_functions:
             plan = _vectorized_plan(work, work.code.load_topology())
         with _rare_collections(), rows_at_once(work.rows_at_once):
             report = run_vectorized(work, task_work, plan) if plan else None
@@ -98,12 +97,12 @@ def _rare_collections() -> Iterator[None]:
 def _run_records(work: SubTopologyWork, task_work: TaskWork, topology: Topology) -> TaskReport:
     code, identity = work.code, work.identity
     part, logs = topology.sub_topologies()[work.sub_topology], code.load_logs()
-    writers = {sink.topic: _writer(work, task_work, sink, bind_sink(sink, logs)) for sink in part.sinks}
+    writers = {sink.topic: writer_of(work, task_work, sink, bind_sink(sink, logs)) for sink in part.sinks}
     store_shapes = {builder.name: bind_store(builder, logs) for builder in part.stores}
     restore = Restore(task_work, topology, part, logs)
     dropped = _drop_writer(work, task_work)
 
-    def writer_of(sink: SinkNode) -> Sink | Write:
+    def sink_of(sink: SinkNode) -> Sink | Write:
         writer = writers[sink.topic]
         return writer if isinstance(writer, Sink) else writer.take
 
@@ -112,7 +111,7 @@ def _run_records(work: SubTopologyWork, task_work: TaskWork, topology: Topology)
         task = Task(
             bound(part, logs),
             task_work.partition,
-            writers=writer_of,
+            writers=sink_of,
             config=TaskConfig(identity.job, code.semantics, code.settings, topology.watermark_lags()),
             checkpoint=Checkpoint(task_work.state or TaskState(), rows),
             dropped=dropped.take if dropped else None,
@@ -179,17 +178,6 @@ def _internal_source(task_work: TaskWork, topology: Topology, source: SourceNode
     key, value = bind_sink(sink, logs)
     files = task_work.internal.get(source.topic, ())
     return InternalReader(files, key, value).epoch
-
-
-def _writer(
-    work: SubTopologyWork, task_work: TaskWork, sink: SinkNode, shapes: tuple[Shape, Shape]
-) -> OutputWriter | InternalWriter:
-    sender = ", ".join(sink.parents)
-    if sink.is_internal:
-        target = staging_target(work, task_work, f"internal/{sink.topic}", sender)
-        return InternalWriter(target, shapes, sink, partitions=work.staging.partitions)
-    target = staging_target(work, task_work, f"output/{sink.topic}", sender)
-    return OutputWriter(target, shapes, partition=task_work.partition, run=work.identity.run)
 
 
 def _drop_writer(work: SubTopologyWork, task_work: TaskWork) -> DropWriter | None:

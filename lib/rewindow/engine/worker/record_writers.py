@@ -10,10 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from rewindow.contracts.staged_files import StagedFile
+from rewindow.contracts.tasks import SubTopologyWork, TaskWork
 from rewindow.engine.worker.arrow_rows import arrow_schema, encode, encode_column, encode_values
 from rewindow.engine.worker.batch_size import written_rows
 from rewindow.engine.worker.parquet_writer import FileWriter
-from rewindow.engine.worker.staging import StagingTarget
+from rewindow.engine.worker.staging import StagingTarget, staging_target
 from rewindow.errors import DataError, EmissionError
 from rewindow.streams.limits import Outputs
 from rewindow.streams.nodes import SinkNode
@@ -50,6 +51,10 @@ class RecordBuffer(ABC):
         self.flush()
         staged = self._file.close()
         return [staged] if staged else []
+
+    def abort(self) -> None:
+        """Delete the file."""
+        self._file.abort()
 
     def flush(self) -> None:
         """Write the buffered records. Raises `EmissionError` (65) for a record that does not fit its columns."""
@@ -205,3 +210,20 @@ class InternalWriter:
     def close(self) -> list[StagedFile]:
         """Finish all files and return them."""
         return [file for _, buffer in sorted(self._buffers.items()) for file in buffer.close()]
+
+    def abort(self) -> None:
+        """Delete all files."""
+        for buffer in self._buffers.values():
+            buffer.abort()
+
+
+def writer_of(
+    work: SubTopologyWork, task_work: TaskWork, sink: SinkNode, shapes: tuple[Shape, Shape]
+) -> OutputWriter | InternalWriter:
+    """Return the writer of what a task sends to a sink."""
+    sender = ", ".join(sink.parents)
+    if sink.is_internal:
+        target = staging_target(work, task_work, f"internal/{sink.topic}", sender)
+        return InternalWriter(target, shapes, sink, partitions=work.staging.partitions)
+    target = staging_target(work, task_work, f"output/{sink.topic}", sender)
+    return OutputWriter(target, shapes, partition=task_work.partition, run=work.identity.run)

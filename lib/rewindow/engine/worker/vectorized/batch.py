@@ -21,19 +21,24 @@ class Batch:
     timestamps: Array
     keys: Sequence[pa.Array]
     columns: Columns
+    orders: Array | None = None
+    """The order key of each record, if the task needs it (`closing_order`)."""
 
     def filtered(self, mask: pa.Array | None) -> Batch:
         """Return the records where a mask is true; None: all."""
         if mask is None:
             return self
         columns = {name: column.filter(mask) for name, column in self.columns.items()}
-        return Batch(self.timestamps[np.asarray(mask)], [column.filter(mask) for column in self.keys], columns)
+        rows = np.asarray(mask)
+        orders = None if self.orders is None else self.orders[rows]
+        return Batch(self.timestamps[rows], [column.filter(mask) for column in self.keys], columns, orders)
 
     def taken(self, rows: Array) -> Batch:
         """Return the records with these indexes, which may repeat."""
         index = pa.array(rows)
         columns = {name: column.take(index) for name, column in self.columns.items()}
-        return Batch(self.timestamps[rows], [column.take(index) for column in self.keys], columns)
+        orders = None if self.orders is None else self.orders[rows]
+        return Batch(self.timestamps[rows], [column.take(index) for column in self.keys], columns, orders)
 
     def with_columns(self, columns: Columns) -> Batch:
         """Return the same records with other values."""

@@ -19,9 +19,9 @@ from rewindow.streams.semantics import Semantics, StreamTimeFrom, WallClock
 class Clocks:
     """The state of `streams.task` besides stores: clocks, offsets, metrics. There are no punctuations."""
 
-    def __init__(self, topic: str, state: TaskState | None, semantics: Semantics) -> None:
-        """Resume the clocks of a checkpoint."""
-        self._topic, self._semantics = topic, semantics
+    def __init__(self, topic: str, state: TaskState | None, semantics: Semantics, lag_ms: int = 0) -> None:
+        """Resume the clocks of a checkpoint. ``lag_ms`` lowers the topic's watermarks (D22)."""
+        self._topic, self._semantics, self._lag_ms = topic, semantics, lag_ms
         self._state = state or TaskState()
         self.metrics = Metrics()
         self.stream_time_ms = self._state.stream_time_ms
@@ -80,7 +80,7 @@ class Clocks:
             self.metrics.measure(TASK, "", SIMULATED_TIME).record(self._wall_clock_ms - self._start_ms)
         self._start_ms = self._wall_clock_ms
         follows = self._semantics.stream_time_from is StreamTimeFrom.WATERMARK
-        time_ms = epoch.watermark_ms if follows else UNKNOWN
+        time_ms = max(epoch.watermark_ms - self._lag_ms, UNKNOWN) if follows else UNKNOWN
         self.stream_time_ms = max(self.stream_time_ms, time_ms)
         return MAX_MS if epoch.is_final else time_ms
 

@@ -12,9 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from rewindow.contracts.staged_files import TaskReport
-from rewindow.contracts.tasks import Epoch, SubTopologyWork, TaskWork
+from rewindow.contracts.tasks import SubTopologyWork, TaskWork
 from rewindow.engine.worker.log_reader import ordered_batches
-from rewindow.engine.worker.parquet_writer import FileWriter
 from rewindow.engine.worker.staging import staging_target
 from rewindow.engine.worker.vectorized import changelog, session_changelog
 from rewindow.engine.worker.vectorized.batch import Batch, name_at
@@ -22,11 +21,11 @@ from rewindow.engine.worker.vectorized.errors import UnfitError
 from rewindow.engine.worker.vectorized.final_results import WindowTask
 from rewindow.engine.worker.vectorized.internal_source import InternalBatches
 from rewindow.engine.worker.vectorized.plan import FinalResultsPlan
+from rewindow.engine.worker.vectorized.sent_results import SentResults, sent_results
 from rewindow.engine.worker.vectorized.session_results import SessionTask
 from rewindow.engine.worker.vectorized.task import VectorizedTask
 from rewindow.streams.metrics import ENFORCED_PROCESSING
 from rewindow.streams.record import UNKNOWN
-from rewindow.streams.serde.meta_columns import OUTPUT_META
 from rewindow.streams.windows.session_sliding import SessionWindows
 
 
@@ -41,11 +40,7 @@ def run_vectorized(work: SubTopologyWork, task_work: TaskWork, plan: FinalResult
     else:
         task = WindowTask(plan, plan.windows, work.code.semantics, task_work.state)
         restore, stage = changelog.restore, changelog.stage
-    target = f"output/{plan.sink.topic}"
-    key, value = plan.sink_shapes
-    columns = (*key.columns, *value.columns, *OUTPUT_META)
-    sender = ", ".join(plan.sink.parents)
-    output = staging_target(work, task_work, target, sender).file(columns, [column.name for column in columns])
+    results = sent_results(task, work, task_work)
     buffers = [plan.suppress.store] if plan.suppress else []
     stores = [plan.store.name, *buffers]
     targets = {name: staging_target(work, task_work, f"changelog/{name}") for name in stores}
@@ -53,21 +48,20 @@ def run_vectorized(work: SubTopologyWork, task_work: TaskWork, plan: FinalResult
         task.clocks.metrics.measure("task", "", ENFORCED_PROCESSING).record_many(times, times, 1, 1)
     first = task.clocks.offset
     try:
-        with output:
+        with results:
             restore(task, task_work.stores)
-            _replay(work, task_work, task, output)
+            _replay(work, task_work, task, results)
             changed = stage(task, targets, partition=task_work.partition, run=work.identity.run)
-        staged = output.close()
+            sent = results.close()
     except UnfitError:
         return None
-    files = [*([staged] if staged else []), *changed]
     clocks = {plan.store.name: task.newest_ms, **dict.fromkeys(buffers, UNKNOWN)}
     held = dict.fromkeys(buffers, task.held)
-    state = task.clocks.state({plan.sink.topic: task.emitted}, clocks, held)
+    state = task.clocks.state({plan.sink.topic: results.emitted}, clocks, held)
     return TaskReport(
         sub_topology=work.sub_topology,
         partition=task_work.partition,
-        files=tuple(files),
+        files=(*sent, *changed),
         state=state.as_json(),
         metrics=tuple(task.clocks.metrics.as_rows()),
         consumed={plan.topic: task.clocks.offset - first},
@@ -75,7 +69,7 @@ def run_vectorized(work: SubTopologyWork, task_work: TaskWork, plan: FinalResult
     )
 
 
-def _replay(work: SubTopologyWork, task_work: TaskWork, task: VectorizedTask, output: FileWriter) -> None:
+def _replay(work: SubTopologyWork, task_work: TaskWork, task: VectorizedTask, results: SentResults) -> None:
     plan = task.plan
     batches: _LogBatches | InternalBatches = (
         InternalBatches(plan.internal, task_work.internal.get(plan.topic, ()), plan.read_indexes)
@@ -85,18 +79,9 @@ def _replay(work: SubTopologyWork, task_work: TaskWork, task: VectorizedTask, ou
     for epoch in work.epochs:
         for batch in batches.epoch(epoch.number):
             task.take(batch)
-        emitted = task.emitted
-        sent = task.end_epoch(epoch)
-        if sent:
-            output.write(_rows(output.schema, sent, epoch, emitted, task_work.partition, work.identity.run))
-
-
-def _rows(
-    schema: pa.Schema, sent: list[pa.Array], epoch: Epoch, first: int, partition: int, run: int
-) -> pa.RecordBatch:
-    rows = len(sent[0])
-    meta = [pa.repeat(epoch.number, rows), pa.repeat(partition, rows), pa.array(np.arange(first, first + rows))]
-    return pa.RecordBatch.from_arrays([*sent, *meta, pa.repeat(run, rows)], schema=schema)
+        if sent := task.end_epoch(epoch):
+            results.send(epoch.number, sent)
+        task.closing_order.end_epoch()
 
 
 class _LogBatches:

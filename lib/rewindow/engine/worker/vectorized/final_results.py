@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from rewindow.contracts.tasks import Epoch
+from rewindow.engine.worker.vectorized.closing_order import ClosingOrder
 from rewindow.engine.worker.vectorized.folds import Operands
 from rewindow.engine.worker.vectorized.group_frame import Array
 from rewindow.engine.worker.vectorized.groups import Groups
@@ -36,8 +37,8 @@ class WindowTask(VectorizedTask):
         self, plan: FinalResultsPlan, windows: TimeWindows, semantics: Semantics, state: TaskState | None
     ) -> None:
         """Start a task, or resume it from the small state of a checkpoint."""
-        super().__init__(plan, semantics, state)
         self.windows = windows
+        super().__init__(plan, semantics, state)
         self.groups = Groups(
             plan.folds,
             step_ms=self.windows.advance_ms,
@@ -68,6 +69,10 @@ class WindowTask(VectorizedTask):
         self._forget()
         return sent
 
+    def due_ms(self, ends: Array) -> Array:
+        """See `VectorizedTask`."""
+        return np.asarray(ends + self.windows.grace_ms)
+
     def hold(self, slots: Array) -> None:
         """Mark groups as held."""
         if len(slots):
@@ -86,7 +91,10 @@ class WindowTask(VectorizedTask):
         """Return the results of groups."""
         return [fold.result(self.groups.frame, slots) for fold in self.plan.folds]
 
-    def _aggregate(self, timestamps: Array, highest: Array, numbers: Array, operands: Operands) -> None:
+    def _closing_order(self) -> ClosingOrder:
+        return ClosingOrder(self.windows.advance_ms, self.windows.size_ms + self.windows.grace_ms)
+
+    def _group(self, timestamps: Array, highest: Array, numbers: Array, operands: Operands) -> Array:
         plan, clocks = self.plan, self.clocks
         times = np.maximum(highest, clocks.observed(plan.window_node))
         open_from = times - self.windows.closes_after_ms
@@ -104,13 +112,15 @@ class WindowTask(VectorizedTask):
         if rows is not None:
             timestamps, numbers = timestamps[rows], numbers[rows]
             operands = of_rows(operands, rows)
+        taken = np.arange(len(timestamps)) if rows is None else rows
         if len(starts) == 0:
-            return
+            return taken
         clocks.observe(plan.closing_node, int(timestamps.max()))
         self.newest_ms = max(self.newest_ms, int(starts.max()))
         found = self.groups.find(starts, numbers, len(self.keys))
         self.groups.take(found, timestamps, operands)
         self.hold(found.distinct)
+        return taken
 
     def _send(self, due_ms: int) -> list[pa.Array]:
         """Send the results that are due; return their columns."""

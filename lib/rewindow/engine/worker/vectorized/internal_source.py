@@ -32,11 +32,10 @@ class InternalSource:
 
 
 def internal_sources(topology: Topology, logs: LogShapes) -> Mapping[str, InternalSource]:
-    """Return the repartition topics whose records are never held back upstream: others have lowered watermarks (D22)."""
-    lags = topology.watermark_lags()
+    """Return the repartition topics by name."""
     found = {}
     for node in topology.nodes.values():
-        if isinstance(node, SinkNode) and node.is_internal and not node.is_global and not lags[node.name]:
+        if isinstance(node, SinkNode) and node.is_internal and not node.is_global:
             key, value = bind(node.key, "key", logs), bind(node.value, "value", logs)
             stored = [shape.names for shape in bind_sink(node, logs)]
             (*key_names, no_key), (*value_names, no_value) = stored

@@ -10,6 +10,7 @@ from rewindow.engine.worker.vectorized.folds import Fold
 from rewindow.engine.worker.vectorized.internal_source import InternalSource
 from rewindow.engine.worker.vectorized.prefix_operators import PrefixOperator
 from rewindow.engine.worker.vectorized.row_functions import Calls
+from rewindow.engine.worker.vectorized.suffix import Suffix
 from rewindow.streams.nodes import SinkNode
 from rewindow.streams.serde.schema import Shape
 from rewindow.streams.state.stores import StoreBuilder
@@ -31,6 +32,8 @@ class FinalResultsPlan:
     """The plan of windowed aggregates that send final results."""
 
     topic: str
+    lag_ms: int
+    """How long nodes above the topic may hold records back: its watermark is lowered by that (D22)."""
     window_node: str
     suppress: Suppressing | None
     """None: the windows send their results themselves when they close."""
@@ -53,6 +56,8 @@ class FinalResultsPlan:
     """The names of the aggregates; empty for a single unnamed one."""
     store_shapes: tuple[Shape, Shape]
     sink_shapes: tuple[Shape, Shape]
+    suffix: Suffix | None = None
+    """What follows the final results; None: they go to a table as they are."""
 
     @property
     def read_indexes(self) -> list[int]:
@@ -61,9 +66,19 @@ class FinalResultsPlan:
         return [index for index in range(count) if name_at(self.log_value, index) in self.reads]
 
     @property
-    def functions(self) -> list[str]:
-        """The names of the nodes with Python functions, which run record by record."""
+    def functions_in_front(self) -> list[str]:
+        """The names of the nodes with Python functions that are called for each record, in front of the windows."""
         return [name for operator in self.prefix if isinstance(operator, Calls) for name in operator.names]
+
+    @property
+    def functions_behind(self) -> list[str]:
+        """The names of the nodes with Python functions that are called for each final result."""
+        return self.suffix.functions if self.suffix else []
+
+    @property
+    def has_functions(self) -> bool:
+        """Whether tasks call code of the job."""
+        return bool(self.functions_in_front or self.functions_behind)
 
     @property
     def is_single(self) -> bool:

@@ -1,7 +1,7 @@
 """Decide which sub-topologies vectorized execution can run, from the graph and its types. Pure.
 
 It runs one form: a log or a repartition topic -> where, select, Python functions -> group by key -> time or session
-windows -> built-in aggregates -> final results -> a table.
+windows -> built-in aggregates -> final results -> where, select, Python functions -> a table or a repartition topic.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ from rewindow.engine.worker.vectorized.plan import FinalResultsPlan, Suppressing
 from rewindow.engine.worker.vectorized.prefix_operators import bind_prefix, prune_prefix
 from rewindow.engine.worker.vectorized.row_functions import FUNCTIONS
 from rewindow.engine.worker.vectorized.session_list_sizes import only_grow
+from rewindow.engine.worker.vectorized.suffix import OPERATORS, shape_of_results, suffix_of
 from rewindow.streams.nodes import SinkNode, SourceNode
 from rewindow.streams.serde.binding import LogShapes, bind_sink, bind_store
-from rewindow.streams.serde.schema import Column
+from rewindow.streams.serde.schema import Column, windowed_shape
 from rewindow.streams.state.stores import StoreBuilder
 from rewindow.streams.topology import SubTopology, Topology, describe_supplier
 from rewindow.streams.windows.session_sliding import SessionWindows
@@ -40,7 +41,8 @@ from rewindow.streams.windows.time import TimeWindows
 KEY_TYPES = frozenset(("string", "long", "boolean", "binary"))
 FORM = (
     "a log or a repartition, where, select, filter, map_values, flat_map_values, peek, group_by_key, time or session windows, "
-    "built-in aggregates, suppress(until_window_closes()) or emit_strategy(on_window_close()), to_stream, a table"
+    "built-in aggregates, suppress(until_window_closes()) or emit_strategy(on_window_close()), to_stream, where, select, "
+    "filter, map and other verbs with functions, a table or a repartition"
 )
 
 
@@ -67,23 +69,26 @@ def describe_execution(
     plan = choose_execution(execution, topology, part, logs, keeps_dropped=keeps_dropped)
     if isinstance(plan, str):
         return f"record execution (Python, record by record): {plan}"
-    how = "every node is declarative"
-    if plan.functions:
-        how = (
-            f"{', '.join(plan.functions)}: Python functions, called record by record on decoded batches, which costs more "
+    how = [] if plan.has_functions else ["every node is declarative"]
+    if names := plan.functions_in_front:
+        how.append(
+            f"{', '.join(names)}: Python functions, called record by record on decoded batches, which costs more "
             "than all the rest (where and select do not); everything behind them runs on columns"
         )
+    if names := plan.functions_behind:
+        how.append(f"{', '.join(names)}: Python functions, called for each final result")
     return (
-        f"vectorized execution (whole Arrow batches): {how}. It does not sample the suppress buffer "
+        f"vectorized execution (whole Arrow batches): {'; '.join(how)}. It does not sample the suppress buffer "
         "(suppression-buffer-count and -size). A task falls back to record execution for sums beyond 64 bits, extremes of "
         f"NaN{'' if plan.takes_nulls else ', and nulls in sessions'}"
-        f"{', and for a function that raises or returns another type than declared' if plan.functions else ''}"
+        f"{', and for a function that raises or returns another type than declared' if plan.has_functions else ''}"
     )
 
 
 def plan_vectorized(topology: Topology, part: SubTopology, logs: LogShapes) -> FinalResultsPlan:
     """Return the plan of a part of a topology. Raises `NotVectorizableError` with the reason if there is none."""
-    source, prefix, window, suppress, sink = _chain(part)
+    source, prefix, window, suppress, behind = _chain(part)
+    sink = behind[-1]
     aggregate: Any = window.supplier
     if type(aggregate.windows) not in (TimeWindows, SessionWindows):
         raise NotVectorizableError(f"{window.name}: its windows are neither TimeWindows nor SessionWindows")
@@ -92,7 +97,7 @@ def plan_vectorized(topology: Topology, part: SubTopology, logs: LogShapes) -> F
     stores = {store.name: store for store in part.stores}
     internal = internal_sources(topology, logs).get(source.topic) if source.is_internal else None
     if source.is_internal and internal is None:
-        raise NotVectorizableError(f"nodes above {source.topic} hold records back")
+        raise NotVectorizableError(f"every task reads all partitions of {source.topic}")
     key, log_value = (internal.key, internal.value) if internal else logs[source.topic]
     for column in key.columns:
         if column.type not in KEY_TYPES:
@@ -100,12 +105,21 @@ def plan_vectorized(topology: Topology, part: SubTopology, logs: LogShapes) -> F
                 f"the key column {column.name} is {column.type}, not one of {', '.join(sorted(KEY_TYPES))}"
                 f"{' (declare the type of a new key: key=...)' if internal and column.type == 'json' else ''}"
             )
+    if not key.is_bare and key.row_type is None:
+        raise NotVectorizableError(f"the keys of {source.topic} are windows: select_key what to group by")
     parts = aggregate.aggregator.parts if isinstance(aggregate.aggregator, Several) else ((None, aggregate.aggregator),)
     operators, value = bind_prefix(prefix, key, log_value, logs)
     folds = tuple(fold_for(one, value, f"part-{n}") for n, (_, one) in enumerate(parts))
     pruned, reads = prune_prefix(operators, {name_at(value, index) for fold in folds for index in indexes_of(fold)})
+    names = tuple(name for name, _ in parts if name)
+    sink_shapes = bind_sink(sink, logs)
+    suffix = None
+    if len(behind) > 1 or sink.is_internal:
+        of_key = windowed_shape(key, session=isinstance(aggregate.windows, SessionWindows))
+        suffix = suffix_of(part, behind, of_key, shape_of_results(folds, names), sink_shapes)
     plan = FinalResultsPlan(
         topic=source.topic,
+        lag_ms=topology.watermark_lags()[source.name],
         window_node=window.name,
         suppress=_suppressing(suppress, stores, logs) if suppress else None,
         sink=sink,
@@ -118,9 +132,10 @@ def plan_vectorized(topology: Topology, part: SubTopology, logs: LogShapes) -> F
         folds=folds,
         prefix=pruned,
         reads=frozenset(reads),
-        names=tuple(name for name, _ in parts if name),
+        names=names,
         store_shapes=bind_store(stores[aggregate.store], logs),
-        sink_shapes=bind_sink(sink, logs),
+        sink_shapes=sink_shapes,
+        suffix=suffix,
     )
     if plan.suppress and plan.sizes.are_texts:
         for fold in folds:
@@ -149,8 +164,11 @@ def _check_sessions(plan: FinalResultsPlan, windows: SessionWindows, aggregate: 
         )
 
 
-def _chain(part: SubTopology) -> tuple[SourceNode, list[Any], Any, Any, SinkNode]:
-    """Return the source, the nodes in front of the windows, the window node, the suppress node or None, and the sink."""
+def _chain(part: SubTopology) -> tuple[SourceNode, list[Any], Any, Any, list[Any]]:
+    """Return the source, the nodes in front of the windows, the window node, the suppress node or None, and those behind.
+
+    The nodes behind the windows begin behind `to_stream` and end with the sink.
+    """
     if len(part.sources) > 1:
         raise NotVectorizableError(f"it merges {len(part.sources)} topics")
     (source,) = part.sources
@@ -168,9 +186,13 @@ def _chain(part: SubTopology) -> tuple[SourceNode, list[Any], Any, Any, SinkNode
     for node, suppliers in zip(inner, wanted, strict=False):
         if type(node.supplier) not in suppliers:
             raise NotVectorizableError(f"{node.name} is {describe_supplier(node.supplier)}; the form is {FORM}")
-    if len(inner) != len(wanted) or not isinstance(sink, SinkNode) or sink.is_internal:
+    suffix = inner[len(wanted) :]
+    for node in suffix:
+        if type(node.supplier) not in OPERATORS:
+            raise NotVectorizableError(f"{node.name} is {describe_supplier(node.supplier)}; the form is {FORM}")
+    if len(inner) < len(wanted) or not isinstance(sink, SinkNode):
         raise NotVectorizableError(f"the form is {FORM}")
-    return source, prefix, inner[0], None if closes else inner[1], sink
+    return source, prefix, inner[0], None if closes else inner[1], [*suffix, sink]
 
 
 def _suppressing(node: Any, stores: Mapping[str, StoreBuilder], logs: LogShapes) -> Suppressing:
@@ -186,9 +208,10 @@ def _check_types(plan: FinalResultsPlan) -> None:
     wanted = [
         ("the store", plan.store_shapes[0].columns, [*key, *bounds]),
         ("the store", plan.store_shapes[1].columns, [*state, *(["long"] if plan.store.is_stamped else [])]),
-        ("the table", plan.sink_shapes[0].columns, [*key, *bounds]),
-        ("the table", plan.sink_shapes[1].columns, result),
     ]
+    if not plan.suffix:
+        wanted.append(("the table", plan.sink_shapes[0].columns, [*key, *bounds]))
+        wanted.append(("the table", plan.sink_shapes[1].columns, result))
     if plan.suppress:
         entry = [*result, "boolean", "long", "long", "long", *result, "boolean"]
         wanted.append(("the buffer", plan.suppress.shapes[0].columns, [*key, *bounds]))

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from rewindow.contracts.tasks import Epoch
 from rewindow.engine.worker.distinct import distinct
+from rewindow.engine.worker.vectorized.closing_order import ClosingOrder
 from rewindow.engine.worker.vectorized.errors import UnfitError
 from rewindow.engine.worker.vectorized.folds import Operands, Rows
 from rewindow.engine.worker.vectorized.group_frame import Array, Column, GroupFrame
@@ -118,6 +119,10 @@ class SessionTask(VectorizedTask):
         """Return the starts and ends of sessions."""
         return self.frame["start"][slots], self.frame["end"][slots]
 
+    def due_ms(self, ends: Array) -> Array:
+        """See `VectorizedTask`."""
+        return np.asarray(ends + self.keep_ms + 1)
+
     def end_epoch(self, epoch: Epoch) -> list[pa.Array]:
         """See `VectorizedTask`."""
         self._advance_node_clocks(epoch)
@@ -148,7 +153,10 @@ class SessionTask(VectorizedTask):
             return by_key
         return np.asarray(by_key[np.lexsort((starts[by_key], ends[by_key]))])
 
-    def _aggregate(self, timestamps: Array, highest: Array, numbers: Array, operands: Operands) -> None:
+    def _closing_order(self) -> ClosingOrder:
+        return ClosingOrder(1, 0)
+
+    def _group(self, timestamps: Array, highest: Array, numbers: Array, operands: Operands) -> Array:
         plan, clocks = self.plan, self.clocks
         if not plan.takes_nulls and any(operand.valid is not None for operand in operands.values()):
             raise UnfitError
@@ -164,7 +172,7 @@ class SessionTask(VectorizedTask):
         if late:
             self._count(plan.window_node, LATE_RECORD_DROP, "window-closed", late)
         if len(rows) == 0:
-            return
+            return rows
         clocks.observe(plan.closing_node, self.newest_ms)
         self._fold(slots[rows], rows, merges, operands)
         touched = distinct(slots[rows])
@@ -175,6 +183,7 @@ class SessionTask(VectorizedTask):
             self._check_tombstones(touched)
         for _, joined in merges:
             self.frame["held"][joined] = self.frame["touched"][joined] = False
+        return rows
 
     def _join(
         self, times: list[int], open_from: list[int], keys: list[int], grown: list[Grown] | None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +13,7 @@ from rewindow.engine.worker.vectorized.arrays import Operand, numbers_of
 from rewindow.engine.worker.vectorized.batch import Batch, name_at
 from rewindow.engine.worker.vectorized.canonical_json import Texts
 from rewindow.engine.worker.vectorized.clocks import Clocks
+from rewindow.engine.worker.vectorized.closing_order import ClosingOrder
 from rewindow.engine.worker.vectorized.folds import Operands
 from rewindow.engine.worker.vectorized.group_frame import Array
 from rewindow.engine.worker.vectorized.keys import KeyTable
@@ -32,22 +34,25 @@ class VectorizedTask(ABC):
     def __init__(self, plan: FinalResultsPlan, semantics: Semantics, state: TaskState | None) -> None:
         """Start a task, or resume it from the small state of a checkpoint. Its stores are restored later."""
         self.plan = plan
-        self.clocks = Clocks(plan.topic, state, semantics)
+        self.closing_order = self._closing_order()
+        self._is_ordered = plan.suffix is not None
+        self.clocks = Clocks(plan.topic, state, semantics, plan.lag_ms)
         self.keys = KeyTable(plan.key)
-        self.emitted = state.emitted.get(plan.sink.topic, 0) if state else 0
 
     def take(self, batch: Batch) -> None:
         """Process a batch of the current epoch."""
         plan, clocks, timestamps = self.plan, self.clocks, batch.timestamps
         highest = np.maximum.accumulate(timestamps)
         clocks.take(timestamps, np.maximum(highest, clocks.stream_time_ms))
+        if self._is_ordered:
+            batch = replace(batch, orders=self.closing_order.keys(timestamps))
         if plan.prefix:
             batch = apply_prefix(plan.prefix, batch, reads_key=plan.key.is_bare and "key" in plan.reads)
             timestamps = batch.timestamps
             if len(timestamps) == 0:
                 return
             highest = np.maximum.accumulate(timestamps)
-        numbers = self.keys.numbers(batch.keys)
+        numbers, orders = self.keys.numbers(batch.keys), batch.orders
         types = plan.value.columns
         read = {fold.operand for fold in plan.folds if fold.operand is not None}
         value_columns = [batch.columns.get(name_at(plan.value, index)) for index in range(len(types))]
@@ -63,8 +68,9 @@ class VectorizedTask(ABC):
             timestamps, numbers = timestamps[with_key], numbers[with_key]
             operands = of_rows(operands, with_key)
             highest = np.maximum.accumulate(timestamps)
+            orders = None if orders is None else orders[with_key]
         if len(timestamps):
-            self._aggregate(timestamps, highest, numbers, operands)
+            self._aggregate(timestamps, highest, numbers, operands, orders)
 
     @abstractmethod
     def end_epoch(self, epoch: Epoch) -> list[pa.Array]:
@@ -75,9 +81,28 @@ class VectorizedTask(ABC):
     def held(self) -> int:
         """The number of entries in the buffer of the suppress."""
 
-    @abstractmethod
-    def _aggregate(self, timestamps: Array, highest: Array, numbers: Array, operands: Operands) -> None:
+    def _aggregate(
+        self, timestamps: Array, highest: Array, numbers: Array, operands: Operands, orders: Array | None
+    ) -> None:
         """Aggregate records that have a key."""
+        clocks, node = self.clocks, self.plan.closing_node
+        before_ms = clocks.observed(node)
+        taken = self._group(timestamps, highest, numbers, operands)
+        if orders is not None and len(taken):
+            reached = np.maximum(np.maximum.accumulate(timestamps[taken]), before_ms)
+            self.closing_order.observe(reached, orders[taken])
+
+    @abstractmethod
+    def due_ms(self, ends: Array) -> Array:
+        """Return the clock at which windows with these ends are closed."""
+
+    @abstractmethod
+    def _closing_order(self) -> ClosingOrder:
+        """Return the order keys of results, for the first epoch."""
+
+    @abstractmethod
+    def _group(self, timestamps: Array, highest: Array, numbers: Array, operands: Operands) -> Array:
+        """Add records to their groups. Return the rows of those that are not late, in order, perhaps repeated."""
 
     def _advance_node_clocks(self, epoch: Epoch) -> None:
         """Advance the observed times of the nodes at the end of an epoch."""
@@ -92,7 +117,6 @@ class VectorizedTask(ABC):
         sends = self.clocks.metrics.measure(NODE, self.plan.closing_node, name)
         sends.record()
         sends.record_many(number - 1, number - 1, 1, 1)
-        self.emitted += number
 
     def _count(self, node: str, name: str, reason: str, times: int) -> None:
         self.clocks.metrics.measure(NODE, node, name, reason).record_many(times, times, 1, 1)
