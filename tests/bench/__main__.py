@@ -22,6 +22,7 @@ from tests.bench import (
     results,
     scale,
 )
+from tests.bench.nexmark import measure as nexmark
 
 BENCHES: Mapping[str, Callable[..., dict[str, Any]]] = {
     "finals": finals.measure,
@@ -37,6 +38,7 @@ BENCHES: Mapping[str, Callable[..., dict[str, Any]]] = {
     "join-streams": partial(join.measure, kind=join.STREAM_STREAM),
     "scale": scale.measure,
     "overhead": overhead.measure,
+    **{f"nexmark-{query}": partial(nexmark.measure, query=query) for query in nexmark.LOGS},
 }
 ROWS = {
     "finals-hopping": 4_000_000,
@@ -45,6 +47,7 @@ ROWS = {
     "processor": 1_000_000,
     "incremental": 4_000_000,
 }
+ROWS |= dict.fromkeys((f"nexmark-{query}" for query in nexmark.LOGS), 2_000_000)
 ROWS |= {"join": 1_000_000, "join-streams": 200_000, "overhead": 10_000}
 """The default number of records: a benchmark ends within minutes on two cores."""
 MOST_ROWS = 10_000_000

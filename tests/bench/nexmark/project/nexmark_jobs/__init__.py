@@ -1,0 +1,1 @@
+"""The queries of Nexmark as topologies."""
