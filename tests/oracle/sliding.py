@@ -69,9 +69,9 @@ class SlidingAggregate(WindowAggregate):
                 self._into(start, entry)
         if right is None and shared is not None and shared[1] > timestamp:
             right = shared
+        self._after(starts, right)
         if shared is not None and shared[1] < timestamp and shared[1] + 1 not in starts:
             self._into(shared[1] + 1, None)
-        self._after(starts, right)
         self._into(0, shared)
 
     def _after(self, starts: list[int], right: Entry | None) -> None:

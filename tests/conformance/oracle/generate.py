@@ -28,7 +28,8 @@ def generate(base: Sequence[dict[str, Any]], seed: int, count: int) -> Iterator[
     for number in range(count):
         scenario = deepcopy(rng.choice(base))
         scenario["nodes"] = [_node(node, rng) if rng.random() < 0.7 else node for node in scenario["nodes"]]
-        scenario["steps"] = _steps(scenario["steps"], rng)
+        is_batched = all(source["kind"] != "global" for source in scenario["sources"])
+        scenario["steps"] = _steps(scenario["steps"], rng, is_batched=is_batched)
         scenario["trace_buffers"] = False
         scenario["name"] = f"new_{seed}_{number}_{scenario['name']}"
         yield scenario
@@ -57,7 +58,8 @@ def _number(before: int, rng: random.Random) -> int:
     return max(0, rng.choice(near))
 
 
-def _steps(steps: list[dict[str, Any]], rng: random.Random) -> list[dict[str, Any]]:
+def _steps(steps: list[dict[str, Any]], rng: random.Random, *, is_batched: bool) -> list[dict[str, Any]]:
+    """Return varied steps. Not ``is_batched``: of several records, Kafka takes those of a global table first."""
     made: list[dict[str, Any]] = []
     for step in steps:
         for record in step.get("batch", [step] if "pipe" in step else []):
@@ -66,7 +68,7 @@ def _steps(steps: list[dict[str, Any]], rng: random.Random) -> list[dict[str, An
     for index in range(len(made) - 1):
         if rng.random() < 0.1:
             made[index], made[index + 1] = made[index + 1], made[index]
-    return _batched(made, rng)
+    return _batched(made, rng) if is_batched else made
 
 
 def _record(record: dict[str, Any], rng: random.Random) -> None:

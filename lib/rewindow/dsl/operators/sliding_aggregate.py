@@ -123,9 +123,9 @@ class _SlidingAggregate(WindowedProcessor):
             elif start_ms <= timestamp:
                 seen.right = held
                 self._add(record, start_ms, held)
-        self._make_right_of_before(record, seen)
         seen.right = seen.right or first
-        self._copy_to_the_right(record, seen)
+        self._copy_to_the_right(record, seen)  # Kafka sends these two in the other order than for later records
+        self._make_right_of_before(record, seen)
         if first is None:
             self._make(record, 0, None)
         else:
