@@ -39,7 +39,7 @@ SOURCES = [
         "a table's new file that is missing",
         "land other",
         66,
-        ("Path does not exist", "put it back"),
+        ("Path does not exist", "restore it"),
         _harmed(f"warehouse/{TABLE}/*.parquet", HARMS["that is missing"]),
     ),
 ]

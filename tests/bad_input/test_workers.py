@@ -109,15 +109,15 @@ def test_harmless_cases_succeed(case: Case, template: Bench, clean: str, tmp_pat
 def test_a_worker_at_its_memory_limit_ends_the_run_and_prints_one_object(tmp_path: Path) -> None:
     bench = Bench(tmp_path / "project")
     bench.write("conf/feeds/activity.yaml", FEED)
-    bench.write(
-        "conf/targets/local.yaml", f"{TARGET}{workers.BY_SPARK}spark: {{spark.executor.pyspark.memory: 1200m}}\n"
-    )
+    bench.write("conf/targets/local.yaml", TARGET)
     with_code(
         bench, "kept = []\ndef score(row):\n    print('LOUD')\n    kept.append(bytearray(300_000_000))\n    return 'x'"
     )
     bench.rows("h0", hour(0))
     with without_spark():
         assert bench.run("land", "activity").code == 0
+    limited = f"{TARGET}{workers.BY_SPARK}spark: {{spark.executor.pyspark.memory: 1200m}}\n"
+    bench.write("conf/targets/local.yaml", limited)
     words = [sys.executable, "-m", "rewindow", "run", "counts", "--json", "--project", str(bench.root)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "lib")}
     ended = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
