@@ -3,7 +3,8 @@
 The naive twin proves which decision a difference follows from. It might share a misunderstanding with the engine, so each
 decision that changes rows also has a claim that needs no operator, no store and no clock:
 
-* D10: after a final result of a session or sliding window, nothing about that window is sent any more.
+* D10: after a final result of a session or sliding window, nothing about that window is sent any more. Only a session whose store
+  has a longer retention may still grow into another one, as in Kafka, and withdraws the update that it was.
 * D12: the rows of a join of two streams follow from the list of its records.
 * D13: an aggregate of a table equals the aggregate of the rows that the table has sent.
 
@@ -47,9 +48,11 @@ def finals_change(scenario: Json, steps: list[Rows]) -> Iterator[str]:
         if node.get("until") != "window_closes" or aggregate is None or aggregate["op"] != "aggregate":
             continue
         final: set[Any] = set()
+        may_grow = "retention" in aggregate and nodes[aggregate["in"]].get("type") == "session"
         for number, row in _rows(steps, sinks.get(node["name"]), sinks.get(aggregate["name"])):
             window = _key(row["key"])
-            if window in final:
+            is_withdrawn = may_grow and row["value"] is None and row["sink"] != sinks.get(node["name"])
+            if window in final and not is_withdrawn:
                 yield f"step {number}: {text_of(window)} was final, and {row} follows"
             if row["sink"] == sinks.get(node["name"]):
                 final.add(window)
