@@ -37,7 +37,7 @@ class Row:
 ROWS = (
     Row("oldest", "3.11", ("pyspark==4.0.1", "delta-spark==4.4.0", "pandas==2.2.3", "pyarrow==19.0.1", "numpy<2.3")),
     Row("4.1", "3.12", ("pyspark==4.1.4", "delta-spark==4.4.0", "pandas<3")),
-    Row("newest", "3.13", ("pyspark==4.2.0", "delta-spark==4.4.0", "pandas>=3")),
+    Row("newest", "3.13", ("pyspark==4.2.0", "delta-spark==4.4.0", "pandas<3")),
     Row(
         "airflow",
         "3.12",
