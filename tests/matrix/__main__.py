@@ -42,7 +42,7 @@ ROWS = (
         "airflow",
         "3.12",
         ("pyspark==4.2.0", "delta-spark==4.4.0", "apache-airflow==3.3.*"),
-        extras="airflow,dev",
+        extras="airflow,databricks,dev",
         tests=("tests/airflow",),
         markers="not airflow",
     ),
