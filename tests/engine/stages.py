@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+from hypothesis import assume
+from hypothesis import strategies as st
 
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.contracts.tasks import (
@@ -27,6 +31,18 @@ from tests.engine.executions import Case, Written, logs
 PARTITIONS = 2
 Stages = dict[tuple[int, int], list[Written]]
 """What each task wrote, run by run, by sub-topology and partition."""
+
+
+def drawn_runs(case: Case, data: st.DataObject) -> tuple[list[tuple[int, int]], list[Execution]]:
+    """Draw the epochs ``[first, end)`` of each run and its execution, which is vectorized in one run at least."""
+    number = len(case.epochs)
+    inner = sorted(data.draw(st.sets(st.integers(1, max(1, number - 1)), max_size=2))) if number > 1 else []
+    cuts = list(pairwise([0, *inner, number]))
+    modes = data.draw(
+        st.lists(st.sampled_from([Execution.AUTO, Execution.RECORD]), min_size=len(cuts), max_size=len(cuts))
+    )
+    assume(Execution.AUTO in modes)
+    return cuts, modes
 
 
 def replay_stages(

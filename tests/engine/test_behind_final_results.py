@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import tempfile
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rewindow import Count, KStream, Max, Mean, SessionWindows, Sum, TimeWindows, Windowed, until_window_closes
@@ -17,7 +16,7 @@ from rewindow.engine.worker import batch_size
 from rewindow.engine.worker.vectorized.planner import describe_execution
 from rewindow.errors import DataError
 from tests.engine.executions import Case, assert_equal, logs, write_log
-from tests.engine.stages import Stages, replay_stages
+from tests.engine.stages import Stages, drawn_runs, replay_stages
 from tests.engine.test_execution_equality import cases
 from tests.properties.effort import examples
 
@@ -92,13 +91,7 @@ def followed(draw: Any, *, fails: bool = False) -> Case:
 @given(case=st.booleans().flatmap(lambda fails: followed(fails=fails)), data=st.data())
 def test_both_execution_modes_write_the_same_behind_final_results(case: Case, data: st.DataObject) -> None:
     """They fail with the same message, too."""
-    number = len(case.epochs)
-    inner = sorted(data.draw(st.sets(st.integers(1, max(1, number - 1)), max_size=2))) if number > 1 else []
-    cuts = list(pairwise([0, *inner, number]))
-    modes = data.draw(
-        st.lists(st.sampled_from([Execution.AUTO, Execution.RECORD]), min_size=len(cuts), max_size=len(cuts))
-    )
-    assume(Execution.AUTO in modes)
+    cuts, modes = drawn_runs(case, data)
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         log = write_log(case, root / "log")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import tempfile
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rewindow import Processor, Record
@@ -19,7 +18,7 @@ from rewindow.streams.processor_context import ProcessorContext
 from rewindow.streams.punctuation import PunctuationType
 from tests.engine.executions import Case, assert_equal, logs, write_log
 from tests.engine.prefixes import Made, made
-from tests.engine.stages import replay_stages
+from tests.engine.stages import drawn_runs, replay_stages
 from tests.engine.test_execution_equality import cases
 from tests.properties.effort import examples
 
@@ -75,13 +74,7 @@ def repartitioned(draw: Any) -> Case:
 @examples(40)
 @given(case=repartitioned(), data=st.data())
 def test_both_execution_modes_write_the_same_behind_a_repartition(case: Case, data: st.DataObject) -> None:
-    number = len(case.epochs)
-    inner = sorted(data.draw(st.sets(st.integers(1, max(1, number - 1)), max_size=2))) if number > 1 else []
-    cuts = list(pairwise([0, *inner, number]))
-    modes = data.draw(
-        st.lists(st.sampled_from([Execution.AUTO, Execution.RECORD]), min_size=len(cuts), max_size=len(cuts))
-    )
-    assume(Execution.AUTO in modes)
+    cuts, modes = drawn_runs(case, data)
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         log = write_log(case, root / "log")
