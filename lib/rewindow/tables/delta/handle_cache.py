@@ -26,7 +26,15 @@ _KEPT = 32
 """The size of the cache: enough for the tables of a few jobs."""
 
 _COMMIT = re.compile(r"\d{20}\.json")
-_Mark = tuple[int, int, int]
+_FileMark = tuple[int, int, int]
+
+
+class Mark(NamedTuple):
+    """A commit of a local table: the table's path, its version, and the identity of the commit's file."""
+
+    path: str
+    version: int
+    file: _FileMark
 
 
 class _Cached(NamedTuple):
@@ -37,7 +45,7 @@ class _Cached(NamedTuple):
 
     table: Any
     version: int
-    mark: _Mark
+    mark: _FileMark
     listed_ns: int
     commits: int
     transactions: dict[str, int | None]
@@ -137,6 +145,18 @@ def release(table: DeltaTable, *, is_good: bool = True) -> None:
         table.release()
 
 
+def mark_of(table: DeltaTable | None) -> Mark | None:
+    """Return the commit that a handle on a local table has read last; None for other handles."""
+    if not isinstance(table, Handle) or table.mark is None:
+        return None
+    return Mark(table.path, table.read_version, table.mark)
+
+
+def is_still_there(mark: Mark) -> bool:
+    """Return whether a table's log still has a commit, in the same file."""
+    return _mark(mark.path, mark.version) == mark.file
+
+
 def _commits(path: str, known: int = -1) -> list[int]:
     """Return the versions whose commits a log's folder has. Versions up to ``known`` were checked before.
 
@@ -166,7 +186,7 @@ def _listed_ns(path: str) -> int:
         return 0
 
 
-def _mark(path: str, version: int) -> _Mark | None:
+def _mark(path: str, version: int) -> _FileMark | None:
     """Return the identity of a commit's file; None if it does not exist."""
     try:
         found = Path(f"{path}/_delta_log/{version:020}.json").stat()

@@ -11,7 +11,7 @@ import json
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, repeat
 
 import pyarrow as pa
@@ -24,6 +24,7 @@ from rewindow.errors import InvariantError, StorageError, did_not_land
 from rewindow.tables.delta.commit import commit_actions, create_table, open_table
 from rewindow.tables.delta.features import check_writable
 from rewindow.tables.delta.files import Folder
+from rewindow.tables.delta.handle_cache import Mark, mark_of, release
 from rewindow.tables.delta.probe_put_if_absent import check_store
 from rewindow.tables.shared.ledger import check_numbered, load_body, new_token, stored_body
 from rewindow.tables.shared.paths import safe_name
@@ -62,6 +63,7 @@ class _Snapshot:
     paths: tuple[str, ...]
     texts: tuple[str, ...]
     rows: tuple[LedgerRow, ...]
+    mark: Mark | None
 
 
 class Ledger:
@@ -138,10 +140,15 @@ class Ledger:
         return seen
 
     def _look(self) -> _Snapshot | None:
-        self._seen = None
+        before, self._seen = self._seen, None
+        if before is not None:
+            release(before.table)
         table = open_table(self.path)
         if table is None:
             return None
+        if before is not None and before.mark is not None and before.mark == mark_of(table):
+            self._seen = replace(before, table=table)
+            return self._seen
         actions = pa.table(table.get_add_actions(flatten=True))
         names, paths = actions["partition.name"].to_pylist(), actions["path"].to_pylist()
         own = tuple(sorted(path for path, name in zip(paths, names, strict=True) if name == self.name))
@@ -158,7 +165,7 @@ class Ledger:
         ]
         self._check(stored, table.transaction_version(self._app_id) or 0)
         texts, rows = (tuple(part) for part in zip(*self._known, strict=True)) if self._known else ((), ())
-        self._seen = _Snapshot(table, own, texts, rows)
+        self._seen = _Snapshot(table, own, texts, rows, mark_of(table))
         return self._seen
 
     def _rows_in(self, paths: Sequence[str]) -> list[_RowValues]:

@@ -33,7 +33,7 @@ from rewindow.tables.shared.checkpoint import Checkpoint
 from rewindow.tables.shared.diff import TableDiff, first_difference
 from rewindow.tables.shared.ledger import dated
 from rewindow.tables.shared.publications import SHARED_TABLES, due_tables
-from rewindow.tables.shared.warehouse import JobStates, find_feed, not_deterministic
+from rewindow.tables.shared.warehouse import Feeds, JobStates, not_deterministic
 
 _JOURNAL, _LANDINGS = "rewindow_journal", "rewindow_landings"
 
@@ -48,7 +48,7 @@ class CatalogTables:
         self._home = TableName.parse(f"{home}.rewindow_runs", "")
         self._spark_ledgers: dict[str, SparkLedger] = {}
         self._feed_ledgers: dict[str, SparkLedger] = {}
-        self._states = JobStates()
+        self._states, self._folded_feeds = JobStates(), Feeds()
         self._reports: dict[str, list[TaskReport]] = {}
         self._created: set[tuple[str, str]] = set()
 
@@ -84,7 +84,7 @@ class CatalogTables:
 
     def feed(self, feed: str) -> Feed:
         """Return a feed as its landing ledger defines it. Raises `SourceError` (66) if it was never landed."""
-        return find_feed(feed, self.feed_rows(feed), self.home)
+        return self._folded_feeds.find(feed, self.feed_rows(feed), self.home)
 
     def log_name(self, feed: str, topic: str) -> TableName:
         """Return the table of a log that `land` writes. Its properties name its feed and topic (ADR-58)."""
