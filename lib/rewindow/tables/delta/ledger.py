@@ -61,8 +61,9 @@ class _Snapshot:
 
     table: DeltaTable
     paths: tuple[str, ...]
-    texts: tuple[str, ...]
-    rows: tuple[LedgerRow, ...]
+    known: Sequence[tuple[str, LedgerRow]]
+    """Each row with its stored text."""
+    rows: list[LedgerRow]
     mark: Mark | None
 
 
@@ -79,15 +80,16 @@ class Ledger:
         self._read_files: dict[str, list[_RowValues]] = {}
         self._seen: _Snapshot | None = None
         self._known: list[tuple[str, LedgerRow]] = []
+        self._rows: list[LedgerRow] = []
 
     def read(self) -> list[LedgerRow]:
-        """Read this name's rows, in order.
+        """Read this name's rows, in order. The same list is returned until there are more: do not change it.
 
         Raises `InvariantError` (70) if they are not numbered 1, 2, 3 ..., `StorageError` (74) if they cannot be read,
         `CheckpointError` (76) if another version of rewindow wrote them.
         """
         seen = self._look()
-        return list(seen.rows) if seen else []
+        return seen.rows if seen else []
 
     def append(self, rows: Sequence[LedgerRow]) -> bool:
         """Append rows in one commit, numbered from the next free number. False if another writer took that number.
@@ -121,7 +123,7 @@ class Ledger:
             seen = self._look_or_create()
         if len(seen.rows) < first:
             raise did_not_land(f"ledger {self.name}: row {first}", _ATTEMPTS, failure) from failure
-        is_ours = seen.texts[first - 1 : first - 1 + len(texts)] == texts
+        is_ours = tuple(text for text, _ in seen.known[first - 1 : first - 1 + len(texts)]) == texts
         if is_ours:
             small = [path for path in seen.paths if len(self._rows_of(path)) < _SMALL_ROWS]
             if len(small) > _FILES_MAX:
@@ -152,20 +154,32 @@ class Ledger:
         actions = pa.table(table.get_add_actions(flatten=True))
         names, paths = actions["partition.name"].to_pylist(), actions["path"].to_pylist()
         own = tuple(sorted(path for path, name in zip(paths, names, strict=True) if name == self.name))
-        stored = self._rows_in(own)
-        if len(stored) < len(self._known):
-            message = f"{self.path}: the storage listed an older state than before, so it is not consistent. Run again"
-            raise StorageError(message)
+        added = [path for path in own if path not in self._read_files]
+        known = self._known
+        if len(own) - len(added) == len(
+            self._read_files
+        ):  # no file has left the table, so the known rows are still in it
+            stored = [row for row in self._rows_in(added) if not _is_one_of(known, row)]  # a merge may list a row twice
+            first, new = len(known) + 1, [(row[2], self._load(row)) for row in stored]
+        else:
+            stored, first = self._rows_in(own), 1
+            if len(stored) < len(known):
+                message = (
+                    f"{self.path}: the storage listed an older state than before, so it is not consistent. Run again"
+                )
+                raise StorageError(message)
+            new = [
+                same if same and same[0] == row[2] else (row[2], self._load(row))
+                for row, same in zip(stored, chain(known, repeat(None)), strict=False)
+            ]
+        self._check([row[0] for row in stored], first, table.transaction_version(self._app_id) or 0)
         self._read_files = {path: self._read_files[path] for path in own}
         if not own and paths:
             self._check_format_of(paths[0])
-        self._known = [
-            known if known and known[0] == row[2] else (row[2], self._load(row))
-            for row, known in zip(stored, chain(self._known, repeat(None)), strict=False)
-        ]
-        self._check(stored, table.transaction_version(self._app_id) or 0)
-        texts, rows = (tuple(part) for part in zip(*self._known, strict=True)) if self._known else ((), ())
-        self._seen = _Snapshot(table, own, texts, rows, mark_of(table))
+        if new or first == 1:
+            self._known = [*known, *new] if first > 1 else new
+            self._rows = [row for _, row in self._known]
+        self._seen = _Snapshot(table, own, self._known, self._rows, mark_of(table))
         return self._seen
 
     def _rows_in(self, paths: Sequence[str]) -> list[_RowValues]:
@@ -193,9 +207,9 @@ class Ledger:
         for text in self._folder.read_table(path, ["body"])["body"].to_pylist():
             load_body(text, self.path)
 
-    def _check(self, stored: Sequence[_RowValues], last: int) -> None:
-        numbers = [row[0] for row in stored]
-        if numbers != list(range(1, len(numbers) + 1)) or last != len(numbers):
+    def _check(self, numbers: Sequence[int], first: int, last: int) -> None:
+        end = first + len(numbers) - 1
+        if list(numbers) != list(range(first, end + 1)) or last != end:
             message = (
                 f"the ledger of {self.name} in {self.path} is damaged: its rows are numbered {_in_short(numbers)}, "
                 f"its last commit has number {last}. Restore the table from a copy before you run or land"
@@ -247,6 +261,10 @@ class Ledger:
             )
         except (DeltaError, OSError):
             return
+
+
+def _is_one_of(known: Sequence[tuple[str, LedgerRow]], row: _RowValues) -> bool:
+    return row[0] <= len(known) and known[row[0] - 1][0] == row[2]
 
 
 def _in_short(numbers: Sequence[int]) -> str:

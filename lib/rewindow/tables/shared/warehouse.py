@@ -83,6 +83,8 @@ class JobStates:
     def fold(self, job: str, rows: list[LedgerRow]) -> JobState:
         """Return the state that a job's ledger describes. Raises `InvariantError` (70) if a row does not fit."""
         known, state = self._known.get(job, ([], JobState()))
+        if rows is known:
+            return state
         if rows[: len(known)] != known:
             known, state = [], JobState()
         for row in rows[len(known) :]:
@@ -100,6 +102,8 @@ class Feeds:
     def find(self, name: str, rows: list[LedgerRow], home: str) -> Feed:
         """Return a feed as the rows of its landing ledger define it. Raises as `find_feed` does."""
         known, feed = self._known.get(name, ([], None))
+        if rows is known:
+            return _landed(name, feed, home)
         if rows[: len(known)] != known:
             known, feed = [], None
         feed = _with_rows(feed, rows[len(known) :])
