@@ -29,7 +29,6 @@ _COLUMNS = pa.schema(
     ]
 )
 _SCHEMA = pa.schema([pa.field("job", pa.string()), *_COLUMNS])
-_CONFIGURATION = {"delta.logRetentionDuration": "interval 3650 days"}
 
 
 class Journal:
@@ -46,7 +45,7 @@ class Journal:
 
         Raises `StorageError` (74) if they did not land, `InvariantError` (70) if the attempt staged other reports before.
         """
-        table = create_table(self.path, _SCHEMA, ("job",), configuration=_CONFIGURATION)
+        table = create_table(self.path, _SCHEMA, ("job",))
         path = self._path_of(attempt)
         rows = _as_table(attempt, reports)
         if table.transaction_version(_app_id(attempt)) is None:

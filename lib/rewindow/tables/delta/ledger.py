@@ -49,10 +49,7 @@ _SCHEMA = pa.schema(
         ("recorded_at", pa.int64()),
     ]
 )
-_CONFIGURATION = {
-    "delta.appendOnly": "true",
-    "delta.logRetentionDuration": "interval 3650 days",
-}
+_CONFIGURATION = {"delta.appendOnly": "true"}
 
 
 @dataclass(frozen=True, slots=True)
