@@ -68,6 +68,7 @@ class World:
 
     tables: dict[str, list[Version]] = field(default_factory=dict)
     files: dict[str, File] = field(default_factory=dict)
+    snapshots: int = 0
 
 
 _here = threading.local()

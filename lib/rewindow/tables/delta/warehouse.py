@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from uuid import uuid4
 
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.contracts.tasks import LogFile, LogTable
@@ -27,6 +28,7 @@ from rewindow.tables.delta.ledger import Ledger
 from rewindow.tables.delta.log_files import LogFiles
 from rewindow.tables.delta.publish import check_targets, lagging, prepare, publish
 from rewindow.tables.delta.reset import finish_reset, unknown
+from rewindow.tables.delta.snapshots import stage_snapshot
 from rewindow.tables.shared.audit import INTERNAL, audit_counts, commit_of, totals
 from rewindow.tables.shared.checkpoint import Checkpoint
 from rewindow.tables.shared.diff import TableDiff, first_difference
@@ -178,6 +180,10 @@ class DeltaTables:
         check_has_state(state, parent)
         head = None if parent is None else state.find_run(parent)
         return find_checkpoint(self.warehouse, head, state.basis(parent), self.reports)
+
+    def stage_snapshot(self, state: JobState, run: CommittedRun) -> LedgerRow:
+        """Stage the rows of a snapshot; return the row that makes them count. Raises `StorageError` (74)."""
+        return stage_snapshot(self.warehouse, state, run, uuid4().hex, self.reports)
 
     def stage(self, spec: RunSpec, reports: Sequence[TaskReport]) -> JournalFile:
         """Append all that an attempt made to the journal, in one commit. Repeating changes nothing."""

@@ -148,6 +148,10 @@ class CatalogTables:
         """Return the checkpoint that a run resumes from: blocks of the journal, in the order of their runs."""
         return find_checkpoint(state.basis(spec.parent), self.reports)
 
+    def stage_snapshot(self, state: JobState, run: CommittedRun) -> LedgerRow | None:  # noqa: ARG002
+        """Return None: stores have no tables here, and a restore reads only the blocks that it needs from the journal."""
+        return None
+
     def stage(self, spec: RunSpec, reports: Sequence[TaskReport]) -> JournalFile:
         """Append the report of the run as a whole; the engine appended the others. Repeating changes nothing."""
         last = reports[-1]
