@@ -1,16 +1,20 @@
 """`year`: a year of hourly runs of 1,000 records each, in one process. The last runs must cost what the tenth costs.
 
-The records of the year are landed hour by hour by one call, and then each run takes one landing. The yardstick is the goal
-for one run.
+The records of the year are landed hour by hour by one call, and then each run takes one landing. After each day, `gc` keeps
+the state of the last 30 days, and the files of the Delta logs become a day older, so that Delta cleans up as it does in a
+year. The yardstick is the goal for one run.
 """
 
 from __future__ import annotations
 
+import os
 import statistics
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
+from rewindow.app.maintenance import JobMaintenance
 from rewindow.app.project import Project
 from rewindow.control.plan.spec import RunRequest
 from rewindow.tables.delta.content_hash import read_rows
@@ -23,6 +27,8 @@ WARM = 10
 """Runs before this one warm the process up."""
 SPAN = 24
 """The cost at some time of the year is the median of so many runs."""
+DAY, KEPT_DAYS = 24, 30
+DAY_S = 24 * 3600
 
 
 def measure(rows: int, *, execution: str = "auto", **_: object) -> dict[str, Any]:
@@ -37,13 +43,16 @@ def measure(rows: int, *, execution: str = "auto", **_: object) -> dict[str, Any
         project.land(FEED)
         landed = meter.read()
         landings = len(project.tables.feed(FEED).landings)
-        costs, seconds = [], []
+        costs, seconds, days, ends = [], [], [], []
         for landing in range(1, landings + 1):
+            if landing % DAY == 1 and landing > 1:
+                days.append(_end_day(project, ends))
             meter = Meter()
             project.run(JOB, RunRequest(through_landing=landing))
             cost = meter.read()
             costs.append(cost["cpu"])
             seconds.append(cost["seconds"])
+            ends.append(time.time_ns() // 1_000_000)
         columns = ["partition", "offset", "timestamp", "user", "amount"]
         expected, late = exact(read_rows(f"{project.warehouse}/logs/{FEED}/events", columns=columns), 60)
         found = read_rows(f"{project.warehouse}/bench/results")
@@ -73,9 +82,22 @@ def measure(rows: int, *, execution: str = "auto", **_: object) -> dict[str, Any
         "source": "auto",
         "bars": {f"run {at + 1}": cost for at, cost in _sampled(costs)},
         "notes": [
-            f"A run costs {tenth:.3f} CPU-seconds from the tenth run on, and {last:.3f} at the end: {last / tenth:.2f} times."
+            f"A run costs {tenth:.3f} CPU-seconds from the tenth run on, and {last:.3f} at the end: {last / tenth:.2f} times.",
+            f"`gc` after each day costs {statistics.median(days[-7:] or [0]):.2f} CPU-seconds at the end.",
         ],
     }
+
+
+def _end_day(project: Project, ends: list[int]) -> float:
+    """Collect garbage and let the Delta logs age by a day; return the CPU-seconds of the collection."""
+    for log in Path(project.warehouse).glob("**/_delta_log"):
+        for file in os.scandir(log):
+            at = file.stat().st_mtime - DAY_S
+            os.utime(file, (at, at))
+    meter = Meter()
+    kept_since = ends[max(0, len(ends) - KEPT_DAYS * DAY)]
+    JobMaintenance(project, JOB).collect(ends[-1] - kept_since + 1)
+    return meter.read()["cpu"]
 
 
 def _sampled(costs: list[float]) -> list[tuple[int, float]]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from rewindow.streams.serde.schema import Column
@@ -101,6 +101,11 @@ class Attempt:
     pid: int = 0
     pid_started: int = 0
     versions: Mapping[str, str] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        own = {"id": self.id, "host": self.host, "pid": self.pid, "pid_started": self.pid_started}
+        return {**own, "versions": dict(self.versions)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +203,7 @@ class RunSpec:
         # Omitted if empty, because the chain hashes of older rows were computed without it.
         accepted = {"accepted": list(self.accepted)} if self.accepted else {}
         feed = {"job": self.job, "feed": self.binding.feed, **self.input.as_json()}
-        return {**feed, **scalars, **accepted, "binding": binding, "attempt": asdict(self.attempt)}
+        return {**feed, **scalars, **accepted, "binding": binding, "attempt": self.attempt.as_json()}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> RunSpec:
