@@ -17,7 +17,7 @@ from typing import Any
 from deltalake.exceptions import CommitFailedError
 
 from rewindow.errors import StorageError
-from rewindow.tables.delta.files import FileFacts
+from rewindow.tables.delta.files import FileFacts, Whole
 
 ROOT = "/memory"
 
@@ -213,6 +213,10 @@ class MemoryFolder:
 
     def read_table(self, path: str, _columns: list[str] | None = None) -> Any:
         return whole(self.full_path(path)).rows
+
+    def read_whole(self, path: str, columns: list[str]) -> Whole | None:
+        facts = self.facts(path)
+        return None if facts is None else Whole(facts.bytes, self.digest(path), lambda: self.read_table(path, columns))
 
     def digest(self, path: str) -> str:
         file = here().world.files[self.full_path(path)]

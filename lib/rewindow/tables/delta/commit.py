@@ -52,7 +52,7 @@ def open_table(path: str) -> DeltaTable | None:
     Raises `StorageError` (74), or as `failed`.
     """
     try:
-        return DeltaTable(path, storage_options=options_of(path)) if is_uri(path) else take(path)
+        return take(path)
     except TableNotFoundError:
         return None
     except (DeltaError, OSError) as error:

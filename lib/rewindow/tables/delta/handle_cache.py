@@ -5,6 +5,9 @@ last commit is still the same file and has no successor. The log's folder is not
 commits. Where commits were cleaned out of the log, which begins with the oldest, a handle that may still have to read them is
 discarded.
 
+In a bucket one listing tells whether there are newer commits. That nobody replaces a log there while a command runs is
+taken for granted: each look would cost another request.
+
 A handle belongs to one caller until it is released, because a commit is checked against what its handle has read: two
 callers sharing one would see each other's commits, and could commit a transaction twice. One released handle is kept for
 each table.
@@ -23,16 +26,18 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from rewindow.errors import StorageError
+from rewindow.storage.locations import is_uri, options_of
 
 _KEPT = 32
 """The size of the cache: enough for the tables of a few jobs."""
 
 _COMMIT = re.compile(r"\d{20}\.json")
 _FileMark = tuple[int, int, int]
+_IN_BUCKET: _FileMark = (0, 0, 0)
 
 
 class Mark(NamedTuple):
-    """A commit of a local table: the table's path, its version, and the identity of the commit's file."""
+    """A commit of a table: the table's path, its version, and the identity of the commit's file."""
 
     path: str
     version: int
@@ -64,14 +69,14 @@ class Handle(DeltaTable):
         """Read the table's log."""
         self.is_good = False
         changed_ns, oldest = _changed_ns(path), _oldest_commit(path)
-        super().__init__(path)
+        super().__init__(path, storage_options=options_of(path))
         self._begin(path, changed_ns, oldest)
 
     @classmethod
     def of(cls, path: str, cached: _Cached) -> Handle:
         """Return a handle that continues from what a cached one has read."""
         handle = cls.__new__(cls)
-        vars(handle).update(_storage_options=None, _table=cached.table)  # the attributes of `DeltaTable`
+        vars(handle).update(_storage_options=options_of(path), _table=cached.table)  # the attributes of `DeltaTable`
         handle.path, handle.mark, handle.is_good = path, cached.mark, True
         handle.read_version, handle.changed_ns = cached.version, cached.changed_ns
         handle.oldest, handle.transactions = cached.oldest, cached.transactions
@@ -82,7 +87,9 @@ class Handle(DeltaTable):
         self.is_good = False
         changed_ns = _changed_ns(self.path)
         super().update_incremental()
-        self._begin(self.path, changed_ns, self.oldest)
+        if self.version() > self.read_version:
+            self._begin(self.path, changed_ns, self.oldest)
+        self.is_good = True
 
     def transaction_version(self, app_id: str) -> int | None:
         """Return the version of an application id as of what was read."""
@@ -115,12 +122,18 @@ class Handle(DeltaTable):
 
 
 def take(path: str) -> Handle:
-    """Return a handle on the newest version of a local table, for the caller alone.
+    """Return a handle on the newest version of a table, for the caller alone.
 
     Raises as `DeltaTable` does, and `StorageError` (74) if a commit is an empty file.
     """
     cached = _cached.pop(path, None)
-    if cached and _mark(path, cached.version) == cached.mark:  # otherwise the table was replaced
+    if cached and is_uri(path):
+        handle = Handle.of(path, cached)
+        with suppress(DeltaError, OSError):  # on failure, read from the beginning
+            handle.update_incremental()
+            return handle
+        handle.is_good = False
+    elif cached and _mark(path, cached.version) == cached.mark:  # otherwise the table was replaced
         handle = Handle.of(path, cached)
         changed_ns = _changed_ns(path)
         is_newer = _has_newer(path, cached.version)
@@ -146,7 +159,7 @@ def release(table: DeltaTable, *, is_good: bool = True) -> None:
 
 
 def mark_of(table: DeltaTable | None) -> Mark | None:
-    """Return the commit that a handle on a local table has read last; None for other handles."""
+    """Return the commit that a handle has read last; None if it is not one of the cache."""
     if not isinstance(table, Handle) or table.mark is None:
         return None
     return Mark(table.path, table.read_version, table.mark)
@@ -206,7 +219,9 @@ def _changed_ns(path: str) -> int:
 
 
 def _mark(path: str, version: int) -> _FileMark | None:
-    """Return the identity of a commit's file; None if it does not exist."""
+    """Return the identity of a commit's file; None if it does not exist. In a bucket all are taken to be there."""
+    if is_uri(path):
+        return _IN_BUCKET
     try:
         found = Path(f"{path}/_delta_log/{version:020}.json").stat()
     except OSError:

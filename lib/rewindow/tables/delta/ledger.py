@@ -23,7 +23,7 @@ from rewindow.control.plan.branches import LedgerRow
 from rewindow.errors import InvariantError, StorageError, did_not_land
 from rewindow.tables.delta.commit import commit_actions, create_table, open_table
 from rewindow.tables.delta.features import check_writable
-from rewindow.tables.delta.files import Folder
+from rewindow.tables.delta.files import Folder, digest_of
 from rewindow.tables.delta.handle_cache import Mark, mark_of, release
 from rewindow.tables.delta.probe_put_if_absent import check_store
 from rewindow.tables.shared.ledger import check_numbered, load_body, new_token, stored_body
@@ -186,12 +186,12 @@ class Ledger:
     def _rows_of(self, path: str) -> list[_RowValues]:
         """Return a file's rows. A file never changes, so it is read once; its name has the digest of its bytes."""
         if path not in self._read_files:
-            named = _DIGEST.search(path)
-            if named and self._folder.digest(path) != named[1]:
+            named, data = _DIGEST.search(path), self._folder.read_bytes(path)
+            if named and digest_of(data) != named[1]:
                 full = self._folder.full_path(path)
                 message = f"{full} was altered: restore it from a copy before you run or land"
                 raise StorageError(message)
-            columns = self._folder.read_table(path, ["seq", "kind", "body", "recorded_at"]).to_pydict()
+            columns = self._folder.as_parquet(path, data).read(["seq", "kind", "body", "recorded_at"]).to_pydict()
             self._read_files[path] = list(zip(*columns.values(), strict=True))
         return self._read_files[path]
 
