@@ -136,9 +136,10 @@ def steps(
 ) -> Steps:
     """Run a job once, or return `UpToDate` if there is nothing to do. ``snapshot_every``: see `retention.is_due`."""
     yield "recover"
-    yield from tables.publish(job.name, tables.state(job.name), request.branch)
-    tables.check_published(job.name, tables.state(job.name), request.branch)
-    head = due_before_run(tables.state(job.name), request.branch, snapshot_every)
+    state = tables.state(job.name)
+    yield from tables.publish(job.name, state, request.branch)
+    tables.check_published(job.name, state, request.branch)
+    head = due_before_run(state, request.branch, snapshot_every)
     if head is not None:
         yield from write_snapshot(job.name, head, tables, snapshot_every)
     spec = yield from _plan(job, request, attempt, tables, alive)

@@ -35,11 +35,11 @@ from rewindow.tables.delta.features import check_writable
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.handle_cache import Mark, mark_of
 from rewindow.tables.delta.job_source import look_at_output
-from rewindow.tables.delta.ledger import Ledger
+from rewindow.tables.delta.ledger import LandingLedgers, Ledger
 from rewindow.tables.delta.source_table import look_at_table
 from rewindow.tables.shared.arrow_schema import arrow_schema
 from rewindow.tables.shared.feeds import LOG_PARTITIONS, first_above, generations
-from rewindow.tables.shared.paths import LANDINGS, QUARANTINE, log_path
+from rewindow.tables.shared.paths import QUARANTINE, log_path
 from rewindow.tables.shared.publications import log_id, older_ledger, quarantine_id
 
 NUMBERS_PER_COMMIT = 1_000
@@ -54,10 +54,10 @@ _STAGED = re.compile(r"([0-9a-f]{32})-[0-9a-f]{32}(?:\.[0-9a-f]{8})?\.(?:parquet
 class DeltaFeedTables:
     """The feeds of one warehouse, through delta-rs: the `LandingTables` of `land`."""
 
-    def __init__(self, warehouse: str) -> None:
-        """Bind to a folder or URI. Nothing is read or created."""
+    def __init__(self, warehouse: str, ledgers: LandingLedgers | None = None) -> None:
+        """Bind to a folder or URI. Nothing is read or created. ``ledgers``: those of others who read the same warehouse."""
         self.warehouse = warehouse.rstrip("/")
-        self._ledgers: dict[str, Ledger] = {}
+        self._ledgers = ledgers or LandingLedgers(self.warehouse)
         self._timestamps = _Timestamps()
         self._published: dict[str, tuple[LedgerRow, dict[str, Mark | None]]] = {}
         """The last row that was published, and the last commit to each table then: there is nothing to do until one changes."""
@@ -166,7 +166,7 @@ class DeltaFeedTables:
                     folder.delete(path)
 
     def _ledger(self, feed: str) -> Ledger:
-        return self._ledgers.setdefault(feed, Ledger(table_path(self.warehouse, LANDINGS), feed))
+        return self._ledgers.of(feed)
 
 
 def _publish(

@@ -5,7 +5,7 @@ last commit is still the same file and has no successor. The log's folder is not
 commits. Where commits were cleaned out of the log, which begins with the oldest, a handle that may still have to read them is
 discarded.
 
-In a bucket one listing tells whether there are newer commits. That nobody replaces a log there while a command runs is
+In a bucket one request tells whether there is a newer commit. That nobody replaces a log there while a command runs is
 taken for granted: each look would cost another request.
 
 A handle belongs to one caller until it is released, because a commit is checked against what its handle has read: two
@@ -26,7 +26,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from rewindow.errors import StorageError
-from rewindow.storage.locations import is_uri, options_of
+from rewindow.storage.locations import filesystem_of, is_uri, options_of
 
 _KEPT = 32
 """The size of the cache: enough for the tables of a few jobs."""
@@ -65,6 +65,9 @@ _cached: dict[str, _Cached] = {}
 class Handle(DeltaTable):
     """A handle that returns to the cache when its last reference goes."""
 
+    transactions: dict[str, int | None]
+    """The versions of application ids that were asked for, as of what was read."""
+
     def __init__(self, path: str) -> None:
         """Read the table's log."""
         self.is_good = False
@@ -88,7 +91,10 @@ class Handle(DeltaTable):
         changed_ns = _changed_ns(self.path)
         super().update_incremental()
         if self.version() > self.read_version:
+            newer = _transactions(self.path, range(self.read_version + 1, self.version() + 1))
+            known = {} if newer is None else {**self.transactions, **newer}
             self._begin(self.path, changed_ns, self.oldest)
+            self.transactions = known
         self.is_good = True
 
     def transaction_version(self, app_id: str) -> int | None:
@@ -117,7 +123,7 @@ class Handle(DeltaTable):
     def _begin(self, path: str, changed_ns: int, oldest: int) -> None:
         self.path, self.read_version, self.changed_ns, self.oldest = path, self.version(), changed_ns, oldest
         self.mark = _mark(path, self.read_version)
-        self.transactions: dict[str, int | None] = {}
+        self.transactions = {}
         self.is_good = True
 
 
@@ -130,7 +136,8 @@ def take(path: str) -> Handle:
     if cached and is_uri(path):
         handle = Handle.of(path, cached)
         with suppress(DeltaError, OSError):  # on failure, read from the beginning
-            handle.update_incremental()
+            if _is_in_bucket(path, cached.version + 1):
+                handle.update_incremental()
             return handle
         handle.is_good = False
     elif cached and _mark(path, cached.version) == cached.mark:  # otherwise the table was replaced
@@ -168,6 +175,32 @@ def mark_of(table: DeltaTable | None) -> Mark | None:
 def is_still_there(mark: Mark) -> bool:
     """Return whether a table's log still has a commit, in the same file."""
     return _mark(mark.path, mark.version) == mark.file
+
+
+def _is_in_bucket(path: str, version: int) -> bool:
+    """Return whether a log in a bucket has a commit. Raises OSError if the bucket does not answer."""
+    system, location = filesystem_of(path)
+    try:
+        system.open_input_file(f"{location}/_delta_log/{version:020}.json").close()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _transactions(path: str, versions: range) -> dict[str, int | None] | None:
+    """Return the transactions of some commits, which Delta would look for in the whole log; None if they cannot be read."""
+    system, location = filesystem_of(path)
+    found: dict[str, int | None] = {}
+    try:
+        for version in versions:
+            with system.open_input_file(f"{location}/_delta_log/{version:020}.json") as file:
+                lines = file.read().splitlines()
+            for action in (json.loads(line) for line in lines if b'"txn"' in line):
+                if "txn" in action:
+                    found[action["txn"]["appId"]] = action["txn"]["version"]
+    except (OSError, ValueError, KeyError):
+        return None
+    return found
 
 
 def _oldest_commit(path: str) -> int:

@@ -21,13 +21,13 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.errors import InvariantError, StorageError, did_not_land
-from rewindow.tables.delta.commit import commit_actions, create_table, open_table
+from rewindow.tables.delta.commit import commit_actions, create_table, open_table, table_path
 from rewindow.tables.delta.features import check_writable
 from rewindow.tables.delta.files import Folder, digest_of
 from rewindow.tables.delta.handle_cache import Mark, mark_of, release
 from rewindow.tables.delta.probe_put_if_absent import check_store
 from rewindow.tables.shared.ledger import check_numbered, load_body, new_token, stored_body
-from rewindow.tables.shared.paths import safe_name
+from rewindow.tables.shared.paths import LANDINGS, safe_name
 
 __all__ = ["Ledger", "LedgerRow"]
 
@@ -36,7 +36,7 @@ _RowValues = tuple[int, str, str, int]
 
 _DIGEST = re.compile(r"/([0-9a-f]{32})\.parquet$")
 _ATTEMPTS = 6
-_FILES_MAX = 40
+_FILES_MAX = 16
 """More small files than this of one name are merged, so that reading the ledger takes milliseconds."""
 _SMALL_ROWS = 400
 
@@ -258,6 +258,19 @@ class Ledger:
             )
         except (DeltaError, OSError):
             return
+
+
+class LandingLedgers:
+    """The landing ledgers of a warehouse: of each feed always the same object, which reads no file twice."""
+
+    def __init__(self, warehouse: str) -> None:
+        """Bind to a folder or URI. Nothing is read."""
+        self._warehouse = warehouse
+        self._known: dict[str, Ledger] = {}
+
+    def of(self, feed: str) -> Ledger:
+        """Return a feed's ledger."""
+        return self._known.setdefault(feed, Ledger(table_path(self._warehouse, LANDINGS), feed))
 
 
 def _is_one_of(known: Sequence[tuple[str, LedgerRow]], row: _RowValues) -> bool:

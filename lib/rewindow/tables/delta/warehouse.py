@@ -24,7 +24,7 @@ from rewindow.tables.delta.content_hash import content_hash, count_rows
 from rewindow.tables.delta.diff import compare_tables, staged_rows
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.journal import Journal
-from rewindow.tables.delta.ledger import Ledger
+from rewindow.tables.delta.ledger import LandingLedgers, Ledger
 from rewindow.tables.delta.log_files import LogFiles
 from rewindow.tables.delta.publish import check_targets, lagging, prepare, publish
 from rewindow.tables.delta.reset import finish_reset, unknown
@@ -33,7 +33,7 @@ from rewindow.tables.shared.audit import INTERNAL, audit_counts, commit_of, tota
 from rewindow.tables.shared.checkpoint import Checkpoint
 from rewindow.tables.shared.diff import TableDiff, first_difference
 from rewindow.tables.shared.ledger import dated
-from rewindow.tables.shared.paths import JOURNAL, LANDINGS, RUNS, internal_path, log_path
+from rewindow.tables.shared.paths import JOURNAL, RUNS, internal_path, log_path
 from rewindow.tables.shared.warehouse import Feeds, JobStates, Warehouse, not_deterministic
 
 
@@ -45,7 +45,7 @@ class DeltaTables:
         self.warehouse = warehouse.rstrip("/")
         self._reads_directly = reads_directly
         self._ledgers: dict[str, Ledger] = {}
-        self._feeds: dict[str, Ledger] = {}
+        self.landing_ledgers = LandingLedgers(self.warehouse)
         self._states, self._folded_feeds = JobStates(), Feeds()
         self._checked = Checked()
         self._published: dict[tuple[str, str, str], int] = {}
@@ -74,7 +74,7 @@ class DeltaTables:
 
     def feed_rows(self, feed: str) -> list[LedgerRow]:
         """Return the rows of a feed's landing ledger from a fresh look."""
-        return self._feeds.setdefault(feed, Ledger(table_path(self.warehouse, LANDINGS), feed)).read()
+        return self.landing_ledgers.of(feed).read()
 
     @property
     def home(self) -> str:
