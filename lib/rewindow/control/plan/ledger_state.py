@@ -52,9 +52,9 @@ def fold_row(state: JobState, row: LedgerRow) -> JobState:
 
 
 def _fold_plan(state: JobState, row: LedgerRow) -> JobState:
-    spec = RunSpec.from_json(row.body)
-    branch = state.branch(spec.branch)
+    branch = state.branch(row.body["branch"])
     head = branch.head
+    spec = RunSpec.from_json(row.body, head.spec if head else None)
     if spec.run != row.seq:
         raise broken(row, f"its run is {spec.run}")
     if state.committed and spec.job != state.committed[0].spec.job:

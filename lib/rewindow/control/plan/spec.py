@@ -206,8 +206,8 @@ class RunSpec:
         return {**feed, **scalars, **accepted, "binding": binding, "attempt": self.attempt.as_json()}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> RunSpec:
-        """Return the value of a JSON form."""
+    def from_json(cls, data: Mapping[str, Any], before: RunSpec | None = None) -> RunSpec:
+        """Return the value of a JSON form. If the run ``before`` has the same binding, both share it, which saves memory."""
         bound = data["binding"]
         binding = JobBinding(
             job=data["job"],
@@ -220,6 +220,8 @@ class RunSpec:
             keys={name: tuple(keys) for name, keys in bound["keys"].items()},
             code=bound["code"],
         )
+        if before is not None and before.binding == binding:
+            binding = before.binding
         scalars = {name: data[name] for name in _SCALARS}
         accepted = tuple(data.get("accepted", ()))
         attempt, span = Attempt(**data["attempt"]), EpochSpan.from_json(data)

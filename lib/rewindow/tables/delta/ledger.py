@@ -13,6 +13,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
+from typing import Any
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction
@@ -78,6 +79,7 @@ class Ledger:
         self._seen: _Snapshot | None = None
         self._known: list[tuple[str, LedgerRow]] = []
         self._rows: list[LedgerRow] = []
+        self._binding: Any = None
 
     def read(self) -> list[LedgerRow]:
         """Read this name's rows, in order. The same list is returned until there are more: do not change it.
@@ -197,6 +199,8 @@ class Ledger:
 
     def _load(self, row: _RowValues) -> LedgerRow:
         body, token = load_body(row[2], self.path)
+        if "binding" in body:  # nearly all rows have the same, which takes most of their memory
+            self._binding = body["binding"] = self._binding if self._binding == body["binding"] else body["binding"]
         return LedgerRow(row[0], row[1], body, row[3], token)
 
     def _check_format_of(self, path: str) -> None:
