@@ -36,14 +36,14 @@ def _check_file(folder: Folder, file: StagedFile) -> None:
         except StorageError as error:
             raise _not_as_staged(folder, file, "is gone") from error
         _check_bytes(folder, file, data.size, digest_of(data))
-        opened = folder.as_parquet(file.path, data, is_checked=True)
+        parquet_file = folder.as_parquet(file.path, data, is_checked=True)
     else:
         facts = folder.facts(file.path)
         if facts is None:
             raise _not_as_staged(folder, file, "is gone")
         _check_bytes(folder, file, facts.bytes, folder.digest(file.path))
-        opened = folder.open_parquet(file.path, is_checked=True)
-    with opened as parquet:
+        parquet_file = folder.open_parquet(file.path, is_checked=True)
+    with parquet_file as parquet:
         rows = parquet.metadata.num_rows
     if rows != file.rows or file.stats.get("numRecords", rows) != rows:
         raise _not_as_staged(folder, file, f"has {rows} rows, not {file.rows}")
