@@ -37,6 +37,8 @@ _ATTEMPTS, _LOOKS = 8, 3
 _CLOSED = 2**62  # the version of a closed application id
 _CLEANED_EVERY = 100
 """Delta lists the whole log to find expired commits, so only every so many commits do, as far as the table wants it."""
+SHORT_LOG = {"delta.logRetentionDuration": "interval 7 days"}
+"""For tables of rewindow's own, of which nobody reads old versions: Delta lists the log in each commit."""
 _CONFIGURATION = {"delta.checkpointInterval": "10"}
 """Opening a table reads the commits since its last checkpoint: 4 ms with this, 15 and more with delta-rs' own 100."""
 

@@ -15,7 +15,7 @@ from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.control.plan.commit import JournalFile
 from rewindow.control.plan.stored_format import load_stored, stored_json
 from rewindow.errors import InvariantError, StorageError
-from rewindow.tables.delta.commit import commit_files, create_table, open_table
+from rewindow.tables.delta.commit import SHORT_LOG, commit_files, create_table, open_table
 from rewindow.tables.delta.content_hash import table_files
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.shared.paths import safe_name
@@ -45,7 +45,7 @@ class Journal:
 
         Raises `StorageError` (74) if they did not land, `InvariantError` (70) if the attempt staged other reports before.
         """
-        table = create_table(self.path, _SCHEMA, ("job",))
+        table = create_table(self.path, _SCHEMA, ("job",), configuration=SHORT_LOG)
         path = self._path_of(attempt)
         rows = _as_table(attempt, reports)
         if table.transaction_version(_app_id(attempt)) is None:

@@ -22,7 +22,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.errors import InvariantError, StorageError, did_not_land
-from rewindow.tables.delta.commit import commit_actions, create_table, open_table, table_path
+from rewindow.tables.delta.commit import SHORT_LOG, commit_actions, create_table, open_table, table_path
 from rewindow.tables.delta.features import check_writable
 from rewindow.tables.delta.files import Folder, digest_of
 from rewindow.tables.delta.handle_cache import Mark, mark_of, release
@@ -50,7 +50,7 @@ _SCHEMA = pa.schema(
         ("recorded_at", pa.int64()),
     ]
 )
-_CONFIGURATION = {"delta.appendOnly": "true"}
+_CONFIGURATION = {"delta.appendOnly": "true", **SHORT_LOG}
 
 
 @dataclass(frozen=True, slots=True)
