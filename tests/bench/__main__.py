@@ -21,6 +21,7 @@ from tests.bench import (
     processor,
     results,
     scale,
+    year,
 )
 from tests.bench.nexmark import measure as nexmark
 
@@ -38,6 +39,7 @@ BENCHES: Mapping[str, Callable[..., dict[str, Any]]] = {
     "join-streams": partial(join.measure, kind=join.STREAM_STREAM),
     "scale": scale.measure,
     "overhead": overhead.measure,
+    "year": year.measure,
     **{f"nexmark-{query}": partial(nexmark.measure, query=query) for query in nexmark.LOGS},
 }
 ROWS = {
@@ -46,6 +48,7 @@ ROWS = {
     "functions": 4_000_000,
     "processor": 1_000_000,
     "incremental": 4_000_000,
+    "year": 8_760 * year.PER_RUN,
 }
 ROWS |= dict.fromkeys((f"nexmark-{query}" for query in nexmark.LOGS), 2_000_000)
 ROWS |= {"join": 1_000_000, "join-streams": 200_000, "overhead": 10_000}

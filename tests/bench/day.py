@@ -76,10 +76,10 @@ def write_project(root: Path, *, execution: str, landings: str, source: str, adv
     (root / "bench_job.py").write_text(TOPOLOGY.format(windows=windows))
 
 
-def write_source(folder: Path, rows: int, seed: int = 1) -> None:
-    """Write a day of records, in order of arrival."""
+def write_source(folder: Path, rows: int, seed: int = 1, hours: int = HOURS) -> None:
+    """Write a day of records, or as many hours of them, in order of arrival."""
     rng = np.random.default_rng(seed)
-    arrival = np.sort(rng.integers(START_MS, START_MS + HOURS * HOUR_MS, rows))
+    arrival = np.sort(rng.integers(START_MS, START_MS + hours * HOUR_MS, rows))
     mean_ms = np.where(rng.random(rows) < 1 / 20, 30 * MINUTE_MS, MINUTE_MS)
     names = np.array([f"user-{number:05d}" for number in range(KEYS)])
     kind = pa.timestamp("ms", "UTC")

@@ -17,6 +17,7 @@ from rewindow.control.plan.branches import LedgerRow, Standing
 from rewindow.control.plan.ledger_state_branches import REPUBLISH
 from rewindow.control.plan.ledger_state_gc import FORGET, SNAPSHOT
 from rewindow.control.plan.planner import UpToDate
+from rewindow.control.plan.retention import EVERY
 from rewindow.control.plan.spec import MAIN, Attempt, RunRequest
 from rewindow.control.run import steps
 from rewindow.errors import RewindowError
@@ -140,7 +141,7 @@ class Simulation:
             case "promote" if branches:
                 yield from branching.promote(JOB, faults.rng.choice(branches), binding(MAIN), tables)
             case "gc":
-                gc, before_ms = MemoryJobGc(tables, self.attempt, self.met), faults.rng.choice([0, 2**60])
+                gc, before_ms = MemoryJobGc(tables, self.met), faults.rng.choice([0, 2**60])
                 yield from collect(JOB, tables, gc, before_ms=before_ms, keep_ms=0, every=faults.rng.choice([1, 2]))
             case "republish":
                 state = tables.state(JOB)
@@ -154,7 +155,16 @@ class Simulation:
     def _run(self, tables: Tables, branch: str, faults: SeededFaults) -> Iterator[str]:
         through = faults.rng.choice([None, None, 1, 2])
         request = RunRequest(branch=branch, through_landing=through)
-        return (yield from steps(job(tables, branch), request, self.attempt(), MemoryEngine(), tables, faults.alive))
+        machine = steps(
+            job(tables, branch),
+            request,
+            self.attempt(),
+            MemoryEngine(),
+            tables,
+            faults.alive,
+            snapshot_every=faults.rng.choice([1, 2, EVERY]),
+        )
+        return (yield from machine)
 
     def attempt(self) -> Attempt:
         self.attempts += 1

@@ -17,7 +17,7 @@ from typing import Any
 from deltalake.exceptions import CommitFailedError
 
 from rewindow.errors import StorageError
-from rewindow.tables.delta.files import FileFacts
+from rewindow.tables.delta.files import FileFacts, Whole
 
 ROOT = "/memory"
 
@@ -68,6 +68,7 @@ class World:
 
     tables: dict[str, list[Version]] = field(default_factory=dict)
     files: dict[str, File] = field(default_factory=dict)
+    snapshots: int = 0
 
 
 _here = threading.local()
@@ -212,6 +213,10 @@ class MemoryFolder:
 
     def read_table(self, path: str, _columns: list[str] | None = None) -> Any:
         return whole(self.full_path(path)).rows
+
+    def read_whole(self, path: str, columns: list[str]) -> Whole | None:
+        facts = self.facts(path)
+        return None if facts is None else Whole(facts.bytes, self.digest(path), lambda: self.read_table(path, columns))
 
     def digest(self, path: str) -> str:
         file = here().world.files[self.full_path(path)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from hashlib import blake2b
@@ -15,7 +15,7 @@ from rewindow.contracts.tasks import JobCode, SubTopologyWork
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.retention import dead_attempts, decide_snapshot
-from rewindow.control.plan.spec import MAIN, Attempt, JobBinding, TableSpec
+from rewindow.control.plan.spec import MAIN, JobBinding, TableSpec
 from rewindow.control.run import Job
 from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.schema import Column
@@ -60,25 +60,10 @@ def step(before: str, partition: int, epoch: int) -> str:
 
 
 class MemoryJobGc:
-    """Writes snapshots of the stores in memory, and deletes the files of dead attempts."""
+    """Deletes the files of dead attempts in memory."""
 
-    def __init__(self, tables: Tables, new_attempt: Callable[[], Attempt], met: Counter[str]) -> None:
-        self._tables, self._new_attempt, self._met = tables, new_attempt, met
-
-    def stage_snapshot(self, state: JobState, run: CommittedRun) -> LedgerRow:
-        number, attempt = state.rows + 1, self._new_attempt().id
-        checkpoint = find_checkpoint(ROOT, run, state.basis(run.spec.run), self._tables.reports)
-        files = []
-        for (_, partition), paths in sorted(checkpoint.stores.items()):
-            rows: dict[int, str] = {}
-            for path in paths:
-                rows |= dict(here().world.files[path].rows[1])
-            changes = [(partition, rows[partition])]
-            stage = MemoryEngine()._stage
-            files.append(stage(attempt, f"{ROOT}/state/sums", "changelog/sums", partition, number, changes))
-        reports = [TaskReport(0, 0, tuple(files), {}, (), {})]
-        journal = self._tables._journal(JOB).append(attempt, reports)
-        return decide_snapshot(state, run, attempt, journal, self._tables.totals(reports))
+    def __init__(self, tables: Tables, met: Counter[str]) -> None:
+        self._tables, self._met = tables, met
 
     def drop_reports(self) -> int:
         return 0
@@ -149,6 +134,22 @@ class MemoryEngine:
 
 class Tables(MemoryTables):
     """Restores a chain's state as a task does: the last row of a partition counts."""
+
+    def stage_snapshot(self, state: JobState, run: CommittedRun) -> LedgerRow:
+        here().world.snapshots += 1
+        number, attempt = state.rows + 1, f"snapshot-{here().world.snapshots}"
+        checkpoint = find_checkpoint(ROOT, run, state.basis(run.spec.run), self.reports)
+        files = []
+        for (_, partition), paths in sorted(checkpoint.stores.items()):
+            rows: dict[int, str] = {}
+            for path in paths:
+                rows |= dict(here().world.files[path].rows[1])
+            changes = [(partition, rows[partition])]
+            stage = MemoryEngine()._stage
+            files.append(stage(attempt, f"{ROOT}/state/sums", "changelog/sums", partition, number, changes))
+        reports = [TaskReport(0, 0, tuple(files), {}, (), {})]
+        journal = self._journal(JOB).append(attempt, reports)
+        return decide_snapshot(state, run, attempt, journal, self.totals(reports))
 
     def restore(self, state: Any, spec: Any) -> Any:
         checkpoint = super().restore(state, spec)

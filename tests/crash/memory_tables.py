@@ -84,13 +84,10 @@ class MemoryLedger(Ledger):
             message = "listed as it was before"
             raise StorageError(message)
         stored = sorted((add.file for add in table.files()), key=lambda row: row[0].seq)  # type: ignore[attr-defined]
-        numbers = [(row.seq, row.kind, text, 0) for row, text in stored]
-        self._check(numbers, table.transaction_version(self._app_id) or 0)
-        texts, rows = (
-            (tuple(part) for part in zip(*((text, row) for row, text in stored), strict=True)) if stored else ((), ())
-        )
-        self._known = list(texts)  # type: ignore[arg-type]
-        self._seen = SimpleNamespace(table=table, paths=(), texts=texts, rows=rows)  # type: ignore[assignment]
+        self._check([row.seq for row, _ in stored], 1, table.transaction_version(self._app_id) or 0)
+        self._known = [(text, row) for row, text in stored]
+        rows = [row for row, _ in stored]
+        self._seen = SimpleNamespace(table=table, paths=(), known=self._known, rows=rows)  # type: ignore[assignment]
         return self._seen
 
     def _look_or_create(self) -> Any:
@@ -157,7 +154,7 @@ def _first_difference(first: list[Any], second: list[Any], **_: object) -> str |
     return None if first == second else f"{first} / {second}"
 
 
-def _table_files(_path: str, table: Handle) -> list[TableFile]:
+def _table_files(_path: str, table: Handle, **_: object) -> list[TableFile]:
     found = []
     for add in table.files():
         run = here().world.files[f"{_path}/{add.path}"].rows[0]

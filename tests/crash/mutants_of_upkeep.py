@@ -34,10 +34,10 @@ MUTANTS_OF_UPKEEP = (
         "gc: a snapshot is published before its row",
         [
             Rewrite(
-                "control.gc:_snapshot",
-                "return gc.stage_snapshot(state, run) if is_due else None",
+                "control.snapshot:write_snapshot",
+                "return tables.stage_snapshot(state, run) if is_due(state, run, every) else None",
                 "from rewindow.control.plan.ledger_state import fold_row\n"
-                "        row = gc.stage_snapshot(state, run) if is_due else None\n"
+                "        row = tables.stage_snapshot(state, run) if is_due(state, run, every) else None\n"
                 "        if row is not None:\n"
                 "            list(tables.publish(job, fold_row(state, row), run.spec.branch))\n"
                 "        return row",

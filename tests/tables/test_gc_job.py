@@ -50,7 +50,7 @@ def gc(
 
 def collecting(warehouse: str, *, every: int = 3, before_ms: int = FOR_EVER, keep_ms: int = 0, sees_life: bool = False):
     tables = DeltaTables(warehouse)
-    gc = JobGc(tables, JOB, lambda: f"snapshot-{next(_names)}", lambda _attempt: sees_life)
+    gc = JobGc(tables, JOB, lambda _attempt: sees_life)
     return collect(JOB, tables, gc, before_ms=before_ms, keep_ms=keep_ms, every=every)
 
 

@@ -130,7 +130,7 @@ class JobMaintenance:
             "the catalog owns the files, and restores read the whole journal. Use VACUUM to delete files that the "
             "catalog's tables no longer reference, and DROP TABLE for the tables of a dropped branch",
         )
-        return JobGc(direct(self._project.tables), self._job, lambda: this_attempt().id, self._project.is_alive)
+        return JobGc(direct(self._project.tables), self._job, self._project.is_alive)
 
     def resume(self, branch: str, *, replan: bool, take_over: bool, on_step: OnStep = None) -> Resumed:
         """Complete the plan of a dead attempt unchanged or, with ``replan``, discard it and plan a new run."""

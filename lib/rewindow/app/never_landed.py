@@ -13,6 +13,7 @@ from rewindow.contracts.ingest import LogColumns, LogSpec, ReadWindow, SourceLoo
 from rewindow.control.ingest.generations import log_schemas
 from rewindow.control.ingest.intervals import Grid
 from rewindow.control.ingest.landings import Feed, FeedDefinition
+from rewindow.control.plan.history import History
 from rewindow.errors import ConfigError, RewindowError
 from rewindow.streams.serde.schema import Column
 
@@ -50,7 +51,7 @@ def expected_feed(config: FeedConfig, look: TableLook, *, project_root: str, war
     """
     feed = feed_spec(config, project_root=project_root, warehouse=warehouse)
     schemas = log_schemas({spec.topic: _expected(spec, look) for spec in feed.logs})
-    return Feed(FeedDefinition(feed.feed, 0, feed.partitions, schemas, ""), ())
+    return Feed(FeedDefinition(feed.feed, 0, feed.partitions, schemas, ""), History())
 
 
 def _expected(spec: LogSpec, look: TableLook) -> LogColumns:

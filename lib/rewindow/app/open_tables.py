@@ -13,6 +13,7 @@ from rewindow.config.target import TargetConfig
 from rewindow.errors import ConfigError
 from rewindow.storage.locations import is_uri, use
 from rewindow.tables.delta.feeds import DeltaFeedTables
+from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.governed.names import output_name
 from rewindow.tables.shared.paths import output_path
 from rewindow.tables.shared.warehouse import Warehouse
@@ -57,7 +58,7 @@ def open_feed_tables(
 ) -> DeltaFeedTables | CatalogFeedTables:
     """Return the ledgers and logs of feeds."""
     if target.catalog is None:
-        return DeltaFeedTables(warehouse)
+        return DeltaFeedTables(warehouse, tables.landing_ledgers if isinstance(tables, DeltaTables) else None)
     from rewindow.tables.governed.feeds import CatalogFeedTables  # noqa: PLC0415 - Spark only where it is needed
 
     return CatalogFeedTables(spark, cast("CatalogTables", tables))

@@ -46,4 +46,4 @@ class AlertsConfig(ConfigValue):
     size: Bytes | None = Field(default=None, ge=ByteSize(1 << 20))
     """Size that the job's state and journal may have, in bytes or like ``10GiB``."""
     restore: int | None = Field(default=None, ge=1)
-    """Number of runs whose changelogs the next run may have to read. `gc` replaces them by a snapshot."""
+    """Number of runs whose changelogs the next run may have to read. Runs and `gc` replace them by a snapshot."""

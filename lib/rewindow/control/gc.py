@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from rewindow.control.ledger import update
-from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.retention import EVERY, decide_forget, due_snapshots
 from rewindow.control.run import Tables
-from rewindow.errors import NotNowError, StorageError
+from rewindow.control.snapshot import publish_all, write_snapshot
 
 Steps = Generator[str, None, "Collected"]
 
@@ -62,10 +61,6 @@ class OrphanFiles(Protocol):
 class JobGc(OrphanFiles, Protocol):
     """The files of one job; see `tables.delta.gc_job`."""
 
-    def stage_snapshot(self, state: JobState, run: CommittedRun) -> LedgerRow:
-        """Stage the rows of a snapshot; return the ledger row that makes them count."""
-        ...
-
     def drop_reports(self) -> int:
         """Remove the reports of dead attempts from the journal; return how many."""
         ...
@@ -97,14 +92,14 @@ def collect(job: str, tables: Tables, gc: JobGc, *, before_ms: int, keep_ms: int
 
     Runs committed before ``before_ms`` may be forgotten. Files that left a table are deleted after ``keep_ms``.
     """
-    yield from _publish_all(job, tables)
+    yield from publish_all(job, tables)
     made: list[str] = []
     for run in due_snapshots(tables.state(job), every):
-        is_made = yield from _snapshot(job, run, tables, gc, every)
+        is_made = yield from write_snapshot(job, run, tables, every)
         made += [run.spec.name] if is_made else []
-    yield from _publish_all(job, tables)
+    yield from publish_all(job, tables)
     forgotten = yield from update(tables, job, "forget", lambda state: decide_forget(state, before_ms))
-    yield from _publish_all(job, tables)
+    yield from publish_all(job, tables)
     yield "reports"
     reports = gc.drop_reports()
     deleted = yield from remove_orphans(gc, keep_ms)
@@ -122,28 +117,3 @@ def remove_orphans(orphans: OrphanFiles, keep_ms: int) -> Generator[str, None, l
     yield "ledger"
     orphans.compact_ledger()
     return deleted
-
-
-def _snapshot(job: str, run: CommittedRun, tables: Tables, gc: JobGc, every: int) -> Generator[str, None, bool]:
-    """Stage the snapshot of a run and append its row; return whether it is there."""
-
-    def stage(state: JobState) -> LedgerRow | None:
-        """Stage the rows for each attempt anew, because they carry the number of the SNAPSHOT row."""
-        is_due = run.spec.run in [one.spec.run for one in due_snapshots(state, every)]
-        return gc.stage_snapshot(state, run) if is_due else None
-
-    try:
-        try:
-            row = yield from update(tables, job, f"snapshot {run.spec.name}", stage)
-        except StorageError:  # another process may have committed a run and not published it
-            yield from _publish_all(job, tables)
-            row = yield from update(tables, job, f"snapshot {run.spec.name}", stage)
-    except NotNowError:
-        return False  # the next `gc` writes the snapshot
-    return row is not None
-
-
-def _publish_all(job: str, tables: Tables) -> Generator[str, None, None]:
-    state = tables.state(job)
-    for branch in state.branches:
-        yield from tables.publish(job, state, branch)

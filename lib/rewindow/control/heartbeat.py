@@ -12,6 +12,7 @@ import socket
 import threading
 import time
 from contextlib import suppress
+from functools import cache
 from importlib import metadata
 from types import TracebackType
 from typing import Self
@@ -95,6 +96,7 @@ def was_killed(warehouse: str, attempt: Attempt) -> bool:
     return modified_s(_heartbeat_file(warehouse, attempt.id)) is not None and not is_alive(warehouse, attempt)
 
 
+@cache
 def _version(name: str) -> str:
     """Return the installed version of a package. Platforms provide Spark and Delta under other names."""
     try:

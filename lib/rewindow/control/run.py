@@ -1,6 +1,6 @@
 """One run, from the ledger to the ledger.
 
-recover -> plan -> execute, sub-topology by sub-topology -> stage -> audit -> commit -> publish
+recover -> snapshot, if due -> plan -> execute, sub-topology by sub-topology -> stage -> audit -> commit -> publish
 
 `steps` is a generator that yields the name of each step before the step, so its driver can stop between any two. If a
 process is killed anywhere, the next call publishes what was decided and repeats what was not
@@ -19,12 +19,14 @@ from rewindow.contracts.steps import Step
 from rewindow.contracts.tasks import JobCode, LogFile, LogTable, SubTopologyWork
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.ledger import Ledger, update
-from rewindow.control.plan.branches import JobState, LedgerRow
+from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.commit import Commit, JournalFile
 from rewindow.control.plan.ledger_state import COMMIT, PLAN
 from rewindow.control.plan.planner import Alive, UpToDate, check_is_pending, plan_run
+from rewindow.control.plan.retention import EVERY, due_before_run
 from rewindow.control.plan.spec import Attempt, JobBinding, RunRequest, RunSpec
 from rewindow.control.plan.tasks import METRICS_TARGET, Restored, metrics_rows, sub_topology_work
+from rewindow.control.snapshot import write_snapshot
 from rewindow.errors import InvariantError, NotNowError
 from rewindow.streams.record import TopicPartition
 from rewindow.streams.serde.schema import Column
@@ -80,6 +82,10 @@ class Tables(Ledger[JobState], Protocol):
         """Return the checkpoint that a run resumes from."""
         ...
 
+    def stage_snapshot(self, state: JobState, run: CommittedRun) -> LedgerRow | None:
+        """Stage the rows of a snapshot; return the row that makes them count. None if these tables have no snapshots."""
+        ...
+
     def roots(self, spec: RunSpec, internal: Iterable[str]) -> Mapping[str, str]:
         """Return the folder of each target, internal topics included. Create missing tables."""
         ...
@@ -118,11 +124,24 @@ class Job:
     feed: Feed
 
 
-def steps(job: Job, request: RunRequest, attempt: Attempt, engine: Engine, tables: Tables, alive: Alive) -> Steps:
-    """Run a job once, or return `UpToDate` if there is nothing to do."""
+def steps(
+    job: Job,
+    request: RunRequest,
+    attempt: Attempt,
+    engine: Engine,
+    tables: Tables,
+    alive: Alive,
+    *,
+    snapshot_every: int = EVERY,
+) -> Steps:
+    """Run a job once, or return `UpToDate` if there is nothing to do. ``snapshot_every``: see `retention.is_due`."""
     yield "recover"
-    yield from tables.publish(job.name, tables.state(job.name), request.branch)
-    tables.check_published(job.name, tables.state(job.name), request.branch)
+    state = tables.state(job.name)
+    yield from tables.publish(job.name, state, request.branch)
+    tables.check_published(job.name, state, request.branch)
+    head = due_before_run(state, request.branch, snapshot_every)
+    if head is not None:
+        yield from write_snapshot(job.name, head, tables, snapshot_every)
     spec = yield from _plan(job, request, attempt, tables, alive)
     if isinstance(spec, UpToDate):
         return spec

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from typing import Any
 
 from rewindow.contracts.ingest import SourceOffsets
 from rewindow.contracts.tasks import LogSpan
+from rewindow.control.plan.history import History
 from rewindow.errors import InvariantError
 from rewindow.streams.record import TopicPartition
 from rewindow.streams.serde.binding import LogShapes, log_shape
@@ -118,7 +121,7 @@ class Feed:
     """A feed: the definition of its current generation, and its landings 1, 2, 3 ..."""
 
     definition: FeedDefinition
-    landings: tuple[Landing, ...]
+    landings: History[Landing]
     ledger: str = ""
     """The identity of its landing ledger (ADR-75)."""
 
@@ -138,10 +141,13 @@ class Feed:
     def spans(self, topic_partition: TopicPartition, start: int, end: int) -> list[LogSpan]:
         """Return the offsets ``[start, end)`` of a topic-partition as one span per generation that landed them."""
         spans: dict[int, LogSpan] = {}
-        for landing in self.landings:
+        first_landing = bisect_right(self.landings, start, key=lambda landing: _end(landing, topic_partition))
+        for landing in islice(self.landings, first_landing, None):
             landed = landing.ranges.get(topic_partition)
-            if landed is None or landed.start >= end or landed.end <= start or landed.start == landed.end:
+            if landed is None or landed.start == landed.end:
                 continue
+            if landed.start >= end:
+                break
             first, last = max(start, landed.start), min(end, landed.end) - 1
             before = spans.get(landing.generation)
             if before is not None:
@@ -158,22 +164,29 @@ class Feed:
         return any(end > start for start, end in ranges)
 
 
-def fold_feed(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> Feed | None:
+def _end(landing: Landing, topic_partition: TopicPartition) -> int:
+    """Return the offset that follows the last one that a landing has; it never decreases from landing to landing."""
+    landed = landing.ranges.get(topic_partition)
+    return landed.end if landed else 0
+
+
+def fold_feed(rows: Iterable[tuple[str, Mapping[str, Any]]], before: Feed | None = None) -> Feed | None:
     """Fold the landing ledger's rows ``(kind, body)`` into a feed; None before the first generation.
 
-    Raises `InvariantError` (70) if landings are not numbered 1, 2, 3 ... or if a watermark or release decreases.
+    ``before`` is what earlier rows made. Raises `InvariantError` (70) if landings are not numbered 1, 2, 3 ... or if a
+    watermark or release decreases.
     """
-    definition: FeedDefinition | None = None
-    landings: list[Landing] = []
+    definition = before.definition if before else None
+    landings: History[Landing] = before.landings if before else History()
     for kind, body in rows:
         if kind == GENERATION:
             definition = _definition_from_json(body)
-            landings = landings[: definition.kept]
+            landings = History(landings[: definition.kept])
         elif kind == LANDING:
             landing = Landing.from_json(body)
             _check_follows(landings, landing)
-            landings.append(landing)
-    return Feed(definition, tuple(landings)) if definition else None
+            landings = landings.append(landing)
+    return Feed(definition, landings) if definition else None
 
 
 def log_shapes(logs: Mapping[str, LogSchema]) -> LogShapes:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from rewindow.control.plan.commit import Commit
+from rewindow.control.plan.history import History
 from rewindow.control.plan.spec import CHANGELOG, OUTPUT, RunSpec, TableSpec
 from rewindow.streams.record import UNKNOWN
 
@@ -72,11 +73,11 @@ class Branch:
     """
 
     name: str
-    runs: tuple[CommittedRun, ...] = ()
+    runs: History[CommittedRun] = field(default_factory=History)
     pending: RunSpec | None = None
     parent: str | None = None
     inherited: int = 0
-    publications: tuple[Publication, ...] = ()
+    publications: History[Publication] = field(default_factory=History)
     tables: Mapping[str, TableSpec] = field(default_factory=dict)
     restarts: Mapping[str, Restart] = field(default_factory=dict)
     standing: Standing = Standing.OPEN
@@ -149,11 +150,11 @@ class JobState:
     ledger: str = ""
     """The identity of the ledger: the token of its first row, or of its last RESET row (ADR-75)."""
     branches: Mapping[str, Branch] = field(default_factory=dict)
-    committed: tuple[CommittedRun, ...] = ()
+    committed: History[CommittedRun] = field(default_factory=History)
     restarts: Mapping[str, Restart] = field(default_factory=dict)
     """Republications of tables that branches share, by table path."""
-    changes: tuple[Publication, ...] = ()
-    """Publications to tables that branches share: one per committed run, snapshot and FORGET row, in ledger order."""
+    changes: Mapping[str, History[Publication]] = field(default_factory=dict)
+    """Publications to tables that branches share, by path: one per run, snapshot and FORGET row that concerns the table."""
     snapshots: Mapping[int, CommittedRun] = field(default_factory=dict)
     """Run -> snapshot of all stores at its end, as an entry with the snapshot's own number, attempt and files."""
     forgotten: frozenset[int] = frozenset()
@@ -175,16 +176,9 @@ class JobState:
         pending = self.branch(spec.branch).pending
         return pending is not None and (pending.run, pending.attempt.id) == (spec.run, spec.attempt.id)
 
-    def shared(self, path: str) -> tuple[Publication, ...]:
+    def shared(self, path: str) -> History[Publication]:
         """Return the publications to the shared table at a path, which receives runs of all branches that use it."""
-        changes = (
-            Publication(
-                tuple(run for run in change.adds if _writes(run, path)),
-                tuple(run for run in change.removes if _writes(run, path, CHANGELOG)),
-            )
-            for change in self.changes
-        )
-        return tuple(change for change in changes if change.adds or change.removes)
+        return self.changes.get(path, History())
 
     def naming(self, path: str) -> tuple[CommittedRun, ...]:
         """Return the runs and snapshots whose rows the shared table at a path contains after all publications."""
@@ -198,7 +192,7 @@ class JobState:
     def basis(self, run: int | None) -> tuple[CommittedRun, ...]:
         """Return the entries that restore the state after a run: the last snapshot of its chain, if any, and later runs."""
         later: list[CommittedRun] = []
-        for one in reversed(self.chain_to(run)):
+        for one in self._back_from(run):
             if (snapshot := self.snapshots.get(one.spec.run)) is not None:
                 return (snapshot, *reversed(later))
             later.append(one)
@@ -210,20 +204,39 @@ class JobState:
 
     def chain_to(self, run: int | None) -> tuple[CommittedRun, ...]:
         """Return a run's ancestors and the run itself, oldest first, even if rewound; nothing for None."""
-        chain: list[CommittedRun] = []
-        known = {committed.spec.run: committed for committed in self.committed}
-        while run is not None and (found := known.get(run)) is not None:
-            chain.append(found)
-            run = found.spec.parent
-        return tuple(reversed(chain))
+        return tuple(reversed(list(self._back_from(run))))
+
+    def _back_from(self, run: int | None) -> Iterator[CommittedRun]:
+        """Yield a run and its ancestors, newest first. The ledger has each run after its parent."""
+        for one in reversed(self.committed):
+            if one.spec.run == run:
+                yield one
+                run = one.spec.parent
 
     def find_run(self, run: int) -> CommittedRun | None:
         """Return the committed run with an id, or None."""
-        return next((committed for committed in self.committed if committed.spec.run == run), None)
+        return next((committed for committed in reversed(self.committed) if committed.spec.run == run), None)
 
 
-def _writes(run: CommittedRun, path: str, prefix: str = "") -> bool:
-    return any(table.path == path and target.startswith(prefix) for target, table in run.spec.binding.tables.items())
+def with_change(changes: Mapping[str, History[Publication]], change: Publication) -> Mapping[str, History[Publication]]:
+    """Add a publication to each table that branches share and that it concerns. Only changelogs lose rows."""
+    adds, removes = _by_path(change.adds, ""), _by_path(change.removes, CHANGELOG)
+    grown = {
+        path: changes.get(path, History()).append(Publication(tuple(adds.get(path, ())), tuple(removes.get(path, ()))))
+        for path in dict.fromkeys((*adds, *removes))
+    }
+    return {**changes, **grown}
+
+
+def _by_path(runs: Iterable[CommittedRun], prefix: str) -> dict[str, list[CommittedRun]]:
+    """Return the runs that write each shared table of a kind."""
+    found: dict[str, list[CommittedRun]] = {}
+    for run in runs:
+        targets = run.spec.binding.tables.items()
+        paths = [table.path for target, table in targets if target.startswith(prefix) and not target.startswith(OUTPUT)]
+        for path in dict.fromkeys(paths):
+            found.setdefault(path, []).append(run)
+    return found
 
 
 def shared_runs(one: Sequence[CommittedRun], other: Sequence[CommittedRun]) -> int:

@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from rewindow.control.plan import ledger_state_branches, ledger_state_gc, reset
-from rewindow.control.plan.branches import Branch, CommittedRun, JobState, LedgerRow, Publication, Standing
+from rewindow.control.plan.branches import Branch, CommittedRun, JobState, LedgerRow, Publication, Standing, with_change
 from rewindow.control.plan.commit import Commit, chain_hash
 from rewindow.control.plan.ledger_rows import broken, with_branch
 from rewindow.control.plan.spec import RunSpec
@@ -52,9 +52,9 @@ def fold_row(state: JobState, row: LedgerRow) -> JobState:
 
 
 def _fold_plan(state: JobState, row: LedgerRow) -> JobState:
-    spec = RunSpec.from_json(row.body)
-    branch = state.branch(spec.branch)
+    branch = state.branch(row.body["branch"])
     head = branch.head
+    spec = RunSpec.from_json(row.body, head.spec if head else None)
     if spec.run != row.seq:
         raise broken(row, f"its run is {spec.run}")
     if state.committed and spec.job != state.committed[0].spec.job:
@@ -89,13 +89,13 @@ def _fold_commit(state: JobState, row: LedgerRow) -> JobState:
     run = CommittedRun(spec, commit, row.seq, len(state.committed) + 1, row.recorded_at)
     grown = replace(
         branch,
-        runs=(*branch.runs, run),
+        runs=branch.runs.append(run),
         pending=None,
-        publications=(*branch.publications, Publication(adds=(run,))),
+        publications=branch.publications.append(Publication(adds=(run,))),
         tables=spec.binding.tables,
     )
-    changes = (*state.changes, Publication(adds=(run,)))
-    return with_branch(replace(state, committed=(*state.committed, run), changes=changes), grown)
+    changes = with_change(state.changes, Publication(adds=(run,)))
+    return with_branch(replace(state, committed=state.committed.append(run), changes=changes), grown)
 
 
 def _fold_fence(state: JobState, row: LedgerRow) -> JobState:

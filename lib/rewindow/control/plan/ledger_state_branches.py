@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from rewindow.control.plan.branches import Branch, JobState, LedgerRow, Publication, Restart, Standing, shared_runs
+from rewindow.control.plan.history import History
 from rewindow.control.plan.ledger_rows import broken, with_branch
 from rewindow.control.plan.spec import MAIN, TableSpec
 
@@ -26,7 +27,7 @@ def _fold_branch(state: JobState, row: LedgerRow) -> JobState:
     if kept is None:
         raise broken(row, f"run {row.body['at']} is not in the chain of {parent.name!r}")
     _check_state(state, row, row.body["at"])
-    return with_branch(state, Branch(name, parent.runs[:kept], parent=parent.name, inherited=kept))
+    return with_branch(state, Branch(name, History(parent.runs[:kept]), parent=parent.name, inherited=kept))
 
 
 def _fold_rewind(state: JobState, row: LedgerRow) -> JobState:
@@ -38,9 +39,9 @@ def _fold_rewind(state: JobState, row: LedgerRow) -> JobState:
     _check_state(state, row, row.body["to"])
     rewound = replace(
         branch,
-        runs=branch.runs[:kept],
+        runs=History(branch.runs[:kept]),
         pending=None,
-        publications=(*branch.publications, Publication(removes=branch.runs[kept:])),
+        publications=branch.publications.append(Publication(removes=branch.runs[kept:])),
     )
     return with_branch(state, rewound)
 
@@ -59,7 +60,7 @@ def _fold_promote(state: JobState, row: LedgerRow) -> JobState:
         into,
         runs=branch.runs,
         pending=None,
-        publications=(*into.publications, Publication(adds=branch.runs[common:], removes=into.runs[common:])),
+        publications=into.publications.append(Publication(branch.runs[common:], into.runs[common:])),
         tables=tables,
     )
     closed = replace(branch, pending=None, standing=Standing.PROMOTED)

@@ -5,11 +5,12 @@ They do not change which runs count or what their rows are, only which files hol
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow, Publication
+from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow, Publication, with_change
 from rewindow.control.plan.commit import Commit, JournalFile, TargetTotal
+from rewindow.control.plan.history import History
 from rewindow.control.plan.ledger_rows import broken
 from rewindow.control.plan.spec import CHANGELOG
 
@@ -23,17 +24,18 @@ def _fold_restage(state: JobState, row: LedgerRow) -> JobState:
     commit = replace(before.commit, attempt=row.body["attempt"], journal=JournalFile(**row.body["journal"]))
     now = replace(before, commit=commit)
 
-    def fixed(runs: Sequence[CommittedRun]) -> tuple[CommittedRun, ...]:
-        return tuple(now if run.spec.run == now.spec.run else run for run in runs)
+    def fixed(runs: Iterable[CommittedRun]) -> Iterator[CommittedRun]:
+        return (now if run.spec.run == now.spec.run else run for run in runs)
 
-    def changed(publications: Sequence[Publication]) -> tuple[Publication, ...]:
-        return tuple(Publication(fixed(one.adds), fixed(one.removes)) for one in publications)
+    def changed(publications: Iterable[Publication]) -> History[Publication]:
+        return History(Publication(tuple(fixed(one.adds)), tuple(fixed(one.removes))) for one in publications)
 
     branches = {
-        name: replace(branch, runs=fixed(branch.runs), publications=changed(branch.publications))
+        name: replace(branch, runs=History(fixed(branch.runs)), publications=changed(branch.publications))
         for name, branch in state.branches.items()
     }
-    return replace(state, branches=branches, committed=fixed(state.committed), changes=changed(state.changes))
+    changes = {path: changed(publications) for path, publications in state.changes.items()}
+    return replace(state, branches=branches, committed=History(fixed(state.committed)), changes=changes)
 
 
 def _fold_snapshot(state: JobState, row: LedgerRow) -> JobState:
@@ -61,7 +63,7 @@ def _fold_snapshot(state: JobState, row: LedgerRow) -> JobState:
     return replace(
         state,
         snapshots={**state.snapshots, spec.run: snapshot},
-        changes=(*state.changes, Publication(adds=(snapshot,))),
+        changes=with_change(state.changes, Publication(adds=(snapshot,))),
     )
 
 
@@ -75,7 +77,7 @@ def _fold_forget(state: JobState, row: LedgerRow) -> JobState:
         state,
         forgotten=state.forgotten | named,
         snapshots={run: one for run, one in state.snapshots.items() if one.spec.run not in named},
-        changes=(*state.changes, Publication(removes=tuple(forgotten))),
+        changes=with_change(state.changes, Publication(removes=tuple(forgotten))),
     )
     for branch in state.branches.values():
         if branch.is_open and branch.head is not None and not after.has_state(branch.head.spec.run):

@@ -14,9 +14,14 @@ from rewindow.control.plan.commit import JournalFile, TargetTotal
 from rewindow.control.plan.ledger_state import PLAN
 from rewindow.control.plan.ledger_state_gc import FORGET, SNAPSHOT
 from rewindow.control.plan.reset import RESET
+from rewindow.control.plan.spec import CHANGELOG
 
 EVERY = 30
 """Number of runs that a restore reads before a snapshot replaces them."""
+MOST_RUNS = 8
+"""After so many times `EVERY` runs a snapshot is due however few rows have changed: each run has its own files."""
+MOST_ROWS = 5_000_000
+"""The rows of changelogs from which `run` writes a snapshot."""
 
 
 def dead_attempts(rows: Iterable[LedgerRow], state: JobState) -> frozenset[str]:
@@ -39,16 +44,41 @@ def dead_attempts(rows: Iterable[LedgerRow], state: JobState) -> frozenset[str]:
 
 
 def due_snapshots(state: JobState, every: int = EVERY) -> list[CommittedRun]:
-    """Return the last runs of open branches whose state is restored from ``every`` runs or more."""
+    """Return the last runs of open branches that are due for a snapshot."""
     heads = {branch.head.spec.run: branch.head for branch in state.branches.values() if branch.is_open and branch.head}
-    snapshots = {snapshot.spec.run for snapshot in state.snapshots.values()}
-    return [
-        head
-        for head in heads.values()
-        if head.spec.binding.stores
-        and sum(run.spec.run not in snapshots for run in state.basis(head.spec.run)) >= every
-        and state.has_state(head.spec.run)
-    ]
+    return [head for head in heads.values() if is_due(state, head, every)]
+
+
+def due_before_run(state: JobState, branch: str, every: int = EVERY) -> CommittedRun | None:
+    """Return the last run of a branch if the next run writes a snapshot of it first; None if it does not.
+
+    `gc` writes those with many rows, which are held in memory.
+    """
+    head = state.branch(branch).head
+    if head is None or not state.branch(branch).is_open or not is_due(state, head, every):
+        return None
+    return head if sum(map(_changes, state.basis(head.spec.run))) <= MOST_ROWS else None
+
+
+def is_due(state: JobState, run: CommittedRun, every: int) -> bool:
+    """Return whether the state after a run, the last of an open branch, is due for a snapshot.
+
+    It is restored from ``every`` runs or more, and they changed half as many rows as the last snapshot has: otherwise writing
+    all rows again would cost more than it saves. After `MOST_RUNS` times as many runs it is due in any case.
+    """
+    heads = [branch.head for branch in state.branches.values() if branch.is_open]
+    if run not in heads or not run.spec.binding.stores or not state.has_state(run.spec.run):
+        return False
+    basis, snapshots = state.basis(run.spec.run), {one.spec.run for one in state.snapshots.values()}
+    later = [one for one in basis if one.spec.run not in snapshots]
+    known = sum(_changes(one) for one in basis if one.spec.run in snapshots)
+    pays = 2 * sum(map(_changes, later)) >= known
+    return len(later) >= every and (pays or len(later) >= MOST_RUNS * every)
+
+
+def _changes(run: CommittedRun) -> int:
+    """Return how many rows of changelogs a run or snapshot has."""
+    return sum(total.rows for target, total in run.commit.targets.items() if target.startswith(CHANGELOG))
 
 
 def decide_snapshot(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from rewindow.streams.serde.schema import Column
@@ -101,6 +101,11 @@ class Attempt:
     pid: int = 0
     pid_started: int = 0
     versions: Mapping[str, str] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        own = {"id": self.id, "host": self.host, "pid": self.pid, "pid_started": self.pid_started}
+        return {**own, "versions": dict(self.versions)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,11 +203,11 @@ class RunSpec:
         # Omitted if empty, because the chain hashes of older rows were computed without it.
         accepted = {"accepted": list(self.accepted)} if self.accepted else {}
         feed = {"job": self.job, "feed": self.binding.feed, **self.input.as_json()}
-        return {**feed, **scalars, **accepted, "binding": binding, "attempt": asdict(self.attempt)}
+        return {**feed, **scalars, **accepted, "binding": binding, "attempt": self.attempt.as_json()}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> RunSpec:
-        """Return the value of a JSON form."""
+    def from_json(cls, data: Mapping[str, Any], before: RunSpec | None = None) -> RunSpec:
+        """Return the value of a JSON form. If the run ``before`` has the same binding, both share it, which saves memory."""
         bound = data["binding"]
         binding = JobBinding(
             job=data["job"],
@@ -215,6 +220,8 @@ class RunSpec:
             keys={name: tuple(keys) for name, keys in bound["keys"].items()},
             code=bound["code"],
         )
+        if before is not None and before.binding == binding:
+            binding = before.binding
         scalars = {name: data[name] for name in _SCALARS}
         accepted = tuple(data.get("accepted", ()))
         attempt, span = Attempt(**data["attempt"]), EpochSpan.from_json(data)

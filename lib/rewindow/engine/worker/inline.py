@@ -20,7 +20,7 @@ from rewindow.engine.worker.failures import translate_text
 from rewindow.engine.worker.local import LocalEngine
 from rewindow.engine.worker.record_execution import run_tasks
 from rewindow.errors import RewindowError
-from rewindow.storage.locations import filesystem_of
+from rewindow.storage.locations import filesystem_of, is_uri
 from rewindow.streams.key_pruning import asked_by_topics
 from rewindow.streams.state.stores import WINDOW
 
@@ -101,11 +101,12 @@ def size_of(work: SubTopologyWork) -> int:
 
 
 def _bytes(paths: Iterable[str]) -> int:
-    located = [filesystem_of(path) for path in paths]
-    if not located:
+    names = list(paths)
+    if not names:
         return 0
-    system, _ = located[0]
-    return sum(info.size or 0 for info in system.get_file_info([path for _, path in located]))
+    system, _ = filesystem_of(names[0])
+    located = [filesystem_of(name)[1] for name in names] if is_uri(names[0]) else names
+    return sum(info.size or 0 for info in system.get_file_info(located))
 
 
 @contextmanager

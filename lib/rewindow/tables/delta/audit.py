@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.errors import StorageError
-from rewindow.tables.delta.files import Folder
+from rewindow.tables.delta.files import SMALL_BYTES, Folder, digest_of
 from rewindow.tables.shared.audit import INTERNAL
 
 _READERS = 4
@@ -30,15 +30,30 @@ def audit_files(reports: Sequence[TaskReport], roots: Mapping[str, str]) -> None
 
 
 def _check_file(folder: Folder, file: StagedFile) -> None:
-    facts = folder.facts(file.path)
-    if facts is None or facts.bytes != file.bytes:
-        raise _not_as_staged(folder, file, "is gone" if facts is None else f"has {facts.bytes} bytes, not {file.bytes}")
-    if folder.digest(file.path) != file.file_digest:
-        raise _not_as_staged(folder, file, "has other bytes than were written")
-    with folder.open_parquet(file.path, is_checked=True) as parquet:
+    if file.bytes <= SMALL_BYTES:  # one request reads it from a bucket
+        try:
+            data = folder.read_bytes(file.path)
+        except StorageError as error:
+            raise _not_as_staged(folder, file, "is gone") from error
+        _check_bytes(folder, file, data.size, digest_of(data))
+        parquet_file = folder.as_parquet(file.path, data, is_checked=True)
+    else:
+        facts = folder.facts(file.path)
+        if facts is None:
+            raise _not_as_staged(folder, file, "is gone")
+        _check_bytes(folder, file, facts.bytes, folder.digest(file.path))
+        parquet_file = folder.open_parquet(file.path, is_checked=True)
+    with parquet_file as parquet:
         rows = parquet.metadata.num_rows
     if rows != file.rows or file.stats.get("numRecords", rows) != rows:
         raise _not_as_staged(folder, file, f"has {rows} rows, not {file.rows}")
+
+
+def _check_bytes(folder: Folder, file: StagedFile, size: int, digest: str) -> None:
+    if size != file.bytes:
+        raise _not_as_staged(folder, file, f"has {size} bytes, not {file.bytes}")
+    if digest != file.file_digest:
+        raise _not_as_staged(folder, file, "has other bytes than were written")
 
 
 def _not_as_staged(folder: Folder, file: StagedFile, what: str) -> StorageError:

@@ -1,7 +1,8 @@
 """The check that every `run`, `show` and `verify` makes: are a branch's tables still what was published?
 
 It costs one read of each table's Delta log and one listing of its folder (in a bucket, a request for each 1,000 files). Only
-files without statistics are opened. Rows that were replaced by as many others are found by `rewindow republish`.
+files without statistics are opened. Rows that were replaced by as many others are found by `rewindow republish`. A process
+checks a table once, and again when the log has commits that are not the job's publications.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from rewindow.tables.delta.commit import open_table, table_path
 from rewindow.tables.delta.content_hash import TableFile, rows_of, table_files
 from rewindow.tables.delta.drift import Drift, difference_of, published_tables
 from rewindow.tables.delta.files import Folder
+from rewindow.tables.delta.handle_cache import Mark, is_still_there, mark_of
 from rewindow.tables.delta.orphan_files import staged_by
 from rewindow.tables.shared.publications import (
     SHARED_TABLES,
@@ -29,7 +31,30 @@ from rewindow.tables.shared.publications import (
 )
 
 
-def check_published(warehouse: str, job: str, state: JobState, branch: str, now: Callable[[], JobState]) -> None:
+class Checked:
+    """The tables that this process found to be what was published."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], tuple[Mark, int]] = {}
+
+    def has(self, due: Due, table: DeltaTable | None, published: int) -> bool:
+        """Return whether a table was checked, and each commit since then is one of the target's publications."""
+        mark, known = mark_of(table), self._known.get((due.target, due.table.path))
+        if mark is None or known is None or not is_still_there(known[0]):
+            return False
+        before, published_then = known
+        return mark.version - before.version == published - published_then
+
+    def add(self, due: Due, table: DeltaTable | None, published: int) -> None:
+        """Take note of a table that was checked."""
+        mark = mark_of(table)
+        if mark is not None:
+            self._known[due.target, due.table.path] = mark, published
+
+
+def check_published(
+    warehouse: str, job: str, state: JobState, branch: str, now: Callable[[], JobState], checked: Checked
+) -> None:
     """Check that the tables of a branch are what was published. ``now`` reads the ledger again.
 
     Raises `StorageError` (74) naming `republish`; `CheckpointError` (76) if a table has publications that the ledger lacks,
@@ -41,8 +66,10 @@ def check_published(warehouse: str, job: str, state: JobState, branch: str, now:
             if newer.rows == state.rows:  # otherwise another process has committed since
                 path = table_path(warehouse, due.table.path)
                 raise older_ledger(path, job, published, len(due.publications))
-            check_published(warehouse, job, newer, branch, now)
+            check_published(warehouse, job, newer, branch, now, checked)
             return
+        if checked.has(due, table, published):
+            continue
         found = _drift(warehouse, state, due, table, published)
         if found is not None:
             option = "" if branch == MAIN else f" --branch {branch}"
@@ -51,6 +78,7 @@ def check_published(warehouse: str, job: str, state: JobState, branch: str, now:
                 f"Publish it again: `rewindow republish {job}{option}`"
             )
             raise StorageError(message)
+        checked.add(due, table, published)
 
 
 def quick(warehouse: str, job: str, state: JobState, branch: str) -> Iterator[Drift]:

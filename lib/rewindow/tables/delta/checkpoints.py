@@ -59,8 +59,8 @@ def changelog_files(
     """
     chain = since_last_added(chain, target)
     table = None if as_staged else open_table(path)
-    listed = table_files(path, table) if table else []
     order = {run.spec.run: index for index, run in enumerate(chain)}
+    listed = table_files(path, table, runs=order) if table else []
     attempts = {run.spec.run: run.commit.attempt for run in chain}
     if as_staged or any(not _is_staged(file, attempts) for file in listed):
         # Files were rewritten (OPTIMIZE, UPDATE). The staged files exist until VACUUM.

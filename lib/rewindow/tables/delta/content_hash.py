@@ -7,7 +7,7 @@ interpreter at exit (134), and silently returns nulls under column mapping.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
@@ -41,10 +41,17 @@ class TableFile(NamedTuple):
     last_run: int | None
 
 
-def table_files(path: str, table: DeltaTable) -> list[TableFile]:
-    """Return a table's files by path. Raises `StorageError` (74) if reading the files would not give the table's rows."""
+def table_files(path: str, table: DeltaTable, *, runs: Collection[int] | None = None) -> list[TableFile]:
+    """Return a table's files by path; with ``runs``, leave out those that have only rows of another run.
+
+    Raises `StorageError` (74) if reading the files would not give the table's rows.
+    """
     _check_readable(path, table)
     actions = pa.table(table.get_add_actions(flatten=True))
+    if runs is not None and {"min._run", "max._run"} <= set(actions.column_names):
+        first, last = actions["min._run"], actions["max._run"]
+        is_of_another = pc.and_(pc.equal(first, last), pc.invert(pc.is_in(first, pa.array(list(runs), first.type))))
+        actions = actions.filter(pc.invert(pc.fill_null(is_of_another, fill_value=False)))
     known = [name for name in actions.column_names if name in _FACTS or name.startswith("partition.")]
     columns = {name: actions[name].to_pylist() for name in known}
     nothing = [None] * actions.num_rows

@@ -16,7 +16,7 @@ from deltalake import Schema as DeltaSchema
 
 from rewindow.contracts.ingest import LOG_COLUMNS, QUARANTINE_COLUMNS, LogSpec, ReadWindow, SourceLook
 from rewindow.contracts.staged_files import StagedFile
-from rewindow.control.ingest.landings import LogSchema
+from rewindow.control.ingest.landings import GENERATION, LogSchema
 from rewindow.control.ingest.watermarks import HeldFile
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.errors import CheckpointError, StorageError, did_not_land
@@ -33,12 +33,13 @@ from rewindow.tables.delta.commit import (
 from rewindow.tables.delta.content_hash import table_files
 from rewindow.tables.delta.features import check_writable
 from rewindow.tables.delta.files import Folder
+from rewindow.tables.delta.handle_cache import Mark, mark_of
 from rewindow.tables.delta.job_source import look_at_output
-from rewindow.tables.delta.ledger import Ledger
+from rewindow.tables.delta.ledger import LandingLedgers, Ledger
 from rewindow.tables.delta.source_table import look_at_table
 from rewindow.tables.shared.arrow_schema import arrow_schema
 from rewindow.tables.shared.feeds import LOG_PARTITIONS, first_above, generations
-from rewindow.tables.shared.paths import LANDINGS, QUARANTINE, log_path
+from rewindow.tables.shared.paths import QUARANTINE, log_path
 from rewindow.tables.shared.publications import log_id, older_ledger, quarantine_id
 
 NUMBERS_PER_COMMIT = 1_000
@@ -53,11 +54,13 @@ _STAGED = re.compile(r"([0-9a-f]{32})-[0-9a-f]{32}(?:\.[0-9a-f]{8})?\.(?:parquet
 class DeltaFeedTables:
     """The feeds of one warehouse, through delta-rs: the `LandingTables` of `land`."""
 
-    def __init__(self, warehouse: str) -> None:
-        """Bind to a folder or URI. Nothing is read or created."""
+    def __init__(self, warehouse: str, ledgers: LandingLedgers | None = None) -> None:
+        """Bind to a folder or URI. Nothing is read or created. ``ledgers``: those of others who read the same warehouse."""
         self.warehouse = warehouse.rstrip("/")
-        self._ledgers: dict[str, Ledger] = {}
+        self._ledgers = ledgers or LandingLedgers(self.warehouse)
         self._timestamps = _Timestamps()
+        self._published: dict[str, tuple[LedgerRow, dict[str, Mark | None]]] = {}
+        """The last row that was published, and the last commit to each table then: there is nothing to do until one changes."""
 
     def state(self, feed: str) -> list[LedgerRow]:
         """Return the rows of a feed's landing ledger. Raises `InvariantError` (70) if it is damaged."""
@@ -85,8 +88,20 @@ class DeltaFeedTables:
 
     def publish(self, feed: str) -> None:
         """Bring a feed's log tables and the quarantine up to its ledger. Any process may do so at any time."""
+        rows = self.state(feed)
+        row, marks = self._published.get(feed, (None, {}))
+        if rows and row == rows[-1] and all(mark is not None and mark == self._mark(at) for at, mark in marks.items()):
+            return
         for _ in self.publish_steps(feed):
             pass
+        if rows:
+            topics = {topic for row in rows if row.kind == GENERATION for topic in row.body["logs"]}
+            paths = (QUARANTINE, *(log_path(feed, topic) for topic in sorted(topics)))
+            self._published[feed] = rows[-1], {path: self._mark(path) for path in paths}
+
+    def _mark(self, path: str) -> Mark | None:
+        """Return the last commit to a table of the warehouse; None if there is none or nothing tells."""
+        return mark_of(open_table(table_path(self.warehouse, path)))
 
     def publish_steps(self, feed: str) -> Iterator[str]:
         """Publish as `publish` does; yield the name of each commit before it.
@@ -151,7 +166,7 @@ class DeltaFeedTables:
                     folder.delete(path)
 
     def _ledger(self, feed: str) -> Ledger:
-        return self._ledgers.setdefault(feed, Ledger(table_path(self.warehouse, LANDINGS), feed))
+        return self._ledgers.of(feed)
 
 
 def _publish(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -18,6 +18,8 @@ from rewindow.storage.locations import filesystem_of, is_uri
 
 _CHUNK = 1 << 20
 _DIGEST_BYTES = 16
+SMALL_BYTES = 4 << 20
+"""Files of up to this size are read at once. Larger ones are read in parts, and checked beforehand."""
 _UNREADABLE = (OSError, pa.ArrowException, KeyError, ValueError)
 
 
@@ -26,6 +28,14 @@ class FileFacts(NamedTuple):
 
     bytes: int
     modified_ms: int
+
+
+class Whole(NamedTuple):
+    """A file that was read: its size in bytes, their digest, and a function that returns its rows."""
+
+    bytes: int
+    digest: str
+    rows: Callable[[], pa.Table]
 
 
 class Folder:
@@ -72,25 +82,63 @@ class Folder:
 
         Raises `StorageError` (74) if it is gone, damaged or not a Parquet file.
         """
-        if not is_checked:
-            self.check(path)
         try:
+            data = self._small(path)
+            if data is not None:
+                return self.as_parquet(path, data, is_checked=is_checked)
+            if not is_checked:
+                self.check(path)
             return pq.ParquetFile(f"{self._base}/{path}", filesystem=self._fs, page_checksum_verification=True)
         except _UNREADABLE as error:
             raise _unreadable(self.full_path(path), error) from error
+
+    def as_parquet(self, path: str, data: pa.Buffer, *, is_checked: bool = False) -> pq.ParquetFile:
+        """Return the Parquet file in the bytes of a file. Raises as `open_parquet` does."""
+        if not is_checked:
+            self._compare(path, crc32(data))
+        try:
+            return pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
+        except _UNREADABLE as error:
+            raise _unreadable(self.full_path(path), error) from error
+
+    def read_bytes(self, path: str) -> pa.Buffer:
+        """Return the bytes of a file. Raises `StorageError` (74) if it is gone or cannot be read."""
+        try:
+            with self._fs.open_input_file(f"{self._base}/{path}") as file:
+                return file.read_buffer()
+        except OSError as error:
+            raise _unreadable(self.full_path(path), error) from error
+
+    def read_whole(self, path: str, columns: list[str]) -> Whole | None:
+        """Return the rows of a Parquet file with the size and digest of its bytes; None if there is no such file."""
+        try:
+            with self._fs.open_input_file(f"{self._base}/{path}") as file:
+                data = file.read_buffer()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise _unreadable(self.full_path(path), error) from error
+        return Whole(data.size, digest_of(data), lambda: self.as_parquet(path, data).read(columns))
+
+    def _small(self, path: str) -> pa.Buffer | None:
+        """Return the bytes of a small file, which one request reads from a bucket; None for another file."""
+        with self._fs.open_input_file(f"{self._base}/{path}") as file:
+            return file.read_buffer() if file.size() <= SMALL_BYTES else None
 
     def check(self, path: str) -> None:
         """Raise `StorageError` (74) if a file is gone, or its bytes do not have the CRC-32 in its name.
 
         Page checksums cover neither page headers nor the footer, where a flipped bit can yield a wrong number.
         """
-        stated = named_checksum(path)
-        if stated is None:
+        if named_checksum(path) is None:
             return
         checksum = 0
         for block in self._blocks(path):
             checksum = crc32(block, checksum)
-        if checksum != stated:
+        self._compare(path, checksum)
+
+    def _compare(self, path: str, checksum: int) -> None:
+        if named_checksum(path) not in (None, checksum):
             message = "its bytes are not what was written"
             raise _unreadable(self.full_path(path), OSError(message))
 
@@ -107,7 +155,7 @@ class Folder:
     def write_digested(self, directory: str, table: pa.Table) -> tuple[str, FileFacts]:
         """Write a new Parquet file named by the `digest` of its bytes; return its path and facts."""
         data = _as_parquet(table)
-        path = f"{directory}/{blake2b(data, digest_size=_DIGEST_BYTES).hexdigest()}.parquet"
+        path = f"{directory}/{digest_of(data)}.parquet"
         return path, self._write(path, data)
 
     def remove(self) -> None:
@@ -197,6 +245,11 @@ class Folder:
                     yield block
         except OSError as error:
             raise _unreadable(self.full_path(path), error) from error
+
+
+def digest_of(data: pa.Buffer) -> str:
+    """Return the digest that `Folder.digest` returns for a file with these bytes."""
+    return blake2b(data, digest_size=_DIGEST_BYTES).hexdigest()
 
 
 def _as_parquet(table: pa.Table) -> pa.Buffer:

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.planner import Alive
 from rewindow.control.plan.retention import dead_attempts
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.orphan_files import Garbage, JobOrphanFiles
-from rewindow.tables.delta.snapshots import stage_snapshot
 from rewindow.tables.delta.warehouse import DeltaTables
 
 
 class JobGc:
     """The files of one job."""
 
-    def __init__(self, tables: DeltaTables, job: str, new_attempt: Callable[[], str], alive: Alive) -> None:
-        """Bind to a job. ``new_attempt`` returns the id of a snapshot's attempt; ``alive`` whether an attempt still runs."""
-        self._tables, self._job, self._new_attempt, self._alive = tables, job, new_attempt, alive
-
-    def stage_snapshot(self, state: JobState, run: CommittedRun) -> LedgerRow:
-        """Stage the rows of a snapshot; see `snapshots.stage_snapshot`."""
-        return stage_snapshot(self._tables, state, run, self._new_attempt())
+    def __init__(self, tables: DeltaTables, job: str, alive: Alive) -> None:
+        """Bind to a job. ``alive`` returns whether an attempt still runs."""
+        self._tables, self._job, self._alive = tables, job, alive
 
     def drop_reports(self) -> int:
         """Remove the reports of dead attempts from the journal; return how many."""

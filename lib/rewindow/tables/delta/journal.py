@@ -15,7 +15,7 @@ from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.control.plan.commit import JournalFile
 from rewindow.control.plan.stored_format import load_stored, stored_json
 from rewindow.errors import InvariantError, StorageError
-from rewindow.tables.delta.commit import commit_files, create_table, open_table
+from rewindow.tables.delta.commit import SHORT_LOG, commit_files, create_table, open_table
 from rewindow.tables.delta.content_hash import table_files
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.shared.paths import safe_name
@@ -29,7 +29,6 @@ _COLUMNS = pa.schema(
     ]
 )
 _SCHEMA = pa.schema([pa.field("job", pa.string()), *_COLUMNS])
-_CONFIGURATION = {"delta.logRetentionDuration": "interval 3650 days"}
 
 
 class Journal:
@@ -46,20 +45,20 @@ class Journal:
 
         Raises `StorageError` (74) if they did not land, `InvariantError` (70) if the attempt staged other reports before.
         """
-        table = create_table(self.path, _SCHEMA, ("job",), configuration=_CONFIGURATION)
+        table = create_table(self.path, _SCHEMA, ("job",), configuration=SHORT_LOG)
         path = self._path_of(attempt)
         rows = _as_table(attempt, reports)
         if table.transaction_version(_app_id(attempt)) is None:
             self._folder.write_table(path, rows)
             commit_files(self.path, [self._staged(path, len(reports))], app_id=_app_id(attempt), version=1, table=table)
-        facts = self._folder.facts(path)
-        if facts is None:
+        found = self._folder.read_whole(path, _COLUMNS.names)
+        if found is None:
             message = f"{self._folder.full_path(path)} was deleted after it was staged: stop whatever did that, then run again"
             raise StorageError(message)
-        if not self._folder.read_table(path, _COLUMNS.names).equals(rows):
+        if not found.rows().equals(rows):
             message = f"attempt {attempt} staged something else before: each attempt needs its own id"
             raise InvariantError(message)
-        return JournalFile(path, facts.bytes, self._folder.digest(path))
+        return JournalFile(path, found.bytes, found.digest)
 
     def find(self, attempt: str) -> list[TaskReport] | None:
         """Return what an attempt staged, committed or not; None if it staged nothing or its file is gone."""
@@ -74,16 +73,16 @@ class Journal:
         Search the table if that file was merged into another. Raises `StorageError` (74) if the reports are gone or
         are not what was committed.
         """
-        facts = self._folder.facts(file.path)
-        if facts is None:
+        found = self._folder.read_whole(file.path, _COLUMNS.names)
+        if found is None:
             return self._search(attempt)
-        if facts.bytes != file.bytes or self._folder.digest(file.path) != file.digest:
+        if (found.bytes, found.digest) != (file.bytes, file.digest):
             message = (
                 f"{self._folder.full_path(file.path)} is not what was committed ({file.bytes} bytes, digest "
                 f"{file.digest}). Repeat its run: `rewindow republish {self.job}`"
             )
             raise StorageError(message)
-        return _as_reports(self._folder.read_table(file.path, _COLUMNS.names), attempt, self.path)
+        return _as_reports(found.rows(), attempt, self.path)
 
     def _search(self, attempt: str) -> list[TaskReport]:
         table = open_table(self.path)

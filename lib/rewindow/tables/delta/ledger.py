@@ -11,8 +11,9 @@ import json
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, repeat
+from typing import Any
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction
@@ -21,12 +22,13 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.errors import InvariantError, StorageError, did_not_land
-from rewindow.tables.delta.commit import commit_actions, create_table, open_table
+from rewindow.tables.delta.commit import SHORT_LOG, commit_actions, create_table, open_table, table_path
 from rewindow.tables.delta.features import check_writable
-from rewindow.tables.delta.files import Folder
+from rewindow.tables.delta.files import Folder, digest_of
+from rewindow.tables.delta.handle_cache import Mark, mark_of, release
 from rewindow.tables.delta.probe_put_if_absent import check_store
 from rewindow.tables.shared.ledger import check_numbered, load_body, new_token, stored_body
-from rewindow.tables.shared.paths import safe_name
+from rewindow.tables.shared.paths import LANDINGS, safe_name
 
 __all__ = ["Ledger", "LedgerRow"]
 
@@ -35,7 +37,7 @@ _RowValues = tuple[int, str, str, int]
 
 _DIGEST = re.compile(r"/([0-9a-f]{32})\.parquet$")
 _ATTEMPTS = 6
-_FILES_MAX = 40
+_FILES_MAX = 16
 """More small files than this of one name are merged, so that reading the ledger takes milliseconds."""
 _SMALL_ROWS = 400
 
@@ -48,10 +50,7 @@ _SCHEMA = pa.schema(
         ("recorded_at", pa.int64()),
     ]
 )
-_CONFIGURATION = {
-    "delta.appendOnly": "true",
-    "delta.logRetentionDuration": "interval 3650 days",
-}
+_CONFIGURATION = {"delta.appendOnly": "true", **SHORT_LOG}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +59,10 @@ class _Snapshot:
 
     table: DeltaTable
     paths: tuple[str, ...]
-    texts: tuple[str, ...]
-    rows: tuple[LedgerRow, ...]
+    known: Sequence[tuple[str, LedgerRow]]
+    """Each row with its stored text."""
+    rows: list[LedgerRow]
+    mark: Mark | None
 
 
 class Ledger:
@@ -77,15 +78,17 @@ class Ledger:
         self._read_files: dict[str, list[_RowValues]] = {}
         self._seen: _Snapshot | None = None
         self._known: list[tuple[str, LedgerRow]] = []
+        self._rows: list[LedgerRow] = []
+        self._binding: Any = None
 
     def read(self) -> list[LedgerRow]:
-        """Read this name's rows, in order.
+        """Read this name's rows, in order. The same list is returned until there are more: do not change it.
 
         Raises `InvariantError` (70) if they are not numbered 1, 2, 3 ..., `StorageError` (74) if they cannot be read,
         `CheckpointError` (76) if another version of rewindow wrote them.
         """
         seen = self._look()
-        return list(seen.rows) if seen else []
+        return seen.rows if seen else []
 
     def append(self, rows: Sequence[LedgerRow]) -> bool:
         """Append rows in one commit, numbered from the next free number. False if another writer took that number.
@@ -119,7 +122,7 @@ class Ledger:
             seen = self._look_or_create()
         if len(seen.rows) < first:
             raise did_not_land(f"ledger {self.name}: row {first}", _ATTEMPTS, failure) from failure
-        is_ours = seen.texts[first - 1 : first - 1 + len(texts)] == texts
+        is_ours = tuple(text for text, _ in seen.known[first - 1 : first - 1 + len(texts)]) == texts
         if is_ours:
             small = [path for path in seen.paths if len(self._rows_of(path)) < _SMALL_ROWS]
             if len(small) > _FILES_MAX:
@@ -138,27 +141,44 @@ class Ledger:
         return seen
 
     def _look(self) -> _Snapshot | None:
-        self._seen = None
+        before, self._seen = self._seen, None
+        if before is not None:
+            release(before.table)
         table = open_table(self.path)
         if table is None:
             return None
+        if before is not None and before.mark is not None and before.mark == mark_of(table):
+            self._seen = replace(before, table=table)
+            return self._seen
         actions = pa.table(table.get_add_actions(flatten=True))
         names, paths = actions["partition.name"].to_pylist(), actions["path"].to_pylist()
         own = tuple(sorted(path for path, name in zip(paths, names, strict=True) if name == self.name))
-        stored = self._rows_in(own)
-        if len(stored) < len(self._known):
-            message = f"{self.path}: the storage listed an older state than before, so it is not consistent. Run again"
-            raise StorageError(message)
+        added = [path for path in own if path not in self._read_files]
+        known = self._known
+        if len(own) - len(added) == len(
+            self._read_files
+        ):  # no file has left the table, so the known rows are still in it
+            stored = [row for row in self._rows_in(added) if not _is_one_of(known, row)]  # a merge may list a row twice
+            first, new = len(known) + 1, [(row[2], self._load(row)) for row in stored]
+        else:
+            stored, first = self._rows_in(own), 1
+            if len(stored) < len(known):
+                message = (
+                    f"{self.path}: the storage listed an older state than before, so it is not consistent. Run again"
+                )
+                raise StorageError(message)
+            new = [
+                same if same and same[0] == row[2] else (row[2], self._load(row))
+                for row, same in zip(stored, chain(known, repeat(None)), strict=False)
+            ]
+        self._check([row[0] for row in stored], first, table.transaction_version(self._app_id) or 0)
         self._read_files = {path: self._read_files[path] for path in own}
         if not own and paths:
             self._check_format_of(paths[0])
-        self._known = [
-            known if known and known[0] == row[2] else (row[2], self._load(row))
-            for row, known in zip(stored, chain(self._known, repeat(None)), strict=False)
-        ]
-        self._check(stored, table.transaction_version(self._app_id) or 0)
-        texts, rows = (tuple(part) for part in zip(*self._known, strict=True)) if self._known else ((), ())
-        self._seen = _Snapshot(table, own, texts, rows)
+        if new or first == 1:
+            self._known = [*known, *new] if first > 1 else new
+            self._rows = [row for _, row in self._known]
+        self._seen = _Snapshot(table, own, self._known, self._rows, mark_of(table))
         return self._seen
 
     def _rows_in(self, paths: Sequence[str]) -> list[_RowValues]:
@@ -168,17 +188,19 @@ class Ledger:
     def _rows_of(self, path: str) -> list[_RowValues]:
         """Return a file's rows. A file never changes, so it is read once; its name has the digest of its bytes."""
         if path not in self._read_files:
-            named = _DIGEST.search(path)
-            if named and self._folder.digest(path) != named[1]:
+            named, data = _DIGEST.search(path), self._folder.read_bytes(path)
+            if named and digest_of(data) != named[1]:
                 full = self._folder.full_path(path)
                 message = f"{full} was altered: restore it from a copy before you run or land"
                 raise StorageError(message)
-            columns = self._folder.read_table(path, ["seq", "kind", "body", "recorded_at"]).to_pydict()
+            columns = self._folder.as_parquet(path, data).read(["seq", "kind", "body", "recorded_at"]).to_pydict()
             self._read_files[path] = list(zip(*columns.values(), strict=True))
         return self._read_files[path]
 
     def _load(self, row: _RowValues) -> LedgerRow:
         body, token = load_body(row[2], self.path)
+        if "binding" in body:  # nearly all rows have the same, which takes most of their memory
+            self._binding = body["binding"] = self._binding if self._binding == body["binding"] else body["binding"]
         return LedgerRow(row[0], row[1], body, row[3], token)
 
     def _check_format_of(self, path: str) -> None:
@@ -186,9 +208,9 @@ class Ledger:
         for text in self._folder.read_table(path, ["body"])["body"].to_pylist():
             load_body(text, self.path)
 
-    def _check(self, stored: Sequence[_RowValues], last: int) -> None:
-        numbers = [row[0] for row in stored]
-        if numbers != list(range(1, len(numbers) + 1)) or last != len(numbers):
+    def _check(self, numbers: Sequence[int], first: int, last: int) -> None:
+        end = first + len(numbers) - 1
+        if list(numbers) != list(range(first, end + 1)) or last != end:
             message = (
                 f"the ledger of {self.name} in {self.path} is damaged: its rows are numbered {_in_short(numbers)}, "
                 f"its last commit has number {last}. Restore the table from a copy before you run or land"
@@ -240,6 +262,23 @@ class Ledger:
             )
         except (DeltaError, OSError):
             return
+
+
+class LandingLedgers:
+    """The landing ledgers of a warehouse: of each feed always the same object, which reads no file twice."""
+
+    def __init__(self, warehouse: str) -> None:
+        """Bind to a folder or URI. Nothing is read."""
+        self._warehouse = warehouse
+        self._known: dict[str, Ledger] = {}
+
+    def of(self, feed: str) -> Ledger:
+        """Return a feed's ledger."""
+        return self._known.setdefault(feed, Ledger(table_path(self._warehouse, LANDINGS), feed))
+
+
+def _is_one_of(known: Sequence[tuple[str, LedgerRow]], row: _RowValues) -> bool:
+    return row[0] <= len(known) and known[row[0] - 1][0] == row[2]
 
 
 def _in_short(numbers: Sequence[int]) -> str:

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from rewindow.errors import ConfigError
 
+_Identity = tuple[int, int]
+_safe: dict[tuple[str, str], tuple[_Identity, _Identity]] = {}
+"""The tables that this process found safe, by warehouse and path, with the identity of both folders."""
+
 
 def safe_path(warehouse: str, full: str) -> str:
-    """Return a table's full path.
+    """Return a table's full path. A process looks at each folder once, because a table can have many files.
 
     Raises `ConfigError` (78) if a symbolic link on that path, or in that folder, leads out of the warehouse.
     """
     if "://" in warehouse:
+        return full
+    folders = _identity(warehouse), _identity(full)
+    if None not in folders and _safe.get((warehouse, full)) == folders:
         return full
     root, paths = os.path.realpath(warehouse), [full]
     if Path(full).is_dir():
@@ -27,4 +35,14 @@ def safe_path(warehouse: str, full: str) -> str:
                 "warehouse, or name their folder as the warehouse"
             )
             raise ConfigError(message)
+    if folders[0] is not None and folders[1] is not None:
+        _safe[warehouse, full] = folders[0], folders[1]
     return full
+
+
+def _identity(folder: str) -> _Identity | None:
+    """Return what identifies a folder, behind any links; None if it does not exist."""
+    with suppress(OSError):
+        found = Path(folder).stat()
+        return found.st_dev, found.st_ino
+    return None

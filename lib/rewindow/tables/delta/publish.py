@@ -18,11 +18,12 @@ from deltalake import DeltaTable
 
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.control.plan.branches import CommittedRun, JobState
-from rewindow.control.plan.spec import MAIN, TableSpec
+from rewindow.control.plan.spec import MAIN, OUTPUT, TableSpec
 from rewindow.errors import CheckpointError, ConfigError, StorageError
 from rewindow.tables.delta.claims import check_claim, is_published
 from rewindow.tables.delta.commit import (
     OWNER,
+    SHORT_LOG,
     Retract,
     adopt_table,
     commit_files,
@@ -156,8 +157,9 @@ def _check_not_lost(path: str, job: str, state: JobState, branch: str, due: Due,
 def _create(warehouse: str, job: str, state: JobState, branch: str, target: str, table: TableSpec) -> DeltaTable:
     path, schema = table_path(warehouse, table.path), arrow_schema(table.columns)
     owner = {} if table.path in SHARED_TABLES else {OWNER: job}
+    configuration = owner if target.startswith(OUTPUT) else {**SHORT_LOG, **owner}
     try:
-        created = create_table(path, schema, table.partition_by, configuration=owner)
+        created = create_table(path, schema, table.partition_by, configuration=configuration)
         check_owner(path, created, job)
     except (CheckpointError, ConfigError):
         existing = existing_table(path)

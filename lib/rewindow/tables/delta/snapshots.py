@@ -18,37 +18,39 @@ from rewindow.tables.delta.branch_hash import store_rows
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.journal import Journal
-from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.arrow_schema import arrow_schema
 from rewindow.tables.shared.audit import totals
 from rewindow.tables.shared.content_hash import hash_rows
 from rewindow.tables.shared.paths import JOURNAL
+from rewindow.tables.shared.publications import Reports
 
 
-def stage_snapshot(tables: DeltaTables, state: JobState, run: CommittedRun, attempt: str) -> LedgerRow:
+def stage_snapshot(warehouse: str, state: JobState, run: CommittedRun, attempt: str, reports_of: Reports) -> LedgerRow:
     """Stage the rows of a snapshot; return the ledger row that makes them count if it is the ledger's next row.
 
     No table names the files yet. Raises `StorageError` (74) if a store cannot be read or a file cannot be written.
     """
     number = state.rows + 1  # the `_run` of its rows
+    basis, stores = state.basis(run.spec.run), sorted(run.spec.binding.stores)
     files = tuple(
-        file for store in sorted(run.spec.binding.stores) for file in _files(tables, state, run, store, number, attempt)
+        file
+        for store in stores
+        for file in _files(warehouse, run, store, store_rows(warehouse, run, basis, store, reports_of), number, attempt)
     )
     reports = [TaskReport(0, 0, files, {}, (), {})]
-    roots = {target: table_path(tables.warehouse, table.path) for target, table in run.spec.binding.tables.items()}
-    journal = Journal(table_path(tables.warehouse, JOURNAL), run.spec.job).append(attempt, reports)
+    roots = {target: table_path(warehouse, table.path) for target, table in run.spec.binding.tables.items()}
+    journal = Journal(table_path(warehouse, JOURNAL), run.spec.job).append(attempt, reports)
     audit_files(reports, roots)
     return decide_snapshot(state, run, attempt, journal, totals(reports))
 
 
 def _files(
-    tables: DeltaTables, state: JobState, run: CommittedRun, store: str, number: int, attempt: str
+    warehouse: str, run: CommittedRun, store: str, rows: pa.Table, number: int, attempt: str
 ) -> Iterator[StagedFile]:
     """Write a store's current rows, one file for each partition."""
     target = f"{CHANGELOG}{store}"
     table = run.spec.binding.tables[target]
-    folder, schema = Folder(table_path(tables.warehouse, table.path)), arrow_schema(table.columns)
-    rows = store_rows(tables.warehouse, run, state.basis(run.spec.run), store, tables.reports)
+    folder, schema = Folder(table_path(warehouse, table.path)), arrow_schema(table.columns)
     rows = rows.append_column("_run", pa.repeat(pa.scalar(number, pa.int64()), rows.num_rows))
     rows = rows.append_column("_tombstone", pa.repeat(pa.scalar(value=False), rows.num_rows))
     for partition in sorted(set(rows[PARTITION].to_pylist())):

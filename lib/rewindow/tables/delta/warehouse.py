@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from uuid import uuid4
 
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.contracts.tasks import LogFile, LogTable
@@ -16,23 +17,24 @@ from rewindow.storage.locations import check_spark_reads
 from rewindow.streams.record import TopicPartition
 from rewindow.tables.delta.audit import audit_files
 from rewindow.tables.delta.branch_hash import branch_hashes
-from rewindow.tables.delta.check_published import check_published
+from rewindow.tables.delta.check_published import Checked, check_published
 from rewindow.tables.delta.checkpoints import find_checkpoint
 from rewindow.tables.delta.commit import open_table, table_path
 from rewindow.tables.delta.content_hash import content_hash, count_rows
 from rewindow.tables.delta.diff import compare_tables, staged_rows
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.journal import Journal
-from rewindow.tables.delta.ledger import Ledger
+from rewindow.tables.delta.ledger import LandingLedgers, Ledger
 from rewindow.tables.delta.log_files import LogFiles
 from rewindow.tables.delta.publish import check_targets, lagging, prepare, publish
 from rewindow.tables.delta.reset import finish_reset, unknown
+from rewindow.tables.delta.snapshots import stage_snapshot
 from rewindow.tables.shared.audit import INTERNAL, audit_counts, commit_of, totals
 from rewindow.tables.shared.checkpoint import Checkpoint
 from rewindow.tables.shared.diff import TableDiff, first_difference
 from rewindow.tables.shared.ledger import dated
-from rewindow.tables.shared.paths import JOURNAL, LANDINGS, RUNS, internal_path, log_path
-from rewindow.tables.shared.warehouse import JobStates, Warehouse, find_feed, not_deterministic
+from rewindow.tables.shared.paths import JOURNAL, RUNS, internal_path, log_path
+from rewindow.tables.shared.warehouse import Feeds, JobStates, Warehouse, not_deterministic
 
 
 class DeltaTables:
@@ -43,8 +45,9 @@ class DeltaTables:
         self.warehouse = warehouse.rstrip("/")
         self._reads_directly = reads_directly
         self._ledgers: dict[str, Ledger] = {}
-        self._feeds: dict[str, Ledger] = {}
-        self._states = JobStates()
+        self.landing_ledgers = LandingLedgers(self.warehouse)
+        self._states, self._folded_feeds = JobStates(), Feeds()
+        self._checked = Checked()
         self._published: dict[tuple[str, str, str], int] = {}
         self._reports: dict[str, list[TaskReport]] = {}
         self._logs: dict[tuple[str, str], tuple[tuple[int, int], LogFiles]] = {}
@@ -67,11 +70,11 @@ class DeltaTables:
 
     def feed(self, feed: str) -> Feed:
         """Return a feed as its landing ledger defines it. Raises `SourceError` (66) if it was never landed."""
-        return find_feed(feed, self.feed_rows(feed), self.home)
+        return self._folded_feeds.find(feed, self.feed_rows(feed), self.home)
 
     def feed_rows(self, feed: str) -> list[LedgerRow]:
         """Return the rows of a feed's landing ledger from a fresh look."""
-        return self._feeds.setdefault(feed, Ledger(table_path(self.warehouse, LANDINGS), feed)).read()
+        return self.landing_ledgers.of(feed).read()
 
     @property
     def home(self) -> str:
@@ -160,9 +163,9 @@ class DeltaTables:
 
         Another process may have committed the parent without publishing it yet: then publish it first.
         """
-        runs = state.chain_to(spec.parent)
-        maker = runs[-1].spec.branch if runs else spec.branch
-        if runs and self._published.get((spec.job, state.ledger, maker), 0) < runs[-1].shared_ordinal:
+        parent = None if spec.parent is None else state.find_run(spec.parent)
+        maker = parent.spec.branch if parent else spec.branch
+        if parent and self._published.get((spec.job, state.ledger, maker), 0) < parent.shared_ordinal:
             for _ in self.publish(spec.job, state, maker):
                 pass
         try:
@@ -175,8 +178,12 @@ class DeltaTables:
 
     def _checkpoint(self, state: JobState, parent: int | None) -> Checkpoint:
         check_has_state(state, parent)
-        runs = state.chain_to(parent)
-        return find_checkpoint(self.warehouse, runs[-1] if runs else None, state.basis(parent), self.reports)
+        head = None if parent is None else state.find_run(parent)
+        return find_checkpoint(self.warehouse, head, state.basis(parent), self.reports)
+
+    def stage_snapshot(self, state: JobState, run: CommittedRun) -> LedgerRow:
+        """Stage the rows of a snapshot; return the row that makes them count. Raises `StorageError` (74)."""
+        return stage_snapshot(self.warehouse, state, run, uuid4().hex, self.reports)
 
     def stage(self, spec: RunSpec, reports: Sequence[TaskReport]) -> JournalFile:
         """Append all that an attempt made to the journal, in one commit. Repeating changes nothing."""
@@ -215,7 +222,7 @@ class DeltaTables:
 
         Raises `StorageError` (74), or `CheckpointError` (76) if the tables have publications that the ledger lacks.
         """
-        check_published(self.warehouse, job, state, branch, lambda: self.state(job))
+        check_published(self.warehouse, job, state, branch, lambda: self.state(job), self._checked)
 
     def reports(self, run: CommittedRun) -> list[TaskReport]:
         """Return what a committed run's tasks reported. The last result is cached."""

@@ -33,7 +33,7 @@ from rewindow.tables.shared.checkpoint import Checkpoint
 from rewindow.tables.shared.diff import TableDiff, first_difference
 from rewindow.tables.shared.ledger import dated
 from rewindow.tables.shared.publications import SHARED_TABLES, due_tables
-from rewindow.tables.shared.warehouse import JobStates, find_feed, not_deterministic
+from rewindow.tables.shared.warehouse import Feeds, JobStates, not_deterministic
 
 _JOURNAL, _LANDINGS = "rewindow_journal", "rewindow_landings"
 
@@ -48,7 +48,7 @@ class CatalogTables:
         self._home = TableName.parse(f"{home}.rewindow_runs", "")
         self._spark_ledgers: dict[str, SparkLedger] = {}
         self._feed_ledgers: dict[str, SparkLedger] = {}
-        self._states = JobStates()
+        self._states, self._folded_feeds = JobStates(), Feeds()
         self._reports: dict[str, list[TaskReport]] = {}
         self._created: set[tuple[str, str]] = set()
 
@@ -84,7 +84,7 @@ class CatalogTables:
 
     def feed(self, feed: str) -> Feed:
         """Return a feed as its landing ledger defines it. Raises `SourceError` (66) if it was never landed."""
-        return find_feed(feed, self.feed_rows(feed), self.home)
+        return self._folded_feeds.find(feed, self.feed_rows(feed), self.home)
 
     def log_name(self, feed: str, topic: str) -> TableName:
         """Return the table of a log that `land` writes. Its properties name its feed and topic (ADR-58)."""
@@ -147,6 +147,10 @@ class CatalogTables:
     def restore(self, state: JobState, spec: RunSpec) -> Checkpoint:
         """Return the checkpoint that a run resumes from: blocks of the journal, in the order of their runs."""
         return find_checkpoint(state.basis(spec.parent), self.reports)
+
+    def stage_snapshot(self, state: JobState, run: CommittedRun) -> LedgerRow | None:  # noqa: ARG002
+        """Return None: stores have no tables here, and a restore reads only the blocks that it needs from the journal."""
+        return None
 
     def stage(self, spec: RunSpec, reports: Sequence[TaskReport]) -> JournalFile:
         """Append the report of the run as a whole; the engine appended the others. Repeating changes nothing."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -83,6 +83,8 @@ class JobStates:
     def fold(self, job: str, rows: list[LedgerRow]) -> JobState:
         """Return the state that a job's ledger describes. Raises `InvariantError` (70) if a row does not fit."""
         known, state = self._known.get(job, ([], JobState()))
+        if rows is known:
+            return state
         if rows[: len(known)] != known:
             known, state = [], JobState()
         for row in rows[len(known) :]:
@@ -91,14 +93,39 @@ class JobStates:
         return state
 
 
-def find_feed(feed: str, rows: Iterable[LedgerRow], home: str) -> Feed:
+class Feeds:
+    """The feeds, folded from their landing ledgers. Only rows that were not seen before are folded."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[list[LedgerRow], Feed | None]] = {}
+
+    def find(self, name: str, rows: list[LedgerRow], home: str) -> Feed:
+        """Return a feed as the rows of its landing ledger define it. Raises as `find_feed` does."""
+        known, feed = self._known.get(name, ([], None))
+        if rows is known:
+            return _landed(name, feed, home)
+        if rows[: len(known)] != known:
+            known, feed = [], None
+        feed = _with_rows(feed, rows[len(known) :])
+        self._known[name] = rows, feed
+        return _landed(name, feed, home)
+
+
+def find_feed(name: str, rows: Sequence[LedgerRow], home: str) -> Feed:
     """Return a feed as the rows of its landing ledger define it. Raises `SourceError` (66) if it was never landed."""
-    known = list(rows)
-    found = fold_feed((row.kind, row.body) for row in known)
-    if found is None:
-        message = f"feed {feed!r} was never landed in {home}: `rewindow land {feed}` first"
+    return _landed(name, _with_rows(None, rows), home)
+
+
+def _with_rows(before: Feed | None, rows: Sequence[LedgerRow]) -> Feed | None:
+    found = fold_feed(((row.kind, row.body) for row in rows), before)
+    return replace(found, ledger=before.ledger if before else rows[0].token) if found else None
+
+
+def _landed(name: str, feed: Feed | None, home: str) -> Feed:
+    if feed is None:
+        message = f"feed {name!r} was never landed in {home}: `rewindow land {name}` first"
         raise SourceError(message)
-    return replace(found, ledger=known[0].token)
+    return feed
 
 
 def not_deterministic(spec: RunSpec, target: str, different: str) -> InvariantError:
