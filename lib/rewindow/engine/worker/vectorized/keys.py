@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rewindow.engine.worker.arrow_rows import arrow_type
+from rewindow.engine.worker.distinct import distinct
 from rewindow.engine.worker.vectorized.arrays import LONG_BYTES
 from rewindow.engine.worker.vectorized.folds import ITEM_BYTES
 from rewindow.engine.worker.vectorized.group_frame import Array
@@ -52,12 +53,13 @@ class KeyTable:
         return np.asarray(numbers[codes])
 
     def columns(self, numbers: Array) -> list[pa.Array]:
-        """Return the key columns of key numbers."""
+        """Return the key columns of key numbers; null for -1."""
+        index = pa.array(numbers, mask=numbers < 0)
         taken = []
         for chunks in self._chunks:
             if len(chunks) > 1:
                 chunks[:] = [pa.concat_arrays(chunks)]
-            taken.append(chunks[0].take(pa.array(numbers)))
+            taken.append(chunks[0].take(index))
         return taken
 
     def sizes(self, numbers: Array) -> Array:
@@ -72,6 +74,13 @@ class KeyTable:
         self._numbers = {key: number for number, key in enumerate(self._values(columns))}
         self._dictionary = None
         self._ranks = np.empty(0, np.int64)
+
+    def ranks(self, numbers: Array) -> Array:
+        """Return the rank of each key among these by its bytes. Equal keys have equal ranks."""
+        wanted = distinct(numbers)
+        ranks = np.empty(len(wanted), np.int64)
+        ranks[self._sorted(wanted)] = np.arange(len(wanted))
+        return np.asarray(ranks[np.searchsorted(wanted, numbers)])
 
     def order(self, starts: Array, numbers: Array, *, with_start: bool) -> Array:
         """Return the order of windows by start and key bytes. ``with_start`` appends the start to the key, as suppress does."""
@@ -98,7 +107,7 @@ class KeyTable:
         if self._is_bare and pa.types.is_integer(self._types[0]):
             return np.argsort(np.asarray(columns[0]).view(np.uint64))  # two's complement: negative numbers sort last
         encoded = [encode_key(key) for key in self._values(columns)]
-        return np.array(sorted(range(len(encoded)), key=encoded.__getitem__))
+        return np.array(sorted(range(len(encoded)), key=encoded.__getitem__), np.int64)
 
     def _order_by_bytes(self, starts: Array, numbers: Array) -> Array:
         """Return the order if one key may be a prefix of another that continues with a zero byte."""
