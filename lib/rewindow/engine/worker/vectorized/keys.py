@@ -80,7 +80,11 @@ class KeyTable:
         wanted = distinct(numbers)
         ranks = np.empty(len(wanted), np.int64)
         ranks[self._sorted(wanted)] = np.arange(len(wanted))
-        return np.asarray(ranks[np.searchsorted(wanted, numbers)])
+        if len(numbers) * SPARSE < len(self):
+            return np.asarray(ranks[np.searchsorted(wanted, numbers)])
+        of_number = np.empty(len(self), np.int64)
+        of_number[wanted] = ranks
+        return np.asarray(of_number[numbers])
 
     def order(self, starts: Array, numbers: Array, *, with_start: bool) -> Array:
         """Return the order of windows by start and key bytes. ``with_start`` appends the start to the key, as suppress does."""

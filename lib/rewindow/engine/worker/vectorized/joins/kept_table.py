@@ -61,7 +61,7 @@ class KeptTable:
     def compact(self) -> None:
         """Drop values that no row refers to."""
         keys = np.flatnonzero(self._rows != NO_ROW)
-        self._rows[keys] = self.values.keep(self._rows[keys])
+        (self._rows[keys],) = self.values.compact([self._rows[keys]])
 
     def changes(self) -> tuple[list[pa.Array], Array]:
         """Return the rows to write, by key bytes: their columns, and which are tombstones.

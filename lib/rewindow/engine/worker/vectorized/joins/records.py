@@ -6,12 +6,14 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
+from rewindow.engine.worker.distinct import distinct
 from rewindow.engine.worker.vectorized.group_frame import Array
 
 EARLIER = -1
 """The arrival of a record that came before the current batch."""
 NEW = -1
 """The number of a record that no checkpoint has."""
+_MOST_CODES = 2**62
 
 
 class Records(NamedTuple):
@@ -43,6 +45,29 @@ class Records(NamedTuple):
     def as_earlier(self) -> Records:
         """Return the records at the end of the batch."""
         return self._replace(arrivals=np.full(len(self.keys), EARLIER))
+
+
+class KeyTimeOrder:
+    """Numbers keys and times so that the numbers have the order of both."""
+
+    def __init__(self, keys: Array, times: Array) -> None:
+        """Fit the numbers to records. Times between theirs get numbers that fit in between."""
+        self._times: Array | None = None
+        self._first_ms, self._width = 0, 0
+        if len(times):
+            self._first_ms = int(times.min())
+            self._width = int(times.max()) - self._first_ms + 1
+            if self._width * (int(keys.max()) + 1) > _MOST_CODES:
+                self._times = distinct(times)
+                self._width = len(self._times)
+
+    def codes(self, keys: Array, times: Array) -> Array:
+        """Return the number of each key and time, or that of the next time of these records."""
+        if self._times is not None:
+            ranks = np.searchsorted(self._times, times)
+        else:
+            ranks = np.clip(times - self._first_ms, 0, self._width)
+        return np.asarray(keys * self._width + ranks)
 
 
 def groups_of(keys: Array, times: Array) -> Array:

@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rewindow.engine.worker.distinct import distinct
 from rewindow.engine.worker.vectorized.group_frame import Array
-from rewindow.engine.worker.vectorized.joins.records import Records, groups_of
+from rewindow.engine.worker.vectorized.joins.records import KeyTimeOrder, Records, groups_of
 from rewindow.streams.record import UNKNOWN
 
 
@@ -49,8 +48,8 @@ class Retained:
 
     def between(self, keys: Array, from_ms: Array, to_ms: Array) -> tuple[Array, Array]:
         """Return the first record of each key with a time in ``[from, to]``, and the number of such records."""
-        first = np.searchsorted(self._codes, self._code(keys, np.searchsorted(self._times, from_ms)))
-        after = np.searchsorted(self._codes, self._code(keys, np.searchsorted(self._times, to_ms, "right")))
+        first = np.searchsorted(self._codes, self._order.codes(keys, from_ms))
+        after = np.searchsorted(self._codes, self._order.codes(keys, to_ms + 1))
         return first, np.maximum(after - first, 0)
 
     def pairs(self, arrivals: Array, first: Array, counts: Array, clocks: Array) -> Pairs:
@@ -79,13 +78,9 @@ class Retained:
         self.records = (self.records if is_kept.all() else self.records.taken(is_kept)).as_earlier()
 
     def _index(self) -> None:
-        self._times = distinct(self.records.times)
-        codes = self._code(self.records.keys, np.searchsorted(self._times, self.records.times))
+        self._order = KeyTimeOrder(self.records.keys, self.records.times)
+        codes = self._order.codes(self.records.keys, self.records.times)
         order = np.argsort(codes, kind="stable")
         self.records, self._codes = self.records.taken(order), codes[order]
         self.group = groups_of(self.records.keys, self.records.times)
         """The group of each record: those of a group have the same key and time."""
-
-    def _code(self, keys: Array, ranks: Array) -> Array:
-        """Return codes that order records by key and time, given the ranks of the times."""
-        return np.asarray(keys * (len(self._times) + 1) + ranks)

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 import numpy as np
 
 from rewindow.dsl.operators.stream_join import StreamJoin
-from rewindow.engine.worker.distinct import distinct
 from rewindow.engine.worker.vectorized.group_frame import Array
 from rewindow.engine.worker.vectorized.joins.plan import JoinInput, JoinStore
 from rewindow.engine.worker.vectorized.joins.records import NEW, Records
@@ -70,12 +69,10 @@ class StreamInput:
             self.peak = max(self.peak, self.waiting.count)
             self.waiting.end_batch()
             records.append(self.waiting.records)
-        used = distinct(np.concatenate([one.rows for one in records]))
-        kept = self.values.keep(used)
-        moved = [one._replace(rows=kept[np.searchsorted(used, one.rows)]) for one in records]
-        self.retained.records = moved[0]
+        rows = self.values.compact([one.rows for one in records])
+        self.retained.records = records[0]._replace(rows=rows[0])
         if self.waiting is not None:
-            self.waiting.records = moved[1]
+            self.waiting.records = records[1]._replace(rows=rows[1])
 
     def used_keys(self) -> list[Array]:
         """Return the key numbers of all records."""

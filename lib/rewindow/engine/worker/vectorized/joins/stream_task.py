@@ -159,7 +159,7 @@ class StreamJoinTask(JoinTask):
             own = chunk[arrivals.is_left[start:end] == one.is_left]
             joining = own[batch.is_joining[own]]
             at, partners = other.retained.pairs(joining, batch.first[joining], batch.counts[joining], other.clocks)
-            found[other.is_left] = Found(other.retained.group[partners], at)
+            found[other.is_left] = Found(keys[at], other.retained.group[partners], at)
             records = other.retained.records
             count = len(at)
             joined_at = np.maximum(times[at], records.times[partners])

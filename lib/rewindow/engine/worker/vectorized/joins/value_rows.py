@@ -50,13 +50,18 @@ class ValueRows:
         """Return the values of rows. Raises `UnfitError` as `columns` does."""
         return list(decode(self._shape, self.columns(numbers)))
 
-    def keep(self, numbers: Array) -> Array:
-        """Drop all rows but these, if there are many others. Return the numbers that these have now."""
-        if self.size <= 2 * len(numbers) + SPARE:
-            return numbers
-        self._chunks = [[column] for column in self.columns(numbers)]
-        self.size, self.bytes = len(numbers), sum(chunks[0].nbytes for chunks in self._chunks)
-        return np.arange(self.size)
+    def compact(self, used: Sequence[Array]) -> list[Array]:
+        """Drop rows that are not among the numbers ``used``, if these are few. Return the numbers that those have now."""
+        is_used = np.zeros(self.size, np.bool_)
+        for numbers in used:
+            is_used[numbers] = True
+        kept = np.flatnonzero(is_used)
+        if self.size <= 2 * len(kept) + SPARE:
+            return list(used)
+        self._chunks = [[column] for column in self.columns(kept)]
+        self.size, self.bytes = len(kept), sum(chunks[0].nbytes for chunks in self._chunks)
+        moved = np.cumsum(is_used) - 1
+        return [moved[numbers] for numbers in used]
 
 
 def taken(columns: Sequence[pa.Array], rows: Array) -> list[pa.Array]:

@@ -16,8 +16,9 @@ from rewindow.engine.worker.vectorized.keys import KeyTable
 
 
 class Found(NamedTuple):
-    """Groups of retained records that an arrival of the other input found."""
+    """Groups of retained records, with their keys, that an arrival of the other input found."""
 
+    keys: Array
     groups: Array
     arrivals: Array
 
@@ -50,7 +51,8 @@ class Waiting:
 
         Return the latter with the arrival at which it is over. ``clocks``: the node's clock at each arrival of the batch.
         """
-        keys, times, _, arrivals, _ = self.records
+        candidates = np.flatnonzero(self._may_end(found.keys, int(clocks[end - 1])))
+        keys, times, _, arrivals, _ = self.records.taken(candidates)
         over_at = np.searchsorted(clocks, times + self._waits_ms, "right")
         # An arrival finds all records of a key and time together, or, once they are expired, none of them.
         width = len(clocks) + 1
@@ -60,8 +62,10 @@ class Waiting:
         found_at = np.where((groups >= 0) & (next_found // width == groups), next_found % width, width)
         is_found = found_at < over_at
         is_due = ~is_found & (over_at < end)
-        due, at = self.records.taken(is_due), over_at[is_due]
-        self._remove(is_found | is_due)
+        due, at = self.records.taken(candidates[is_due]), over_at[is_due]
+        gone = np.zeros(self.count, np.bool_)
+        gone[candidates[is_found | is_due]] = True
+        self._remove(gone)
         return due, at
 
     def pop(self, clock_ms: int) -> Records:
@@ -89,6 +93,15 @@ class Waiting:
         both, is_gone, numbers = both.taken(is_written), is_gone[is_written], numbers[is_written]
         columns = [*keys.columns(both.keys), pa.array(both.times), pa.array(numbers)]
         return [*columns, *values.columns(np.where(is_gone, -1, both.rows))], is_gone
+
+    def _may_end(self, found: Array, clock_ms: int) -> Array:
+        """Return the records whose wait is over at a clock, or whose key was found."""
+        may_end = self.are_over(self.records.times, clock_ms)
+        if len(found) and self.count:
+            is_found = np.zeros(int(max(found.max(), self.records.keys.max())) + 1, np.bool_)
+            is_found[found] = True
+            may_end |= is_found[self.records.keys]
+        return may_end
 
     def _remove(self, mask: Array) -> None:
         if mask.any():
