@@ -34,8 +34,8 @@ class KeyTable:
         self._numbers: dict[Any, int] = {}
         self._chunks: list[list[pa.Array]] = [[pa.array([], kind)] for kind in self._types]
         self._has_zero_bytes = False
-        self._dictionary: pa.Array | None = None
-        self._of_dictionary = np.empty(0, np.int64)
+        self._recent: list[tuple[pa.Array, Array]] = []
+        """The last dictionaries with the numbers of their keys: a task may read two topics by turns."""
         self._ranks = np.empty(0, np.int64)
         """The rank of each key in byte order; stale if its length differs from the number of keys."""
 
@@ -72,7 +72,7 @@ class KeyTable:
         columns = self.columns(numbers)
         self._chunks = [[column] for column in columns]
         self._numbers = {key: number for number, key in enumerate(self._values(columns))}
-        self._dictionary = None
+        self._recent = []
         self._ranks = np.empty(0, np.int64)
 
     def ranks(self, numbers: Array) -> Array:
@@ -126,13 +126,19 @@ class KeyTable:
     def _numbers_of_one(self, column: pa.Array) -> Array:
         encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
         dictionary, indices = encoded.dictionary, encoded.indices
-        if self._dictionary is None or not dictionary.equals(self._dictionary):
-            self._of_dictionary = self._take(dictionary.to_pylist(), [dictionary])
-            self._dictionary = dictionary
+        numbers = self._numbers_of_dictionary(dictionary)
         if indices.null_count == 0:
-            return self._of_dictionary.take(np.asarray(indices))
-        found = self._of_dictionary[np.asarray(pc.fill_null(indices, 0))] if len(dictionary) else np.empty(len(column))
+            return numbers.take(np.asarray(indices))
+        found = numbers[np.asarray(pc.fill_null(indices, 0))] if len(dictionary) else np.empty(len(column))
         return np.where(np.asarray(indices.is_null()), -1, found).astype(np.int64)
+
+    def _numbers_of_dictionary(self, dictionary: pa.Array) -> Array:
+        for known, numbers in self._recent:
+            if dictionary.equals(known):
+                return numbers
+        numbers = self._take(dictionary.to_pylist(), [dictionary])
+        self._recent = [*self._recent[-1:], (dictionary, numbers)]
+        return numbers
 
     def _take(self, keys: list[Any], columns: Sequence[pa.Array]) -> Array:
         """Return the numbers of distinct keys, adding new keys."""
