@@ -86,6 +86,15 @@ REKEYED: list[Callable[[KStream], KStream]] = [
     lambda stream: stream.map(lambda _, value: (len(str(value)) % 3 or None, str(value)), key=int, value=str),
     lambda stream: stream.select_key(lambda _, value: f"{len(str(value)) % 2}", key=str).map_values(str, value=str),
 ]
+
+
+def held_back(stream: KStream) -> KStream:
+    """Send final results of windows on, by which the watermark below them is lowered (D22)."""
+    windowed = stream.group_by_key().windowed_by(TimeWindows.of("4ms", grace="3ms")).count(store="held-counts")
+    finals = windowed.suppress(until_window_closes(), name="held").to_stream()
+    return finals.map(lambda of, value: (f"{value % 2}", str(of.window.end_ms)), key=str, value=str)
+
+
 SUFFIXES: list[Callable[[KStream], KStream]] = [
     lambda joined: joined,
     lambda joined: joined.map_values(lambda value: f"{value}!", value=str).filter(lambda key, value: "b" not in value),
@@ -119,11 +128,11 @@ def jobs(draw: Any, join: Callable[..., KStream]) -> TwoTopics:
     """Generate a job. ``join(draw, left, right, joiner, options)`` joins the streams of both logs."""
     columns, keys = draw(st.sampled_from([*KEYS.values(), ROW_KEY]))
     keys = keys if len(columns) > 1 else st.tuples(keys)
-    rekeyed = draw(st.sampled_from([None, None, *REKEYED]))
+    rekeyed = draw(st.sampled_from([None, None, *((one, one) for one in REKEYED), (held_back, REKEYED[1])]))
     builder, streams, logs = StreamsBuilder(), {}, {}
     cuts = draw(st.integers(0, 3))
     names = draw(st.permutations(["events", "others"]))  # their order decides ties
-    for name in names:
+    for index, name in enumerate(names):
         of_value, values = draw(st.sampled_from([ROW_VALUES, ROW_VALUES, BARE_VALUE]))
         rows = draw(rows_of(keys, values))
         inner = sorted(draw(st.lists(st.integers(0, len(rows)), min_size=cuts, max_size=cuts)))
@@ -131,7 +140,7 @@ def jobs(draw: Any, join: Callable[..., KStream]) -> TwoTopics:
         prefix = draw(st.sampled_from([*PREFIXES, *(ON_ROWS if len(of_value) > 1 else [])]))
         streams[name] = prefix(builder.stream(name))
         if rekeyed:
-            streams[name] = rekeyed(streams[name])
+            streams[name] = rekeyed[index](streams[name])
     joiner, value = draw(st.sampled_from(CARELESS if draw(st.integers(0, 9)) == 9 else JOINERS))
     options = {"value": value, "with_key": joiner is with_key}
     joined = join(draw, streams["events"], streams["others"], joiner, options)

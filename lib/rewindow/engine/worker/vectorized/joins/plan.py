@@ -68,7 +68,7 @@ class JoinPlan:
     table_node: str
     """The node that keeps the table; empty if two streams are joined."""
     lag_ms: int
-    """How long nodes above the join may hold records back: its watermark is lowered by that (D22)."""
+    """How long nodes above the topics may hold records back: the watermark is lowered by that (D22)."""
     inputs: tuple[JoinInput, JoinInput]
     """In the order that decides ties between topics (L1)."""
     left: int

@@ -70,7 +70,7 @@ def plan_join(topology: Topology, part: SubTopology, logs: LogShapes) -> JoinPla
         node=join.name,
         supplier=supplier,
         table_node=table_node,
-        lag_ms=topology.watermark_lags()[join.name],
+        lag_ms=max(topology.watermark_lags()[source.name] for source in sources),
         inputs=(right, left) if is_reversed else (left, right),
         left=int(is_reversed),
         stores=stores,

@@ -30,7 +30,9 @@ from rewindow.streams.settings import Limits
 LATEST_MS = 2**45
 """Above this timestamp (in the year 3084), sums of times might exceed 64 bits."""
 MOST_BYTES = 2**30
-"""The most memory of a store's values, even if the limit ``store_memory`` is larger: Arrow arrays end at 2 GB."""
+"""The most memory of stores, even if the limit ``store_memory`` is larger: Arrow arrays end at 2 GB."""
+ROW_BYTES = 100
+"""The estimated memory of a stored row besides its value: its key, its times and its numbers."""
 
 
 class Arrivals(NamedTuple):
@@ -146,5 +148,6 @@ class JoinTask(ABC):
         """Raise `UnfitError` for stores that record execution would spill to disk or refuse."""
         most = min(self.limits.store_memory, MOST_BYTES)
         stored = self._stored()
-        if sum(values.bytes for _, values in stored) > most or any(rows > self.limits.store_rows for rows, _ in stored):
+        size = sum(values.bytes + ROW_BYTES * rows for rows, values in stored)
+        if size > most or any(rows > self.limits.store_rows for rows, _ in stored):
             raise UnfitError
