@@ -48,6 +48,7 @@ VECTORIZED: dict[str, Callable[[StreamsBuilder], Any]] = {
     "a stream as a table": lambda b: b.stream("events").join(
         b.stream("others").to_table(store="rows"), both, name="close"
     ),
+    "two tables": lambda b: table(b).outer_join(b.table("events", store="more"), both, value=str).to_stream(),
     "functions around it": lambda b: (
         b.stream("events")
         .filter(lambda _, value: value.whole)
@@ -105,6 +106,18 @@ REASONS: dict[str, tuple[Callable[[StreamsBuilder], Any], str]] = {
             table(b).filter(lambda _, value: value.whole > 0, store="big"), both, name="close"
         ),
         "the table of close is made by",
+    ),
+    "two tables whose joined rows are kept": (
+        lambda b: table(b).join(b.table("events", store="more"), both, value=str, store="joined").to_stream(),
+        "joined keeps its rows in a store",
+    ),
+    "a joined table that goes on as a table": (
+        lambda b: table(b).join(b.table("events", store="more"), both, value=str).filter(lambda *_: True).to_stream(),
+        "the form of a join is",
+    ),
+    "a joined table with a verb in front": (
+        lambda b: table(b).filter(lambda *_: True).join(b.table("events", store="more"), both, value=str).to_stream(),
+        "has verbs between its store and the join",
     ),
     "windows behind it": (
         lambda b: b.stream("events").join(table(b), both, value=str).group_by_key().count(store="counts").to_stream(),

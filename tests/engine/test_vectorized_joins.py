@@ -194,6 +194,13 @@ def of_table(draw: Any, left: KStream, right: KStream, joiner: Any, options: Any
     return getattr(left, kind)(right.to_table(store="rows"), joiner, name="close", **options)
 
 
+def of_tables(draw: Any, left: KStream, right: KStream, joiner: Any, options: Any) -> KStream:
+    kind = draw(st.sampled_from(["join", "left_join", "outer_join"]))
+    tables = [stream.to_table(store=name) for stream, name in ((left, "left-rows"), (right, "right-rows"))]
+    both = text if options["with_key"] else joiner
+    return getattr(tables[0], kind)(tables[1], both, name="close", value=options["value"]).to_stream()
+
+
 @examples(120)
 @given(case=jobs(of_streams), data=st.data())
 def test_both_execution_modes_join_streams_alike(case: TwoTopics, data: st.DataObject) -> None:
@@ -203,6 +210,12 @@ def test_both_execution_modes_join_streams_alike(case: TwoTopics, data: st.DataO
 @examples(80)
 @given(case=jobs(of_table), data=st.data())
 def test_both_execution_modes_join_a_stream_with_a_table_alike(case: TwoTopics, data: st.DataObject) -> None:
+    hold_execution_modes_against_each_other(case, data)
+
+
+@examples(80)
+@given(case=jobs(of_tables), data=st.data())
+def test_both_execution_modes_join_tables_alike(case: TwoTopics, data: st.DataObject) -> None:
     hold_execution_modes_against_each_other(case, data)
 
 

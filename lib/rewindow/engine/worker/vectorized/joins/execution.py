@@ -15,6 +15,7 @@ from rewindow.engine.worker.vectorized.joins.plan import JoinPlan
 from rewindow.engine.worker.vectorized.joins.results import JoinResults, join_results
 from rewindow.engine.worker.vectorized.joins.stream_task import StreamJoinTask
 from rewindow.engine.worker.vectorized.joins.table_task import TableJoinTask
+from rewindow.engine.worker.vectorized.joins.tables_task import TablesJoinTask
 from rewindow.engine.worker.vectorized.joins.task import JoinTask
 from rewindow.engine.worker.vectorized.merged_batches import merged
 from rewindow.streams.metrics import ENFORCED_PROCESSING
@@ -22,8 +23,7 @@ from rewindow.streams.metrics import ENFORCED_PROCESSING
 
 def run_join(work: SubTopologyWork, task_work: TaskWork, plan: JoinPlan) -> TaskReport | None:
     """Run one task. Return None, without sent files, if record execution must run it (`UnfitError`)."""
-    kind = StreamJoinTask if isinstance(plan.supplier, StreamJoin) else TableJoinTask
-    task: JoinTask = kind(plan, work.code.semantics, task_work.state, work.code.settings.limits)
+    task = _kind(plan)(plan, work.code.semantics, task_work.state, work.code.settings.limits)
     results = join_results(task, work, task_work)
     targets = {name: staging_target(work, task_work, f"changelog/{name}") for name in plan.stores}
     if times := task_work.enforced:
@@ -47,6 +47,12 @@ def run_join(work: SubTopologyWork, task_work: TaskWork, plan: JoinPlan) -> Task
         consumed={topic: end - first[topic] for topic, end in task.clocks.offsets.items()},
         is_vectorized=True,
     )
+
+
+def _kind(plan: JoinPlan) -> type[JoinTask]:
+    if plan.supplier is None:
+        return TablesJoinTask
+    return StreamJoinTask if isinstance(plan.supplier, StreamJoin) else TableJoinTask
 
 
 def _replay(work: SubTopologyWork, task_work: TaskWork, task: JoinTask, results: JoinResults) -> None:

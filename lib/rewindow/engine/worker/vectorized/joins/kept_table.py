@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,14 @@ from rewindow.engine.worker.vectorized.keys import KeyTable
 from rewindow.streams.serde.schema import Shape
 
 NO_ROW = -1
+
+
+class Updates(NamedTuple):
+    """Updates of a table in a batch: their indexes, ascending, the numbers of their rows (-1 to delete), and their times."""
+
+    at: Array
+    rows: Array
+    times: Array
 
 
 class KeptTable:
@@ -29,7 +38,8 @@ class KeptTable:
         """Whether the checkpoint has a row of the key."""
         self._is_changed = np.empty(0, np.bool_)
 
-    def __len__(self) -> int:
+    @property
+    def count(self) -> int:
         """The number of rows."""
         return int(np.count_nonzero(self._rows != NO_ROW))
 
@@ -46,17 +56,46 @@ class KeptTable:
         self._fit()
         self._is_stored = self._rows != NO_ROW
 
-    def current(self, keys: Array) -> Array:
-        """Return the number of each key's row, or -1."""
-        self._fit()
-        return np.asarray(self._rows[keys])
+    def before(self, records: Array, updates: Updates, keys: Array) -> tuple[Array, Array]:
+        """Return the row that the table has for the key of each record (an index) before the record, and its time.
 
-    def update(self, keys: Array, rows: Array, times: Array) -> None:
-        """Set the rows of keys, in order: numbers in the values, or -1 to delete."""
+        ``keys``: the key number of each record of the batch.
+        """
         self._fit()
-        self._rows[keys] = rows
-        self._times[keys] = times
-        self._is_changed[keys] = True
+        rows, times = self._rows[keys[records]], self._times[keys[records]]
+        if len(updates.at) == 0:
+            return rows, times
+        update_of = np.full(len(keys), NO_ROW)
+        update_of[updates.at] = np.arange(len(updates.at))
+        is_wanted = update_of != NO_ROW
+        is_wanted[records] = True
+        both = np.flatnonzero(is_wanted)
+        both = both[np.argsort(keys[both], kind="stable")]
+        ordered = keys[both]
+        last = np.maximum.accumulate(np.where(update_of[both] != NO_ROW, np.arange(len(both)), -1))
+        before = np.append(-1, last[:-1])
+        has_update = (before >= 0) & (ordered[before] == ordered)
+        found = np.full(len(keys), NO_ROW)
+        found[both] = np.where(has_update, update_of[both[before]], NO_ROW)
+        found = found[records]
+        is_found = found != NO_ROW
+        rows[is_found], times[is_found] = updates.rows[found[is_found]], updates.times[found[is_found]]
+        return rows, times
+
+    def take(self, updates: Updates, keys: Array) -> None:
+        """Set the rows of the updates' keys, in order."""
+        self._fit()
+        self._rows[keys[updates.at]] = updates.rows
+        self._times[keys[updates.at]] = updates.times
+        self._is_changed[keys[updates.at]] = True
+
+    def values_of(self, rows: Array) -> list[Any]:
+        """Return the values of rows, which repeat often; None for -1."""
+        used = np.zeros(self.values.size, np.bool_)
+        used[rows[rows != NO_ROW]] = True
+        values = [*self.values.values(np.flatnonzero(used)), None]
+        index = np.append(np.cumsum(used) - 1, len(values) - 1)[rows]  # -1 is the last one
+        return [values[at] for at in index.tolist()]
 
     def compact(self) -> None:
         """Drop values that no row refers to."""

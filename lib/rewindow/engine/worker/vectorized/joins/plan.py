@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rewindow.dsl.operators.stream_join import Joiner, StreamJoin
+from rewindow.dsl.operators.stream_join import StreamJoin
 from rewindow.dsl.operators.stream_table_join import StreamTableJoin
+from rewindow.dsl.operators.table_join import TableJoinSide
 from rewindow.engine.worker.vectorized.batch import name_at
 from rewindow.engine.worker.vectorized.internal_source import InternalSource
 from rewindow.engine.worker.vectorized.prefix_operators import PrefixOperator
@@ -60,13 +61,25 @@ class JoinStore:
 
 
 @dataclass(frozen=True, slots=True)
+class JoinedTable:
+    """An input that is kept as a table: the node and the store that keep it, and whether it is the left input."""
+
+    node: str
+    store: str
+    is_left: bool
+    updates: TableJoinSide | None = None
+    """How its updates are joined with the other table; None if they only change it."""
+
+
+@dataclass(frozen=True, slots=True)
 class JoinPlan:
     """The plan of a join of two topics."""
 
     node: str
-    supplier: StreamJoin | StreamTableJoin
-    table_node: str
-    """The node that keeps the table; empty if two streams are joined."""
+    supplier: StreamJoin | StreamTableJoin | None
+    """None for a join of two tables."""
+    tables: tuple[JoinedTable, ...]
+    """The inputs that are tables."""
     lag_ms: int
     """How long nodes above the topics may hold records back: the watermark is lowered by that (D22)."""
     inputs: tuple[JoinInput, JoinInput]
@@ -84,11 +97,6 @@ class JoinPlan:
     def key(self) -> Shape:
         """The shape of the keys of both inputs."""
         return self.inputs[self.left].key
-
-    @property
-    def joiner(self) -> Joiner:
-        """The function that makes a result."""
-        return self.supplier.joiner
 
     @property
     def has_functions(self) -> bool:

@@ -1,7 +1,7 @@
 """Decide which joins vectorized execution can run, from the graph and its types. Pure.
 
-It runs one form: two logs or repartition topics -> where, select, Python functions -> a join of two streams, or of a stream
-with a table that a topic fills -> where, select, Python functions -> a table or a repartition topic.
+It runs one form: two logs or repartition topics -> where, select, Python functions -> a join of two streams, of a stream with
+a table that a topic fills, or of two such tables -> where, select, Python functions -> a table or a repartition topic.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from typing import Any
 from rewindow.dsl.operators.select import Select
 from rewindow.dsl.operators.stream_join import JoinSide, StreamJoin
 from rewindow.dsl.operators.stream_table_join import StreamTableJoin
-from rewindow.dsl.operators.table_verbs import TableSource
+from rewindow.dsl.operators.table_join import TableJoinResult
+from rewindow.dsl.operators.table_verbs import TableSource, TableToStream
 from rewindow.dsl.operators.table_view import StoreView
 from rewindow.dsl.operators.where import Where
 from rewindow.engine.worker.vectorized.batch import name_at
 from rewindow.engine.worker.vectorized.errors import NotVectorizableError
-from rewindow.engine.worker.vectorized.joins.plan import JoinInput, JoinPlan, JoinStore
+from rewindow.engine.worker.vectorized.joins.plan import JoinedTable, JoinInput, JoinPlan, JoinStore
 from rewindow.engine.worker.vectorized.prefix_operators import bind_prefix, prune_prefix
 from rewindow.engine.worker.vectorized.row_functions import FUNCTIONS
 from rewindow.engine.worker.vectorized.source_types import source_types
@@ -27,10 +28,11 @@ from rewindow.streams.serde.binding import LogShapes, bind, bind_sink, bind_stor
 from rewindow.streams.serde.schema import Column, Shape
 from rewindow.streams.topology import SubTopology, Topology, describe_supplier
 
-JOINS = (StreamJoin, StreamTableJoin)
+JOINS = (StreamJoin, StreamTableJoin, TableJoinResult)
 FORM = (
     "the form of a join is: two logs or repartitions, where, select, filter, map_values, flat_map_values, peek, a join of two "
-    "streams or of a stream with a table, where, select, filter, map and other verbs with functions, a table or a repartition"
+    "streams, of a stream with a table, or of two tables and to_stream(), where, select, filter, map and other verbs with "
+    "functions, a table or a repartition"
 )
 
 
@@ -46,13 +48,16 @@ def plan_join(topology: Topology, part: SubTopology, logs: LogShapes) -> JoinPla
         raise NotVectorizableError(f"it has {len(joins)} joins: {', '.join(node.name for node in joins)}")
     (join,) = joins
     graph = _Graph(part)
-    supplier = join.supplier
-    if isinstance(supplier, StreamJoin):
-        ends, table_node = graph.ends_of_streams(join), ""
+    supplier = None if isinstance(join.supplier, TableJoinResult) else join.supplier
+    tables: tuple[JoinedTable, ...] = ()
+    if supplier is None:
+        ends, tables = graph.ends_of_tables(join)
+    elif isinstance(supplier, StreamJoin):
+        ends = graph.ends_of_streams(join)
     else:
-        ends, table_node = graph.ends_of_table(join)
+        ends, tables = graph.ends_of_table(join)
     chains = [graph.chain_to(end) for end in ends]
-    behind = graph.behind(join)
+    behind = graph.behind(join if supplier else graph.to_stream(join))
     sink = behind[-1]
     graph.check_all_used()
     sources = [chain[0] for chain in chains]
@@ -62,14 +67,14 @@ def plan_join(topology: Topology, part: SubTopology, logs: LogShapes) -> JoinPla
     if not _are_equal(left.key, right.key):
         raise NotVectorizableError(f"the keys of {left.topic} and {right.topic} have different types")
     stores = {store.name: JoinStore(store, bind_store(store, logs)) for store in part.stores}
-    _check_stores(supplier, stores, left, right, logs)
+    _check_stores(supplier, tables, stores, (left, right), logs)
     sink_shapes = bind_sink(sink, logs)
     is_direct = len(behind) == 1 and not sink.is_internal and _are_equal(sink_shapes[0], left.key)
     is_reversed = part.sources.index(sources[0]) > part.sources.index(sources[1])
     return JoinPlan(
         node=join.name,
         supplier=supplier,
-        table_node=table_node,
+        tables=tables,
         lag_ms=max(topology.watermark_lags()[source.name] for source in sources),
         inputs=(right, left) if is_reversed else (left, right),
         left=int(is_reversed),
@@ -96,22 +101,44 @@ class _Graph:
             self._use(mark)
         return [self._nodes[marks[is_left].parents[0]] for is_left in (True, False)]
 
-    def ends_of_table(self, join: Any) -> tuple[list[Any], str]:
-        """Return the last nodes of the chains of a stream and of its table, and the node that keeps the table."""
+    def ends_of_table(self, join: Any) -> tuple[list[Any], tuple[JoinedTable, ...]]:
+        """Return the last nodes of the chains of a stream and of its table, and the table."""
         self._use(join)
-        supplier = join.supplier
-        if supplier.waiting is not None:
+        if join.supplier.waiting is not None:
             raise NotVectorizableError(f"{join.name} has a grace period: its records wait for updates of the table")
-        if type(supplier.table) is not StoreView or supplier.table.history_ms is not None:
+        owner = self._owner(join, join.supplier.table)
+        self._use(owner, children=0)
+        ends = [self._nodes[join.parents[0]], self._nodes[owner.parents[0]]]
+        return ends, (JoinedTable(owner.name, owner.supplier.store, is_left=False),)
+
+    def ends_of_tables(self, join: Any) -> tuple[list[Any], tuple[JoinedTable, ...]]:
+        """Return the last nodes of the chains of two tables, and the tables."""
+        if join.supplier.store is not None:
+            raise NotVectorizableError(f"{join.name} keeps its rows in a store")
+        self._use(join)
+        left, right = (self._nodes[name] for name in join.parents)
+        ends, tables = [], []
+        for updates, other, is_left in ((left, right, True), (right, left, False)):
+            owner = self._owner(updates, other.supplier.other)
+            if updates.parents != (owner.name,):
+                raise NotVectorizableError(f"the updates of {owner.name} do not come from its topic alone; {FORM}")
+            for node in (updates, owner):
+                self._use(node)
+            ends.append(self._nodes[owner.parents[0]])
+            tables.append(JoinedTable(owner.name, owner.supplier.store, is_left, updates.supplier))
+        return ends, tuple(tables)
+
+    def _owner(self, join: Any, view: Any) -> Any:
+        """Return the node that keeps the table of a view."""
+        if type(view) is not StoreView or view.history_ms is not None:
             raise NotVectorizableError(
                 f"the table of {join.name} is versioned, or has verbs between its store and the join"
             )
-        owners = [node for node in self._nodes.values() if supplier.table.store in getattr(node, "stores", ())]
-        owner = next(node for node in owners if node is not join)
-        if not isinstance(owner.supplier, TableSource):
-            raise NotVectorizableError(f"the table of {join.name} is made by {owner.name}, not read from a topic")
-        self._use(owner, children=0)
-        return [self._nodes[join.parents[0]], self._nodes[owner.parents[0]]], owner.name
+        owners = [node for node in self._nodes.values() if view.store in getattr(node, "stores", ())]
+        owner = next((node for node in owners if isinstance(node.supplier, TableSource)), None)
+        if owner is None:
+            raise NotVectorizableError(f"the table of {join.name} is made by {owners[0].name}, not read from a topic")
+        return owner
 
     def chain_to(self, node: Any) -> list[Any]:
         """Return the source above a node and the nodes from there to it."""
@@ -134,6 +161,14 @@ class _Graph:
             self._use(node, children=0 if isinstance(node, SinkNode) else 1)
             found.append(node)
         return found
+
+    def to_stream(self, join: Any) -> Any:
+        """Return the node that sends the updates of a joined table as a stream."""
+        (node,) = self._children(join)
+        if not isinstance(_supplier(node), TableToStream):
+            raise NotVectorizableError(f"{node.name} is {describe_supplier(_supplier(node))}; {FORM}")
+        self._use(node)
+        return node
 
     def check_all_used(self) -> None:
         """Raise `NotVectorizableError` if there are other nodes."""
@@ -165,17 +200,17 @@ def _input(topology: Topology, chain: Sequence[Any], logs: LogShapes) -> JoinInp
 
 
 def _check_stores(
-    supplier: StreamJoin | StreamTableJoin,
+    supplier: Any,
+    tables: Sequence[JoinedTable],
     stores: Mapping[str, JoinStore],
-    left: JoinInput,
-    right: JoinInput,
+    inputs: tuple[JoinInput, JoinInput],
     logs: LogShapes,
 ) -> None:
-    """Check that stores keep records as they are: a store may declare other types."""
+    """Check that stores keep records as they are: a store may declare other types. ``inputs``: left and right."""
+    left, right = inputs
+    kept = [(table.store, left if table.is_left else right) for table in tables]
     if isinstance(supplier, StreamJoin):
-        kept = [(name, left) for name in supplier.left if name] + [(name, right) for name in supplier.right if name]
-    else:
-        kept = [(supplier.table.stores[0], right)]
+        kept += [(name, left) for name in supplier.left if name] + [(name, right) for name in supplier.right if name]
     for name, one in kept:
         builder = stores[name].builder
         key, value = bind(builder.key, "key", logs), bind(builder.value, "value", logs)

@@ -1,23 +1,21 @@
-"""Call the joiner for each result, and send the results: as columns to a table, or one by one through a suffix."""
+"""Send the results of a join: as columns to a table, or one by one through a suffix."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
 
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.contracts.tasks import SubTopologyWork, TaskWork
-from rewindow.engine.worker.arrow_rows import arrow_schema, decode, encode, encode_values
+from rewindow.engine.worker.arrow_rows import arrow_schema, encode, encode_values
 from rewindow.engine.worker.vectorized.downstream import Downstream
 from rewindow.engine.worker.vectorized.errors import UnfitError
 from rewindow.engine.worker.vectorized.group_frame import Array
-from rewindow.engine.worker.vectorized.joins.plan import JoinPlan
 from rewindow.engine.worker.vectorized.joins.task import Joined, JoinTask
-from rewindow.engine.worker.vectorized.keys import KeyTable
 from rewindow.engine.worker.vectorized.sent_results import ColumnResults
 from rewindow.streams.record import Record
 
@@ -25,12 +23,12 @@ from rewindow.streams.record import Record
 class JoinResults(ABC):
     """Where a join sends its results. A block that raises deletes what it has written."""
 
-    def __init__(self, plan: JoinPlan, keys: KeyTable, most: int) -> None:
+    def __init__(self, task: JoinTask, most: int) -> None:
         """``most``: the limit of results of one record."""
-        self._plan, self._keys, self._most = plan, keys, most
+        self._task, self._most = task, most
 
     def send(self, epoch: int, joined: Joined) -> None:
-        """Call the joiner and send the results of an epoch.
+        """Make and send the results of an epoch.
 
         Raises `UnfitError` if a function fails, a result does not fit the sink, or a record has too many results: record
         execution names the record.
@@ -59,10 +57,6 @@ class JoinResults(ABC):
     def _send(self, epoch: int, joined: Joined) -> None:
         """Send results. May raise anything."""
 
-    def _key_values(self, numbers: Array) -> list[Any]:
-        """Return the keys of key numbers."""
-        return list(decode(self._plan.key, self._keys.columns(numbers)))
-
     def __enter__(self) -> Self:
         return self
 
@@ -74,10 +68,10 @@ class JoinResults(ABC):
 class JoinedColumns(JoinResults):
     """Writes results to a table."""
 
-    def __init__(self, plan: JoinPlan, task: JoinTask, work: SubTopologyWork, task_work: TaskWork) -> None:
+    def __init__(self, task: JoinTask, work: SubTopologyWork, task_work: TaskWork) -> None:
         """Create the file with the first result."""
-        super().__init__(plan, task.keys, work.code.settings.limits.outputs_per_record)
-        self._results = ColumnResults(plan, work, task_work)
+        super().__init__(task, work.code.settings.limits.outputs_per_record)
+        self._results = ColumnResults(task.plan, work, task_work)
 
     @property
     def emitted(self) -> int:
@@ -93,24 +87,22 @@ class JoinedColumns(JoinResults):
         self._results.abort()
 
     def _send(self, epoch: int, joined: Joined) -> None:
-        joiner, shape = self._plan.joiner, self._plan.sink_shapes[1]
-        keys = self._key_values(joined.keys)
-        rows = zip(keys, joined.lefts, joined.rights, strict=True)
+        shape = self._task.plan.sink_shapes[1]
         columns: Sequence[pa.Array]
         if shape.has_json:  # the result may be a list that user code still changes, so it is encoded immediately
-            encoded = [shape.encode(joiner(key, left, right)) for key, left, right in rows]
-            columns = encode(encoded, arrow_schema(shape.columns), "").columns
+            rows = [shape.encode(value) for value in joined.values]
+            columns = encode(rows, arrow_schema(shape.columns), "").columns
         else:
-            columns = encode_values(shape, [joiner(key, left, right) for key, left, right in rows], "")
-        self._results.send(epoch, [*self._keys.columns(joined.keys), *columns, pa.array(joined.times)])
+            columns = encode_values(shape, list(joined.values), "")
+        self._results.send(epoch, [*self._task.keys.columns(joined.keys), *columns, pa.array(joined.times)])
 
 
 class JoinedRecords(JoinResults):
     """Sends results through the nodes of a suffix."""
 
-    def __init__(self, plan: JoinPlan, task: JoinTask, downstream: Downstream, most: int) -> None:
+    def __init__(self, task: JoinTask, downstream: Downstream, most: int) -> None:
         """See `JoinResults`."""
-        super().__init__(plan, task.keys, most)
+        super().__init__(task, most)
         self._downstream = downstream
 
     @property
@@ -127,24 +119,23 @@ class JoinedRecords(JoinResults):
         self._downstream.abort()
 
     def _send(self, epoch: int, joined: Joined) -> None:
-        joiner, context, take = self._plan.joiner, self._downstream.record_context, self._downstream.process
+        context, take = self._downstream.record_context, self._downstream.process
         self._downstream.begin(epoch)
+        keys = self._task.key_values(joined.keys)
         arrays = (joined.times.tolist(), joined.orders.tolist(), joined.positions.tolist())
-        for key, left, right, timestamp, order_ms, position in zip(
-            self._key_values(joined.keys), joined.lefts, joined.rights, *arrays, strict=True
-        ):
+        for key, value, timestamp, order_ms, position in zip(keys, joined.values, *arrays, strict=True):
             context.timestamp, context.order_ms = timestamp, order_ms
             context.topic, context.offset = (None if position < 0 else ""), position  # for the limit of outputs
-            take(Record(key, joiner(key, left, right), timestamp))
+            take(Record(key, value, timestamp))
 
 
 def join_results(task: JoinTask, work: SubTopologyWork, task_work: TaskWork) -> JoinResults:
     """Return where a task sends its results."""
     plan = task.plan
     if plan.suffix is None:
-        return JoinedColumns(plan, task, work, task_work)
+        return JoinedColumns(task, work, task_work)
     downstream = Downstream(plan.suffix, task.clocks.metrics, work, task_work)
-    return JoinedRecords(plan, task, downstream, work.code.settings.limits.outputs_per_record)
+    return JoinedRecords(task, downstream, work.code.settings.limits.outputs_per_record)
 
 
 def _largest_run(positions: Array) -> int:

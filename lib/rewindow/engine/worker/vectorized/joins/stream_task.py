@@ -204,7 +204,8 @@ class StreamJoinTask(JoinTask):
         """Return results with their values. Without arrivals, they are sent at the end of an epoch."""
         lefts, rights = self._decoded(self.left, sent.lefts, arrivals), self._decoded(self.right, sent.rights, arrivals)
         positions = np.full(len(sent.at), -1) if arrivals is None else arrivals.positions[sent.at]
-        return Joined(sent.keys, lefts, rights, sent.times, orders[np.maximum(positions, 0)], positions)
+        values = self._joined_values(sent.keys, lefts, rights)
+        return Joined(sent.keys, values, sent.times, orders[np.maximum(positions, 0)], positions)
 
     def _decoded(self, one: StreamInput, origin: Origin, arrivals: Arrivals | None) -> list[Any]:
         by_arrival, by_row = np.flatnonzero(origin.arrivals >= 0), np.flatnonzero(origin.rows >= 0)

@@ -2,11 +2,14 @@
 
 Why this is exact (L4): a record joins the row that the last update of its key before it left (`dsl.operators.stream_table_join`).
 Sorted by key and order, that is the update in front of it; without one in the batch, it is the row that the table had.
+
+`tables_task` has the join of two tables.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +19,7 @@ from rewindow.engine.worker.restore import Restore
 from rewindow.engine.worker.staging import StagingTarget
 from rewindow.engine.worker.vectorized.changelog import write_changes
 from rewindow.engine.worker.vectorized.group_frame import Array
-from rewindow.engine.worker.vectorized.joins.kept_table import NO_ROW, KeptTable
+from rewindow.engine.worker.vectorized.joins.kept_table import NO_ROW, KeptTable, Updates
 from rewindow.engine.worker.vectorized.joins.plan import JoinPlan
 from rewindow.engine.worker.vectorized.joins.task import Arrivals, Joined, JoinTask
 from rewindow.engine.worker.vectorized.joins.value_rows import ValueRows
@@ -26,26 +29,29 @@ from rewindow.streams.semantics import Semantics
 from rewindow.streams.settings import Limits
 
 
-class TableJoinTask(JoinTask):
-    """A join of a stream (left) with a table (right)."""
+class KeptTablesTask(JoinTask):
+    """A join with one or two tables that topics fill. ``tables`` by whether they are the left input."""
 
     def __init__(self, plan: JoinPlan, semantics: Semantics, state: TaskState | None, limits: Limits) -> None:
         """See `JoinTask`."""
         super().__init__(plan, semantics, state, limits)
-        (self._store,) = plan.stores.values()
-        self._table = KeptTable(self.keys, plan.inputs[1 - plan.left].value)
+        inputs = {True: plan.inputs[plan.left], False: plan.inputs[1 - plan.left]}
+        self.tables = {table.is_left: KeptTable(self.keys, inputs[table.is_left].value) for table in plan.tables}
 
     @property
     def store_clocks(self) -> dict[str, int]:
         """See `JoinTask`."""
-        return {self._store.builder.name: UNKNOWN}
+        return dict.fromkeys(self.plan.stores, UNKNOWN)
 
     def restore(self, work: SubTopologyWork, task_work: TaskWork) -> None:
-        """See `JoinTask`: only the rows whose keys records have."""
+        """See `JoinTask`: only the rows whose keys can be asked for."""
         code = work.code
         part = code.topology.sub_topologies()[work.sub_topology]
         restore = Restore(task_work, code.topology, part, code.load_logs())
-        self._table.restore(restore.batches(self._store.builder, *self._store.shapes), len(self.plan.key.columns))
+        for table in self.plan.tables:
+            store = self.plan.stores[table.store]
+            batches = restore.batches(store.builder, *store.shapes)
+            self.tables[table.is_left].restore(batches, len(self.plan.key.columns))
         self._check_memory()
 
     def end_epoch(self, epoch: Epoch) -> Iterator[Joined]:
@@ -55,61 +61,53 @@ class TableJoinTask(JoinTask):
 
     def stage(self, targets: dict[str, StagingTarget], *, partition: int, run: int) -> list[StagedFile]:
         """See `JoinTask`."""
-        columns, is_gone = self._table.changes()
-        name = self._store.builder.name
-        return write_changes(targets[name], self._store.shapes, columns, is_gone, partition=partition, run=run)
+        staged: list[StagedFile] = []
+        of_store = {table.store: self.tables[table.is_left] for table in self.plan.tables}
+        for name, store in self.plan.stores.items():
+            columns, is_gone = of_store[name].changes()
+            staged += write_changes(targets[name], store.shapes, columns, is_gone, partition=partition, run=run)
+        return staged
 
     def _stored(self) -> Sequence[tuple[int, ValueRows]]:
-        return [(len(self._table), self._table.values)]
+        return [(table.count, table.values) for table in self.tables.values()]
+
+    def _count_null_keys(self, arrivals: Arrivals) -> None:
+        """Count the records without a key that tables skip."""
+        for table in self.plan.tables:
+            is_skipped = (arrivals.is_left == table.is_left) & (arrivals.keys < 0)
+            self._count(table.node, "null-key", int(np.count_nonzero(is_skipped)))
+
+    def _updates(self, table: KeptTable, arrivals: Arrivals, at: Array, *, is_left: bool) -> Updates:
+        """Return the updates of a table, given the indexes of its records with a key. Its values are added."""
+        rows = np.full(len(at), NO_ROW)
+        if len(at):
+            added = table.values.add(arrivals.columns[0 if is_left else 1])
+            rows = np.where(arrivals.has_value[at], added[arrivals.rows[at]], NO_ROW)
+        return Updates(at, rows, arrivals.times[at])
+
+
+class TableJoinTask(KeptTablesTask):
+    """A join of a stream (left) with a table (right)."""
 
     def _join(self, arrivals: Arrivals, orders: Array) -> Iterator[Joined]:
-        left, keys, table = arrivals.is_left, arrivals.keys, self._table
-        keeps_left = self.plan.supplier.keeps_left
-        self._count(self.plan.table_node, "null-key", int(np.count_nonzero(~left & (keys < 0))))
+        left, keys, table = arrivals.is_left, arrivals.keys, self.tables[False]
+        supplier: Any = self.plan.supplier
+        keeps_left = supplier.keeps_left
+        self._count_null_keys(arrivals)
         skipped = left & ~(arrivals.has_value & ((keys >= 0) | keeps_left))
         self._count(self.plan.node, "null-key", int(np.count_nonzero(skipped & (keys < 0))))
         self._count(self.plan.node, "null-value", int(np.count_nonzero(skipped & (keys >= 0))))
 
-        updates = np.flatnonzero(~left & (keys >= 0))
-        found = np.full(len(keys), NO_ROW)
-        if len(updates):
-            added = table.values.add(arrivals.columns[1])
-            found[updates] = np.where(arrivals.has_value[updates], added[arrivals.rows[updates]], NO_ROW)
+        updates = self._updates(table, arrivals, np.flatnonzero(~left & (keys >= 0)), is_left=False)
         joining = np.flatnonzero(left & ~skipped)
-        with_key = joining[keys[joining] >= 0]
-        found[with_key] = self._before(keys, updates, with_key, found)
-        table.update(keys[updates], found[updates], arrivals.times[updates])
-        sent = joining if keeps_left else joining[found[joining] != NO_ROW]
+        rows = np.full(len(joining), NO_ROW)
+        has_key = keys[joining] >= 0
+        rows[has_key], _ = table.before(joining[has_key], updates, keys)
+        table.take(updates, keys)
+        sent, rows = (joining, rows) if keeps_left else (joining[rows != NO_ROW], rows[rows != NO_ROW])
         if len(sent):
-            rows = found[sent]
-            used = np.zeros(table.values.size, np.bool_)
-            used[rows[rows >= 0]] = True
-            values = [*table.values.values(np.flatnonzero(used)), None]
-            index = np.append(np.cumsum(used) - 1, len(values) - 1)[rows]  # -1 is the last one
-            yield Joined(
-                keys[sent],
-                self._values(arrivals, arrivals.rows[sent], is_left=True),
-                [values[one] for one in index.tolist()],
-                arrivals.times[sent],
-                orders[arrivals.positions[sent]],
-                arrivals.positions[sent],
-            )
+            lefts = self._values(arrivals, arrivals.rows[sent], is_left=True)
+            values = self._joined_values(keys[sent], lefts, table.values_of(rows))
+            positions = arrivals.positions[sent]
+            yield Joined(keys[sent], values, arrivals.times[sent], orders[positions], positions)
         table.compact()
-
-    def _before(self, keys: Array, updates: Array, records: Array, found: Array) -> Array:
-        """Return the row that each record's key has when the record is processed."""
-        current = self._table.current(keys[records])
-        if len(updates) == 0:
-            return current
-        both = np.sort(np.concatenate([updates, records]))
-        both = both[np.argsort(keys[both], kind="stable")]
-        is_update = np.zeros(len(keys), np.bool_)
-        is_update[updates] = True
-        last = np.maximum.accumulate(np.where(is_update[both], np.arange(len(both)), -1))
-        ordered = keys[both]
-        is_own = (last >= 0) & (ordered[last] == ordered)
-        rows = np.empty(len(keys), np.int64)
-        rows[both] = np.where(is_own, found[both[last]], NO_ROW)
-        has_update = np.zeros(len(keys), np.bool_)
-        has_update[both] = is_own
-        return np.where(has_update[records], rows[records], current)

@@ -52,16 +52,17 @@ class Arrivals(NamedTuple):
 
 
 class Joined(NamedTuple):
-    """Results of a join, in order. Each has a key number (-1 for null), both values, and the record that sends it."""
+    """Results of a join, in order."""
 
     keys: Array
-    lefts: Sequence[Any]
-    rights: Sequence[Any]
+    """The number of each result's key; -1 for null."""
+    values: Iterator[Any]
+    """The values. Each is made when it is taken, by code of the job, which may raise anything."""
     times: Array
     orders: Array
     """The order key (L1)."""
     positions: Array
-    """The position of the record that sends it."""
+    """The position of the record that sends it; -1 at the end of an epoch."""
 
 
 class JoinTask(ABC):
@@ -82,6 +83,10 @@ class JoinTask(ABC):
         if len(arrivals.positions):
             yield from self._join(arrivals, merged.orders)
             self._check_memory()
+
+    def key_values(self, numbers: Array) -> list[Any]:
+        """Return the keys of key numbers."""
+        return list(decode(self.plan.key, self.keys.columns(numbers)))
 
     @property
     @abstractmethod
@@ -131,6 +136,12 @@ class JoinTask(ABC):
         columns = [batch.columns[name] for name in one.names]
         has_value = np.asarray(columns[0].is_valid()) if one.value.is_bare else np.ones(count, np.bool_)
         return batch.positions, batch.timestamps, self.keys.numbers(batch.keys), has_value, np.arange(count), columns
+
+    def _joined_values(self, keys: Array, lefts: Sequence[Any], rights: Sequence[Any]) -> Iterator[Any]:
+        """Call the joiner for each pair of values."""
+        supplier: Any = self.plan.supplier
+        joiner = supplier.joiner
+        return (joiner(key, left, right) for key, left, right in zip(self.key_values(keys), lefts, rights, strict=True))
 
     def _values(self, arrivals: Arrivals, rows: Array, *, is_left: bool) -> list[Any]:
         """Return the values of arriving records of one input."""
