@@ -37,11 +37,8 @@ class KeptTable:
         self._is_stored = np.empty(0, np.bool_)
         """Whether the checkpoint has a row of the key."""
         self._is_changed = np.empty(0, np.bool_)
-
-    @property
-    def count(self) -> int:
-        """The number of rows."""
-        return int(np.count_nonzero(self._rows != NO_ROW))
+        self.peak = 0
+        """The most rows that the table may have had."""
 
     def restore(self, batches: Iterable[pa.RecordBatch], width: int) -> None:
         """Take rows of a checkpoint. The first ``width`` columns are the key, the last two the timestamp and the tombstone."""
@@ -55,6 +52,7 @@ class KeptTable:
                 self._times[keys] = np.asarray(columns[-2].fill_null(0))
         self._fit()
         self._is_stored = self._rows != NO_ROW
+        self.peak = self._count()
 
     def before(self, records: Array, updates: Updates, keys: Array) -> tuple[Array, Array]:
         """Return the row that the table has for the key of each record (an index) before the record, and its time.
@@ -85,6 +83,7 @@ class KeptTable:
     def take(self, updates: Updates, keys: Array) -> None:
         """Set the rows of the updates' keys, in order."""
         self._fit()
+        self.peak = max(self.peak, self._count() + len(updates.at))
         self._rows[keys[updates.at]] = updates.rows
         self._times[keys[updates.at]] = updates.times
         self._is_changed[keys[updates.at]] = True
@@ -114,6 +113,10 @@ class KeptTable:
         is_gone = rows == NO_ROW
         times = pa.array(self._times[keys], mask=is_gone)
         return [*self._keys.columns(keys), *self.values.columns(rows), times], is_gone
+
+    def _count(self) -> int:
+        """Return the number of rows."""
+        return int(np.count_nonzero(self._rows != NO_ROW))
 
     def _fit(self) -> None:
         """Make room for keys that are new."""

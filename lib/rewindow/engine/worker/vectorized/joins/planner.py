@@ -61,8 +61,6 @@ def plan_join(topology: Topology, part: SubTopology, logs: LogShapes) -> JoinPla
     sink = behind[-1]
     graph.check_all_used()
     sources = [chain[0] for chain in chains]
-    if sources[0] is sources[1]:
-        raise NotVectorizableError(f"both inputs of {join.name} come from {sources[0].topic}")
     left, right = (_input(topology, chain, logs) for chain in chains)
     if not _are_equal(left.key, right.key):
         raise NotVectorizableError(f"the keys of {left.topic} and {right.topic} have different types")

@@ -70,20 +70,20 @@ class StreamJoinTask(JoinTask):
         supplier: Any = plan.supplier
         self.left = StreamInput(supplier, left, plan.stores, clocks, is_left=True)
         self.right = StreamInput(supplier, right, plan.stores, clocks, is_left=False)
-        self._pairs = ((self.left, self.right), (self.right, self.left))
+        self._both = ((self.left, self.right), (self.right, self.left))
         """Each input with the other one."""
         self._has_waiting = self.left.waiting is not None or self.right.waiting is not None
 
     @property
     def store_clocks(self) -> dict[str, int]:
         """See `JoinTask`."""
-        known = {one.store: one.retained.clock_ms for one, _ in self._pairs}
+        known = {one.store: one.retained.clock_ms for one, _ in self._both}
         return {name: known.get(name, UNKNOWN) for name in self.plan.stores}
 
     def restore(self, work: SubTopologyWork, task_work: TaskWork) -> None:
         """See `JoinTask`."""
         del work
-        for one, _ in self._pairs:
+        for one, _ in self._both:
             stream_changelog.restore(one, self.keys, self.plan.stores, task_work.stores)
         self._check_memory()
 
@@ -95,7 +95,7 @@ class StreamJoinTask(JoinTask):
             if time_ms != UNKNOWN and self._has_waiting:
                 self.clocks.observe(self.plan.node, time_ms)
                 clock_ms = self.clocks.observed(self.plan.node)
-                due = [(one, one.waiting.pop(clock_ms)) for one, _ in self._pairs if one.waiting]
+                due = [(one, one.waiting.pop(clock_ms)) for one, _ in self._both if one.waiting]
                 sent = self._unmatched([(one, records, np.zeros(len(records.keys), np.int64)) for one, records in due])
                 if len(sent.keys):
                     yield self._joined(sent, None, np.array([MAX_MS]))
@@ -106,7 +106,7 @@ class StreamJoinTask(JoinTask):
         return stream_changelog.stage(inputs, self.keys, self.plan.stores, targets, partition=partition, run=run)
 
     def _stored(self) -> Sequence[tuple[int, ValueRows]]:
-        return [(one.peak, one.values) for one, _ in self._pairs]
+        return [(one.peak, one.values) for one, _ in self._both]
 
     def _join(self, arrivals: Arrivals, orders: Array) -> Iterator[Joined]:
         batch = self._put(arrivals)
@@ -114,7 +114,7 @@ class StreamJoinTask(JoinTask):
             sent = self._results(batch, start, end)
             if len(sent.keys):
                 yield self._joined(sent, arrivals, orders)
-        for one, _ in self._pairs:
+        for one, _ in self._both:
             one.end_batch()
         self._forget()
 
@@ -128,12 +128,12 @@ class StreamJoinTask(JoinTask):
         self._count(self.plan.node, "null-value", int(np.count_nonzero(skipped & (keys >= 0))))
         is_joining = ~skipped & (keys >= 0)
         rows, first, counts = (np.zeros(len(keys), np.int64) for _ in range(3))
-        for (one, _), columns in zip(self._pairs, arrivals.columns, strict=True):
+        for (one, _), columns in zip(self._both, arrivals.columns, strict=True):
             own = np.flatnonzero(is_joining & (is_left == one.is_left))
             if len(own):
                 rows[own] = one.values.add(columns)[arrivals.rows[own]]
             one.put(keys, times, rows, own, self.clocks.metrics)
-        for one, other in self._pairs:
+        for one, other in self._both:
             own = np.flatnonzero(is_joining & (is_left == one.is_left))
             earliest, latest = np.maximum(times[own] - one.back_ms, 0), np.maximum(times[own] + one.ahead_ms, 0)
             first[own], counts[own] = other.retained.between(keys[own], earliest, latest)
@@ -155,7 +155,7 @@ class StreamJoinTask(JoinTask):
         parts: list[Sent] = []
         found: dict[bool, Found] = {}
         chunk = np.arange(start, end)
-        for one, other in self._pairs:
+        for one, other in self._both:
             own = chunk[arrivals.is_left[start:end] == one.is_left]
             joining = own[batch.is_joining[own]]
             at, partners = other.retained.pairs(joining, batch.first[joining], batch.counts[joining], other.clocks)
@@ -175,7 +175,7 @@ class StreamJoinTask(JoinTask):
             parts.append(Sent.by(alone, keys[alone], times[alone], own_values, nulls, is_left=one.is_left))
         due = [
             (one, *one.waiting.take_due(found[one.is_left], one.retained, batch.clocks, end))
-            for one, _ in self._pairs
+            for one, _ in self._both
             if one.waiting
         ]
         return in_order([self._unmatched(due), *parts])
@@ -220,11 +220,11 @@ class StreamJoinTask(JoinTask):
 
     def _forget(self) -> None:
         """Drop keys without records, once there are many."""
-        records = sum(one.retained.count + (one.waiting.count if one.waiting else 0) for one, _ in self._pairs)
+        records = sum(one.retained.count + (one.waiting.count if one.waiting else 0) for one, _ in self._both)
         if len(self.keys) > IDLE_KEYS + 4 * records:
-            used = distinct(np.concatenate([keys for one, _ in self._pairs for keys in one.used_keys()]))
+            used = distinct(np.concatenate([keys for one, _ in self._both for keys in one.used_keys()]))
             self.keys.keep(used)
-            for one, _ in self._pairs:
+            for one, _ in self._both:
                 one.renumber(used)
 
 

@@ -69,7 +69,7 @@ class KeptTablesTask(JoinTask):
         return staged
 
     def _stored(self) -> Sequence[tuple[int, ValueRows]]:
-        return [(table.count, table.values) for table in self.tables.values()]
+        return [(table.peak, table.values) for table in self.tables.values()]
 
     def _count_null_keys(self, arrivals: Arrivals) -> None:
         """Count the records without a key that tables skip."""
