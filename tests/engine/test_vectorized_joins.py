@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import pyarrow.parquet as pq
+import pytest
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
@@ -217,6 +219,25 @@ def test_both_execution_modes_join_a_stream_with_a_table_alike(case: TwoTopics, 
 @given(case=jobs(of_tables), data=st.data())
 def test_both_execution_modes_join_tables_alike(case: TwoTopics, data: st.DataObject) -> None:
     hold_execution_modes_against_each_other(case, data)
+
+
+@pytest.mark.parametrize("execution", [Execution.RECORD, Execution.AUTO])
+def test_the_end_of_time_ends_waits_that_are_shorter_than_nothing(execution: Execution, tmp_path: Path) -> None:
+    """The window lies before the record, so its wait is over before it begins; a spill was asked beyond 64 bits for it."""
+    builder = StreamsBuilder()
+    earlier = JoinWindows.of("9ms", grace="1ms").after("-5ms")
+    joined = builder.stream("events").left_join(builder.stream("others"), text, earlier, name="close", value=str)
+    joined.to("results")
+    columns = (Column("user", "string"), Column("amount", "long"))
+    logs = {
+        "events": Log(columns, 1, [(20, "a", 1), (30, "b", 2)], ((0, 2), (2, 2))),
+        "others": Log(columns, 1, [(12, "a", 3)], ((0, 1), (1, 1))),
+    }
+    epochs = (Epoch(1, 30), Epoch(2, UNKNOWN, is_final=True))
+    case = TwoTopics(builder.build(), logs, epochs, Semantics())
+    written = replay(case, write_logs(case, tmp_path / "log", 1), tmp_path, [(0, 2)], [execution])
+    (path,) = written[0, 0][0].files["output/results"]
+    assert pq.read_table(path, columns=["value"]).column(0).to_pylist() == ["1 + 3", "2 + None"]
 
 
 def hold_execution_modes_against_each_other(case: TwoTopics, data: st.DataObject) -> None:
