@@ -69,10 +69,10 @@ class TablesJoinTask(KeptTablesTask):
         has_row = rows != NO_ROW
         is_sent = has_row | (joins.keeps_own & ((own.rows != NO_ROW) | (old_rows != NO_ROW)))
         at = own.at[is_sent]
-        news = self._values(arrivals, arrivals.rows[at], is_left=of_left)
+        values = self._values(arrivals, arrivals.rows[at], is_left=of_left)
         olds, others = table.values_of(old_rows[is_sent]), other.values_of(rows[is_sent])
         times = np.where(has_row, np.maximum(own.times, row_times), own.times)[is_sent]
-        changes = [_Change(joins, *values) for values in zip(news, olds, others, strict=True)]
+        changes = [_Change(joins, *one) for one in zip(values, olds, others, strict=True)]
         return _Sent(at, times, changes)
 
 
