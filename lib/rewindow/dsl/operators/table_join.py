@@ -35,6 +35,12 @@ class TableJoinSide:
     def __call__(self) -> Processor:
         return _Side(self)
 
+    def joined(self, own: Any, other: Any) -> Any:
+        """Return the joined value of this side's value and the other's. None: there is no row."""
+        if other is None:
+            return None if own is None else self.joiner(own, None)
+        return None if own is None and not self.keeps_other else self.joiner(own, other)
+
     def describe(self) -> str:
         """See `topology.describe_supplier`."""
         words = ("keeps_own", "keeps_other", "is_versioned")
@@ -75,14 +81,9 @@ class _Side(Processor):
         if other is None and (not settings.keeps_own or (change.new is None and change.old is None)):
             return
         timestamp = record.timestamp if other is None else max(record.timestamp, other.timestamp)
-        joined = Change(self._joined(change.new, other), self._joined(change.old, other))
+        value = None if other is None else other.value
+        joined = Change(settings.joined(change.new, value), settings.joined(change.old, value))
         self.context.forward(Record(key, joined, timestamp, record.headers))
-
-    def _joined(self, own: Any, other: Stamped | None) -> Any:
-        settings = self._settings
-        if other is None:
-            return None if own is None else settings.joiner(own, None)
-        return None if own is None and not settings.keeps_other else settings.joiner(own, other.value)
 
 
 class _Result(Processor):

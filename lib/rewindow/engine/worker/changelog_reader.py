@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -17,22 +17,21 @@ REMEMBERED = 20_000
 """How many files' statistics to cache."""
 
 
-def read_changelog(
-    paths: Sequence[str],
-    key: Shape,
-    value: Shape,
-    *,
-    wanted: RowGroupFilter | None = None,
-    chosen: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None,
-) -> Iterator[tuple[Any, Any]]:
-    """Yield the ``(key, value)`` rows of changelog files, in the order of their runs.
+def read_changelog(paths: Sequence[str], key: Shape, value: Shape) -> Iterator[tuple[Any, Any]]:
+    """Yield the ``(key, value)`` rows of changelog files, in the order of their runs."""
+    return rows_of(changelog_batches(paths, row_columns(key, value)), key, value)
 
-    ``wanted``: see `changelog_batches`. ``chosen`` filters the rows of a batch before they become Python objects.
-    """
-    columns = [*key.names, *value.names, "_tombstone"]
+
+def row_columns(key: Shape, value: Shape) -> list[str]:
+    """Return the columns of a changelog that make up a row: key, value, and whether it is a tombstone."""
+    return [*key.names, *value.names, "_tombstone"]
+
+
+def rows_of(batches: Iterable[pa.RecordBatch], key: Shape, value: Shape) -> Iterator[tuple[Any, Any]]:
+    """Yield the ``(key, value)`` rows of batches with the columns of `row_columns`; a tombstone has the value None."""
     width = len(key.columns)
-    for batch in changelog_batches(paths, columns, wanted=wanted):
-        arrays = (batch if chosen is None else chosen(batch)).columns
+    for batch in batches:
+        arrays = batch.columns
         values = decode(value, arrays[width:-1])
         gone = arrays[-1].to_pylist()
         for row_key, row_value, is_gone in zip(decode(key, arrays[:width]), values, gone, strict=True):

@@ -22,7 +22,7 @@ from rewindow.engine.worker.record_execution import run_tasks
 from rewindow.errors import RewindowError
 from rewindow.storage.locations import filesystem_of, is_uri
 from rewindow.streams.key_pruning import asked_by_topics
-from rewindow.streams.state.stores import WINDOW
+from rewindow.streams.state.stores import JOIN, KEY_VALUE, RECORDS, WINDOW
 
 RECORD_BYTES = 16
 """Estimated bytes per record of an internal log, or of a changelog that is read whole."""
@@ -30,6 +30,8 @@ PRUNED_BYTES = 512
 """Changelog bytes that cost as much as one record where a task restores only some keys or live windows."""
 VECTORIZED_SHARE = 10
 """How many records vectorized execution takes in the time of one record in record execution."""
+_WHOLE = (KEY_VALUE, JOIN, RECORDS)
+"""The kinds of stores that vectorized execution reads whole: those of joins."""
 
 
 class SubTopologyRunner(Protocol):
@@ -94,7 +96,7 @@ def size_of(work: SubTopologyWork) -> int:
     size = sum(end - start for task in work.tasks for log in task.logs.values() for start, end in log.bounds)
     size += _bytes(internal) // RECORD_BYTES
     for store in part.stores:
-        is_pruned = is_vectorized or store.kind == WINDOW or bool(asked.get(store.name))
+        is_pruned = store.kind == WINDOW or bool(asked.get(store.name)) or (is_vectorized and store.kind not in _WHOLE)
         stored = _bytes(path for task in work.tasks for path in task.stores.get(store.name, ()))
         size += stored // (PRUNED_BYTES if is_pruned else RECORD_BYTES)
     return size // VECTORIZED_SHARE if is_vectorized else size

@@ -20,8 +20,7 @@ from rewindow.engine.worker.restore import Restore
 from rewindow.engine.worker.sqlite_spill import spills
 from rewindow.engine.worker.staging import stage_changes, staging_target
 from rewindow.engine.worker.vectorized.execution import run_vectorized
-from rewindow.engine.worker.vectorized.plan import FinalResultsPlan
-from rewindow.engine.worker.vectorized.planner import plan_vectorized
+from rewindow.engine.worker.vectorized.planner import Plan, plan_vectorized
 from rewindow.errors import InvariantError
 from rewindow.streams.checkpoint import Checkpoint, TaskState
 from rewindow.streams.metrics import ENFORCED_PROCESSING
@@ -63,7 +62,7 @@ def run_tasks(work: SubTopologyWork, tasks: Iterable[TaskWork]) -> Iterator[Task
         yield report
 
 
-def _vectorized_plan(work: SubTopologyWork, topology: Topology) -> FinalResultsPlan | None:
+def _vectorized_plan(work: SubTopologyWork, topology: Topology) -> Plan | None:
     if work.execution is Execution.AUTO:
         message = f"the execution of sub-topology {work.sub_topology} was not chosen before it ran"
         raise InvariantError(message)

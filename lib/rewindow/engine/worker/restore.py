@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from rewindow.contracts.tasks import TaskWork
 from rewindow.engine.worker.arrow_rows import arrow_schema
-from rewindow.engine.worker.changelog_reader import RowGroupFilter, read_changelog
+from rewindow.engine.worker.changelog_reader import RowGroupFilter, changelog_batches, row_columns, rows_of
 from rewindow.engine.worker.log_reader import ordered_batches
 from rewindow.engine.worker.repartition_reader import columns_of
 from rewindow.streams.key_pruning import asked_by_topics
@@ -45,6 +45,10 @@ class Restore:
 
     def rows(self, store: StoreBuilder, key: Shape, value: Shape) -> Iterator[tuple[Any, Any]]:
         """Yield the ``(key, value)`` rows of a store, in the order of the runs that wrote them."""
+        return rows_of(self.batches(store, key, value), key, value)
+
+    def batches(self, store: StoreBuilder, key: Shape, value: Shape) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a store as columns (`row_columns`), in the order of the runs that wrote them."""
         paths = self._work.stores.get(store.name, ())
         own = key.columns[:-2] if store.kind == WINDOW else key.columns
         only = self._only(store, own) if paths else None
@@ -54,14 +58,11 @@ class Restore:
         live_above = clock_ms - store.retention_ms if store.kind == WINDOW and clock_ms != UNKNOWN else None
         start = key.names[len(own)] if live_above is not None else ""
         wanted = RowGroupFilter(start, live_above) if live_above is not None else None
-
-        def chosen(batch: pa.RecordBatch) -> pa.RecordBatch:
+        for batch in changelog_batches(paths, row_columns(key, value), wanted=wanted):
             kept = batch if live_above is None else batch.filter(pc.greater(batch.column(start), live_above))
             for position, values in enumerate(only or ()):
                 kept = kept.filter(pc.is_in(kept.column(position), values))
-            return kept
-
-        yield from read_changelog(paths, key, value, wanted=wanted, chosen=chosen)
+            yield kept
 
     def _only(self, store: StoreBuilder, columns: Sequence[Column]) -> list[pa.Array] | None:
         """Return the values of each key column that the task can request; None for all."""

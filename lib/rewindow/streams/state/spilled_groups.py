@@ -144,7 +144,7 @@ class SpilledGroups:
     def take_due(self, until_ms: int) -> Iterator[tuple[Any, Any]]:
         """Remove the rows on the spill that are due at or before a time; yield them by due time and key bytes."""
         spill = self._file.open()
-        while page := spill.due(until_ms, PAGE):
+        while page := spill.due(min(until_ms, MAX_MS), PAGE):
             yield from self.remove(page)
         self.first_row_due()
 

@@ -122,3 +122,21 @@ def write_rows(
             file.write(pa.RecordBatch.from_arrays([*columns, *nulls, *meta], schema=file.schema))
         staged = file.close()
     return [staged] if staged else []
+
+
+def write_changes(
+    target: StagingTarget,
+    shapes: tuple[Shape, Shape],
+    columns: Sequence[pa.Array],
+    is_gone: Array,
+    *,
+    partition: int,
+    run: int,
+) -> list[StagedFile]:
+    """Write rows of a store. Those that are gone are tombstones, with nulls for their values."""
+    key, value = shapes
+    with target.file((*key.columns, *value.columns, *CHANGELOG_META), ["_run"], partition) as file:
+        meta = [pa.repeat(run, len(is_gone)), pa.array(is_gone)]
+        file.write(pa.RecordBatch.from_arrays([*columns, *meta], schema=file.schema))
+        staged = file.close()
+    return [staged] if staged else []

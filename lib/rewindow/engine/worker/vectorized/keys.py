@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rewindow.engine.worker.arrow_rows import arrow_type
+from rewindow.engine.worker.distinct import distinct
 from rewindow.engine.worker.vectorized.arrays import LONG_BYTES
 from rewindow.engine.worker.vectorized.folds import ITEM_BYTES
 from rewindow.engine.worker.vectorized.group_frame import Array
@@ -33,8 +34,8 @@ class KeyTable:
         self._numbers: dict[Any, int] = {}
         self._chunks: list[list[pa.Array]] = [[pa.array([], kind)] for kind in self._types]
         self._has_zero_bytes = False
-        self._dictionary: pa.Array | None = None
-        self._of_dictionary = np.empty(0, np.int64)
+        self._recent: list[tuple[pa.Array, Array]] = []
+        """The last dictionaries with the numbers of their keys: a task may read two topics by turns."""
         self._ranks = np.empty(0, np.int64)
         """The rank of each key in byte order; stale if its length differs from the number of keys."""
 
@@ -52,12 +53,13 @@ class KeyTable:
         return np.asarray(numbers[codes])
 
     def columns(self, numbers: Array) -> list[pa.Array]:
-        """Return the key columns of key numbers."""
+        """Return the key columns of key numbers; null for -1."""
+        index = pa.array(numbers, mask=numbers < 0)
         taken = []
         for chunks in self._chunks:
             if len(chunks) > 1:
                 chunks[:] = [pa.concat_arrays(chunks)]
-            taken.append(chunks[0].take(pa.array(numbers)))
+            taken.append(chunks[0].take(index))
         return taken
 
     def sizes(self, numbers: Array) -> Array:
@@ -70,8 +72,19 @@ class KeyTable:
         columns = self.columns(numbers)
         self._chunks = [[column] for column in columns]
         self._numbers = {key: number for number, key in enumerate(self._values(columns))}
-        self._dictionary = None
+        self._recent = []
         self._ranks = np.empty(0, np.int64)
+
+    def ranks(self, numbers: Array) -> Array:
+        """Return the rank of each key among these by its bytes. Equal keys have equal ranks."""
+        wanted = distinct(numbers)
+        ranks = np.empty(len(wanted), np.int64)
+        ranks[self._sorted(wanted)] = np.arange(len(wanted))
+        if len(numbers) * SPARSE < len(self):
+            return np.asarray(ranks[np.searchsorted(wanted, numbers)])
+        of_number = np.empty(len(self), np.int64)
+        of_number[wanted] = ranks
+        return np.asarray(of_number[numbers])
 
     def order(self, starts: Array, numbers: Array, *, with_start: bool) -> Array:
         """Return the order of windows by start and key bytes. ``with_start`` appends the start to the key, as suppress does."""
@@ -98,7 +111,7 @@ class KeyTable:
         if self._is_bare and pa.types.is_integer(self._types[0]):
             return np.argsort(np.asarray(columns[0]).view(np.uint64))  # two's complement: negative numbers sort last
         encoded = [encode_key(key) for key in self._values(columns)]
-        return np.array(sorted(range(len(encoded)), key=encoded.__getitem__))
+        return np.array(sorted(range(len(encoded)), key=encoded.__getitem__), np.int64)
 
     def _order_by_bytes(self, starts: Array, numbers: Array) -> Array:
         """Return the order if one key may be a prefix of another that continues with a zero byte."""
@@ -113,13 +126,19 @@ class KeyTable:
     def _numbers_of_one(self, column: pa.Array) -> Array:
         encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
         dictionary, indices = encoded.dictionary, encoded.indices
-        if self._dictionary is None or not dictionary.equals(self._dictionary):
-            self._of_dictionary = self._take(dictionary.to_pylist(), [dictionary])
-            self._dictionary = dictionary
+        numbers = self._numbers_of_dictionary(dictionary)
         if indices.null_count == 0:
-            return self._of_dictionary.take(np.asarray(indices))
-        found = self._of_dictionary[np.asarray(pc.fill_null(indices, 0))] if len(dictionary) else np.empty(len(column))
+            return numbers.take(np.asarray(indices))
+        found = numbers[np.asarray(pc.fill_null(indices, 0))] if len(dictionary) else np.empty(len(column))
         return np.where(np.asarray(indices.is_null()), -1, found).astype(np.int64)
+
+    def _numbers_of_dictionary(self, dictionary: pa.Array) -> Array:
+        for known, numbers in self._recent:
+            if dictionary.equals(known):
+                return numbers
+        numbers = self._take(dictionary.to_pylist(), [dictionary])
+        self._recent = [*self._recent[-1:], (dictionary, numbers)]
+        return numbers
 
     def _take(self, keys: list[Any], columns: Sequence[pa.Array]) -> Array:
         """Return the numbers of distinct keys, adding new keys."""

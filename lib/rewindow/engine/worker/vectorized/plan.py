@@ -58,6 +58,8 @@ class FinalResultsPlan:
     sink_shapes: tuple[Shape, Shape]
     suffix: Suffix | None = None
     """What follows the final results; None: they go to a table as they are."""
+    result_shapes: tuple[Shape, Shape] | None = None
+    """The shapes in which a suffix gets the final results."""
 
     @property
     def read_indexes(self) -> list[int]:

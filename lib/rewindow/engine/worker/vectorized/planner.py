@@ -1,7 +1,8 @@
 """Decide which sub-topologies vectorized execution can run, from the graph and its types. Pure.
 
-It runs one form: a log or a repartition topic -> where, select, Python functions -> group by key -> time or session
-windows -> built-in aggregates -> final results -> where, select, Python functions -> a table or a repartition topic.
+It runs joins (`joins.planner`), and one form with windows: a log or a repartition topic -> where, select, Python functions ->
+group by key -> time or session windows -> built-in aggregates -> final results -> where, select, Python functions -> a table
+or a repartition topic.
 """
 
 from __future__ import annotations
@@ -24,11 +25,13 @@ from rewindow.engine.worker.vectorized.batch import name_at
 from rewindow.engine.worker.vectorized.choose_kernel import fold_for, indexes_of
 from rewindow.engine.worker.vectorized.errors import NotVectorizableError
 from rewindow.engine.worker.vectorized.folds import ValueFold
-from rewindow.engine.worker.vectorized.internal_source import internal_sources
+from rewindow.engine.worker.vectorized.joins.plan import JoinPlan
+from rewindow.engine.worker.vectorized.joins.planner import joins_in, plan_join
 from rewindow.engine.worker.vectorized.plan import FinalResultsPlan, Suppressing
 from rewindow.engine.worker.vectorized.prefix_operators import bind_prefix, prune_prefix
 from rewindow.engine.worker.vectorized.row_functions import FUNCTIONS
 from rewindow.engine.worker.vectorized.session_list_sizes import only_grow
+from rewindow.engine.worker.vectorized.source_types import source_types
 from rewindow.engine.worker.vectorized.suffix import OPERATORS, shape_of_results, suffix_of
 from rewindow.streams.nodes import SinkNode, SourceNode
 from rewindow.streams.serde.binding import LogShapes, bind_sink, bind_store
@@ -38,7 +41,7 @@ from rewindow.streams.topology import SubTopology, Topology, describe_supplier
 from rewindow.streams.windows.session_sliding import SessionWindows
 from rewindow.streams.windows.time import TimeWindows
 
-KEY_TYPES = frozenset(("string", "long", "boolean", "binary"))
+Plan = FinalResultsPlan | JoinPlan
 FORM = (
     "a log or a repartition, where, select, filter, map_values, flat_map_values, peek, group_by_key, time or session windows, "
     "built-in aggregates, suppress(until_window_closes()) or emit_strategy(on_window_close()), to_stream, where, select, "
@@ -48,7 +51,7 @@ FORM = (
 
 def choose_execution(
     execution: Execution, topology: Topology, part: SubTopology, logs: LogShapes, *, keeps_dropped: bool
-) -> FinalResultsPlan | str:
+) -> Plan | str:
     """Return the plan of vectorized execution of a part of a topology, or the reason for record execution.
 
     ``keeps_dropped``: the job quarantines dropped records, so each one needs a row.
@@ -69,24 +72,51 @@ def describe_execution(
     plan = choose_execution(execution, topology, part, logs, keeps_dropped=keeps_dropped)
     if isinstance(plan, str):
         return f"record execution (Python, record by record): {plan}"
+    return (
+        f"vectorized execution (whole Arrow batches): {_how_joined(plan) if isinstance(plan, JoinPlan) else _how(plan)}"
+    )
+
+
+def _how(plan: FinalResultsPlan) -> str:
     how = [] if plan.has_functions else ["every node is declarative"]
-    if names := plan.functions_in_front:
-        how.append(
-            f"{', '.join(names)}: Python functions, called record by record on decoded batches, which costs more "
-            "than all the rest (where and select do not); everything behind them runs on columns"
-        )
+    how += _calls_in_front(plan.functions_in_front)
     if names := plan.functions_behind:
         how.append(f"{', '.join(names)}: Python functions, called for each final result")
     return (
-        f"vectorized execution (whole Arrow batches): {'; '.join(how)}. It does not sample the suppress buffer "
+        f"{'; '.join(how)}. It does not sample the suppress buffer "
         "(suppression-buffer-count and -size). A task falls back to record execution for sums beyond 64 bits, extremes of "
         f"NaN{'' if plan.takes_nulls else ', and nulls in sessions'}"
         f"{', and for a function that raises or returns another type than declared' if plan.has_functions else ''}"
     )
 
 
-def plan_vectorized(topology: Topology, part: SubTopology, logs: LogShapes) -> FinalResultsPlan:
+def _how_joined(plan: JoinPlan) -> str:
+    how = [f"{plan.node}: partners are found on columns, and the joiner is called for each result"]
+    how += _calls_in_front([name for one in plan.inputs for name in one.functions])
+    if plan.suffix and (names := plan.suffix.functions):
+        how.append(f"{', '.join(names)}: Python functions, called for each result")
+    return (
+        f"{'; '.join(how)}. A task falls back to record execution for a function that raises or returns another type than "
+        "declared, for null keys behind a repartition, and for stores larger than store_memory, which spill there"
+    )
+
+
+def _calls_in_front(names: Sequence[str]) -> list[str]:
+    if not names:
+        return []
+    text = (
+        f"{', '.join(names)}: Python functions, called record by record on decoded batches, which costs more "
+        "than all the rest (where and select do not); everything behind them runs on columns"
+    )
+    return [text]
+
+
+def plan_vectorized(topology: Topology, part: SubTopology, logs: LogShapes) -> Plan:
     """Return the plan of a part of a topology. Raises `NotVectorizableError` with the reason if there is none."""
+    return plan_join(topology, part, logs) if joins_in(part) else _plan_windows(topology, part, logs)
+
+
+def _plan_windows(topology: Topology, part: SubTopology, logs: LogShapes) -> FinalResultsPlan:
     source, prefix, window, suppress, behind = _chain(part)
     sink = behind[-1]
     aggregate: Any = window.supplier
@@ -95,28 +125,15 @@ def plan_vectorized(topology: Topology, part: SubTopology, logs: LogShapes) -> F
     if suppress and suppress.supplier.bounds != NO_BOUNDS:
         raise NotVectorizableError(f"{suppress.name}: its buffer is bounded")
     stores = {store.name: store for store in part.stores}
-    internal = internal_sources(topology, logs).get(source.topic) if source.is_internal else None
-    if source.is_internal and internal is None:
-        raise NotVectorizableError(f"every task reads all partitions of {source.topic}")
-    key, log_value = (internal.key, internal.value) if internal else logs[source.topic]
-    for column in key.columns:
-        if column.type not in KEY_TYPES:
-            raise NotVectorizableError(
-                f"the key column {column.name} is {column.type}, not one of {', '.join(sorted(KEY_TYPES))}"
-                f"{' (declare the type of a new key: key=...)' if internal and column.type == 'json' else ''}"
-            )
-    if not key.is_bare and key.row_type is None:
-        raise NotVectorizableError(f"the keys of {source.topic} are windows: select_key what to group by")
+    internal, key, log_value = source_types(topology, source, logs)
     parts = aggregate.aggregator.parts if isinstance(aggregate.aggregator, Several) else ((None, aggregate.aggregator),)
     operators, value = bind_prefix(prefix, key, log_value, logs)
     folds = tuple(fold_for(one, value, f"part-{n}") for n, (_, one) in enumerate(parts))
     pruned, reads = prune_prefix(operators, {name_at(value, index) for fold in folds for index in indexes_of(fold)})
     names = tuple(name for name, _ in parts if name)
     sink_shapes = bind_sink(sink, logs)
-    suffix = None
-    if len(behind) > 1 or sink.is_internal:
-        of_key = windowed_shape(key, session=isinstance(aggregate.windows, SessionWindows))
-        suffix = suffix_of(part, behind, of_key, shape_of_results(folds, names), sink_shapes)
+    suffix = suffix_of(part, behind, sink_shapes) if len(behind) > 1 or sink.is_internal else None
+    of_key = windowed_shape(key, session=isinstance(aggregate.windows, SessionWindows))
     plan = FinalResultsPlan(
         topic=source.topic,
         lag_ms=topology.watermark_lags()[source.name],
@@ -136,6 +153,7 @@ def plan_vectorized(topology: Topology, part: SubTopology, logs: LogShapes) -> F
         store_shapes=bind_store(stores[aggregate.store], logs),
         sink_shapes=sink_shapes,
         suffix=suffix,
+        result_shapes=(of_key, shape_of_results(folds, names)) if suffix else None,
     )
     if plan.suppress and plan.sizes.are_texts:
         for fold in folds:

@@ -12,19 +12,15 @@ import pyarrow as pa
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.contracts.tasks import SubTopologyWork, TaskWork
 from rewindow.engine.worker.arrow_rows import decode
-from rewindow.engine.worker.record_writers import OutputWriter, writer_of
 from rewindow.engine.worker.staging import staging_target
+from rewindow.engine.worker.vectorized.downstream import Downstream
 from rewindow.engine.worker.vectorized.errors import UnfitError
+from rewindow.engine.worker.vectorized.joins.plan import JoinPlan
 from rewindow.engine.worker.vectorized.plan import FinalResultsPlan
-from rewindow.engine.worker.vectorized.suffix import Suffix
 from rewindow.engine.worker.vectorized.task import VectorizedTask
-from rewindow.errors import DataError
-from rewindow.streams.assembly import assemble
-from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.record import Record
 from rewindow.streams.serde.meta_columns import OUTPUT_META
-from rewindow.streams.sink import open_sinks
-from rewindow.streams.task_context import TaskContext
+from rewindow.streams.serde.schema import Shape
 
 
 class SentResults(ABC):
@@ -58,7 +54,7 @@ class SentResults(ABC):
 class ColumnResults(SentResults):
     """Writes results to a table as they are."""
 
-    def __init__(self, plan: FinalResultsPlan, work: SubTopologyWork, task_work: TaskWork) -> None:
+    def __init__(self, plan: FinalResultsPlan | JoinPlan, work: SubTopologyWork, task_work: TaskWork) -> None:
         key, value = plan.sink_shapes
         columns = (*key.columns, *value.columns, *OUTPUT_META)
         target = staging_target(work, task_work, f"output/{plan.sink.topic}", ", ".join(plan.sink.parents))
@@ -90,38 +86,28 @@ class ColumnResults(SentResults):
 
 
 class SuffixResults(SentResults):
-    """Sends results through the nodes of a suffix to its sink."""
+    """Decodes results and sends them through the nodes of a suffix to its sink."""
 
-    def __init__(self, suffix: Suffix, task: VectorizedTask, work: SubTopologyWork, task_work: TaskWork) -> None:
-        """Connect the processors and the sink."""
-        (sink,) = suffix.part.sinks
-        writer = self._writer = writer_of(work, task_work, sink, suffix.sink_shapes)
-        state = task_work.state or TaskState()
-        context = TaskContext(task_work.partition, state, {}, job=work.identity.job)
-        context.metrics = task.clocks.metrics
-        take = writer if isinstance(writer, OutputWriter) else writer.take
-        sinks = open_sinks(suffix.part, lambda _: take, context, state.emitted, work.code.settings.limits)
-        assembly = assemble(suffix.part, context, sinks, {})
-        for name, processor in assembly.processors.items():
-            processor.init(assembly.contexts[name])
-        (self._take,), (self._sink,) = assembly.entries, sinks.values()
-        self._suffix, self._task, self._record_context = suffix, task, context.record_context
+    def __init__(self, downstream: Downstream, shapes: tuple[Shape, Shape], task: VectorizedTask) -> None:
+        """``shapes``: those of the keys and values."""
+        self._downstream, self._task = downstream, task
+        self._key, self._value = shapes
 
     @property
     def emitted(self) -> int:
         """See `SentResults`."""
-        return self._sink.number
+        return self._downstream.emitted
 
     def send(self, epoch: int, columns: Sequence[pa.Array]) -> None:
         """See `SentResults`.
 
         Raises `UnfitError` if a function fails or a record does not fit the sink: record execution names the record.
         """
-        task, context, take = self._task, self._record_context, self._take
-        width = len(self._suffix.key.columns)
-        keys, values = decode(self._suffix.key, columns[:width]), decode(self._suffix.value, columns[width:-1])
+        task, context, take = self._task, self._downstream.record_context, self._downstream.process
+        width = len(self._key.columns)
+        keys, values = decode(self._key, columns[:width]), decode(self._value, columns[width:-1])
         closing = task.closing_order.of(task.due_ms(np.asarray(columns[width - 1])))
-        self._writer.epoch = epoch
+        self._downstream.begin(epoch)
         try:
             for key, value, timestamp, order_ms in zip(
                 keys, values, columns[-1].to_pylist(), closing.tolist(), strict=True
@@ -133,19 +119,17 @@ class SuffixResults(SentResults):
 
     def close(self) -> list[StagedFile]:
         """See `SentResults`. Raises `UnfitError` for a record that does not fit the sink."""
-        try:
-            return self._writer.close()
-        except DataError as error:
-            raise UnfitError from error
+        return self._downstream.close()
 
     def abort(self) -> None:
         """See `SentResults`."""
-        self._writer.abort()
+        self._downstream.abort()
 
 
 def sent_results(task: VectorizedTask, work: SubTopologyWork, task_work: TaskWork) -> SentResults:
     """Return where a task sends its results."""
     plan = task.plan
-    if plan.suffix:
-        return SuffixResults(plan.suffix, task, work, task_work)
+    if plan.suffix and plan.result_shapes:
+        downstream = Downstream(plan.suffix, task.clocks.metrics, work, task_work)
+        return SuffixResults(downstream, plan.result_shapes, task)
     return ColumnResults(plan, work, task_work)

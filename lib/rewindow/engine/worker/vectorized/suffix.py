@@ -1,6 +1,6 @@
-"""What follows final results: `where`, `select` and Python functions, then a table or a repartition topic.
+"""What follows final results or a join: `where`, `select` and Python functions, then a table or a repartition topic.
 
-There are few final results, so they are decoded and pass one by one through the processors of record execution.
+Results pass one by one through the processors of record execution.
 """
 
 from __future__ import annotations
@@ -31,16 +31,14 @@ from rewindow.streams.topology import SubTopology
 ON_COLUMNS = (Where, Select)
 FUNCTIONS = (Filter, Map, FlatMap, MapValues, FlatMapValues, SelectKey, Peek)
 OPERATORS = (*ON_COLUMNS, *FUNCTIONS, KeyedOnly)
-"""The suppliers that may follow final results: they have no state and ask for no time."""
+"""The suppliers that may follow results: they have no state and ask for no time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Suffix:
-    """The nodes behind final results as a part of a topology whose source stands for them, and the results' shapes."""
+    """The nodes behind results as a part of a topology whose source stands for the results."""
 
     part: SubTopology
-    key: Shape
-    value: Shape
     sink_shapes: tuple[Shape, Shape]
 
     @property
@@ -49,13 +47,11 @@ class Suffix:
         return [node.name for node in self.part.nodes if isinstance(getattr(node, "supplier", None), FUNCTIONS)]
 
 
-def suffix_of(
-    part: SubTopology, nodes: Sequence[Any], key: Shape, value: Shape, sink_shapes: tuple[Shape, Shape]
-) -> Suffix:
-    """Return the suffix of the nodes behind final results, the sink last."""
+def suffix_of(part: SubTopology, nodes: Sequence[Any], sink_shapes: tuple[Shape, Shape]) -> Suffix:
+    """Return the suffix of the nodes behind results, the sink last."""
     (results,) = nodes[0].parents
     source = SourceNode(results, topic=results)
-    return Suffix(replace(part, nodes=(source, *nodes), stores=()), key, value, sink_shapes)
+    return Suffix(replace(part, nodes=(source, *nodes), stores=()), sink_shapes)
 
 
 def shape_of_results(folds: Sequence[Fold], names: Sequence[str]) -> Shape:

@@ -36,14 +36,14 @@ class VectorizedTask(ABC):
         self.plan = plan
         self.closing_order = self._closing_order()
         self._is_ordered = plan.suffix is not None
-        self.clocks = Clocks(plan.topic, state, semantics, plan.lag_ms)
+        self.clocks = Clocks([plan.topic], state, semantics, plan.lag_ms)
         self.keys = KeyTable(plan.key)
 
     def take(self, batch: Batch) -> None:
         """Process a batch of the current epoch."""
         plan, clocks, timestamps = self.plan, self.clocks, batch.timestamps
+        clocks.take(timestamps)
         highest = np.maximum.accumulate(timestamps)
-        clocks.take(timestamps, np.maximum(highest, clocks.stream_time_ms))
         if self._is_ordered:
             batch = replace(batch, orders=self.closing_order.keys(timestamps))
         if plan.prefix:

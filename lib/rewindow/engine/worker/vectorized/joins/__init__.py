@@ -1,0 +1,1 @@
+"""Vectorized joins: a stream with a stream, and a stream with a table."""

@@ -1,0 +1,235 @@
+"""Join two streams in batches: the equivalent of `streams.task` with a `StreamJoin`.
+
+Why this is exact (L4), rule by rule of `dsl.operators.stream_join`:
+
+1. The partners of a record are those of its key in a range of times that arrive before it and that the other store, whose
+   clock is a running maximum, still retains. All can be found when the whole batch is known.
+2. A record without a partner waits from its arrival until the first arrival that finds it, or the first at which the
+   node's clock, a running maximum too, is past its time. What comes first decides.
+3. One stable sort by arrival gives the order of results: at each arrival, first those whose wait is over, then its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rewindow.contracts.staged_files import StagedFile
+from rewindow.contracts.tasks import Epoch, SubTopologyWork, TaskWork
+from rewindow.engine.worker.distinct import distinct
+from rewindow.engine.worker.staging import StagingTarget
+from rewindow.engine.worker.vectorized.errors import UnfitError
+from rewindow.engine.worker.vectorized.group_frame import Array
+from rewindow.engine.worker.vectorized.joins import stream_changelog
+from rewindow.engine.worker.vectorized.joins.plan import JoinPlan
+from rewindow.engine.worker.vectorized.joins.records import NEW, Records
+from rewindow.engine.worker.vectorized.joins.sent import Origin, Sent, concatenated, in_order
+from rewindow.engine.worker.vectorized.joins.stream_input import StreamInput
+from rewindow.engine.worker.vectorized.joins.task import LATEST_MS, Arrivals, Joined, JoinTask
+from rewindow.engine.worker.vectorized.joins.value_rows import ValueRows
+from rewindow.engine.worker.vectorized.joins.waiting import Found
+from rewindow.streams.checkpoint import TaskState
+from rewindow.streams.metrics import NODE
+from rewindow.streams.record import MAX_MS, UNKNOWN
+from rewindow.streams.semantics import Semantics
+from rewindow.streams.settings import Limits
+
+MOST_PAIRS = 2**18
+"""How many pairs of records to look at together, which bounds memory."""
+IDLE_KEYS = 100_000
+"""How many keys without records to keep before removing them."""
+
+
+class _Batch(NamedTuple):
+    """The records of a batch. The arrays have an item for each."""
+
+    arrivals: Arrivals
+    rows: Array
+    """The row of each value in the values of its input."""
+    is_joining: Array
+    is_alone: Array
+    """Whether a record is sent at once because it has no key."""
+    first: Array
+    counts: Array
+    """The first retained record of the other input in the range of times, and the number of such records."""
+    clocks: Array
+    """The node's clock."""
+
+
+class StreamJoinTask(JoinTask):
+    """A join of two streams."""
+
+    def __init__(self, plan: JoinPlan, semantics: Semantics, state: TaskState | None, limits: Limits) -> None:
+        """See `JoinTask`."""
+        super().__init__(plan, semantics, state, limits)
+        clocks = state.store_clocks if state else {}
+        left, right = plan.inputs[plan.left], plan.inputs[1 - plan.left]
+        supplier: Any = plan.supplier
+        self.left = StreamInput(supplier, left, plan.stores, clocks, is_left=True)
+        self.right = StreamInput(supplier, right, plan.stores, clocks, is_left=False)
+        self._both = ((self.left, self.right), (self.right, self.left))
+        """Each input with the other one."""
+        self._has_waiting = self.left.waiting is not None or self.right.waiting is not None
+
+    @property
+    def store_clocks(self) -> dict[str, int]:
+        """See `JoinTask`."""
+        known = {one.store: one.retained.clock_ms for one, _ in self._both}
+        return {name: known.get(name, UNKNOWN) for name in self.plan.stores}
+
+    def restore(self, work: SubTopologyWork, task_work: TaskWork) -> None:
+        """See `JoinTask`."""
+        del work
+        for one, _ in self._both:
+            stream_changelog.restore(one, self.keys, self.plan.stores, task_work.stores)
+        self._check_memory()
+
+    def end_epoch(self, epoch: Epoch) -> Iterator[Joined]:
+        """See `JoinTask`: the watermark ends the waits of records, then the end of time does."""
+        times = [self.clocks.watermark_ms(epoch), MAX_MS if epoch.is_final else UNKNOWN]
+        self.clocks.end_epoch(epoch)
+        for time_ms in times:
+            if time_ms != UNKNOWN and self._has_waiting:
+                self.clocks.observe(self.plan.node, time_ms)
+                clock_ms = self.clocks.observed(self.plan.node)
+                due = [(one, one.waiting.pop(clock_ms)) for one, _ in self._both if one.waiting]
+                sent = self._unmatched([(one, records, np.zeros(len(records.keys), np.int64)) for one, records in due])
+                if len(sent.keys):
+                    yield self._joined(sent, None, np.array([MAX_MS]))
+
+    def stage(self, targets: dict[str, StagingTarget], *, partition: int, run: int) -> list[StagedFile]:
+        """See `JoinTask`."""
+        inputs = (self.left, self.right)
+        return stream_changelog.stage(inputs, self.keys, self.plan.stores, targets, partition=partition, run=run)
+
+    def _stored(self) -> Sequence[tuple[int, ValueRows]]:
+        return [(one.peak, one.values) for one, _ in self._both]
+
+    def _join(self, arrivals: Arrivals, orders: Array) -> Iterator[Joined]:
+        batch = self._put(arrivals)
+        for start, end in _chunks(batch.counts):
+            sent = self._results(batch, start, end)
+            if len(sent.keys):
+                yield self._joined(sent, arrivals, orders)
+        for one, _ in self._both:
+            one.end_batch()
+        self._forget()
+
+    def _put(self, arrivals: Arrivals) -> _Batch:
+        """Put the records into the stores, and look up the range of each one's partners."""
+        keys, times, is_left = arrivals.keys, arrivals.times, arrivals.is_left
+        clocks = self._observe(times) if self._has_waiting else times
+        is_kept = np.where(is_left, self.left.is_kept, self.right.is_kept)
+        skipped = ~arrivals.has_value | ((keys < 0) & ~is_kept)
+        self._count(self.plan.node, "null-key", int(np.count_nonzero(skipped & (keys < 0))))
+        self._count(self.plan.node, "null-value", int(np.count_nonzero(skipped & (keys >= 0))))
+        is_joining = ~skipped & (keys >= 0)
+        rows, first, counts = (np.zeros(len(keys), np.int64) for _ in range(3))
+        for (one, _), columns in zip(self._both, arrivals.columns, strict=True):
+            own = np.flatnonzero(is_joining & (is_left == one.is_left))
+            if len(own):
+                rows[own] = one.values.add(columns)[arrivals.rows[own]]
+            one.put(keys, times, rows, own, self.clocks.metrics)
+        for one, other in self._both:
+            own = np.flatnonzero(is_joining & (is_left == one.is_left))
+            earliest, latest = np.maximum(times[own] - one.back_ms, 0), np.maximum(times[own] + one.ahead_ms, 0)
+            first[own], counts[own] = other.retained.between(keys[own], earliest, latest)
+        return _Batch(arrivals, rows, is_joining, ~skipped & (keys < 0), first, counts, clocks)
+
+    def _observe(self, times: Array) -> Array:
+        """Return the node's clock at each record, and advance it."""
+        before_ms = self.clocks.observed(self.plan.node)
+        if before_ms > LATEST_MS:
+            raise UnfitError
+        clocks = np.maximum(np.maximum.accumulate(times), before_ms)
+        self.clocks.observe(self.plan.node, int(clocks[-1]))
+        self.clocks.count_lateness(NODE, self.plan.node, clocks - times)
+        return np.asarray(clocks)
+
+    def _results(self, batch: _Batch, start: int, end: int) -> Sent:
+        """Return the results that the arrivals from ``start`` to ``end`` send, in order."""
+        arrivals, keys, times = batch.arrivals, batch.arrivals.keys, batch.arrivals.times
+        parts: list[Sent] = []
+        found: dict[bool, Found] = {}
+        chunk = np.arange(start, end)
+        for one, other in self._both:
+            own = chunk[arrivals.is_left[start:end] == one.is_left]
+            joining = own[batch.is_joining[own]]
+            at, partners = other.retained.pairs(joining, batch.first[joining], batch.counts[joining], other.clocks)
+            found[other.is_left] = Found(keys[at], other.retained.group[partners], at)
+            records = other.retained.records
+            count = len(at)
+            joined_at = np.maximum(times[at], records.times[partners])
+            own_values, partner_values = Origin.of(count, arrivals=at), Origin.of(count, rows=records.rows[partners])
+            parts.append(Sent.by(at, keys[at], joined_at, own_values, partner_values, is_left=one.is_left))
+            has_partner = np.zeros(end - start, np.bool_)
+            has_partner[at - start] = True
+            alone = own[batch.is_alone[own]]
+            if one.is_kept:
+                without = joining[~has_partner[joining - start]]
+                alone = np.concatenate([alone, self._wait(one, batch, without)])
+            nulls, own_values = Origin.of(len(alone)), Origin.of(len(alone), arrivals=alone)
+            parts.append(Sent.by(alone, keys[alone], times[alone], own_values, nulls, is_left=one.is_left))
+        due = [
+            (one, *one.waiting.take_due(found[one.is_left], one.retained, batch.clocks, end))
+            for one, _ in self._both
+            if one.waiting
+        ]
+        return in_order([self._unmatched(due), *parts])
+
+    def _wait(self, one: StreamInput, batch: _Batch, records: Array) -> Array:
+        """Let records without a partner wait; return those whose time is already over, or that never wait."""
+        if one.waiting is None:
+            return records
+        keys, times = batch.arrivals.keys, batch.arrivals.times
+        is_over = one.waiting.are_over(times[records], batch.clocks[records])
+        left = records[~is_over]
+        one.waiting.add(Records(keys[left], times[left], batch.rows[left], left, np.full(len(left), NEW)))
+        return records[is_over]
+
+    def _unmatched(self, due: Sequence[tuple[StreamInput, Records, Array]]) -> Sent:
+        """Return the results of records whose wait is over, given the arrival at which it is, in order."""
+        parts = [
+            Sent.by(at, one.keys, one.times, Origin.of(len(at), rows=one.rows), Origin.of(len(at)), is_left=of.is_left)
+            for of, one, at in due
+        ]
+        sent = concatenated(parts)
+        is_left = sent.left_rows >= 0
+        return sent.taken(np.lexsort((self.keys.ranks(sent.keys), is_left, sent.times, sent.at)))
+
+    def _joined(self, sent: Sent, arrivals: Arrivals | None, orders: Array) -> Joined:
+        """Return results with their values. Without arrivals, they are sent at the end of an epoch."""
+        lefts, rights = self._decoded(self.left, sent.lefts, arrivals), self._decoded(self.right, sent.rights, arrivals)
+        positions = np.full(len(sent.at), -1) if arrivals is None else arrivals.positions[sent.at]
+        values = self._joined_values(sent.keys, lefts, rights)
+        return Joined(sent.keys, values, sent.times, orders[np.maximum(positions, 0)], positions)
+
+    def _decoded(self, one: StreamInput, origin: Origin, arrivals: Arrivals | None) -> list[Any]:
+        by_arrival, by_row = np.flatnonzero(origin.arrivals >= 0), np.flatnonzero(origin.rows >= 0)
+        values: list[Any] = []
+        if arrivals is not None:
+            values += self._values(arrivals, arrivals.rows[origin.arrivals[by_arrival]], is_left=one.is_left)
+        values += one.values.values(origin.rows[by_row]) if len(by_row) else []
+        index = np.full(len(origin.rows), len(values))
+        index[by_arrival], index[by_row] = np.arange(len(by_arrival)), len(by_arrival) + np.arange(len(by_row))
+        values.append(None)
+        return [values[at] for at in index.tolist()]
+
+    def _forget(self) -> None:
+        """Drop keys without records, once there are many."""
+        records = sum(one.retained.count + (one.waiting.count if one.waiting else 0) for one, _ in self._both)
+        if len(self.keys) > IDLE_KEYS + 4 * records:
+            used = distinct(np.concatenate([keys for one, _ in self._both for keys in one.used_keys()]))
+            self.keys.keep(used)
+            for one, _ in self._both:
+                one.renumber(used)
+
+
+def _chunks(counts: Array) -> Iterator[tuple[int, int]]:
+    """Yield ranges of records with about `MOST_PAIRS` possible partners, or a single record."""
+    before = np.cumsum(counts) - counts
+    cuts = np.flatnonzero(np.diff(before // MOST_PAIRS)) + 1
+    return pairwise([0, *cuts.tolist(), len(counts)])

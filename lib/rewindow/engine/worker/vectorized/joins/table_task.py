@@ -1,0 +1,113 @@
+"""Join a stream with a table in batches: the equivalent of `streams.task` with a `StreamTableJoin`.
+
+Why this is exact (L4): a record joins the row that the last update of its key before it left (`dsl.operators.stream_table_join`).
+Sorted by key and order, that is the update in front of it; without one in the batch, it is the row that the table had.
+
+`tables_task` has the join of two tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from rewindow.contracts.staged_files import StagedFile
+from rewindow.contracts.tasks import Epoch, SubTopologyWork, TaskWork
+from rewindow.engine.worker.restore import Restore
+from rewindow.engine.worker.staging import StagingTarget
+from rewindow.engine.worker.vectorized.changelog import write_changes
+from rewindow.engine.worker.vectorized.group_frame import Array
+from rewindow.engine.worker.vectorized.joins.kept_table import NO_ROW, KeptTable, Updates
+from rewindow.engine.worker.vectorized.joins.plan import JoinPlan
+from rewindow.engine.worker.vectorized.joins.task import Arrivals, Joined, JoinTask
+from rewindow.engine.worker.vectorized.joins.value_rows import ValueRows
+from rewindow.streams.checkpoint import TaskState
+from rewindow.streams.record import UNKNOWN
+from rewindow.streams.semantics import Semantics
+from rewindow.streams.settings import Limits
+
+
+class KeptTablesTask(JoinTask):
+    """A join with one or two tables that topics fill. ``tables`` by whether they are the left input."""
+
+    def __init__(self, plan: JoinPlan, semantics: Semantics, state: TaskState | None, limits: Limits) -> None:
+        """See `JoinTask`."""
+        super().__init__(plan, semantics, state, limits)
+        inputs = {True: plan.inputs[plan.left], False: plan.inputs[1 - plan.left]}
+        self.tables = {table.is_left: KeptTable(self.keys, inputs[table.is_left].value) for table in plan.tables}
+
+    @property
+    def store_clocks(self) -> dict[str, int]:
+        """See `JoinTask`."""
+        return dict.fromkeys(self.plan.stores, UNKNOWN)
+
+    def restore(self, work: SubTopologyWork, task_work: TaskWork) -> None:
+        """See `JoinTask`: only the rows whose keys can be asked for."""
+        code = work.code
+        part = code.topology.sub_topologies()[work.sub_topology]
+        restore = Restore(task_work, code.topology, part, code.load_logs())
+        for table in self.plan.tables:
+            store = self.plan.stores[table.store]
+            batches = restore.batches(store.builder, *store.shapes)
+            self.tables[table.is_left].restore(batches, len(self.plan.key.columns))
+        self._check_memory()
+
+    def end_epoch(self, epoch: Epoch) -> Iterator[Joined]:
+        """See `JoinTask`: no record waits."""
+        self.clocks.end_epoch(epoch)
+        return iter(())
+
+    def stage(self, targets: dict[str, StagingTarget], *, partition: int, run: int) -> list[StagedFile]:
+        """See `JoinTask`."""
+        staged: list[StagedFile] = []
+        of_store = {table.store: self.tables[table.is_left] for table in self.plan.tables}
+        for name, store in self.plan.stores.items():
+            columns, is_gone = of_store[name].changes()
+            staged += write_changes(targets[name], store.shapes, columns, is_gone, partition=partition, run=run)
+        return staged
+
+    def _stored(self) -> Sequence[tuple[int, ValueRows]]:
+        return [(table.peak, table.values) for table in self.tables.values()]
+
+    def _count_null_keys(self, arrivals: Arrivals) -> None:
+        """Count the records without a key that tables skip."""
+        for table in self.plan.tables:
+            is_skipped = (arrivals.is_left == table.is_left) & (arrivals.keys < 0)
+            self._count(table.node, "null-key", int(np.count_nonzero(is_skipped)))
+
+    def _updates(self, table: KeptTable, arrivals: Arrivals, at: Array, *, is_left: bool) -> Updates:
+        """Return the updates of a table, given the indexes of its records with a key. Its values are added."""
+        rows = np.full(len(at), NO_ROW)
+        if len(at):
+            added = table.values.add(arrivals.columns[0 if is_left else 1])
+            rows = np.where(arrivals.has_value[at], added[arrivals.rows[at]], NO_ROW)
+        return Updates(at, rows, arrivals.times[at])
+
+
+class TableJoinTask(KeptTablesTask):
+    """A join of a stream (left) with a table (right)."""
+
+    def _join(self, arrivals: Arrivals, orders: Array) -> Iterator[Joined]:
+        left, keys, table = arrivals.is_left, arrivals.keys, self.tables[False]
+        supplier: Any = self.plan.supplier
+        keeps_left = supplier.keeps_left
+        self._count_null_keys(arrivals)
+        skipped = left & ~(arrivals.has_value & ((keys >= 0) | keeps_left))
+        self._count(self.plan.node, "null-key", int(np.count_nonzero(skipped & (keys < 0))))
+        self._count(self.plan.node, "null-value", int(np.count_nonzero(skipped & (keys >= 0))))
+
+        updates = self._updates(table, arrivals, np.flatnonzero(~left & (keys >= 0)), is_left=False)
+        joining = np.flatnonzero(left & ~skipped)
+        rows = np.full(len(joining), NO_ROW)
+        has_key = keys[joining] >= 0
+        rows[has_key], _ = table.before(joining[has_key], updates, keys)
+        table.take(updates, keys)
+        sent, rows = (joining, rows) if keeps_left else (joining[rows != NO_ROW], rows[rows != NO_ROW])
+        if len(sent):
+            lefts = self._values(arrivals, arrivals.rows[sent], is_left=True)
+            values = self._joined_values(keys[sent], lefts, table.values_of(rows))
+            positions = arrivals.positions[sent]
+            yield Joined(keys[sent], values, arrivals.times[sent], orders[positions], positions)
+        table.compact()
