@@ -34,7 +34,7 @@ MUTANTS_OF_BRANCHS = (
     ),
     Mutant(
         "a rewind forgets to fence",
-        [Rewrite(f"{TRAVEL_FOLD}:_fold_rewind", "pending=None,", "")],
+        [Rewrite(f"{TRAVEL_FOLD}:_fold_rewind", ", pending=None", "")],
         [Hold("run | rewind", "commit"), Forged()],
     ),
     Mutant(

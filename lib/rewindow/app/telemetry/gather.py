@@ -94,8 +94,8 @@ def run_done(locator: Locator, job: Job, result: RunReport | UpToDate) -> Facts:
     outputs = []
     for target, table in spec.binding.tables.items():
         total = commit.targets.get(target)
-        if not target.startswith(OUTPUT):
-            continue
+        if not target.startswith(OUTPUT) or not result.is_published:
+            continue  # readers see nothing new while a run is on hold
         known = {"run": spec.name, "rows": total.rows if total else 0, "digest": total.digest if total else None}
         counts = (total.rows, total.bytes, total.files) if total else (0, 0, 0)
         wrote = Written(locator.output(table, with_version=True), *counts, commit=known, origins=origins.get(target))
@@ -117,7 +117,15 @@ def run_done(locator: Locator, job: Job, result: RunReport | UpToDate) -> Facts:
         "chain": commit.chain,
         "completes_dead_attempt": spec.takes_over is not None,
     }
-    return Facts(inputs, tuple(outputs), details, tuple(_run_measures(details)))
+    met = [
+        Measure(
+            "expectations",
+            1,
+            {"output": one.output, "on_fail": one.on_fail, "result": "met" if one.is_met else "unmet"},
+        )
+        for one in commit.expectations
+    ]
+    return Facts(inputs, tuple(outputs), details, (*_run_measures(details), *met))
 
 
 def run_skipped(result: UpToDate) -> Facts:

@@ -30,7 +30,12 @@ def _fold_restage(state: JobState, row: LedgerRow) -> JobState:
         return tuple(Publication(fixed(one.adds), fixed(one.removes)) for one in publications)
 
     branches = {
-        name: replace(branch, runs=fixed(branch.runs), publications=changed(branch.publications))
+        name: replace(
+            branch,
+            runs=fixed(branch.runs),
+            publications=changed(branch.publications),
+            unpublished=changed(branch.unpublished),
+        )
         for name, branch in state.branches.items()
     }
     return replace(state, branches=branches, committed=fixed(state.committed), changes=changed(state.changes))
