@@ -117,6 +117,30 @@ MUTANTS_OF_BRANCHS = (
         [Kill("promote", "decide")],
     ),
     Mutant(
+        "a run on hold is published",
+        [Rewrite("control.plan.ledger_state_holds:with_run", "run.commit.holds or branch.unpublished", "False")],
+        [Kill("run-on-hold", "commit")],
+    ),
+    Mutant(
+        "what is behind a run on hold is published",
+        [
+            Rewrite(
+                "control.plan.ledger_state_holds:with_run", "run.commit.holds or branch.unpublished", "run.commit.holds"
+            )
+        ],
+        [Kill("rewind-on-hold", "publish")],
+    ),
+    Mutant(
+        "an accepted run is not released",
+        [Rewrite("control.plan.ledger_state_holds:_released", "count += 1", "pass")],
+        [Kill("accept", "accept")],
+    ),
+    Mutant(
+        "a rewind takes out what was never published",
+        [Rewrite("control.plan.ledger_state_holds:with_change", "if run.spec.run not in never", "")],
+        [Kill("rewind-on-hold", "decide")],
+    ),
+    Mutant(
         "a table published anew keeps what was there",
         [Rewrite(f"{PUBLISH}:_retract", "return retract_all", "return None")],
         [Kill("republish", "republish")],

@@ -62,6 +62,25 @@ def _rewind(warehouse: str) -> Steps:
     yield from branching.rewind(JOB, MAIN, "main/1", DeltaTables(warehouse))
 
 
+def _expecting_run(warehouse: str) -> Steps:
+    """Make two runs that are on hold, each in a call of its own."""
+    for through in (2, 3):
+        yield from scene.running(DeltaTables(warehouse), MAIN, through, expects=True)
+
+
+def on_hold(warehouse: str, seed: int) -> None:
+    """Leave runs on hold, the last of which is committed and its shared tables are not published."""
+    some_runs([1])(warehouse, seed)
+    for through in (2, 3):
+        drive(scene.running(DeltaTables(warehouse), MAIN, through, expects=True))  # type: ignore[arg-type]
+    stop_before(scene.running(DeltaTables(warehouse), MAIN, 4, expects=True), "publish")
+
+
+def _accept(warehouse: str) -> Steps:
+    for run in ("main/2", "main/3"):
+        yield from branching.accept(JOB, MAIN, run, DeltaTables(warehouse))
+
+
 def _late(warehouse: str, seed: int) -> None:
     """Leave a run on which a branch is to stand, committed and published nowhere."""
     some_runs([1])(warehouse, seed)
@@ -261,5 +280,8 @@ OPERATIONS = {
         Operation("land-last", _small_files, partial(scene.landing, now_ms=T0 + HOURS * HOUR)),
         Operation("rewind-republish", some_runs([1, 2, 3]), _rewind_and_republish),
         Operation("publish", unpublished, _publish),
+        Operation("run-on-hold", some_runs([1]), _expecting_run),
+        Operation("accept", on_hold, _accept),
+        Operation("rewind-on-hold", on_hold, _rewind),
     )
 }
