@@ -22,7 +22,7 @@ from rewindow.errors import one_line
 Batches = Callable[[], Iterator[pa.RecordBatch]]
 
 _SETTINGS = {"datafusion.execution.target_partitions": "1"}
-_QUERY = re.compile(r"\s*(?:--[^\n]*\n\s*)*(?:select|with)\b", re.IGNORECASE)
+_QUERY = re.compile(r"\s*(?:(?:--[^\n]*\n|/\*.*?\*/)\s*)*(?:select|with)\b", re.IGNORECASE | re.DOTALL)
 _QUOTED = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/", re.DOTALL)
 _CHANGING = re.compile(
     r"\b(?:(?:now|random|uuid|today)\s*\(|current_(?:date|time|timestamp)\b)",
