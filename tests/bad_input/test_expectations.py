@@ -58,12 +58,12 @@ def test_a_run_that_meets_all_is_published_and_its_results_are_stored(bench: Ben
 
 
 def test_results_are_those_without_expectations(template: Bench, tmp_path: Path) -> None:
-    plain, other = copy_of(template, tmp_path / "a"), copy_of(template, tmp_path / "b")
-    expecting(other, "unique: key", NOTHING_IS_NEW % "warn", "{sql: SELECT * FROM previous_rows, on_fail: warn}")
-    for bench in (plain, other):
+    free, bound = copy_of(template, tmp_path / "a"), copy_of(template, tmp_path / "b")
+    expecting(bound, "unique: key", NOTHING_IS_NEW % "warn", "{sql: SELECT * FROM previous_rows, on_fail: warn}")
+    for bench in (free, bound):
         replayed(bench, 0)
-    assert plain.result() == other.result()
-    commits = [state(bench).branch("main").runs[-1].commit for bench in (plain, other)]
+    assert free.result() == bound.result()
+    commits = [state(bench).branch("main").runs[-1].commit for bench in (free, bound)]
     digests = [{t: one.digest for t, one in commit.targets.items() if t != "expectations"} for commit in commits]
     assert digests[0] == digests[1]
 
@@ -119,12 +119,12 @@ def test_a_run_on_hold_is_committed_and_not_published(bench: Bench) -> None:
 
 
 def test_an_accepted_run_is_published_as_if_nothing_had_held_it(template: Bench, tmp_path: Path) -> None:
-    plain, held = copy_of(template, tmp_path / "a"), copy_of(template, tmp_path / "b")
+    free, held = copy_of(template, tmp_path / "a"), copy_of(template, tmp_path / "b")
     expecting(held, NOTHING_IS_NEW % "hold")
     for number in (FRESH, FRESH + 1, FRESH + 2):
-        for bench in (plain, held):
+        for bench in (free, held):
             bench.rows(f"h{number}", hour(number))
-        replayed(plain, 0)
+        replayed(free, 0)
         replayed(held, ON_HOLD)
     names = [run.spec.name for run in state(held).on_hold("main")]
     assert names == ["main/3", "main/4", "main/5"]
@@ -133,10 +133,10 @@ def test_an_accepted_run_is_published_as_if_nothing_had_held_it(template: Bench,
     codes = [held.run("publish", "counts", "--accept", "--run", name).code for name in names]
     assert codes == [ON_HOLD, ON_HOLD, 0]
     assert held.run("publish", "counts", "--accept", "--run", "main/5").code == 0, "it is accepted already"
-    assert held.result() == plain.result()
+    assert held.result() == free.result()
     assert held.run("verify", "counts", "main/4").code == 0
     assert held.run("republish", "counts", "--all").code == 0
-    assert held.result() == plain.result()
+    assert held.result() == free.result()
 
 
 def test_a_run_on_hold_that_is_rewound_was_never_seen(bench: Bench) -> None:

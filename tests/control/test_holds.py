@@ -81,9 +81,9 @@ def test_when_all_are_accepted_the_publications_are_those_of_runs_that_held_noth
     for number in order:
         if number in on_hold:
             rows = accepted(rows, str(number))
-    plain = [[run.spec.run for run in one.adds] for one in fold(three_runs()).branch("main").publications]
+    other = [[run.spec.run for run in one.adds] for one in fold(three_runs()).branch("main").publications]
     held = [[run.spec.run for run in one.adds] for one in fold(rows).branch("main").publications]
-    assert held == plain
+    assert held == other
 
 
 def test_a_run_that_is_rewound_while_on_hold_is_in_no_publication():

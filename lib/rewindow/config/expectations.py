@@ -61,6 +61,7 @@ _SCALAR: Final = {"type": ["string", "number", "boolean"]}
 
 Scalar = Annotated[Any, PlainValidator(_scalar), WithJsonSchema(_SCALAR)]
 Bound = Annotated[Any, PlainValidator(_bound), WithJsonSchema({"type": ["string", "number"]})]
+Allowed = Annotated[list[Scalar], Field(min_length=1, max_length=_MOST_ALLOWED)]
 Names = Annotated[tuple[str, ...], PlainValidator(_names), WithJsonSchema(_NAMES)]
 UniqueNames = Annotated[tuple[str, ...], PlainValidator(_unique), WithJsonSchema(_KEY_OR_NAMES)]
 Query = Annotated[str, PlainValidator(_query), WithJsonSchema({"type": "string", "minLength": 1})]
@@ -87,7 +88,7 @@ class ValuesConfig(ConfigValue):
 
     column: str
     """The column."""
-    allowed: Annotated[list[Scalar], Field(min_length=1, max_length=_MOST_ALLOWED)]
+    allowed: Allowed
     """The values, as numbers, texts or truths."""
 
 
