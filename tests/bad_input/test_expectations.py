@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import rewindow
+from rewindow.airflow.asset_events import has_event
 from rewindow.contracts.exit_codes import ON_HOLD
 from rewindow.tables.delta.content_hash import read_rows
 from rewindow.tables.delta.warehouse import DeltaTables
@@ -182,6 +184,46 @@ def test_the_rows_of_the_run_before_are_those_of_one_run(bench: Bench) -> None:
     replayed(bench, 0)
     two = state(bench).branch("main").runs[-1].commit.expectations[1]
     assert two.failed == 2, two
+
+
+def test_json_says_what_is_on_hold_and_what_was_accepted(bench: Bench) -> None:
+    expecting(bench, NOTHING_IS_NEW % "hold", "unique: key")
+    ran = json.loads(replayed(bench, ON_HOLD, "--json").out)
+    assert ran["run"] == "main/3"
+    assert [(one["name"], one["on_fail"], one["failed"]) for one in ran["expectations"]] == [
+        ("rows", "hold", 1),
+        ("unique key", "fail", 0),
+    ]
+    assert [(one["run"], one["before"], one["behind"]) for one in ran["on_hold"]] == [("main/3", "main/2", [])]
+    assert {one["run"] for one in ran["published"]} == {"main/2"}, "what readers see is the run before"
+    assert not has_event({}, ran)
+    done = json.loads(bench.run("publish", "counts", "--accept", "--json").out)
+    assert (done["accepted"], done["on_hold"], done["job"], done["branch"]) == ("main/3", [], "counts", "main")
+    assert {one["run"] for one in done["published"]} == {"main/3"}
+    assert has_event({}, done)
+    again = json.loads(bench.run("publish", "counts", "--accept", "--json").out)
+    assert again["accepted"] is None
+    assert not has_event({}, again)
+
+
+def test_why_a_row_is_missing_names_the_run_on_hold(bench: Bench) -> None:
+    expecting(bench, NOTHING_IS_NEW % "hold")
+    replayed(bench, ON_HOLD)
+    assert "`rewindow publish counts --accept --run main/3`" in bench.run("why", "counts", "zoe", "--missing").out
+
+
+def test_python_gives_the_results(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(bench.root))
+    expecting(bench, NOTHING_IS_NEW % "hold")
+    project = rewindow.Project.load(bench.root)
+    run = project.run("counts", land=True)
+    assert (run.name, run.is_published, [one.is_met for one in run.expectations]) == ("main/3", False, [False])
+    assert [one.is_published for one in project.runs("counts")] == [True, True, False]
+    assert "not published" in run._repr_html_()
+    done = project.publish("counts", accept=True)
+    assert done["accepted"] == "main/3"
+    assert "Accepted run main/3" in repr(done)
+    assert [one.is_published for one in project.runs("counts")] == [True, True, True]
 
 
 MISTAKES = {

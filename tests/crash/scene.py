@@ -86,19 +86,24 @@ def bound(tables: DeltaTables, branch: str = MAIN, *, expects: bool = False) -> 
         expectations=EXPECTATIONS if expects else None,
     )
     binding = bind_job(JOB, feed, topology(), code.load_logs(), asdict(code.semantics), paths)
-    return Job(JOB, code, binding, feed, JobExpectations([_hourly(binding)]) if expects else None)
+    return Job(JOB, code, binding, feed, hourly_expectations(binding) if expects else None)
 
 
-def _hourly(binding: JobBinding) -> OutputExpectations:
+def hourly_expectations(binding: JobBinding) -> JobExpectations:
+    """Put every run that adds rows to `hourly` on hold, and read the rows of the run before."""
     expectations = (
         Expectation("hourly", "no rows", Kind.ROWS, OnFail.HOLD, maximum=0),
         Expectation("hourly", "key", Kind.UNIQUE, OnFail.FAIL),
         Expectation(
-            "hourly", "known", Kind.SQL, OnFail.WARN, query="SELECT * FROM new_rows JOIN previous_rows USING (key)"
+            "hourly",
+            "known",
+            Kind.SQL,
+            OnFail.WARN,
+            query="SELECT n.key, n.value FROM new_rows n JOIN previous_rows p ON n.key = p.key",
         ),
     )
     columns = binding.tables["output/hourly"].columns
-    return OutputExpectations("hourly", expectations, columns, ("key", "window_start", "window_end"))
+    return JobExpectations([OutputExpectations("hourly", expectations, columns, ("key", "window_start", "window_end"))])
 
 
 def _output(branch: str, topic: str) -> str:

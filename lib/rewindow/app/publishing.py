@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from rewindow.app.project import Project
+from rewindow.app.telemetry.facts import PUBLISH
+from rewindow.app.telemetry.gather import branch_changed
 from rewindow.app.telemetry.telemetry import OnStep
 from rewindow.contracts.steps import drive
 from rewindow.control.branch import accept, catch_up
@@ -43,15 +45,18 @@ def publish(
     if name != MAIN and name not in state.branches:
         message = f"there is no branch {name!r} to publish (branches: {', '.join(state.branches) or 'none'})"
         raise UsageError(message)
-    lagged = list(tables.lagging(job, state, name))
-    with naming(JOB=job):
-        if not accepts:
-            drive(catch_up(job, tables, name), on_step)
-            return Published(name, None, lagged, on_hold(project, job, name))
-        row = drive(accept(job, name, run, tables), on_step)
-    state = tables.state(job)
-    known = state.find_run(row.body["run"]) if row else None
-    return Published(name, known.spec.name if known else None, lagged, describe_holds(state, name))
+    lagged, accepted = list(tables.lagging(job, state, name)), None
+    with naming(JOB=job), project.telemetry.operation(PUBLISH, job, name) as told:
+        if accepts:
+            row = drive(accept(job, name, run, tables), told.watching(on_step))
+            accepted = tables.state(job).find_run(row.body["run"]) if row else None
+        else:
+            drive(catch_up(job, tables, name), told.watching(on_step))
+        state = tables.state(job)
+        done = Published(name, accepted.spec.name if accepted else None, lagged, describe_holds(state, name))
+        said = {**asdict(done), "on_hold": [one["run"] for one in done.on_hold]}
+        told.done(lambda: branch_changed(project.locator, state, name, said))
+    return done
 
 
 def published_lines(job: str, done: Published) -> list[str]:

@@ -147,9 +147,9 @@ def backfill_done(
 def branch_changed(
     locator: Locator, state: JobState, into: str, details: Mapping[str, Any], source: str | None = None
 ) -> Facts:
-    """Return what a promotion or a rewind left in the output tables of a branch; ``source`` is the promoted branch."""
+    """Return what a promotion, a rewind or an acceptance left in the output tables of a branch; ``source`` was promoted."""
     branch = state.branch(into)
-    head = branch.head
+    head = branch.published_runs[-1] if branch.published_runs else None
     outputs = []
     for target, table in branch.tables.items():
         if not target.startswith(OUTPUT):
@@ -158,7 +158,7 @@ def branch_changed(
         known = {"run": head.spec.name if head else None, "digest": total.digest if total else None}
         outputs.append(Written(locator.output(table, with_version=True), commit=known))
     inputs = _outputs_of(locator, state.branch(source)) if source else ()
-    did_something = details.get("is_new") or details.get("rewound") or details.get("lagged")
+    did_something = any(details.get(name) for name in ("is_new", "rewound", "accepted", "lagged"))
     if not did_something:
         return Facts(details={"outcome": NOTHING_TO_DO, **details})
     return Facts(inputs, tuple(outputs), {"outcome": COMMITTED, **details})
