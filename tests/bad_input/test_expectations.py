@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import rewindow
+import rewindow.errors
 from rewindow.airflow.asset_events import has_event
 from rewindow.contracts.exit_codes import ON_HOLD
 from rewindow.tables.delta.content_hash import read_rows
@@ -220,9 +221,14 @@ def test_python_gives_the_results(bench: Bench, monkeypatch: pytest.MonkeyPatch)
     assert (run.name, run.is_published, [one.is_met for one in run.expectations]) == ("main/3", False, [False])
     assert [one.is_published for one in project.runs("counts")] == [True, True, False]
     assert "not published" in run._repr_html_()
+    with pytest.raises(rewindow.errors.UsageError, match="the rows of run main/3 are not published"):
+        run.output().to_arrow()
+    names = set(project.output("counts").to_arrow()["_run"].to_pylist())
+    assert names <= {"main/1", "main/2"}
     done = project.publish("counts", accept=True)
     assert done["accepted"] == "main/3"
     assert "Accepted run main/3" in repr(done)
+    assert "main/3" in run.output().to_arrow()["_run"].to_pylist()
     assert [one.is_published for one in project.runs("counts")] == [True, True, True]
 
 

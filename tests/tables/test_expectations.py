@@ -60,7 +60,7 @@ def observe(one: Expectation, *batches: pa.RecordBatch) -> Observation:
         (expectation(Kind.NOT_NULL, "user"), 1, "1 of 4 rows have a null in user"),
         (expectation(Kind.NOT_NULL, "user", "total"), 2, "2 of 4 rows have a null in user or total"),
         (expectation(Kind.NOT_NULL, "_offset"), 0, "0 of 4 rows"),
-        (expectation(Kind.UNIQUE), 1, "1 of 4 rows repeat a key (1 values)"),
+        (expectation(Kind.UNIQUE), 1, "1 of 4 rows repeat a key (1 value)"),
         (expectation(Kind.UNIQUE, "user", "total"), 0, "0 of 4 rows repeat (user, total)"),
         (expectation(Kind.UNIQUE, "is_new"), 1, "1 of 4 rows repeat (is_new)"),
         (expectation(Kind.RANGE, "total", minimum=0), 1, "expected at least 0"),

@@ -35,7 +35,14 @@ from rewindow.streams.serde.schema import Column
 from rewindow.streams.topology import Topology
 from rewindow.tables.delta.row_queries import QueryError, RowQueries, as_text, check_query, row_queries
 from rewindow.tables.shared.arrow_schema import arrow_schema
-from rewindow.tables.shared.expectations import bounds_of, examples_of, needed_columns, observation, observe_rows
+from rewindow.tables.shared.expectations import (
+    bounds_of,
+    counted,
+    examples_of,
+    needed_columns,
+    observation,
+    observe_rows,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,13 +207,13 @@ def _returned(one: Expectation, queries: RowQueries) -> Observation:
             first = heapq.nsmallest(MOST_EXAMPLES, [*first, *rows])
     except QueryError as error:
         raise ExpectationError(f"{one.output}: {one.name}: the query fails on the rows of this run: {error}") from error
-    return observation(one, count, f"the query returned {count} rows", "none", first)
+    return observation(one, count, f"the query returned {counted(count, 'row')}", "none", first)
 
 
 def _counted(one: Expectation, target: str, reports: Sequence[TaskReport]) -> Observation:
     rows = sum(file.rows for report in reports for file in report.files if file.target == target)
     is_outside = (one.minimum is not None and rows < one.minimum) or (one.maximum is not None and rows > one.maximum)
-    return observation(one, int(is_outside), f"{rows} rows", bounds_of(one))
+    return observation(one, int(is_outside), counted(rows, "row"), bounds_of(one))
 
 
 def _late(one: Expectation, reports: Sequence[TaskReport]) -> Observation:

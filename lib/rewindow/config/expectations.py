@@ -54,7 +54,7 @@ def _query(value: object) -> str:
     return value.strip().rstrip(";")
 
 
-_LIST: Final = {"type": "array", "items": shapes.TEXT, "minItems": 1}
+_LIST: Final = {"type": "array", "items": shapes.TEXT, "minItems": 1, "uniqueItems": True}
 _NAMES: Final = {"anyOf": [shapes.TEXT, _LIST]}
 _KEY_OR_NAMES: Final = {"anyOf": [{"const": "key"}, _LIST]}
 _SCALAR: Final = {"type": ["string", "number", "boolean"]}
@@ -64,7 +64,7 @@ Bound = Annotated[Any, PlainValidator(_bound), WithJsonSchema({"type": ["string"
 Allowed = Annotated[list[Scalar], Field(min_length=1, max_length=_MOST_ALLOWED)]
 Names = Annotated[tuple[str, ...], PlainValidator(_names), WithJsonSchema(_NAMES)]
 UniqueNames = Annotated[tuple[str, ...], PlainValidator(_unique), WithJsonSchema(_KEY_OR_NAMES)]
-Query = Annotated[str, PlainValidator(_query), WithJsonSchema({"type": "string", "minLength": 1})]
+Query = Annotated[str, PlainValidator(_query), WithJsonSchema({"type": "string", "pattern": r"\S"})]
 
 
 class RangeConfig(ConfigValue):

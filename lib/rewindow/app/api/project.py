@@ -188,7 +188,7 @@ class Project:
             return runs_of(self._context, project.tables.state(job).branch(safe_name(branch, "branch")))
 
     def output(self, name: str, *, branch: str = MAIN, run: RunName | None = None) -> Output:
-        """Return the rows of an output as of a run, by default the branch's last one.
+        """Return the rows of an output as of a run, by default the branch's last one that is published.
 
         ``name``: the output's topic or table, or a job with one output. Raises `UsageError` (2) for an unknown output or run.
         """

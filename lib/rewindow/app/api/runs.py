@@ -65,7 +65,7 @@ class Run:
         """Return the rows of an output as of this run: all that the runs of its branch up to it have published.
 
         ``name``: the output's topic or table; may be omitted for a job with one output. Raises `UsageError` (2) for an unknown
-        one.
+        one, and for rows that are read while the run is on hold, or behind one that is.
         """
         with self._context.command() as (project, _):
             return Output(output_source(project, self.job, name, branch=self.branch, run=self._name), self._context)

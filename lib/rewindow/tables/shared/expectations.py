@@ -60,15 +60,15 @@ def _observer(one: Expectation, types: Mapping[str, pa.DataType], keys: Sequence
     shown = list(dict.fromkeys([*keys, *one.columns]))
     if one.kind is Kind.NOT_NULL:
         return _Failing(
-            one, shown, partial(_is_null, one.columns), f"rows have a null in {' or '.join(one.columns)}", "none"
+            one, shown, partial(_is_null, one.columns), f"have a null in {' or '.join(one.columns)}", "none"
         )
     (column,) = one.columns
     if one.kind is Kind.VALUES:
         allowed = pa.array(one.allowed, types[column])
         expected = ", ".join(map(str, one.allowed))
-        return _Failing(one, shown, partial(_is_other, column, allowed), f"rows have another {column}", expected)
+        return _Failing(one, shown, partial(_is_other, column, allowed), f"have another {column}", expected)
     return _Failing(
-        one, shown, partial(_is_outside, one, types[column]), f"rows have {column} out of bounds", bounds_of(one)
+        one, shown, partial(_is_outside, one, types[column]), f"have {column} out of bounds", bounds_of(one)
     )
 
 
@@ -132,7 +132,7 @@ class _Failing:
         return observation(
             self.one,
             self.count,
-            f"{self.count} of {rows} {self.what}",
+            f"{self.count} of {counted(rows, 'row')} {self.what}",
             self.expected,
             examples_of(self.first.select(self.shown) if self.first is not None else None),
         )
@@ -160,7 +160,9 @@ class _Repeated:
             repeated, too_many = groups.num_rows, (pc.sum(groups["rows"]).as_py() or 0) - groups.num_rows
             shown = _first(groups.select([*self.names, "rows"]), self.names)
         what = "a key" if not self.one.columns else f"({', '.join(self.names)})"
-        told = f"{too_many} of {rows} rows repeat {what}" + (f" ({repeated} values)" if repeated else "")
+        told = f"{too_many} of {counted(rows, 'row')} repeat {what}" + (
+            f" ({counted(repeated, 'value')})" if repeated else ""
+        )
         return observation(self.one, too_many, told, "none", examples_of(shown))
 
 
@@ -171,6 +173,11 @@ def observation(
     return Observation(
         one.output, one.name, one.kind.value, one.on_fail.value, failed, observed, expected, tuple(examples)
     )
+
+
+def counted(count: int, word: str) -> str:
+    """Return a number of things in words."""
+    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
 
 
 def examples_of(rows: pa.Table | None) -> list[str]:
