@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewindow.control.plan.branch_decisions import decide_accept, decide_branch, decide_promote, decide_rewind
+from rewindow.control.plan.branch_decisions import (
+    decide_accept,
+    decide_branch,
+    decide_drop,
+    decide_promote,
+    decide_rewind,
+)
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.control.plan.commit import Commit
 from rewindow.control.plan.explain_holds import describe_holds, explain_holds
@@ -135,8 +141,21 @@ def test_a_branch_that_stands_on_a_run_on_hold_is_not_promoted():
     assert branch is not None
     rows = run_rows([*rows, branch], "d", a_feed(4), branch="trial")
     assert fold(rows).on_hold("trial") == (), "its own tables wait for nothing"
-    with pytest.raises(CheckpointError, match="`rewindow publish counts --accept --run main/3`"):
+    with pytest.raises(CheckpointError, match="`rewindow publish counts --branch trial --accept --run main/3`"):
         decide_promote(fold(rows), "trial", "main", BINDING)
+    rewound = decide_rewind(fold(rows), "main", "main/2")
+    assert rewound is not None
+    for before in (rows, [*rows, rewound]):
+        done = accepted(before, "main/3", branch="trial")
+        assert decide_promote(fold(done), "trial", "main", BINDING) is not None
+
+
+def test_a_dropped_branch_holds_nothing():
+    rows = three_runs(2, branch="trial", rows=tuple(three_runs()))
+    drop = decide_drop(fold(rows), "trial")
+    assert drop is not None
+    state = fold([*rows, drop])
+    assert (state.on_hold("trial"), decide_accept(state, "trial", None)) == ((), None)
 
 
 def test_a_promotion_replaces_runs_on_hold():

@@ -9,7 +9,7 @@ If a process is killed anywhere, call the same command again: a state that is re
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from functools import partial
 
 from rewindow.control.ledger import update
@@ -104,5 +104,12 @@ def accept(job: str, branch: str, run: str | None, tables: Tables) -> Travel:
     yield from catch_up(job, tables, branch)
     tables.check_published(job, tables.state(job), branch)
     row = yield from update(tables, job, "accept", lambda state: decide_accept(state, branch, run))
-    yield from catch_up(job, tables, branch)
+    yield from catch_up(job, tables, branch, *(_owners(tables.state(job), row, branch) if row else ()))
     return row
+
+
+def _owners(state: JobState, row: LedgerRow, branch: str) -> Iterator[str]:
+    """Yield the other branches whose outputs have an accepted run: a branch may stand on a run of its parent."""
+    for one in state.branches.values():
+        if one.name != branch and one.is_open and row.body["run"] in {run.spec.run for run in one.own_runs}:
+            yield one.name

@@ -97,10 +97,9 @@ def decide_promote(state: JobState, branch: str, into: str, binding: JobBinding)
     check_open(target)
     if held := state.holding(source.runs):
         spec, why = held[0].spec, held[0].commit.held_by[0].told
-        option = "" if spec.branch == MAIN else f" --branch {spec.branch}"
         message = (
             f"run {spec.name} is on hold, so branch {branch!r} cannot be promoted: {why}. Accept it, `rewindow publish "
-            f"{binding.job}{option} --accept --run {spec.name}`; or rewind the branch to an earlier run"
+            f"{binding.job} --branch {branch} --accept --run {spec.name}`; or rewind the branch to an earlier run"
         )
         raise CheckpointError(message)
     if source.last_epoch < target.last_epoch:

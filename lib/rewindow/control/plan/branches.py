@@ -180,8 +180,9 @@ class JobState:
         return restarts.get(target if target.startswith(OUTPUT) else path, Restart(1, 0))
 
     def on_hold(self, branch: str) -> tuple[CommittedRun, ...]:
-        """Return the runs of a branch itself that are not published before somebody accepts them."""
-        return self.holding(self.branch(branch).own_runs)
+        """Return the runs of an open branch itself that are not published before somebody accepts them."""
+        known = self.branch(branch)
+        return self.holding(known.own_runs) if known.is_open else ()
 
     def holding(self, runs: Sequence[CommittedRun]) -> tuple[CommittedRun, ...]:
         """Return those of some runs that are on hold."""

@@ -47,7 +47,8 @@ def with_change(branch: Branch, chain: Sequence[CommittedRun], change: Publicati
 
 def _fold_accept(state: JobState, row: LedgerRow) -> JobState:
     run = row.body["run"]
-    if not any(run == one.spec.run for name in state.branches for one in state.on_hold(name)):
+    open_runs = [one for branch in state.branches.values() if branch.is_open for one in branch.runs]
+    if run not in {one.spec.run for one in state.holding(open_runs)}:
         raise broken(row, f"run {run} is not on hold")
     accepted = state.accepted | {run}
     branches = {name: _released(branch, accepted) for name, branch in state.branches.items()}
