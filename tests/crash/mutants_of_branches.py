@@ -136,11 +136,6 @@ MUTANTS_OF_BRANCHS = (
         [Kill("accept", "accept")],
     ),
     Mutant(
-        "a rewind takes out what was never published",
-        [Rewrite("control.plan.ledger_state_holds:with_change", "if run.spec.run not in never", "")],
-        [Kill("rewind-on-hold", "decide")],
-    ),
-    Mutant(
         "a table published anew keeps what was there",
         [Rewrite(f"{PUBLISH}:_retract", "return retract_all", "return None")],
         [Kill("republish", "republish")],
