@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
@@ -108,11 +109,13 @@ def _checked(one: Expectation, types: Mapping[str, str], keys: Sequence[str]) ->
     if one.kind not in (Kind.RANGE, Kind.VALUES):
         return one
     column = one.columns[0]
+    if types[column] == "binary":
+        raise ConfigError(f"{column!r} is binary, which has no bounds and words: use `sql`")
     typed = partial(_typed, column, types[column])
     if one.kind is Kind.VALUES:
         return replace(one, allowed=tuple(map(typed, one.allowed)))
-    if types[column] in ("boolean", "binary"):
-        raise ConfigError(f"{column!r} is {types[column]}, which has no range: use `values` or `sql`")
+    if types[column] == "boolean":
+        raise ConfigError(f"{column!r} is boolean, which has no range: use `values`")
     low, high = (None if bound is None else typed(bound) for bound in (one.minimum, one.maximum))
     if low is not None and high is not None and low > high:
         raise ConfigError(f"{one.name}: min {low} is above max {high}: swap them")
@@ -122,27 +125,25 @@ def _checked(one: Expectation, types: Mapping[str, str], keys: Sequence[str]) ->
 def _typed(column: str, column_type: str, value: Any) -> Any:
     """Return a value of the job's file as the column has it. Raises `ConfigError` (78) for one that it cannot have."""
     try:
-        return _converted(column_type, value)
-    except (ValueError, InvalidOperation, pa.ArrowException) as error:
+        typed = _converted(column_type, value)
+        pa.scalar(typed, arrow_schema([Column(column, column_type)]).field(0).type)
+    except (ValueError, OverflowError, InvalidOperation, pa.ArrowException) as error:
         raise ConfigError(f"{value!r} is no value of column {column!r}, which is {column_type}") from error
+    return typed
 
 
 def _converted(column_type: str, value: Any) -> Any:
-    if column_type == "boolean":
-        if isinstance(value, bool):
-            return value
+    if isinstance(value, bool) is not (column_type == "boolean"):
         raise ValueError(value)
-    if isinstance(value, bool):
-        raise ValueError(value)  # noqa: TRY004 - the caller names it
     if column_type == "long":
         return int(value)
+    if column_type == "double" and not math.isfinite(float(value)):
+        raise ValueError(value)
     if column_type == "double":
         return float(value)
     if column_type.startswith("decimal"):
-        decimal = Decimal(value)
-        arrow_schema([Column("", column_type)]).types[0]
-        return decimal
-    return str(value)
+        return Decimal(value)
+    return value if column_type == "boolean" else str(value)
 
 
 def _check_query(one: Expectation, columns: Sequence[Column]) -> None:
