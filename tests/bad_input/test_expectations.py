@@ -6,11 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 import rewindow
-import rewindow.errors
 from rewindow.airflow.asset_events import has_event
 from rewindow.contracts.exit_codes import ON_HOLD
+from rewindow.errors import StorageError, UsageError
 from rewindow.tables.delta.content_hash import read_rows
 from rewindow.tables.delta.warehouse import DeltaTables
 from tests.bad_input.scene import FRESH, Bench, copy_of, hour
@@ -221,7 +222,7 @@ def test_python_gives_the_results(bench: Bench, monkeypatch: pytest.MonkeyPatch)
     assert (run.name, run.is_published, [one.is_met for one in run.expectations]) == ("main/3", False, [False])
     assert [one.is_published for one in project.runs("counts")] == [True, True, False]
     assert "not published" in run._repr_html_()
-    with pytest.raises(rewindow.errors.UsageError, match="the rows of run main/3 are not published"):
+    with pytest.raises(UsageError, match="the rows of run main/3 are not published"):
         run.output().to_arrow()
     names = set(project.output("counts").to_arrow()["_run"].to_pylist())
     assert names <= {"main/1", "main/2"}
@@ -230,6 +231,28 @@ def test_python_gives_the_results(bench: Bench, monkeypatch: pytest.MonkeyPatch)
     assert "Accepted run main/3" in repr(done)
     assert "main/3" in run.output().to_arrow()["_run"].to_pylist()
     assert [one.is_published for one in project.runs("counts")] == [True, True, True]
+
+
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_the_rows_of_the_run_before_are_found_after_optimize_and_vacuum(bench: Bench, *, is_deleted: bool) -> None:
+    replayed(bench, 0)
+    bench.rows("next", hour(FRESH + 1))
+    committed = state(bench).branch("main").runs[-1]
+    output = DeltaTable(str(bench.warehouse / "alerts" / "totals"))
+    output.optimize.compact()
+    output.vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
+    assert bench.run("land", "activity").code == 0
+    expecting(bench, "{name: all, sql: SELECT * FROM previous_rows, on_fail: warn}")
+    if is_deleted:
+        before = Path.glob(bench.warehouse / "alerts" / "totals", "*.parquet")
+        for file in before:
+            file.unlink()
+        with pytest.raises(StorageError):
+            list(DeltaTables(str(bench.warehouse)).run_batches(committed, "output/totals", ["user"]))
+        return
+    replayed(bench, 0)
+    observed = state(bench).branch("main").runs[-1].commit.expectations[0]
+    assert observed.failed == committed.commit.targets["output/totals"].rows > 0
 
 
 MISTAKES = {

@@ -17,7 +17,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
 from deltalake.exceptions import DeltaError
 
-from rewindow.errors import one_line
+from rewindow.errors import failed_io, one_line
 
 Batches = Callable[[], Iterator[pa.RecordBatch]]
 
@@ -50,13 +50,20 @@ class RowQueries:
 
 @contextmanager
 def row_queries(tables: Mapping[str, tuple[pa.Schema, Batches]]) -> Iterator[RowQueries]:
-    """Give these tables to query: each with its schema, and a function that yields its rows."""
+    """Give these tables to query: each with its schema, and a function that yields its rows.
+
+    Raises as `failed_io` if the rows cannot be copied to a temporary folder.
+    """
     builder = QueryBuilder(_SETTINGS)
     with tempfile.TemporaryDirectory(prefix="rewindow-") as folder:
         for name, (schema, batches) in tables.items():
             path = str(Path(folder, name))
-            write_deltalake(path, pa.RecordBatchReader.from_batches(schema, batches()))
-            builder.register(name, DeltaTable(path))
+            try:
+                write_deltalake(path, pa.RecordBatchReader.from_batches(schema, batches()))
+                builder.register(name, DeltaTable(path))
+            except (DeltaError, pa.ArrowException, OSError) as error:
+                why = f"the rows of {name} cannot be copied to {folder}: {one_line(error)}"
+                raise failed_io(error, f"{why}. Make room in TMPDIR, then run again") from error
         yield RowQueries(builder)
 
 
