@@ -33,6 +33,10 @@ class EmissionError(DataError):
     """A value that does not fit the sink it was forwarded to (65). The message already names the record."""
 
 
+class ExpectationError(DataError):
+    """A run whose rows do not meet an expectation with `on_fail: fail` (65). Nothing was committed."""
+
+
 class SourceError(RewindowError):
     """A source or feed that is missing, or has changed since it was landed (66)."""
 

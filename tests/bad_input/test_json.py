@@ -47,6 +47,8 @@ STEPS = (
     "verify counts",
     "republish counts",
     "resume counts",
+    "publish counts",
+    "publish counts --accept",
     "rewind counts --to 1",
     "gc counts --dry-run",
     "gc activity",

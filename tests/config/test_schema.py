@@ -36,6 +36,13 @@ RULES = (
         "is not a valid minute",
     ),
     *("`Europe/Berlin`", "would never run", "must equal the file", "uses a name that rewindow reserves"),
+    *(
+        "there is no expectation",
+        "are two expectations",
+        "two expectations are named",
+        "there is no bound",
+        "is above max",
+    ),
     *("double underscore", "is written twice", "would lie inside", "needs each row's"),
 )
 """What only the loader knows: ranges of durations, names that exist, and rules between keys."""
@@ -108,6 +115,13 @@ def test_what_the_loader_refuses_for_its_shape_is_refused(kind: str, values: Any
         ),
         ("job", JOB + 'schedule: "*/15 6-18 * * MON-FRI"\n'),
         ("job", JOB + "schedule: '@daily'\n"),
+        (
+            "job",
+            JOB.partition("outputs:")[0]
+            + "outputs: {o: {table: a.b, expect: [{not_null: x}, {unique: key, name: u}, {unique: [x, y], on_fail: warn}, "
+            "{range: {column: x, min: 0.5}, on_fail: hold}, {values: {column: x, allowed: [1, a, true]}}, {rows: {max: 5}}, "
+            "{late: 0.5%}, {sql: SELECT 1}]}}\n",
+        ),
         ("target", TARGET + "cores: 2\nmaster: spark://h:7077\nships: [dist/*.whl]\nspark: {spark.x: true}\n"),
         ("target", "target: local\nwarehouse: s3://b/w\nstorage_options: {AWS_REGION: eu}\n"),
     ],

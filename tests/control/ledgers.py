@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
+from rewindow.contracts.expectations import Observation
 from rewindow.contracts.staged_files import METRICS
 from rewindow.control.ingest.landings import Feed, FeedDefinition, LandedRange, Landing, LogSchema
 from rewindow.control.plan.branches import JobState, LedgerRow
@@ -106,12 +108,19 @@ def commit_of(state: JobState, spec: RunSpec, targets: Mapping[str, TargetTotal]
     )
 
 
-def commit_row(rows: Sequence[LedgerRow], spec: RunSpec) -> LedgerRow:
-    return LedgerRow(len(rows) + 1, COMMIT, commit_of(fold(rows), spec).as_json())
+HELD = Observation("totals", "rows", "rows", "hold", 1, "0 rows", "at least 1")
+"""The result of an expectation that puts a run on hold."""
 
 
-def run_rows(rows: Sequence[LedgerRow], attempt: str, feed: Feed | None = None, **request: object) -> list[LedgerRow]:
-    """Return the rows plus those of another run, planned and committed."""
+def commit_row(rows: Sequence[LedgerRow], spec: RunSpec, *, holds: bool = False) -> LedgerRow:
+    commit = replace(commit_of(fold(rows), spec), expectations=(HELD,) if holds else ())
+    return LedgerRow(len(rows) + 1, COMMIT, commit.as_json())
+
+
+def run_rows(
+    rows: Sequence[LedgerRow], attempt: str, feed: Feed | None = None, *, holds: bool = False, **request: object
+) -> list[LedgerRow]:
+    """Return the rows plus those of another run, planned and committed, perhaps on hold."""
     spec = planned(rows, attempt, feed, **request)
     with_plan = [*rows, plan_row(spec)]
-    return [*with_plan, commit_row(with_plan, spec)]
+    return [*with_plan, commit_row(with_plan, spec, holds=holds)]

@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewindow.control.plan.branch_decisions import decide_branch, decide_drop, decide_promote, decide_rewind, find_run
+from rewindow.control.plan.branch_decisions import (
+    decide_accept,
+    decide_branch,
+    decide_drop,
+    decide_promote,
+    decide_rewind,
+    find_run,
+)
 from rewindow.control.plan.branches import JobState, LedgerRow, Standing
 from rewindow.control.plan.commit import Commit, add_digests
 from rewindow.control.plan.ledger_state import COMMIT, FENCE, NOTE, fold
@@ -184,7 +191,9 @@ def test_digests_add_up_and_wrap_around():
 
 actions = st.lists(
     st.tuples(
-        st.sampled_from(["run", "run", "die", "fence", "note", "branch", "rewind", "promote", "drop"]),
+        st.sampled_from(
+            ["run", "run", "hold", "die", "fence", "note", "branch", "rewind", "promote", "drop", "accept"]
+        ),
         st.sampled_from(["main", "trial"]),
         st.integers(1, 4),
         st.booleans(),
@@ -193,12 +202,13 @@ actions = st.lists(
 )
 
 
-TRAVELS = ("branch", "rewind", "promote", "drop")
+TRAVELS = ("branch", "rewind", "promote", "drop", "accept")
 
 
 def travelled(action, state, branch, landings, name):
     """Return the rows of a branch operation: none if it is refused."""
-    names = [name for name, one in state.branches.items() if name != "main" and one.standing is Standing.OPEN]
+    names = [name for name, one in state.branches.items() if one.standing is Standing.OPEN]
+    names = [name for name in names if action == "accept" or name != "main"]
     branch = names[landings % len(names)] if names else "none"
     head = state.branch(branch).head
     back = str(max(0, head.spec.number - landings)) if head else "0"
@@ -211,6 +221,9 @@ def travelled(action, state, branch, landings, name):
                 row = decide_rewind(state, branch, back)
             case "promote":
                 row = decide_promote(state, branch, "main", BINDING)
+            case "accept":
+                held = state.on_hold(branch)
+                row = decide_accept(state, branch, held[landings % len(held)].spec.name if held else None)
             case _:
                 row = decide_drop(state, branch)
     except RewindowError:
@@ -239,8 +252,8 @@ def history(script):
             if isinstance(spec, UpToDate):
                 continue
             rows.append(plan_row(spec))
-            if action == "run":
-                rows.append(commit_row(rows, spec))
+            if action in ("run", "hold"):
+                rows.append(commit_row(rows, spec, holds=action == "hold"))
     return rows
 
 
@@ -250,11 +263,16 @@ def test_what_the_planner_writes_is_legal_and_takes_each_epoch_once(script):
     for branch in state.branches.values():
         epochs = [epoch for run in branch.runs for epoch in run.spec.epochs]
         assert epochs == list(range(1, len(epochs) + 1))
-        # The branch's tables end with exactly the rows of its own runs.
+        # The branch's tables end with exactly the rows of its own runs, except those that wait behind a run on hold.
+        published = branch.published_runs[branch.inherited :]
         added = [run.seq for publication in branch.publications for run in publication.adds]
         removed = [run.seq for publication in branch.publications for run in publication.removes]
-        assert Counter(added) == Counter([*removed, *(run.seq for run in branch.own_runs)])
-        assert net(branch.publications).adds == branch.own_runs
+        assert Counter(added) == Counter([*removed, *(run.seq for run in published)])
+        assert net(branch.publications).adds == published
+        if branch.is_kept and branch.is_open:
+            held = state.on_hold(branch.name)
+            assert held[:1] == branch.own_runs[len(published) : len(published) + 1]
+            assert not any(run in published for run in held)
     assert [run.shared_ordinal for run in state.committed] == list(range(1, len(state.committed) + 1))
     assert len({run.spec.run for run in state.committed}) == len(state.committed)
 

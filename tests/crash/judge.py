@@ -79,7 +79,8 @@ def _replayed(warehouse: str) -> View:
     for branch in state.branches.values():
         assert list(tables.publish(JOB, state, branch.name)) == [], f"{branch.name}: something was left to publish"
         says["hashes"][branch.name] = tables.hashes(JOB, branch.name)
-        says["branches"][branch.name] = [branch.last_epoch, str(branch.standing)]
+        held = [run.spec.name for run in state.on_hold(branch.name)]
+        says["branches"][branch.name] = [branch.last_epoch, str(branch.standing), *held]
         for target, table in branch.tables.items():
             path = table_path(warehouse, table.path)
             if Path(path).exists():
@@ -101,7 +102,7 @@ def _check_output(branch: Branch, target: str, rows: Sequence[Mapping[str, Any]]
     counts = Counter((row["_partition"], row["_offset"]) for row in rows)
     assert not counts or max(counts.values()) == 1, f"doubled output: {target} {counts.most_common(1)}"
     by_run = Counter(row["_run"] for row in rows)
-    for run in branch.own_runs:
+    for run in branch.published_runs[branch.inherited :]:
         total = run.commit.targets.get(target)
         due = total.rows if total else 0
         found = by_run.pop(run.spec.run, 0)

@@ -38,7 +38,7 @@ FAULTS = {
 REWRITTEN = {
     "a rewind forgets to fence": (
         Bounds(runs=4, rewinds=1, attempts=3),
-        Rewrite("control.plan.ledger_state_branches:_fold_rewind", "pending=None,", ""),
+        Rewrite("control.plan.ledger_state_branches:_fold_rewind", ", pending=None", ""),
     ),
     "a fenced plan counts as pending": (
         Bounds(runs=3),

@@ -34,7 +34,7 @@ MUTANTS_OF_BRANCHS = (
     ),
     Mutant(
         "a rewind forgets to fence",
-        [Rewrite(f"{TRAVEL_FOLD}:_fold_rewind", "pending=None,", "")],
+        [Rewrite(f"{TRAVEL_FOLD}:_fold_rewind", ", pending=None", "")],
         [Hold("run | rewind", "commit"), Forged()],
     ),
     Mutant(
@@ -115,6 +115,25 @@ MUTANTS_OF_BRANCHS = (
         "a promotion names the branch's files without copying them",
         [Rewrite(f"{PUBLISH}:_files", "if staged_for.path != due.table.path:", "if False:")],
         [Kill("promote", "decide")],
+    ),
+    Mutant(
+        "a run on hold is published",
+        [Rewrite("control.plan.ledger_state_holds:with_run", "run.commit.holds or branch.unpublished", "False")],
+        [Kill("run-on-hold", "commit")],
+    ),
+    Mutant(
+        "what is behind a run on hold is published",
+        [
+            Rewrite(
+                "control.plan.ledger_state_holds:with_run", "run.commit.holds or branch.unpublished", "run.commit.holds"
+            )
+        ],
+        [Kill("rewind-on-hold", "publish")],
+    ),
+    Mutant(
+        "an accepted run is not released",
+        [Rewrite("control.plan.ledger_state_holds:_released", "count += 1", "pass")],
+        [Kill("accept", "accept")],
     ),
     Mutant(
         "a table published anew keeps what was there",

@@ -29,6 +29,8 @@ from tests.crash.scene import JOB, Steps
 from tests.ingest.local_engine import HOUR, T0
 
 BRANCH = "trial"
+ON_HOLD = ((2, True), (3, False))
+"""Landings up to which runs go, and whether they expect something, which no run meets."""
 HOURS = 6
 """Of records, where a log is to be in many small files."""
 
@@ -60,6 +62,25 @@ def _first_run(warehouse: str) -> Steps:
 
 def _rewind(warehouse: str) -> Steps:
     yield from branching.rewind(JOB, MAIN, "main/1", DeltaTables(warehouse))
+
+
+def _expecting_run(warehouse: str) -> Steps:
+    """Make a run that is on hold, and one behind it that expects nothing."""
+    for through, expects in ON_HOLD:
+        yield from scene.running(DeltaTables(warehouse), MAIN, through, expects=expects)
+
+
+def on_hold(warehouse: str, seed: int) -> None:
+    """Leave runs on hold and one between them, the last of which is committed and its shared tables are not published."""
+    some_runs([1])(warehouse, seed)
+    for through, expects in ON_HOLD:
+        drive(scene.running(DeltaTables(warehouse), MAIN, through, expects=expects))  # type: ignore[arg-type]
+    stop_before(scene.running(DeltaTables(warehouse), MAIN, 4, expects=True), "publish")
+
+
+def _accept(warehouse: str) -> Steps:
+    for run in ("main/2", "main/4"):
+        yield from branching.accept(JOB, MAIN, run, DeltaTables(warehouse))
 
 
 def _late(warehouse: str, seed: int) -> None:
@@ -261,5 +282,8 @@ OPERATIONS = {
         Operation("land-last", _small_files, partial(scene.landing, now_ms=T0 + HOURS * HOUR)),
         Operation("rewind-republish", some_runs([1, 2, 3]), _rewind_and_republish),
         Operation("publish", unpublished, _publish),
+        Operation("run-on-hold", some_runs([1]), _expecting_run),
+        Operation("accept", on_hold, _accept),
+        Operation("rewind-on-hold", on_hold, _rewind),
     )
 }

@@ -13,20 +13,22 @@ from pathlib import Path
 from uuid import uuid4
 
 from rewindow import Count, StreamsBuilder, TimeWindows, Topology, until_window_closes
+from rewindow.app.expectations import JobExpectations, OutputExpectations
 from rewindow.config.feed_spec import feed_spec
+from rewindow.contracts.expectations import Expectation, Kind, OnFail
 from rewindow.contracts.steps import drive
 from rewindow.contracts.tasks import JobCode
 from rewindow.control.ingest.land import steps as landing_steps
 from rewindow.control.ingest.landings import log_shapes
 from rewindow.control.ingest.protocols import LandRequest
 from rewindow.control.plan.planner import UpToDate
-from rewindow.control.plan.spec import MAIN, Attempt, RunRequest
+from rewindow.control.plan.spec import MAIN, Attempt, JobBinding, RunRequest
 from rewindow.control.plan.tasks import TablePaths, bind_job
 from rewindow.control.run import Engine, Job, steps
 from rewindow.engine.spark.engine import LocalEngine
 from rewindow.streams.semantics import Semantics
 from rewindow.tables.delta.warehouse import DeltaTables
-from rewindow.tables.shared.paths import changelog_path, output_path
+from rewindow.tables.shared.paths import EXPECTATIONS, changelog_path, output_path
 from rewindow.tables.shared.warehouse import METRICS_TABLE
 from rewindow.testing import Epoch
 from tests import landed
@@ -73,14 +75,35 @@ def epochs(seed: int) -> list[Epoch]:
     return made
 
 
-def bound(tables: DeltaTables, branch: str = MAIN) -> Job:
-    """Bind the job to the landed feed."""
+def bound(tables: DeltaTables, branch: str = MAIN, *, expects: bool = False) -> Job:
+    """Bind the job to the landed feed. ``expects``: every run that adds rows to `hourly` is on hold."""
     feed = tables.feed(FEED)
     code = JobCode(topology, partial(log_shapes, dict(feed.definition.logs)), Semantics())
     paths = TablePaths(
-        output=partial(_output, branch), changelog=partial(changelog_path, JOB), metrics=METRICS_TABLE.path
+        output=partial(_output, branch),
+        changelog=partial(changelog_path, JOB),
+        metrics=METRICS_TABLE.path,
+        expectations=EXPECTATIONS if expects else None,
     )
-    return Job(JOB, code, bind_job(JOB, feed, topology(), code.load_logs(), asdict(code.semantics), paths), feed)
+    binding = bind_job(JOB, feed, topology(), code.load_logs(), asdict(code.semantics), paths)
+    return Job(JOB, code, binding, feed, hourly_expectations(binding) if expects else None)
+
+
+def hourly_expectations(binding: JobBinding) -> JobExpectations:
+    """Put every run that adds rows to `hourly` on hold, and read the rows of the run before."""
+    expectations = (
+        Expectation("hourly", "no rows", Kind.ROWS, OnFail.HOLD, maximum=0),
+        Expectation("hourly", "key", Kind.UNIQUE, OnFail.FAIL),
+        Expectation(
+            "hourly",
+            "known",
+            Kind.SQL,
+            OnFail.WARN,
+            query="SELECT n.key, n.value FROM new_rows n JOIN previous_rows p ON n.key = p.key",
+        ),
+    )
+    columns = binding.tables["output/hourly"].columns
+    return JobExpectations([OutputExpectations("hourly", expectations, columns, ("key", "window_start", "window_end"))])
 
 
 def _output(branch: str, topic: str) -> str:
@@ -91,10 +114,12 @@ def attempt(name: str = "one") -> Attempt:
     return Attempt(f"{name}-{uuid4().hex}", "here", os.getpid(), 1)
 
 
-def running(tables: DeltaTables, branch: str = MAIN, through: int | None = None) -> Steps:
+def running(tables: DeltaTables, branch: str = MAIN, through: int | None = None, *, expects: bool = False) -> Steps:
     """Return the steps of one run by a new attempt. All earlier attempts count as dead."""
     request = RunRequest(branch=branch, through_landing=through)
-    return steps(bound(tables, branch), request, attempt(), engine_of(), tables, lambda _attempt: False)
+    return steps(
+        bound(tables, branch, expects=expects), request, attempt(), engine_of(), tables, lambda _attempt: False
+    )
 
 
 def run_all(tables: DeltaTables, branch: str = MAIN, through: int | None = None) -> Steps:

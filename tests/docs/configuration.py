@@ -6,7 +6,7 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Iterator
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ByteSize
 from pydantic.fields import FieldInfo
@@ -57,6 +57,11 @@ KINDS = {
     "Location": "path or URI",
     "Bytes": "size",
     "Share": "percentage",
+    "Allowed": "list",
+    "Names": "column or columns",
+    "UniqueNames": "`key` or columns",
+    "Bound": "number or text",
+    "Query": "query",
     "SparkText": "text",
     "SparkSettings": "settings",
     "StorageOptions": "settings",
@@ -84,7 +89,7 @@ def rows_of(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, tup
         meaning = field.description or docstring
         assert meaning, f"{model.__name__}.{name} needs a docstring: it is the key's meaning in the reference"
         inner = next((one for one in (field.annotation, *get_args(field.annotation)) if is_model(one)), None)
-        is_map = inner is not None and inner is not field.annotation
+        is_map = inner is not None and get_origin(field.annotation) in (dict, list)
         kind = ("keys" if inner else "") or kind_of(annotation)
         yield path, (f"`{path}`", kind, "" if inner and not is_map else default_of(name, field), in_one_line(meaning))
         if inner is not None:
@@ -97,8 +102,8 @@ def is_model(kind: Any) -> bool:
 
 
 def singular(path: str) -> str:
-    """Return what names an entry of a mapping: topics."""
-    return {"logs": "topic", "outputs": "topic"}[path]
+    """Return what names an entry of a mapping or a list."""
+    return {"logs": "topic", "outputs": "topic", "expect": "number"}[path.rpartition(".")[2]]
 
 
 def annotations_and_docstrings(model: type) -> dict[str, tuple[str, str]]:

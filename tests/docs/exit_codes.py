@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rewindow.contracts.exit_codes import LIMIT, Next, meaning, what_next
+from rewindow.contracts.exit_codes import LIMIT, ON_HOLD, Next, meaning, what_next
 from rewindow.errors import RewindowError
 from tests.docs.markdown import GENERATED, in_one_line, table
 
@@ -27,7 +27,7 @@ DIFFERENT = 1
 def page() -> str:
     """Return the text of the page."""
     errors = {kind.exit_code: kind for kind in RewindowError.__subclasses__()}
-    codes = sorted({0, DIFFERENT, *errors, *FROM_SIGNALS})
+    codes = sorted({0, DIFFERENT, ON_HOLD, *errors, *FROM_SIGNALS})
     rows = [
         (
             f"[{code}](../guides/runbook.md#exit-code-{code})" if code else "0",

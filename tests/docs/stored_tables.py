@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from rewindow.contracts.expectations import EXPECTATION_COLUMNS
 from rewindow.contracts.ingest import LOG_COLUMNS, QUARANTINE_COLUMNS
 from rewindow.contracts.staged_files import METRICS
 from rewindow.streams.serde.meta_columns import CHANGELOG_META, OUTPUT_META
@@ -39,6 +40,8 @@ def page() -> str:
             _section("rewindow/metrics", "See [Metrics](metrics.md).", _columns(METRICS)),
             _section("rewindow/quarantine", "Records that were put aside, with the reason. Rows of a landing have no `offset`, "
                      "`node` and `_run`; rows of a job have no `arrived_at`.", _columns(QUARANTINE_COLUMNS)),
+            _section("rewindow/expectations", "What was observed of the [expectations](../guides/expectations.md) of each run.",
+                     _columns(EXPECTATION_COLUMNS)),
             _section("rewindow/landings and rewindow/runs", "The ledgers: the decisions about feeds and jobs, in order. "
                      "`body` is JSON.", ledger),
             _section("rewindow/journal", "The manifests: the files that each attempt staged. `report` is JSON.", journal),

@@ -10,7 +10,13 @@ import pytest
 from tests.docs.blocks import ROOT, blocks_of, pages
 from tests.docs.console import Command, commands_of, matches, play
 
-PLAYED = ("docs/tutorial.md", "docs/guides/runbook.md", "docs/guides/testing.md", "docs/guides/why.md")
+PLAYED = (
+    "docs/tutorial.md",
+    "docs/guides/expectations.md",
+    "docs/guides/runbook.md",
+    "docs/guides/testing.md",
+    "docs/guides/why.md",
+)
 """Pages whose commands are executed here, in order, in a folder of their own."""
 README = "README.md"
 """Its commands are the first of the tutorial."""

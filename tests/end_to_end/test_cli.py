@@ -113,9 +113,10 @@ def test_suggested_commands_name_the_feed_and_job() -> None:
 
 
 def test_the_pages_exit_codes_are_all_that_a_command_can_end_with() -> None:
+    from rewindow.contracts.exit_codes import ON_HOLD
     from rewindow.errors import RewindowError
 
     page = (Path(__file__).parents[2] / "docs/reference/exit-codes.md").read_text()
     listed = {int(code) for code in re.findall(r"^\| \[?(\d+)\b", page, re.MULTILINE)}
     from_signals = {130, 134, 137, 143}
-    assert listed == {0, 1, *(kind.exit_code for kind in RewindowError.__subclasses__()), *from_signals}
+    assert listed == {0, 1, ON_HOLD, *(kind.exit_code for kind in RewindowError.__subclasses__()), *from_signals}

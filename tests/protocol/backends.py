@@ -39,7 +39,7 @@ from rewindow.tables.governed.ingest import CatalogLandingEngine
 from rewindow.tables.governed.ledger import SparkLedger
 from rewindow.tables.governed.names import TableName, output_name
 from rewindow.tables.governed.warehouse import CatalogTables
-from rewindow.tables.shared.paths import LANDINGS, QUARANTINE, changelog_path, log_path, output_path
+from rewindow.tables.shared.paths import EXPECTATIONS, LANDINGS, QUARANTINE, changelog_path, log_path, output_path
 from rewindow.tables.shared.warehouse import METRICS_TABLE
 from tests.conftest import ROOT
 from tests.crash import scene
@@ -62,8 +62,8 @@ class Backend:
     rows_of: Callable[[str], pa.Table]
     """Returns the rows of a feed's log, or of the quarantine if the name is empty."""
 
-    def job(self, branch: str) -> Job:
-        """Return the job bound to a branch's tables."""
+    def job(self, branch: str, *, expects: bool = False) -> Job:
+        """Return the job bound to a branch's tables. ``expects``: every run that adds rows to `hourly` is on hold."""
         tables = self.tables()
         feed = tables.feed(scene.FEED)
         code = JobCode(scene.topology, partial(log_shapes, dict(feed.definition.logs)), Semantics())
@@ -71,19 +71,21 @@ class Backend:
             output=lambda topic: self.output(topic, branch),
             changelog=partial(changelog_path, scene.JOB),
             metrics=METRICS_TABLE.path,
+            expectations=EXPECTATIONS if expects else None,
         )
         binding = bind_job(scene.JOB, feed, scene.topology(), code.load_logs(), asdict(code.semantics), paths)
-        return Job(scene.JOB, code, binding, feed)
+        return Job(scene.JOB, code, binding, feed, scene.hourly_expectations(binding) if expects else None)
 
-    def running(self, branch: str, through: int | None = None) -> Steps:
+    def running(self, branch: str, through: int | None = None, *, expects: bool = False) -> Steps:
         """Return the steps of one run, by a new attempt that opens the tables again."""
         request = RunRequest(branch=branch, through_landing=through)
-        return steps(self.job(branch), request, scene.attempt(), self.engine, self.tables(), lambda _attempt: False)
+        job = self.job(branch, expects=expects)
+        return steps(job, request, scene.attempt(), self.engine, self.tables(), lambda _attempt: False)
 
-    def run(self, branch: str, *throughs: int) -> dict[str, str]:
+    def run(self, branch: str, *throughs: int, expects: bool = False) -> dict[str, str]:
         """Run up to each landing. Return the content hashes of the outputs."""
         for through in throughs:
-            drive(self.running(branch, through))
+            drive(self.running(branch, through, expects=expects))
         return self.outputs(branch)
 
     def outputs(self, branch: str) -> dict[str, str]:

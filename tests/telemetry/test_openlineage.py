@@ -151,6 +151,20 @@ def test_a_backfill_is_the_parent_of_its_runs_and_a_promotion_names_both_tables(
     assert only(complete["outputs"])["name"].endswith("alerts/totals")
 
 
+def test_a_run_on_hold_names_no_table_before_it_is_accepted(bench: Bench, consumer: Consumer):
+    item = "{rows: {max: 0}, on_fail: hold}"
+    expecting = f"  totals:\n    table: alerts.totals\n    expect:\n      - {item}\n"
+    bench.edit("conf/jobs/counts.yaml", "  totals: {table: alerts.totals}\n", expecting)
+    assert bench.run("run", "counts", "--land").code == 79
+    complete = consumer.take()[-1]
+    assert (told(complete)["run"], complete["outputs"]) == ("main/3", [])
+    assert bench.run("publish", "counts", "--accept").code == 0
+    complete = consumer.take()[-1]
+    assert complete["job"]["name"] == "shop.counts.publish"
+    assert (told(complete)["accepted"], told(complete)["on_hold"]) == ("main/3", [])
+    assert only(complete["outputs"])["facets"]["rewindow_commit"]["run"] == "main/3"
+
+
 def test_the_task_of_a_scheduler_is_the_parent(bench: Bench, consumer: Consumer, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("OPENLINEAGE_PARENT_ID", PARENT)
     monkeypatch.setenv("OPENLINEAGE_NAMESPACE", "prod")

@@ -15,20 +15,21 @@ def did_nothing(result: Mapping[str, Any]) -> bool:
     """Return whether a command found nothing to do. False for commands of which it is not known.
 
     The ``--json`` output of `run` has ``published`` and ``run``, that of `promote` ``published`` and ``is_new``, that of
-    `land` ``landings``.
+    `publish` ``published`` and ``accepted``, that of `land` ``landings``.
     """
     if "published" in result:
-        return not (result.get("run") or result.get("is_new") or result.get("lagged") or result.get("taken_over"))
+        return not any(result.get(name) for name in ("run", "is_new", "lagged", "taken_over", "accepted"))
     return "landings" in result and not result["landings"] and not result.get("was_interrupted")
 
 
 def has_event(asset: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
     """Return whether a command causes an event of an asset, given the asset's extra: whether it changed the table or feed.
 
-    A feed's asset has one after a landing, also one by `run --land`; any other after a command that did something.
+    A feed's asset has one after a landing, also one by `run --land`; any other after a command that did something, unless a run
+    is on hold, so that readers do not see what was done.
     """
     if FEED not in asset:
-        return not did_nothing(result)
+        return not did_nothing(result) and not result.get("on_hold")
     landed = result.get("landed") or result
     return landed.get(FEED) == asset[FEED] and bool(landed.get("landings") or landed.get("was_interrupted"))
 

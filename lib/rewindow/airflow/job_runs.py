@@ -195,7 +195,8 @@ class RewindowJobRunOperator(ResumableJobMixin, BaseOperator):
         found = printed.results.values()
         for line in (line for one in found for line in lines_of(one)):
             self.log.info("%s", line)
-        if found and not printed.missing and all(map(did_nothing, found)) and not is_retry(context):
+        is_idle = not printed.missing and all(map(did_nothing, found)) and not is_retry(context)
+        if found and (is_idle or any(one.get("on_hold") for one in found)):
             self.outlets: list[Any] = []
         for asset in self.outlets:
             extra = extra_of(asset.extra.get(TABLE, asset.name), found) if isinstance(asset, Asset) else None

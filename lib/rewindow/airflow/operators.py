@@ -239,7 +239,7 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
         """
         for line in lines_of(result, self._where):
             self.log.info("%s", line)
-        if not is_retry(context):
+        if not is_retry(context) or result.get("on_hold"):
             self.outlets: list[Any] = [one for one in self.outlets if has_event(getattr(one, "extra", {}), result)]
         for asset in self.outlets:
             extra = told_of(asset.extra, asset.name, result) if isinstance(asset, Asset) else None

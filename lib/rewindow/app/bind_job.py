@@ -23,7 +23,7 @@ from rewindow.streams.error_policy import check_policies
 from rewindow.streams.semantics import Semantics
 from rewindow.streams.settings import Limits, Settings
 from rewindow.streams.topology import Topology
-from rewindow.tables.shared.paths import METRICS, QUARANTINE, changelog_path
+from rewindow.tables.shared.paths import EXPECTATIONS, METRICS, QUARANTINE, changelog_path
 
 
 def bind_to_feed(root: Path, target: TargetConfig, config: JobConfig, feed: Feed, branch: str) -> Job:
@@ -41,6 +41,7 @@ def bind_to_feed(root: Path, target: TargetConfig, config: JobConfig, feed: Feed
         changelog=partial(changelog_path, job),
         metrics=METRICS,
         quarantine=QUARANTINE if quarantines else None,
+        expectations=EXPECTATIONS if any(output.expect for output in config.outputs.values()) else None,
     )
     binding = bind_job(job, feed, topology, code.load_logs(), asdict(semantics), paths)
     binding = replace(binding, code=code_version(topology, root))
@@ -48,7 +49,11 @@ def bind_to_feed(root: Path, target: TargetConfig, config: JobConfig, feed: Feed
         topic, problem = unwritten
         with at(root, "jobs", job, "outputs", topic):
             raise ConfigError(problem)
-    return Job(job, code, binding, feed)
+    if paths.expectations is None:
+        return Job(job, code, binding, feed)
+    from rewindow.app.expectations import bound_expectations  # noqa: PLC0415 - it loads Arrow and delta-rs
+
+    return Job(job, code, binding, feed, bound_expectations(root, config, binding, topology, code.load_logs()))
 
 
 def limits_of(config: JobConfig, target: TargetConfig) -> Limits:

@@ -20,6 +20,7 @@ from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.backfill_decisions import Backfill
 from rewindow.control.plan.branch_decisions import find_run, first_epoch_at, run_before, was_promoted
 from rewindow.control.plan.branches import Branch, CommittedRun, JobState, shared_runs
+from rewindow.control.plan.explain_holds import describe_holds
 from rewindow.control.plan.job_diff import code_changes
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import MAIN, OUTPUT, RunRequest
@@ -186,6 +187,10 @@ class JobBranches:
             for branch in self.state.branches.values()
         ]
 
+    def on_hold(self, branch: str) -> list[dict[str, Any]]:
+        """Return the runs of a branch that are on hold, as JSON values."""
+        return describe_holds(self.state, branch)
+
     def drop(self, branch: str) -> None:
         """Drop a branch; see `control.branch.drop`."""
         drive(drop(self._job, branch, self._tables))
@@ -202,7 +207,8 @@ class JobBranches:
                 pass
         common = shared_runs(one.runs, other.runs)
         after = one.runs[common - 1].spec.input.last if common else 0
-        through = min(one.last_epoch, other.last_epoch)
+        published = [branch.published_runs for branch in (one, other)]
+        through = min(runs[-1].spec.input.last if runs else 0 for runs in published)
         diffs = {}
         for target, keys in self._output_keys().items():
             tables = [branch.tables[target] for branch in (one, other) if target in branch.tables]

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from rewindow.contracts.expectations import Observation
 from rewindow.contracts.staged_files import QUARANTINE
 from rewindow.contracts.tasks import Execution, LogTable, SubTopologyWork
 from rewindow.control.code_version import version_of
 from rewindow.control.plan.branches import Branch, CommittedRun
+from rewindow.control.plan.explain_holds import describe_holds
 from rewindow.control.plan.spec import OUTPUT
 from rewindow.control.plan.tasks import simulated_seconds
 from rewindow.control.run import Job
@@ -36,17 +38,20 @@ def describe_job(tables: Warehouse, job: str, *, branch: str, hashes: bool) -> d
         "tables": _describe_tables(tables, known, hashes=hashes),
         "lagging": dict(tables.lagging(job, state, branch)),
         "metrics": _describe_metrics(tables, runs),
+        "unmet": [_describe_unmet(run, one) for run in runs for one in run.commit.unmet],
+        "on_hold": describe_holds(state, branch),
     }
 
 
 def describe_published(tables: Warehouse, job: str, branch: str) -> list[dict[str, Any]]:
     """Return the output tables of a branch with their versions and what the last run wrote to them."""
     known = tables.state(job).branch(branch)
-    if known.head is None:
+    if not known.published_runs:
         return []
+    last = known.published_runs[-1]
     described = []
     for target, table in known.tables.items():
-        total = known.head.commit.targets.get(target)
+        total = last.commit.targets.get(target)
         version = tables.version_of(table) if target.startswith(OUTPUT) else None
         if version is None:
             continue
@@ -55,10 +60,10 @@ def describe_published(tables: Warehouse, job: str, branch: str) -> list[dict[st
                 "topic": target.removeprefix(OUTPUT),
                 "table": table.path,
                 "version": version,
-                "run": known.head.spec.name,
+                "run": last.spec.name,
                 "rows": total.rows if total else 0,
                 "digest": total.digest if total else None,
-                "watermark_ms": known_time(known.head.commit.watermark_ms),
+                "watermark_ms": known_time(last.commit.watermark_ms),
             }
         )
     return described
@@ -140,6 +145,17 @@ def _describe_source(source: SourceNode, tables: Mapping[str, LogTable | None]) 
     if table is not None:
         return f"shuffle reader: Spark reads the table for the tasks, because {table.why}"
     return "partition-local reader: each task opens its own partition's files, in offset order"
+
+
+def _describe_unmet(run: CommittedRun, one: Observation) -> dict[str, Any]:
+    return {
+        "run": run.spec.name,
+        "output": one.output,
+        "expectation": one.name,
+        "on_fail": one.on_fail,
+        "observed": one.observed,
+        "expected": one.expected,
+    }
 
 
 def _describe_run(run: CommittedRun) -> dict[str, Any]:

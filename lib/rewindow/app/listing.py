@@ -35,6 +35,8 @@ class Status(StrEnum):
     """A feed: its sources have something new. A job: one landing waits, or an interrupted command is to be completed."""
     BEHIND = "behind"
     """A job: two or more landings wait. A branch: `main` has taken landings that the branch has not."""
+    ON_HOLD = "on_hold"
+    """A job or a branch: a run is committed, and not published before somebody accepts it."""
     RUNNING = "running"
     """A process is landing or running it now."""
     NEVER_LANDED = "never_landed"
@@ -185,7 +187,7 @@ def _branch(project: Project, config: JobConfig, state: JobState, feed: Feed, na
         waiting=max(0, (len(feed.landings) if name == MAIN else of_main) - branch.last_epoch),
         watermark_ms=known_time(branch.watermark_ms),
     )
-    if branch.is_sealed and not (name == MAIN and entry.waiting):
+    if branch.is_sealed and not (name == MAIN and entry.waiting) and not state.on_hold(name):
         return replace(entry, detail="sealed: takes no more runs", waiting=0)
     try:
         bound = bind_to_feed(project.root, project.target, config, feed, name)
@@ -196,6 +198,10 @@ def _branch(project: Project, config: JobConfig, state: JobState, feed: Feed, na
     except RewindowError as error:
         return replace(entry, status=Status.BROKEN, detail=str(error), exit_code=error.exit_code)
     waiting = entry.waiting or 0
+    if held := state.on_hold(name):
+        return replace(
+            entry, status=Status.ON_HOLD, detail=f"run {held[0].spec.name}: {held[0].commit.held_by[0].told}"
+        )
     if branch.head is None and waiting:
         return replace(entry, status=Status.NEVER_RUN, detail=_waiting(waiting))
     if waiting > (1 if name == MAIN else 0):

@@ -8,6 +8,7 @@ from typing import Any
 
 from rewindow.app.open_tables import output_location
 from rewindow.app.project import Project
+from rewindow.app.publishing import on_hold
 from rewindow.app.telemetry.telemetry import OnStep
 from rewindow.config.load import load_feed, names_of
 from rewindow.contracts.staged_files import StagedFile, TaskReport
@@ -149,6 +150,10 @@ class JobMaintenance:
             key=planned.key,
         )
         return Resumed(planned.name, planned.attempt.id, self._project.run(self._job, request, on_step))
+
+    def on_hold(self, branch: str) -> list[dict[str, Any]]:
+        """Return the runs of a branch that are on hold, as JSON values."""
+        return on_hold(self._project, self._job, branch)
 
 
 class FeedMaintenance:

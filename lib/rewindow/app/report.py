@@ -59,6 +59,7 @@ def report(project: Project, job: str, wanted: Wanted) -> Report:
         lagging=dict(tables.lagging(job, state, branch.name)),
         read_reports=tables.reports,
         read_store=cache(lambda store: _read_store(project, state, runs[-1], store)),
+        accepted=state.accepted,
         read_steps=lambda some: step_times(tables.warehouse, some) if isinstance(tables, DeltaTables) else {},
     )
     branches = JobBranches(project, job)

@@ -35,7 +35,7 @@ _FIXED_UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
 class MisfitError(ValueError):
     """Values that are valid one by one, but not together. ``keys`` leads to the one to look at, from the block on."""
 
-    def __init__(self, message: str, *keys: str) -> None:
+    def __init__(self, message: str, *keys: int | str) -> None:
         super().__init__(message)
         self.keys = keys
 

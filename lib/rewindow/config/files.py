@@ -60,7 +60,7 @@ def read_text(path: Path, shown: str) -> str:
 
 
 @contextmanager
-def at_key(path: Path, shown: str, *keys: str) -> Iterator[None]:
+def at_key(path: Path, shown: str, *keys: int | str) -> Iterator[None]:
     """Name file and line in every `ConfigError` (78) that is raised within: the place of a key of the file."""
     try:
         yield
@@ -69,7 +69,7 @@ def at_key(path: Path, shown: str, *keys: str) -> Iterator[None]:
         raise
 
 
-def _line(path: Path, shown: str, keys: Sequence[str]) -> str:
+def _line(path: Path, shown: str, keys: Sequence[int | str]) -> str:
     try:
         document: Document = parse(read_text(path, shown), shown)
     except (ConfigError, AccessError):  # the file has changed since it was read

@@ -5,9 +5,10 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Literal
 
-from pydantic import field_validator
+from pydantic import field_validator, model_validator
 
 from rewindow.config.alerts import AlertsConfig
+from rewindow.config.expectations import ExpectationConfig, expectations_of
 from rewindow.config.field_types import (
     Cron,
     DottedName,
@@ -19,6 +20,7 @@ from rewindow.config.field_types import (
 )
 from rewindow.config.limits import LimitsConfig
 from rewindow.config.value import ConfigValue
+from rewindow.contracts.expectations import Expectation
 from rewindow.streams.topology import Topology
 
 
@@ -27,6 +29,8 @@ class OutputConfig(ConfigValue):
 
     table: OutputTable
     """The table in the warehouse, like ``shop.daily_orders``."""
+    expect: list[ExpectationConfig] = []
+    """What the rows that a run adds must be like, checked before the run is committed."""
 
 
 class SemanticsConfig(ConfigValue):
@@ -75,6 +79,19 @@ class JobConfig(ConfigValue):
             topic = next(topic for topic in reversed(outputs) if outputs[topic].table in pair)
             raise MisfitError(problem, topic, "table")
         return outputs
+
+    @model_validator(mode="after")
+    def _names_apart(self) -> JobConfig:
+        for topic in self.outputs:
+            try:
+                self.expectations_of(topic)
+            except MisfitError as error:
+                raise MisfitError(str(error), "outputs", topic, *error.keys) from error
+        return self
+
+    def expectations_of(self, topic: str) -> tuple[Expectation, ...]:
+        """Return the expectations of an output."""
+        return expectations_of(topic, self.outputs[topic].expect)
 
 
 def nested(tables: list[str]) -> str | None:

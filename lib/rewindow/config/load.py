@@ -70,7 +70,7 @@ def load_jobs(root: Path) -> dict[str, JobConfig]:
     return jobs
 
 
-def at(root: Path, kind: Kind, name: str, *keys: str) -> AbstractContextManager[None]:
+def at(root: Path, kind: Kind, name: str, *keys: int | str) -> AbstractContextManager[None]:
     """Return a context that adds file and line of a key to every `ConfigError` (78) raised in it."""
     return at_key(root / "conf" / kind / f"{name}.yaml", f"conf/{kind}/{name}.yaml", *keys)
 

@@ -119,7 +119,7 @@ def _step(annotation: Any, step: str) -> Any:
     found = _model(annotation)
     if found is not None:
         return _fields(found).get(step)
-    return get_args(annotation)[1] if get_origin(annotation) is dict else None
+    return get_args(annotation)[-1] if get_origin(annotation) in (dict, list) else None
 
 
 def _model(annotation: Any) -> type[BaseModel] | None:
@@ -136,7 +136,7 @@ def _paths(annotation: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     found = _model(annotation)
     if found is None:
         if (inner := _step(annotation, "")) is not None:
-            yield from _paths(inner, (*path, "NAME"))
+            yield from _paths(inner, path if get_origin(annotation) is list else (*path, "NAME"))
         return
     for name, below in _fields(found).items():
         yield (*path, name)

@@ -7,6 +7,7 @@ from enum import Enum
 
 DIFFERENT = 1
 LIMIT = 71
+ON_HOLD = 79
 
 
 class Next(Enum):
@@ -21,12 +22,13 @@ class Next(Enum):
 _STOPS = {
     1: "a comparison found a difference, or `status` something wrong",
     2: "the command line is invalid",
-    65: "a record or a user function failed",
+    65: "a record or a user function failed, or a run does not meet an expectation",
     66: "a source is missing or has changed since it was landed",
     70: "an invariant of the ledger or of determinism is broken",
     76: "the topology, configuration or a store's schema is incompatible with the checkpoint",
     77: "access was denied",
     78: "the configuration or the machine is not usable",
+    79: "a run is committed and on hold: its rows are not published before somebody accepts it",
 }
 _RETRIES = {
     74: "a read or write failed",

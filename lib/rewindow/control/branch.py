@@ -1,4 +1,4 @@
-"""Rewind, branch, promote, drop: append one ledger row each and publish it. Nothing is computed, and Spark is not needed.
+"""Rewind, branch, promote, drop, accept: append a ledger row and publish it. Nothing is computed, and Spark is not needed.
 
 Each is a generator like `run.steps` and yields the name of each step before it. Each begins with publishing what an earlier
 command decided and did not publish, so a request that cannot be met leaves no table behind the ledger either.
@@ -9,12 +9,19 @@ If a process is killed anywhere, call the same command again: a state that is re
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from functools import partial
 
 from rewindow.control.ledger import update
 from rewindow.control.plan.backfill_decisions import Backfill, decide_backfill
-from rewindow.control.plan.branch_decisions import decide_branch, decide_drop, decide_promote, decide_rewind, find_run
+from rewindow.control.plan.branch_decisions import (
+    decide_accept,
+    decide_branch,
+    decide_drop,
+    decide_promote,
+    decide_rewind,
+    find_run,
+)
 from rewindow.control.plan.branches import JobState, LedgerRow
 from rewindow.control.plan.spec import MAIN, JobBinding
 from rewindow.control.run import Tables
@@ -86,3 +93,23 @@ def drop(job: str, name: str, tables: Tables) -> Travel:
     row = yield from update(tables, job, "decide", lambda state: decide_drop(state, name))
     yield from catch_up(job, tables, name)
     return row
+
+
+def accept(job: str, branch: str, run: str | None, tables: Tables) -> Travel:
+    """Publish a run that is on hold, and what waited behind it. ``run`` may be None if no other run is on hold.
+
+    Raises what `decide_accept` raises, and `StorageError` (74) if a table of the branch is not what was published.
+    """
+    yield "recover"
+    yield from catch_up(job, tables, branch)
+    tables.check_published(job, tables.state(job), branch)
+    row = yield from update(tables, job, "accept", lambda state: decide_accept(state, branch, run))
+    yield from catch_up(job, tables, branch, *(_owners(tables.state(job), row, branch) if row else ()))
+    return row
+
+
+def _owners(state: JobState, row: LedgerRow, branch: str) -> Iterator[str]:
+    """Yield the other branches whose outputs have an accepted run: a branch may stand on a run of its parent."""
+    for one in state.branches.values():
+        if one.name != branch and one.is_open and row.body["run"] in {run.spec.run for run in one.own_runs}:
+            yield one.name

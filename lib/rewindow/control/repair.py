@@ -13,6 +13,7 @@ from functools import partial
 from typing import Protocol
 
 from rewindow.contracts.staged_files import TaskReport
+from rewindow.control.expectations import known_results
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.ledger import update
 from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
@@ -143,7 +144,8 @@ def _repeat(
     spec = replace(run.spec, attempt=attempt)
     before = repair.known_reports(run)
     engine_as_before: Engine = LikeBefore(engine, before) if before else engine
-    reports = yield from execute(job, spec, engine_as_before, tables, tables.roots, repair.restore)
+    results = known_results(run)
+    reports = yield from execute(job, spec, engine_as_before, tables, tables.roots, repair.restore, observe=results)
     made, committed = repair.totals(reports), run.commit.targets
     for target in sorted({*made, *committed}):
         if content(made.get(target)) != content(committed.get(target)):

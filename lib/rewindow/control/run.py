@@ -1,6 +1,7 @@
 """One run, from the ledger to the ledger.
 
-recover -> snapshot, if due -> plan -> execute, sub-topology by sub-topology -> stage -> audit -> commit -> publish
+recover -> snapshot, if due -> plan -> execute, sub-topology by sub-topology -> expect, if the job does -> stage -> audit ->
+commit -> publish
 
 `steps` is a generator that yields the name of each step before the step, so its driver can stop between any two. If a
 process is killed anywhere, the next call publishes what was decided and repeats what was not
@@ -10,13 +11,15 @@ process is killed anywhere, the next call publishes what was decided and repeats
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
+from rewindow.contracts.expectations import EXPECTATION_COLUMNS, EXPECTATIONS, Observation
 from rewindow.contracts.staged_files import METRICS, StagedFile, TaskReport
 from rewindow.contracts.steps import Step
 from rewindow.contracts.tasks import JobCode, LogFile, LogTable, SubTopologyWork
+from rewindow.control.expectations import Evaluator, Observe, StagedRows, check_met, result_rows
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.ledger import Ledger, update
 from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
@@ -55,7 +58,7 @@ class Engine(Protocol):
         ...
 
 
-class Tables(Ledger[JobState], Protocol):
+class Tables(Ledger[JobState], StagedRows, Protocol):
     """The tables of a job."""
 
     def publish(self, job: str, state: JobState, branch: str) -> Iterator[str]:
@@ -112,16 +115,19 @@ class RunReport:
     metrics: tuple[Mapping[str, Any], ...]
     hints: tuple[str, ...] = ()
     """Why outputs got no rows, as sentences."""
+    is_published: bool = True
+    """Whether the outputs have its rows: no, if it or an earlier run of the branch is on hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job bound to its feed, ready to be planned and run."""
+    """A job bound to its feed, ready to be planned and run. ``expectations`` is None if it has none."""
 
     name: str
     code: JobCode
     binding: JobBinding
     feed: Feed
+    expectations: Evaluator | None = None
 
 
 def steps(
@@ -147,18 +153,21 @@ def steps(
         return spec
     step = partial(Step, job=job.name, branch=spec.branch, run=spec.name, ledger_row=spec.run)
     yield step("execute")
-    reports = yield from execute(job, spec, engine, tables, tables.roots)
+    observed: list[Observation] = []
+    observe = partial(_observe, job, spec, tables, observed) if job.expectations else None
+    reports = yield from execute(job, spec, engine, tables, tables.roots, observe=observe)
     yield step("stage")
     staged = tables.stage(spec, reports)
     tables.check_repeats(spec, reports, job.feed)
     yield step("audit")
-    commit = tables.audit(tables.state(job.name), spec, staged, job.feed)
+    commit = replace(tables.audit(tables.state(job.name), spec, staged, job.feed), expectations=tuple(observed))
     state = yield from _commit(spec, commit, tables, step("commit"))
     yield step("publish")
     for commit_step in tables.publish(job.name, state, spec.branch):
         yield step(commit_step)
     yield step("done")
-    return RunReport(spec, commit, tuple(measure for report in reports for measure in report.metrics))
+    measures = tuple(measure for report in reports for measure in report.metrics)
+    return RunReport(spec, commit, measures, is_published=not state.branch(spec.branch).unpublished)
 
 
 def _plan(
@@ -175,9 +184,19 @@ def _plan(
 
 
 def execute(
-    job: Job, spec: RunSpec, engine: Engine, tables: Tables, roots_of: RootsOf, restore: Restore | None = None
+    job: Job,
+    spec: RunSpec,
+    engine: Engine,
+    tables: Tables,
+    roots_of: RootsOf,
+    restore: Restore | None = None,
+    *,
+    observe: Observe | None = None,
 ) -> Generator[str, None, list[TaskReport]]:
-    """Run each sub-topology once, upstream first. Later ones read what earlier ones sent to internal logs."""
+    """Run each sub-topology once, upstream first. Later ones read what earlier ones sent to internal logs.
+
+    ``observe`` says what to stage as the results of expectations.
+    """
     parts = job.code.topology.sub_topologies()
     roots = roots_of(spec, [sink.topic for part in parts for sink in part.sinks if sink.is_internal])
     restored = (restore or tables.restore)(tables.state(job.name), spec)
@@ -196,7 +215,22 @@ def execute(
         reports += engine.run_sub_topology(_work(job, spec, part, tables, restored, sent, roots))
     measures = metrics_rows(spec, reports)
     counted = engine.stage_rows(METRICS_TARGET, roots[METRICS_TARGET], spec.attempt.id, METRICS, measures)
+    if observe is not None:
+        yield Step("expect", job=job.name, branch=spec.branch, run=spec.name, ledger_row=spec.run)
+        results = result_rows(spec, observe(reports))
+        root = roots[EXPECTATIONS]
+        counted = [*counted, *engine.stage_rows(EXPECTATIONS, root, spec.attempt.id, EXPECTATION_COLUMNS, results)]
     return [*reports, TaskReport(len(parts), 0, tuple(counted), {}, (), {})]
+
+
+def _observe(
+    job: Job, spec: RunSpec, tables: Tables, observed: list[Observation], reports: Sequence[TaskReport]
+) -> Sequence[Observation]:
+    """Add what is observed in the new rows to a list, and return it. Raises `ExpectationError` (65) if the run fails."""
+    if job.expectations is not None:
+        observed += job.expectations.observe(spec, tables.state(job.name), reports, tables)
+    check_met(spec, observed)
+    return observed
 
 
 def _records_due(feed: Feed, spec: RunSpec, part: SubTopology) -> int:

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.contracts.tasks import Execution, SubTopologyWork
+from rewindow.control.expectations import known_results
 from rewindow.control.plan.branches import CommittedRun
 from rewindow.control.plan.commit import TargetTotal
 from rewindow.control.plan.job_diff import differences
@@ -90,7 +91,8 @@ def verify(
     spec = replace(run.spec, attempt=attempt)
     check_has_landings(run, job.feed)
     try:
-        reports = yield from execute(job, spec, LikeBefore(engine, tables.reports(run)), tables, tables.scratch_roots)
+        before, results = LikeBefore(engine, tables.reports(run)), known_results(run)
+        reports = yield from execute(job, spec, before, tables, tables.scratch_roots, observe=results)
         made, committed = tables.totals(reports), run.commit.targets
         different = {
             target: tables.first_difference(run, target, spec, reports)

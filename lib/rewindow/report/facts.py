@@ -11,6 +11,7 @@ from rewindow.report.figures import (
     Cost,
     Digest,
     Drop,
+    Expected,
     Lateness,
     OpenWindows,
     Progress,
@@ -143,3 +144,4 @@ class Report:
     ledger: str
     digests: Sequence[Digest]
     diff: BranchDiff | None = None
+    expectations: Sequence[Expected] = ()

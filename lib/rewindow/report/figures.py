@@ -38,6 +38,19 @@ class Drop:
 
 
 @dataclass(frozen=True, slots=True)
+class Expected:
+    """The result of an expectation in a run. ``became``: ``met``, ``warned``, ``on hold`` or ``accepted``."""
+
+    run: str
+    output: str
+    name: str
+    became: str
+    observed: str
+    expected: str
+    examples: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Bucket:
     """Records that needed more grace than the bucket before, and at most ``up_to_ms``; None: no upper bound."""
 

@@ -10,6 +10,7 @@ from rewindow.control.plan.spec import OUTPUT
 from rewindow.report.changes import changes
 from rewindow.report.cost import cost
 from rewindow.report.drops import drops, lateness
+from rewindow.report.expectations import expectations
 from rewindow.report.facts import BranchDiff, Outlook, Report, Verification
 from rewindow.report.figures import Digest
 from rewindow.report.history import clocks, progress, run_figures, schedules, store_sizes
@@ -33,6 +34,7 @@ def gather(
     """Return the report on a branch, or on the runs of it that are selected."""
     spec, commit = material.head.spec, material.head.commit
     done, dropped, windows = progress(material), drops(material), open_windows(material)
+    expected = expectations(material)
     said = verdict(
         asked(spec.job, material.branch.name),
         done,
@@ -43,6 +45,7 @@ def gather(
         is_newest=material.is_newest,
         detailed_runs=len(material.reports),
         diff=diff,
+        expected=expected,
     )
     return Report(
         job=spec.job,
@@ -75,6 +78,7 @@ def gather(
             if target in spec.binding.tables
         ],
         diff=diff,
+        expectations=expected,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -34,7 +35,8 @@ class Material:
 
     ``planned_at`` has the time of each run's PLAN row, by run id. ``read_reports`` returns what a run's tasks reported,
     ``read_store`` a store's columns after the head, or None if the store is too large for a report. ``lagging`` counts
-    the commits that tables lack. ``read_steps`` returns when the steps of runs ended, by run id, as far as that is known.
+    the commits that tables lack, ``accepted`` has the ids of runs that were published although they had been on hold.
+    ``read_steps`` returns when the steps of runs ended, by run id, as far as that is known.
     """
 
     branch: Branch
@@ -45,6 +47,7 @@ class Material:
     read_reports: Callable[[CommittedRun], Sequence[TaskReport]]
     read_store: Callable[[str], Columns | None]
     read_steps: Callable[[Sequence[CommittedRun]], Mapping[int, StepTimes]] = lambda _runs: {}
+    accepted: AbstractSet[int] = frozenset()
 
     @property
     def head(self) -> CommittedRun:

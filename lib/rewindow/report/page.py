@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rewindow.report.expectations import expectations_section
 from rewindow.report.facts import Level, Report
 from rewindow.report.html import Html, tag, with_code
 from rewindow.report.losses import dropped_section, lateness_section
@@ -15,6 +16,7 @@ from rewindow.report.text import counted, number, share_of_records, to_the_secon
 _WORDS = {Level.GOOD: "OK", Level.NOTE: "NOTE", Level.WARNING: "ATTENTION", Level.BAD: "REFUSED"}
 
 SECTIONS = {
+    "expectations": ("Expectations", expectations_section),
     "dropped": ("Records and drops", dropped_section),
     "lateness": ("Lateness", lateness_section),
     "windows": ("Open windows", windows_section),

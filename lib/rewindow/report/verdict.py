@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from rewindow.report.expectations import ON_HOLD, told_expectations
 from rewindow.report.facts import BranchDiff, Level, Outlook, Sentence, Verification
-from rewindow.report.figures import Drop, OpenWindows, Progress
+from rewindow.report.figures import Drop, Expected, OpenWindows, Progress
 from rewindow.report.text import counted, instant, number, share_of_records, to_the_second
 
 
@@ -20,13 +21,15 @@ def verdict(
     is_newest: bool,
     detailed_runs: int,
     diff: BranchDiff | None = None,
+    expected: Sequence[Expected] = (),
 ) -> list[Sentence]:
     """Return the headline and the sentences below it. ``job``: as a command line names it, with its branch.
 
     ``drops`` are those of the last ``detailed_runs``.
     """
     return [
-        _headline(progress, outlook, is_newest=is_newest),
+        _headline(progress, outlook, expected, is_newest=is_newest),
+        *told_expectations(job, expected),
         *_behind(job, progress, outlook, is_newest=is_newest),
         *_compared(diff),
         *_lost(drops, f" in the last {number(detailed_runs)} runs" if detailed_runs < progress.runs else ""),
@@ -35,9 +38,11 @@ def verdict(
     ]
 
 
-def _headline(progress: Progress, outlook: Outlook, *, is_newest: bool) -> Sentence:
+def _headline(progress: Progress, outlook: Outlook, expected: Sequence[Expected], *, is_newest: bool) -> Sentence:
     known = progress.watermark_ms is not None
     through = f"Complete through {to_the_second(progress.watermark_ms)}" if known else "Complete through no time yet"
+    if any(one.became == ON_HOLD for one in expected):
+        return Sentence(Level.WARNING, f"{through}; a run is on hold, and its rows are not published")
     if progress.is_sealed:
         return Sentence(Level.GOOD, "Final: every window is closed and the branch is sealed")
     if outlook.refused is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import date
 from os import PathLike
 from pathlib import Path
@@ -27,6 +27,7 @@ from rewindow.app.garbage import without_collection
 from rewindow.app.hash_seed import other_hash_seed
 from rewindow.app.listing import job_entry, list_feeds, list_jobs
 from rewindow.app.project import Project as OpenProject
+from rewindow.app.publishing import publish, published_lines
 from rewindow.app.report import Wanted, report
 from rewindow.app.run_to_the_end import run_to_the_end
 from rewindow.config.load import find_project, load_target
@@ -187,7 +188,7 @@ class Project:
             return runs_of(self._context, project.tables.state(job).branch(safe_name(branch, "branch")))
 
     def output(self, name: str, *, branch: str = MAIN, run: RunName | None = None) -> Output:
-        """Return the rows of an output as of a run, by default the branch's last one.
+        """Return the rows of an output as of a run, by default the branch's last one that is published.
 
         ``name``: the output's topic or table, or a job with one output. Raises `UsageError` (2) for an unknown output or run.
         """
@@ -240,6 +241,12 @@ class Project:
         with self._context.command() as (project, watch):
             done = JobBranches(project, job).promote(branch, into, watch)
             return Outcome(done, tuple(promoted_lines(job, done)))
+
+    def publish(self, job: str, *, accept: bool = False, run: RunName | None = None, branch: str = MAIN) -> Outcome:
+        """Publish what is committed. ``accept``: also a run on hold, by default the only one. ``on_hold`` has the others."""
+        with self._context.command() as (project, watch):
+            done = publish(project, job, branch, accepts=accept, run=_text(run), on_step=watch)
+            return Outcome(asdict(done), tuple(published_lines(job, done)))
 
     def verify(self, job: str, *runs: RunName, branch: str = MAIN) -> Verification:
         """Replay committed runs, by default the last one, in a different layout on Spark, and compare every row.

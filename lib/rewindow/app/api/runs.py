@@ -13,6 +13,7 @@ from rewindow.app.api.show import joined, lines, table
 from rewindow.app.api.sources import output_source, store_source
 from rewindow.app.cli.summary import dropped_by_reason, rows_by_output
 from rewindow.app.next_run import UpToDateButChanged
+from rewindow.contracts.expectations import Observation
 from rewindow.control.plan.branches import Branch, CommittedRun
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.run import RunReport
@@ -50,6 +51,10 @@ class Run:
     """The time through which the feed was complete."""
     is_final: bool
     """Whether it closed every window and sealed the branch."""
+    expectations: tuple[Observation, ...]
+    """What was observed of the expectations of its outputs, in the order of the job's file. Each has ``is_met``."""
+    is_published: bool
+    """Whether the outputs have its rows: no, while it or an earlier run of the branch is on hold."""
     _context: Context = field(repr=False, compare=False)
     landed: Outcome | None = None
     """What `land=True` landed before the run, with its warnings."""
@@ -60,7 +65,7 @@ class Run:
         """Return the rows of an output as of this run: all that the runs of its branch up to it have published.
 
         ``name``: the output's topic or table; may be omitted for a job with one output. Raises `UsageError` (2) for an unknown
-        one.
+        one, and for rows that are read while the run is on hold, or behind one that is.
         """
         with self._context.command() as (project, _):
             return Output(output_source(project, self.job, name, branch=self.branch, run=self._name), self._context)
@@ -122,6 +127,8 @@ def as_html(run: Run) -> Html:
         for kind, reasons in (run.dropped or {}).items()
     ]
     shown = [table(f"Job {run.job}, branch {run.branch}", [as_row(run)])] if run.name else []
+    dropped += [f"{one.on_fail}: {one.told}" for one in run.expectations if not one.is_met]
+    dropped += [] if run.is_published else [f"Run {run.name} is not published: a run is on hold."]
     return joined(lines(said), *shown, lines([*dropped, *(f"{hint}." for hint in run.hints)]))
 
 
@@ -139,7 +146,10 @@ def as_row(run: Run) -> dict[str, Any]:
 
 def runs_of(context: Context, branch: Branch) -> Runs:
     """Return the committed runs of a branch."""
-    return Runs(_run(context, branch.name, run) for run in branch.runs)
+    published = len(branch.published_runs)
+    return Runs(
+        _run(context, branch.name, run, is_published=index < published) for index, run in enumerate(branch.runs)
+    )
 
 
 def result_of(context: Context, job: str, branch: Branch, results: Sequence[RunReport | UpToDate]) -> Run:
@@ -155,10 +165,12 @@ def results_of(context: Context, job: str, branch: Branch, results: Iterable[Run
 
 def _result(context: Context, job: str, branch: Branch, result: RunReport | UpToDate) -> Run:
     if isinstance(result, RunReport):
-        new = _run(context, branch.name, result)
+        new = _run(context, branch.name, result, is_published=result.is_published)
         return replace(new, is_new=True, dropped=dropped_by_reason(result.metrics), hints=result.hints)
     if branch.head is not None:
-        return replace(_run(context, branch.name, branch.head), reason=_why(result))
+        return replace(
+            _run(context, branch.name, branch.head, is_published=not branch.unpublished), reason=_why(result)
+        )
     return Run(
         job=job,
         branch=branch.name,
@@ -172,11 +184,13 @@ def _result(context: Context, job: str, branch: Branch, result: RunReport | UpTo
         hints=(),
         watermark_ms=None,
         is_final=False,
+        expectations=(),
+        is_published=False,
         _context=context,
     )
 
 
-def _run(context: Context, branch: str, run: CommittedRun | RunReport) -> Run:
+def _run(context: Context, branch: str, run: CommittedRun | RunReport, *, is_published: bool) -> Run:
     spec, commit = run.spec, run.commit
     return Run(
         job=spec.job,
@@ -191,6 +205,8 @@ def _run(context: Context, branch: str, run: CommittedRun | RunReport) -> Run:
         hints=(),
         watermark_ms=known_time(commit.watermark_ms),
         is_final=spec.final,
+        expectations=commit.expectations,
+        is_published=is_published,
         _context=context,
     )
 

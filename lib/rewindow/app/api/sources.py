@@ -13,6 +13,7 @@ from rewindow.app.api.readable import INTERNAL, RUN, for_spark, readable, readab
 from rewindow.app.as_of import AsOf, as_of, stores_of
 from rewindow.app.first_rows import topic_of
 from rewindow.app.project import Project
+from rewindow.control.plan.explain_holds import describe_holds, explain_holds
 from rewindow.control.plan.spec import CHANGELOG, OUTPUT, TableSpec
 from rewindow.errors import UsageError
 from rewindow.storage.locations import is_uri
@@ -76,6 +77,9 @@ class OutputSource(Source):
     def _table(self, project: Project) -> tuple[TableSpec, dict[int, str]]:
         """Return the checked table, and the runs whose rows are asked for, by their row in the ledger."""
         found = self.found(project)
+        if found.run not in found.branch.published_runs:
+            held = explain_holds(describe_holds(found.state, self.branch))
+            raise UsageError("\n".join([f"the rows of run {self.run} are not published.", *held]))
         project.tables.check_published(self.job, found.state, self.branch)
         table = found.branch.tables.get(f"{OUTPUT}{self.name}")
         if table is None:
@@ -103,7 +107,7 @@ class StoreSource(Source):
 
 
 def output_source(project: Project, job: str, name: str | None, *, branch: str, run: str | None) -> OutputSource:
-    """Return the rows of an output as of a run, by default the branch's last one.
+    """Return the rows of an output as of a run, by default the branch's last one that is published.
 
     ``name`` is the output's topic or table; None stands for the only output. Raises `UsageError` (2) for an unknown output or
     run.
@@ -114,7 +118,10 @@ def output_source(project: Project, job: str, name: str | None, *, branch: str, 
     if topic is None:
         what = f"job {job!r} has no output {name!r}" if name is not None else f"job {job!r} has {len(topics)} outputs"
         raise UsageError(f"{what}: name one of {', '.join(topics) or 'none'}")
-    return OutputSource(job, branch, as_of(project, job, branch, run).run.spec.name, topic)
+    found = as_of(project, job, branch, run)
+    published = found.branch.published_runs
+    last = published[-1] if run is None and published else found.run
+    return OutputSource(job, branch, last.spec.name, topic)
 
 
 def store_source(project: Project, job: str, store: str, *, branch: str, run: str | None) -> StoreSource:

@@ -18,6 +18,8 @@ from rewindow.app.cli.maintenance import register as register_maintenance
 from rewindow.app.cli.new import register as register_new
 from rewindow.app.cli.options import AcceptChanges, Branch, Debug, Feed, Folder, Job, Json, Takeover, Target
 from rewindow.app.cli.printing import Printer
+from rewindow.app.cli.publish import end_on_hold
+from rewindow.app.cli.publish import register as register_publish
 from rewindow.app.cli.report import register as register_report
 from rewindow.app.cli.state import register as register_state
 from rewindow.app.cli.status import register as register_status
@@ -26,6 +28,7 @@ from rewindow.app.cli.upgrade import register as register_upgrade
 from rewindow.app.cli.version import print_version
 from rewindow.app.cli.why import register as register_why
 from rewindow.app.project import Project
+from rewindow.app.publishing import on_hold
 from rewindow.app.run_to_the_end import run_to_the_end
 from rewindow.app.written_file import check_is_file, write_text
 from rewindow.errors import UsageError
@@ -153,7 +156,7 @@ def run(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Replay the new landings in one run."""
+    """Replay the new landings in one run. Exits with 79 if it is on hold, or an earlier run of the branch."""
     project = Project.open(folder, target, debug=debug)
     printer = Printer(as_json=as_json)
     landed = None
@@ -175,7 +178,9 @@ def run(
     )
     with printer.progress() as on_step:
         results = run_to_the_end(project, job, request, on_step)
-    printer.ran(results, on_step, project.published(job, branch) if as_json else (), landed)
+    holds = on_hold(project, job, branch)
+    printer.ran(results, on_step, project.published(job, branch) if as_json else (), landed, holds)
+    end_on_hold(holds)
 
 
 @app.command()
@@ -233,6 +238,7 @@ register_listing(app)
 register_status(app)
 register_branches(app)
 register_maintenance(app)
+register_publish(app)
 register_upgrade(app)
 register_databricks(app)
 register_head(app)

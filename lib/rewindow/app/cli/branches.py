@@ -7,16 +7,17 @@ from typing import Annotated
 import typer
 
 from rewindow.app.branches import JobBranches
-from rewindow.app.cli.completing import branches
+from rewindow.app.cli.completing import branches as branch_names
 from rewindow.app.cli.options import AcceptChanges, Branch, Debug, Folder, Job, Json, Target
 from rewindow.app.cli.printing_branches import BranchPrinter
+from rewindow.app.cli.publish import end_on_hold
 from rewindow.app.hash_seed import other_hash_seed
 from rewindow.app.project import Project
 from rewindow.control.plan.spec import MAIN
 
 DIFFERENT = 1
 
-BranchName = Annotated[str, typer.Argument(metavar="BRANCH", help="Name of the branch.", autocompletion=branches)]
+BranchName = Annotated[str, typer.Argument(metavar="BRANCH", help="Name of the branch.", autocompletion=branch_names)]
 
 branch_app = typer.Typer(help="List or drop a job's branches.", no_args_is_help=True)
 
@@ -69,7 +70,7 @@ def backfill(
         typer.Option(
             metavar="NAME",
             help="Branch to create, or to continue if it exists. Default: backfill-N.",
-            autocompletion=branches,
+            autocompletion=branch_names,
         ),
     ] = None,
     accept_changes: AcceptChanges = False,
@@ -80,17 +81,18 @@ def backfill(
 ) -> None:
     """Replay history on a branch with its own tables. Published tables do not change until `promote`."""
     printer = BranchPrinter(as_json=as_json)
+    branches = _branches(folder, target, job, debug=debug)
     with printer.progress() as on_step:
-        done = _branches(folder, target, job, debug=debug).backfill(
-            start, end, branch, on_step, accept_changes=accept_changes
-        )
-    printer.backfilled(job, done)
+        done = branches.backfill(start, end, branch, on_step, accept_changes=accept_changes)
+    holds = branches.on_hold(done.branch)
+    printer.backfilled(job, done, holds)
+    end_on_hold(holds)
 
 
 def diff(
     job: Job,
-    first: Annotated[str, typer.Argument(metavar="BRANCH_A", help="First branch.", autocompletion=branches)],
-    second: Annotated[str, typer.Argument(metavar="BRANCH_B", help="Second branch.", autocompletion=branches)],
+    first: Annotated[str, typer.Argument(metavar="BRANCH_A", help="First branch.", autocompletion=branch_names)],
+    second: Annotated[str, typer.Argument(metavar="BRANCH_B", help="Second branch.", autocompletion=branch_names)],
     samples: Annotated[int, typer.Option(metavar="N", help="Number of differing keys to show for each output.")] = 5,
     target: Target = "local",
     folder: Folder = ".",
@@ -109,7 +111,9 @@ def diff(
 def promote(
     job: Job,
     branch: BranchName,
-    into: Annotated[str, typer.Option(metavar="NAME", help="Branch that it replaces.", autocompletion=branches)] = MAIN,
+    into: Annotated[
+        str, typer.Option(metavar="NAME", help="Branch that it replaces.", autocompletion=branch_names)
+    ] = MAIN,
     target: Target = "local",
     folder: Folder = ".",
     as_json: Json = False,

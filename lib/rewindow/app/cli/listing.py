@@ -32,6 +32,8 @@ def ls(
 
     behind: two or more landings wait for the job, or the branch lacks landings that main has taken.
 
+    on hold: a run does not meet an expectation, and it is not published before somebody accepts it.
+
     running: a process is landing or running it now.
 
     never landed, never run: not once.

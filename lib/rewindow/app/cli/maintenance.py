@@ -10,6 +10,7 @@ import typer
 from rewindow.app.cli.completing import names
 from rewindow.app.cli.options import Branch, Debug, Folder, Job, Json, Takeover, Target
 from rewindow.app.cli.printing_maintenance import MaintenancePrinter
+from rewindow.app.cli.publish import end_on_hold
 from rewindow.app.maintenance import FeedMaintenance, JobMaintenance
 from rewindow.app.project import Project
 from rewindow.config.load import names_of
@@ -71,7 +72,9 @@ def resume(
     maintenance = JobMaintenance(Project.open(folder, target, debug=debug), job)
     with printer.progress() as on_step:
         done = maintenance.resume(branch, replan=replan, take_over=takeover, on_step=on_step)
-    printer.resumed(job, done)
+    holds = maintenance.on_hold(branch)
+    printer.resumed(job, done, holds)
+    end_on_hold(holds)
 
 
 def reset(

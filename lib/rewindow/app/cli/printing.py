@@ -18,6 +18,7 @@ from rewindow.app.cli.times import show_time, with_readable_times
 from rewindow.app.next_run import UpToDateButChanged
 from rewindow.control.ingest.protocols import LandReport
 from rewindow.control.plan.explain import explain, explain_lag
+from rewindow.control.plan.explain_holds import Hold, explain_holds
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import MAIN
 from rewindow.control.run import RunReport
@@ -75,11 +76,12 @@ class Printer:
         watch: Watch | None = None,
         published: Sequence[Mapping[str, Any]] = (),
         landed: LandReport | None = None,
+        holds: Sequence[Hold] = (),
     ) -> None:
         """Print the results of runs and a summary of the last one.
 
         JSON describes the last run, with any earlier ones under ``taken_over``, and what was ``landed`` before it.
-        ``published`` describes the output tables.
+        ``published`` describes the output tables, ``holds`` the runs on hold.
         """
         last = results[-1] if results else None
         summary = summarise(last, watch) if isinstance(last, RunReport) and watch else None
@@ -88,7 +90,8 @@ class Printer:
         if self.as_json:
             before = [describe_result(result) for result in results[:-1]]
             more = {**({"taken_over": before} if before else {}), **({"landed": landed.as_json()} if landed else {})}
-            self.json({**describe_result(results[-1]), "summary": summary, "published": list(published), **more})
+            told = {"summary": summary, "published": list(published), "on_hold": list(holds)}
+            self.json({**describe_result(results[-1]), **told, **more})
             return
         for result in results:
             if isinstance(result, UpToDate):
@@ -103,6 +106,8 @@ class Printer:
         if summary:
             for line in summary_lines(summary):
                 self.say(line)
+        for line in explain_holds(holds):
+            self.say(line)
 
     def shown(self, shown: Mapping[str, Any]) -> None:
         """Print runs, tables and metrics."""
@@ -118,6 +123,10 @@ class Printer:
         runs = [{name: value for name, value in run.items() if name != "ledger_row"} for run in shown["runs"]]
         for title, rows in (("Runs", runs), ("Tables", shown["tables"]), ("Metrics", shown["metrics"])):
             self.table(title, [readable(row) for row in rows])
+        if shown["unmet"]:
+            self.table("Expectations not met", [readable(row) for row in shown["unmet"]])
+        for line in explain_holds(shown["on_hold"]):
+            self.say(line)
         for line in explain_lag(
             shown["lagging"], f"The next command on the job, such as `rewindow run {shown['job']}`,"
         ):
@@ -219,6 +228,7 @@ def describe_result(result: RunReport | UpToDate) -> dict[str, Any]:
         "targets": {target: total.rows for target, total in commit.targets.items()},
         "tables": {target: table.path for target, table in spec.binding.tables.items()},
         "dropped": dropped_by_reason(result.metrics),
+        "expectations": [one.as_json() for one in commit.expectations],
     }
 
 
@@ -274,4 +284,7 @@ def _result_lines(result: RunReport) -> Iterator[str]:
     for target, total in commit.targets.items():
         kind, _, topic = target.partition("/")
         if kind == "output":
-            yield f"  {topic}: {counted(total.rows, 'row')} added to {spec.binding.tables[target].path}"
+            where = spec.binding.tables[target].path
+            added = f"added to {where}" if result.is_published else f"staged for {where}, not published"
+            yield f"  {topic}: {counted(total.rows, 'row')} {added}"
+    yield from (f"  {one.on_fail}: {one.told}" for one in commit.unmet)

@@ -8,6 +8,7 @@ from typing import Any
 
 from rewindow.app.branches import Backfilled, Compared
 from rewindow.app.cli.printing import Printer, as_assignments, describe_result
+from rewindow.control.plan.explain_holds import Hold
 from rewindow.control.verify import Verified
 
 
@@ -27,18 +28,18 @@ class BranchPrinter(Printer):
         for line in consequences(done):
             self.say(line)
 
-    def backfilled(self, job: str, done: Backfilled) -> None:
+    def backfilled(self, job: str, done: Backfilled, holds: Sequence[Hold] = ()) -> None:
         """Print the result of `backfill`: where the branch starts, and its runs."""
         results = [describe_result(result) for result in done.results]
         if self.as_json:
             branch = {"job": job, "branch": done.branch, "stands_on": done.stands_on, "from_epoch": done.first_epoch}
-            self.json({**branch, "replaced": list(done.replaced), "runs": results})
+            self.json({**branch, "replaced": list(done.replaced), "runs": results, "on_hold": list(holds)})
             return
         start = f"after run {done.stands_on}" if done.stands_on else "without a parent run"
         self.say(f"Branch {done.branch} of {job} starts {start}, with epoch {done.first_epoch}.")
         if done.replaced:
             self.say(f"The job has changed since {', '.join(done.replaced)}: the branch starts over.")
-        self.ran(done.results)
+        self.ran(done.results, holds=holds)
         self.say(f"Compare: rewindow diff {job} main {done.branch}. Publish: rewindow promote {job} {done.branch}.")
         self.say(f"Report: rewindow report {job} --branch {done.branch} --diff main")
 

@@ -11,6 +11,7 @@ from rewindow.app.cli.times import with_readable_times
 from rewindow.app.maintenance import Resumed
 from rewindow.control.gc import Collected
 from rewindow.control.gc_feed import FeedCollected
+from rewindow.control.plan.explain_holds import Hold
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.repair import Republished
 from rewindow.control.run import RunReport
@@ -111,18 +112,19 @@ class MaintenancePrinter(Printer):
         else:
             self.say(f"{job} is at its beginning: there is nothing to forget.")
 
-    def resumed(self, job: str, done: Resumed) -> None:
+    def resumed(self, job: str, done: Resumed, holds: Sequence[Hold] = ()) -> None:
         """Print the result of `resume`."""
         result = done.result
         if self.as_json:
             more = describe_result(result) if isinstance(result, RunReport | UpToDate) else {}
-            self.json({"resumed": done.run, "attempt": done.attempt} | more)
+            self.json({"resumed": done.run, "attempt": done.attempt, "on_hold": list(holds)} | more)
             return
         if result is None:
             self.say(f"Nothing to resume: {job} has no unfinished run.")
+            self.ran([], holds=holds)
             return
         self.say(f"Run {done.run} of {job} was planned by attempt {done.attempt}, which died.")
-        self.ran([result])
+        self.ran([result], holds=holds)
 
 
 def _describe(collected: Collected | FeedCollected) -> dict[str, Any]:

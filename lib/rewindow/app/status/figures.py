@@ -32,6 +32,7 @@ def progress_figures(entry: Entry, branch: Branch | None, now_ms: int) -> dict[s
         "committed_at_ms": known_time(head.recorded_at) if head else None,
         "watermark_ms": entry.watermark_ms,
         "age_ms": age_ms(entry.watermark_ms, now_ms),
+        "unpublished": len(branch.unpublished) if branch else None,
         "waiting": 0 if entry.waiting is None and entry.status is Status.NEVER_RUN else entry.waiting,
     }
 

@@ -17,7 +17,7 @@ class Level(StrEnum):
     """How urgent something is, the most urgent first."""
 
     BROKEN = "broken"
-    """The next command would refuse, an attempt died, tables are not what was committed, or a check could not be made."""
+    """The next command would refuse, an attempt died, a run is on hold, tables are not what was committed, or a check failed."""
     ALERT = "alert"
     """A bound of the job's file is exceeded, or its schedule or the feed's interval was missed."""
     OK = "ok"

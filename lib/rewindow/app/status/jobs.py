@@ -41,6 +41,7 @@ def check_job(project: Project, name: str, branch: str, looks: Looks) -> Subject
 
     if known.head is not None:
         findings += attempted(add_lag_and_drops, "figures", command("report"))
+    findings += _held(state, known, command)
     findings += attempted(partial(_died, project, known, name, command), "dead", command("plan"))
     findings += attempted(partial(_behind, project, name, state, known, figures, command), "behind", command("plan"))
     if not known.is_sealed:
@@ -54,6 +55,18 @@ def _refused(entry: Entry, command: Command) -> Iterator[Finding]:
     if entry.status is Status.BROKEN:
         message = f"the next run is refused ({entry.exit_code}): {entry.detail}"
         yield Finding(Level.BROKEN, "refused", message, command("plan"))
+
+
+def _held(state: JobState, branch: Branch, command: Command) -> Iterator[Finding]:
+    """Yield a finding if readers do not see runs, because one is on hold."""
+    held = state.on_hold(branch.name)
+    if not held:
+        return
+    unmet = "; ".join(one.told for one in held[0].commit.held_by)
+    behind = len(branch.unpublished) - 1
+    more = f", and {counted(behind, 'run')} behind it" if behind > 0 else ""
+    message = f"run {held[0].spec.name} is on hold and not published{more}: {unmet}"
+    yield Finding(Level.BROKEN, "on_hold", message, f"{command('publish')} --accept --run {held[0].spec.name}")
 
 
 def _from_reports(project: Project, config: JobConfig, branch: Branch, looks: Looks) -> dict[str, Any]:

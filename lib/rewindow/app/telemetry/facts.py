@@ -11,7 +11,7 @@ from typing import Any
 from rewindow.dsl.flows import Origin
 from rewindow.streams.serde.schema import Column
 
-LAND, RUN, BACKFILL, PROMOTE, REWIND = "land", "run", "backfill", "promote", "rewind"
+LAND, RUN, BACKFILL, PROMOTE, REWIND, PUBLISH = "land", "run", "backfill", "promote", "rewind", "publish"
 """The commands that are observed."""
 
 

@@ -94,8 +94,8 @@ def run_done(locator: Locator, job: Job, result: RunReport | UpToDate) -> Facts:
     outputs = []
     for target, table in spec.binding.tables.items():
         total = commit.targets.get(target)
-        if not target.startswith(OUTPUT):
-            continue
+        if not target.startswith(OUTPUT) or not result.is_published:
+            continue  # readers see nothing new while a run is on hold
         known = {"run": spec.name, "rows": total.rows if total else 0, "digest": total.digest if total else None}
         counts = (total.rows, total.bytes, total.files) if total else (0, 0, 0)
         wrote = Written(locator.output(table, with_version=True), *counts, commit=known, origins=origins.get(target))
@@ -117,7 +117,15 @@ def run_done(locator: Locator, job: Job, result: RunReport | UpToDate) -> Facts:
         "chain": commit.chain,
         "completes_dead_attempt": spec.takes_over is not None,
     }
-    return Facts(inputs, tuple(outputs), details, tuple(_run_measures(details)))
+    met = [
+        Measure(
+            "expectations",
+            1,
+            {"output": one.output, "on_fail": one.on_fail, "result": "met" if one.is_met else "unmet"},
+        )
+        for one in commit.expectations
+    ]
+    return Facts(inputs, tuple(outputs), details, (*_run_measures(details), *met))
 
 
 def run_skipped(result: UpToDate) -> Facts:
@@ -139,9 +147,9 @@ def backfill_done(
 def branch_changed(
     locator: Locator, state: JobState, into: str, details: Mapping[str, Any], source: str | None = None
 ) -> Facts:
-    """Return what a promotion or a rewind left in the output tables of a branch; ``source`` is the promoted branch."""
+    """Return what a promotion, a rewind or an acceptance left in the output tables of a branch; ``source`` was promoted."""
     branch = state.branch(into)
-    head = branch.head
+    head = branch.published_runs[-1] if branch.published_runs else None
     outputs = []
     for target, table in branch.tables.items():
         if not target.startswith(OUTPUT):
@@ -150,7 +158,7 @@ def branch_changed(
         known = {"run": head.spec.name if head else None, "digest": total.digest if total else None}
         outputs.append(Written(locator.output(table, with_version=True), commit=known))
     inputs = _outputs_of(locator, state.branch(source)) if source else ()
-    did_something = details.get("is_new") or details.get("rewound") or details.get("lagged")
+    did_something = any(details.get(name) for name in ("is_new", "rewound", "accepted", "lagged"))
     if not did_something:
         return Facts(details={"outcome": NOTHING_TO_DO, **details})
     return Facts(inputs, tuple(outputs), {"outcome": COMMITTED, **details})

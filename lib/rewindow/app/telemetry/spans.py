@@ -34,6 +34,9 @@ METRICS = {
     "dropped": Metric(
         "counter", "{record}", "Records that are late, skipped, expired or quarantined, by kind and reason."
     ),
+    "expectations": Metric(
+        "counter", "{expectation}", "Expectations that runs met or did not meet, by output and result."
+    ),
     "behind": Metric("gauge", "{landing}", "Landings that the last run of a job's branch had not taken."),
     "duration": Metric("histogram", "s", "How long an operation took, by command and outcome."),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rewindow.app.cli.times import show_instant
@@ -52,7 +52,13 @@ def explain_missing(
     past = History(output, head)
     past.check()
     asked = ask(past, key, start_ms)
-    return _told(project, past, asked, _fate(past, asked))
+    told = _told(project, past, asked, _fate(past, asked))
+    if held := output.state.on_hold(output.branch.name):
+        job = command_of(name, output.branch.name)
+        accept = f"`rewindow publish {job} --accept --run {held[0].spec.name}`"
+        reason = f"Run {held[0].spec.name} is on hold: neither its rows nor those of later runs are published. {accept}"
+        return replace(told, reasons=[reason, *told.reasons])
+    return told
 
 
 def _there(output: Output, row: Row) -> MissingFacts:

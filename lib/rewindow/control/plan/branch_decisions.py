@@ -11,6 +11,7 @@ from bisect import bisect_left
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branches import Branch, CommittedRun, JobState, LedgerRow, Standing, shared_runs
 from rewindow.control.plan.ledger_state_branches import BRANCH, DROP, PROMOTE, REWIND
+from rewindow.control.plan.ledger_state_holds import ACCEPT
 from rewindow.control.plan.spec import MAIN, JobBinding
 from rewindow.errors import CheckpointError, ConfigError, NotNowError, UsageError
 
@@ -94,6 +95,13 @@ def decide_promote(state: JobState, branch: str, into: str, binding: JobBinding)
         return None
     check_open(source)
     check_open(target)
+    if held := state.holding(source.runs):
+        spec, why = held[0].spec, held[0].commit.held_by[0].told
+        message = (
+            f"run {spec.name} is on hold, so branch {branch!r} cannot be promoted: {why}. Accept it, `rewindow publish "
+            f"{binding.job} --branch {branch} --accept --run {spec.name}`; or rewind the branch to an earlier run"
+        )
+        raise CheckpointError(message)
     if source.last_epoch < target.last_epoch:
         message = (
             f"branch {branch!r} is at epoch {source.last_epoch}, but {into!r} is at {target.last_epoch}: "
@@ -140,6 +148,26 @@ def decide_drop(state: JobState, name: str) -> LedgerRow | None:
         message = f"there is no branch {name!r} to drop (branches: {known})"
         raise UsageError(message)
     return LedgerRow(state.rows + 1, DROP, {"branch": name})
+
+
+def decide_accept(state: JobState, name: str, text: str | None) -> LedgerRow | None:
+    """Return the row that accepts a run on hold; None if it is not on hold. ``text`` names the run; None: the only one.
+
+    Raises `UsageError` (2) for an unknown branch or run, and if several are on hold and none is named.
+    """
+    branch, held = state.branch(name), state.on_hold(name)
+    if name != MAIN and name not in state.branches:
+        message = f"there is no branch {name!r} to publish (branches: {', '.join(state.branches) or 'none'})"
+        raise UsageError(message)
+    if text is None and len(held) > 1:
+        message = f"{len(held)} runs are on hold: accept one of them, --run {' or --run '.join(run.spec.name for run in held)}"
+        raise UsageError(message)
+    named = find_run(state, branch, text) if text is not None else None
+    if text is not None and named is None:
+        message = f"{text!r} names no run: choose one that is on hold"
+        raise UsageError(message)
+    chosen = next(iter(held if named is None else state.holding([named])), None)
+    return None if chosen is None else LedgerRow(state.rows + 1, ACCEPT, {"run": chosen.spec.run})
 
 
 def run_before(state: JobState, branch: Branch, epoch: int) -> CommittedRun | None:

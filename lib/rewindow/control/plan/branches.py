@@ -69,7 +69,8 @@ class Branch:
 
     The chain starts with ``inherited`` runs of the parent branch, whose rows are only in the parent's output tables.
     ``publications`` are the commits to the branch's own output tables, ``tables`` those tables by target, and
-    ``restarts`` their republications by target.
+    ``restarts`` their republications by target. ``unpublished`` are the commits that wait until a run is accepted: the first
+    of them adds a run that is on hold, the others what follows it. Each adds one run, the last ones of the chain.
     """
 
     name: str
@@ -78,6 +79,7 @@ class Branch:
     parent: str | None = None
     inherited: int = 0
     publications: History[Publication] = field(default_factory=History)
+    unpublished: History[Publication] = field(default_factory=History)
     tables: Mapping[str, TableSpec] = field(default_factory=dict)
     restarts: Mapping[str, Restart] = field(default_factory=dict)
     standing: Standing = Standing.OPEN
@@ -116,6 +118,11 @@ class Branch:
     def own_runs(self) -> tuple[CommittedRun, ...]:
         """The runs whose rows are in the branch's own output tables."""
         return self.runs[self.inherited :]
+
+    @property
+    def published_runs(self) -> tuple[CommittedRun, ...]:
+        """The runs before the first that is on hold."""
+        return self.runs[: len(self.runs) - len(self.unpublished)]
 
     @property
     def is_open(self) -> bool:
@@ -159,6 +166,8 @@ class JobState:
     """Run -> snapshot of all stores at its end, as an entry with the snapshot's own number, attempt and files."""
     forgotten: frozenset[int] = frozenset()
     """Runs and snapshots whose rows were removed from the changelogs. Only a snapshot can restore the state after them."""
+    accepted: frozenset[int] = frozenset()
+    """Runs that are published although they did not meet an expectation that holds."""
     reset: Reset | None = None
     """The last RESET: its tables are to be emptied before anything else is published."""
 
@@ -170,6 +179,15 @@ class JobState:
         """Return the last republication of a branch's table; epoch 1 if there was none."""
         restarts = self.branch(branch).restarts if target.startswith(OUTPUT) else self.restarts
         return restarts.get(target if target.startswith(OUTPUT) else path, Restart(1, 0))
+
+    def on_hold(self, branch: str) -> tuple[CommittedRun, ...]:
+        """Return the runs of an open branch itself that are not published before somebody accepts them."""
+        known = self.branch(branch)
+        return self.holding(known.own_runs) if known.is_open else ()
+
+    def holding(self, runs: Sequence[CommittedRun]) -> tuple[CommittedRun, ...]:
+        """Return those of some runs that are on hold."""
+        return tuple(run for run in runs if run.commit.holds and run.spec.run not in self.accepted)
 
     def is_pending(self, spec: RunSpec) -> bool:
         """Return whether this plan may still be committed, because no later row fenced it."""
@@ -218,7 +236,7 @@ class JobState:
         return next((committed for committed in reversed(self.committed) if committed.spec.run == run), None)
 
 
-def with_change(changes: Mapping[str, History[Publication]], change: Publication) -> Mapping[str, History[Publication]]:
+def with_shared(changes: Mapping[str, History[Publication]], change: Publication) -> Mapping[str, History[Publication]]:
     """Add a publication to each table that branches share and that it concerns. Only changelogs lose rows."""
     adds, removes = _by_path(change.adds, ""), _by_path(change.removes, CHANGELOG)
     grown = {

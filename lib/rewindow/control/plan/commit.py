@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from rewindow.contracts.expectations import Observation, OnFail
 from rewindow.control.plan.spec import RunSpec, canonical_json
 
 
@@ -37,7 +38,8 @@ class Commit:
     """The body of a COMMIT row, which makes an attempt's files the only files of the run.
 
     ``watermark_ms`` is that of the last epoch, ``consumed`` the number of records read per topic, ``held`` the number of
-    records in each suppress buffer at the end. ``chain`` binds the run to all earlier ones (`chain_hash`).
+    records in each suppress buffer at the end. ``chain`` binds the run to all earlier ones (`chain_hash`). ``expectations``
+    are the results of what the job's file expects of the outputs; a run that ``holds`` is published when it is accepted.
     """
 
     run: int
@@ -48,16 +50,37 @@ class Commit:
     watermark_ms: int
     chain: str
     held: Mapping[str, int] = field(default_factory=dict)
+    expectations: tuple[Observation, ...] = ()
+
+    @property
+    def unmet(self) -> tuple[Observation, ...]:
+        """The expectations that the run does not meet."""
+        return tuple(one for one in self.expectations if not one.is_met)
+
+    @property
+    def held_by(self) -> tuple[Observation, ...]:
+        """The expectations for which the run is not to be published before it is accepted."""
+        return tuple(one for one in self.unmet if one.on_fail == OnFail.HOLD)
+
+    @property
+    def holds(self) -> bool:
+        """Whether the run is not to be published before it is accepted."""
+        return bool(self.held_by)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return asdict(self)
+        """Return the JSON form. A job without expectations has the same as before there were any."""
+        whole = asdict(self)
+        del whole["expectations"]
+        results = [one.as_json() for one in self.expectations]
+        return whole | ({"expectations": results} if results else {})
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Commit:
         """Return the value of a JSON form."""
         targets = {target: TargetTotal(**total) for target, total in data["targets"].items()}
-        return cls(**{**data, "journal": JournalFile(**data["journal"]), "targets": targets})
+        observed = tuple(Observation.from_json(one) for one in data.get("expectations", ()))
+        journal = JournalFile(**data["journal"])
+        return cls(**{**data, "journal": journal, "targets": targets, "expectations": observed})
 
 
 def make_commit(

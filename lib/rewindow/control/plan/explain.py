@@ -8,6 +8,7 @@ from typing import Any
 
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branches import JobState
+from rewindow.control.plan.explain_holds import describe_holds, explain_holds
 from rewindow.control.plan.job_diff import changes_since
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import JobBinding, RunSpec
@@ -25,7 +26,8 @@ def describe_plan(
     ``epochs``: each with its watermark (epoch ms) and the offsets ``[start, end)`` of each topic-partition.
     ``held``: records landed but held back by the feed's watermark, by topic-partition. ``pending``: an uncommitted plan.
     ``waiting``: landings that the run leaves for later runs. ``changed``: how the job differs from the branch's
-    checkpoint; its next run accepts that, because otherwise there would be no decision. Runs appear by name; ``ledger_row``
+    checkpoint; its next run accepts that, because otherwise there would be no decision. ``on_hold``: runs that are committed and
+    not published, behind which the next one would wait. Runs appear by name; ``ledger_row``
     is the row of the plan in the runs ledger.
     """
     known = state.branch(branch)
@@ -45,6 +47,7 @@ def describe_plan(
         "held": _held(feed),
         "pending": _describe_run(state, known.pending) if known.pending else None,
         "sealed": known.is_sealed,
+        "on_hold": describe_holds(state, branch),
     }
 
 
@@ -81,6 +84,7 @@ def explain(plan: dict[str, Any]) -> list[str]:
         then = "This run replaces it" if is_replaced else "Nothing of it counts yet"
         lines.append(f"Run {pending['name']} was planned by {process} and is not committed. {then}.")
     lines += [f"{plan['killed']}."] if plan.get("killed") else []
+    lines += explain_holds(plan["on_hold"])
     return [*lines, *explain_lag(plan.get("lagging", {}), "The next run")]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from rewindow.contracts.expectations import EXPECTATIONS
 from rewindow.contracts.staged_files import QUARANTINE
 from rewindow.control.plan.branches import Branch
 from rewindow.control.plan.description_diff import changed_parameters, named_duration
@@ -118,11 +119,11 @@ def _columns(stores: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
 
 
 def _tables(tables: Mapping[str, TableSpec]) -> dict[str, Any]:
-    """Return the tables except changelogs, whose columns are those of their stores, and the quarantine."""
+    """Return the tables except changelogs, whose columns are those of their stores, and tables that no row depends on."""
     return {
         target: table.as_json() | {"columns": [" ".join(column) for column in table.columns]}
         for target, table in tables.items()
-        if not target.startswith("changelog/") and target != QUARANTINE
+        if not target.startswith("changelog/") and target not in (QUARANTINE, EXPECTATIONS)
     }
 
 

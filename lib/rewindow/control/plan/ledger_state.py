@@ -13,6 +13,7 @@ REPUBLISH  starts a new publication epoch of a table
 RESTAGE    names new files for a run whose files were lost; folded in `ledger_state_gc`, as the next 2
 SNAPSHOT   names files with all stores after a run, which are read instead of all runs up to it
 FORGET     removes runs and snapshots that no branch needs from the changelogs
+ACCEPT     publishes a run that is on hold; folded in `ledger_state_holds`
 RESET      starts the job over: nothing before it counts; folded in `reset`
 =========  ========================================================================================================
 
@@ -24,10 +25,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from rewindow.control.plan import ledger_state_branches, ledger_state_gc, reset
-from rewindow.control.plan.branches import Branch, CommittedRun, JobState, LedgerRow, Publication, Standing, with_change
+from rewindow.control.plan import ledger_state_branches, ledger_state_gc, ledger_state_holds, reset
+from rewindow.control.plan.branches import Branch, CommittedRun, JobState, LedgerRow, Publication, Standing, with_shared
 from rewindow.control.plan.commit import Commit, chain_hash
 from rewindow.control.plan.ledger_rows import broken, with_branch
+from rewindow.control.plan.ledger_state_holds import with_run
 from rewindow.control.plan.spec import RunSpec
 
 PLAN, COMMIT, FENCE, NOTE = "PLAN", "COMMIT", "FENCE", "NOTE"
@@ -87,14 +89,8 @@ def _fold_commit(state: JobState, row: LedgerRow) -> JobState:
     if commit.watermark_ms != spec.input.clock_to_ms:
         raise broken(row, f"run {spec.name} ends at {commit.watermark_ms}, planned was {spec.input.clock_to_ms}")
     run = CommittedRun(spec, commit, row.seq, len(state.committed) + 1, row.recorded_at)
-    grown = replace(
-        branch,
-        runs=branch.runs.append(run),
-        pending=None,
-        publications=branch.publications.append(Publication(adds=(run,))),
-        tables=spec.binding.tables,
-    )
-    changes = with_change(state.changes, Publication(adds=(run,)))
+    grown = replace(with_run(branch, run), runs=branch.runs.append(run), pending=None, tables=spec.binding.tables)
+    changes = with_shared(state.changes, Publication(adds=(run,)))
     return with_branch(replace(state, committed=state.committed.append(run), changes=changes), grown)
 
 
@@ -124,5 +120,6 @@ _FOLDS: Mapping[str, Callable[[JobState, LedgerRow], JobState]] = {
     NOTE: _fold_note,
     **ledger_state_branches.FOLDS,
     **ledger_state_gc.FOLDS,
+    **ledger_state_holds.FOLDS,
     **reset.FOLDS,
 }

@@ -14,6 +14,7 @@ from dataclasses import replace
 from rewindow.control.plan.branches import Branch, JobState, LedgerRow, Publication, Restart, Standing, shared_runs
 from rewindow.control.plan.history import History
 from rewindow.control.plan.ledger_rows import broken, with_branch
+from rewindow.control.plan.ledger_state_holds import with_change
 from rewindow.control.plan.spec import MAIN, TableSpec
 
 BRANCH, REWIND, PROMOTE, DROP, REPUBLISH = "BRANCH", "REWIND", "PROMOTE", "DROP", "REPUBLISH"
@@ -37,13 +38,8 @@ def _fold_rewind(state: JobState, row: LedgerRow) -> JobState:
     if kept is None or not branch.inherited <= kept < len(branch.runs):
         raise broken(row, f"run {row.body['to']} is not an earlier run of {branch.name!r} itself")
     _check_state(state, row, row.body["to"])
-    rewound = replace(
-        branch,
-        runs=History(branch.runs[:kept]),
-        pending=None,
-        publications=branch.publications.append(Publication(removes=branch.runs[kept:])),
-    )
-    return with_branch(state, rewound)
+    rewound = with_change(branch, branch.runs[:kept], Publication(removes=branch.runs[kept:]))
+    return with_branch(state, replace(rewound, pending=None))
 
 
 def _fold_promote(state: JobState, row: LedgerRow) -> JobState:
@@ -55,14 +51,11 @@ def _fold_promote(state: JobState, row: LedgerRow) -> JobState:
         raise broken(row, f"the chains of {branch.name!r} and {into.name!r} diverge before {into.name!r} begins")
     if branch.last_epoch < into.last_epoch:
         raise broken(row, f"{branch.name!r} is at epoch {branch.last_epoch}, {into.name!r} at {into.last_epoch}")
+    if held := state.holding(branch.runs):
+        raise broken(row, f"run {held[0].spec.name} is on hold")
     tables = {target: TableSpec.from_json(table) for target, table in row.body["tables"].items()}
-    promoted = replace(
-        into,
-        runs=branch.runs,
-        pending=None,
-        publications=into.publications.append(Publication(branch.runs[common:], into.runs[common:])),
-        tables=tables,
-    )
+    change = Publication(adds=branch.runs[common:], removes=into.runs[common:])
+    promoted = replace(with_change(into, branch.runs, change), pending=None, tables=tables)
     closed = replace(branch, pending=None, standing=Standing.PROMOTED)
     return with_branch(with_branch(state, closed), promoted)
 
@@ -83,7 +76,8 @@ def _fold_republish(state: JobState, row: LedgerRow) -> JobState:
     branch = state.branch(name)
     if target not in branch.tables:
         raise broken(row, f"{name!r} has no table for {target!r}")
-    restart = Restart(branch.restarts.get(target, Restart(1, 0)).epoch + 1, len(branch.publications))
+    # Without a publication, as while the first run is on hold, the next one replaces the whole content.
+    restart = Restart(branch.restarts.get(target, Restart(1, 0)).epoch + 1, max(1, len(branch.publications)))
     return with_branch(state, replace(branch, restarts={**branch.restarts, target: restart}))
 
 

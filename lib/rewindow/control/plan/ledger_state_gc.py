@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow, Publication, with_change
+from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow, Publication, with_shared
 from rewindow.control.plan.commit import Commit, JournalFile, TargetTotal
 from rewindow.control.plan.history import History
 from rewindow.control.plan.ledger_rows import broken
@@ -31,7 +31,12 @@ def _fold_restage(state: JobState, row: LedgerRow) -> JobState:
         return History(Publication(tuple(fixed(one.adds)), tuple(fixed(one.removes))) for one in publications)
 
     branches = {
-        name: replace(branch, runs=History(fixed(branch.runs)), publications=changed(branch.publications))
+        name: replace(
+            branch,
+            runs=History(fixed(branch.runs)),
+            publications=changed(branch.publications),
+            unpublished=changed(branch.unpublished),
+        )
         for name, branch in state.branches.items()
     }
     changes = {path: changed(publications) for path, publications in state.changes.items()}
@@ -63,7 +68,7 @@ def _fold_snapshot(state: JobState, row: LedgerRow) -> JobState:
     return replace(
         state,
         snapshots={**state.snapshots, spec.run: snapshot},
-        changes=with_change(state.changes, Publication(adds=(snapshot,))),
+        changes=with_shared(state.changes, Publication(adds=(snapshot,))),
     )
 
 
@@ -77,7 +82,7 @@ def _fold_forget(state: JobState, row: LedgerRow) -> JobState:
         state,
         forgotten=state.forgotten | named,
         snapshots={run: one for run, one in state.snapshots.items() if one.spec.run not in named},
-        changes=with_change(state.changes, Publication(removes=tuple(forgotten))),
+        changes=with_shared(state.changes, Publication(removes=tuple(forgotten))),
     )
     for branch in state.branches.values():
         if branch.is_open and branch.head is not None and not after.has_state(branch.head.spec.run):

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rewindow.contracts.expectations import EXPECTATION_COLUMNS, EXPECTATIONS
 from rewindow.contracts.ingest import QUARANTINE_COLUMNS
 from rewindow.contracts.staged_files import METRICS, QUARANTINE, StagedFile, TaskReport
 from rewindow.contracts.tasks import (
@@ -53,6 +54,8 @@ class TablePaths:
     metrics: str
     quarantine: str | None = None
     """None: dropped records are only counted."""
+    expectations: str | None = None
+    """None: the job expects nothing of its outputs."""
 
 
 def bind_job(
@@ -93,6 +96,8 @@ def bind_job(
     tables[METRICS_TARGET] = TableSpec(paths.metrics, METRICS)
     if paths.quarantine is not None:
         tables[QUARANTINE] = TableSpec(paths.quarantine, QUARANTINE_COLUMNS)
+    if paths.expectations is not None:
+        tables[EXPECTATIONS] = TableSpec(paths.expectations, EXPECTATION_COLUMNS)
     return JobBinding(
         job, feed.definition.feed, topology.fingerprint(), topology.describe(), semantics, stores, tables, keys
     )

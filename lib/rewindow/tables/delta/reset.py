@@ -13,7 +13,7 @@ from rewindow.tables.delta.claims import unknown_tables
 from rewindow.tables.delta.commit import OWNER, Retract, commit_files, open_table, table_path
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.retract import retract_all, retract_job
-from rewindow.tables.shared.paths import METRICS, QUARANTINE, safe_name
+from rewindow.tables.shared.paths import EXPECTATIONS, METRICS, QUARANTINE, safe_name
 from rewindow.tables.shared.publications import SHARED_TABLES, publication_id, reset_id
 
 
@@ -46,7 +46,7 @@ def unknown(warehouse: str, job: str, state: JobState, outputs: Sequence[str]) -
         check_owner(table_path(warehouse, path), table, job)
     stores = f"state/{safe_name(job, 'job')}"
     changelogs = {"/".join(name.split("/")[:2]) for name, _, _ in Folder(table_path(warehouse, stores)).files()}
-    paths = [*outputs, *(f"{stores}/{name}" for name in sorted(changelogs)), METRICS, QUARANTINE]
+    paths = [*outputs, *(f"{stores}/{name}" for name in sorted(changelogs)), METRICS, QUARANTINE, EXPECTATIONS]
     return unknown_tables(warehouse, job, state, paths)
 
 

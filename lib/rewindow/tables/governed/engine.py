@@ -19,6 +19,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
+from rewindow.contracts.expectations import EXPECTATIONS
 from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.contracts.tasks import Execution, SubTopologyWork, TaskWork
 from rewindow.control.plan.stored_format import stored_json
@@ -106,8 +107,9 @@ class RowsEngine(SparkEngine):
             files = stage_rows(StagingTarget(target, folder, attempt=attempt, partition=0), columns, rows)
             blocks = [file_row(DRIVER, 0, attempt, file, folder) for file in files]
         if blocks:
+            part = DRIVER + (target == EXPECTATIONS)
             with mapped():
-                self._journal.append(attempt, DRIVER, self._spark.createDataFrame(pa.Table.from_batches(blocks)))
+                self._journal.append(attempt, part, self._spark.createDataFrame(pa.Table.from_batches(blocks)))
         return files
 
     def _rows(self, work: SubTopologyWork) -> DataFrame:
@@ -138,7 +140,7 @@ class RowsEngine(SparkEngine):
 
 
 DRIVER = 1_000_000
-"""The journal's sub-topology number for what the driver stages."""
+"""The journal's sub-topology number for what the driver stages; the next one is for results. Each is one append."""
 
 
 def _paths_of(task: TaskWork) -> list[str]:

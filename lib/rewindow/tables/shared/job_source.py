@@ -23,7 +23,13 @@ def new_epochs(
     for _step in tables.publish(job, state, MAIN):
         pass
     branch = state.branch(MAIN)
-    runs = branch.runs
+    runs = branch.published_runs
+    if branch.runs and not runs:
+        message = (
+            f"the job {job} has published no run: {branch.runs[0].spec.name} is on hold. Accept it, `rewindow publish {job} "
+            "--accept`, then land again"
+        )
+        raise SourceError(message)
     if not runs:
         message = f"the job {job} has not run in {tables.home}: `rewindow run {job}` first"
         raise SourceError(message)

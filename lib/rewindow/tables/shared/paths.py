@@ -14,7 +14,7 @@ from rewindow.streams.serde.schema import Column
 
 RUNS, LANDINGS, JOURNAL = "rewindow/runs", "rewindow/landings", "rewindow/journal"
 
-METRICS, QUARANTINE = "rewindow/metrics", "rewindow/quarantine"
+METRICS, QUARANTINE, EXPECTATIONS = "rewindow/metrics", "rewindow/quarantine", "rewindow/expectations"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*")
 

@@ -10,12 +10,12 @@ from rewindow.contracts.staged_files import TaskReport
 from rewindow.control.plan.branches import CommittedRun, JobState, Publication, Restart, Standing
 from rewindow.control.plan.spec import OUTPUT, TableSpec
 from rewindow.errors import CheckpointError
-from rewindow.tables.shared.paths import METRICS, QUARANTINE
+from rewindow.tables.shared.paths import EXPECTATIONS, METRICS, QUARANTINE
 
 Reports = Callable[[CommittedRun], Sequence[TaskReport]]
 """Reads a run's reports from the journal."""
 
-SHARED_TABLES: Mapping[str, str] = {METRICS: "job", QUARANTINE: "name"}
+SHARED_TABLES: Mapping[str, str] = {METRICS: "job", QUARANTINE: "name", EXPECTATIONS: "job"}
 """Tables that several jobs write, each with the column that names the job or feed of a row."""
 
 

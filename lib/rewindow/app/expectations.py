@@ -1,0 +1,230 @@
+"""The expectations of a job's outputs: checked against their columns when the job is bound, observed by each run."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal, InvalidOperation
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from rewindow.config.job import JobConfig
+from rewindow.config.load import at
+from rewindow.config.mistakes import did_you_mean
+from rewindow.contracts.expectations import (
+    MOST_EXAMPLES,
+    NEW_ROWS,
+    PREVIOUS_ROWS,
+    Expectation,
+    Kind,
+    Observation,
+)
+from rewindow.contracts.staged_files import TaskReport
+from rewindow.control.expectations import StagedRows
+from rewindow.control.plan.branches import CommittedRun, JobState
+from rewindow.control.plan.spec import OUTPUT, JobBinding, RunSpec
+from rewindow.errors import ConfigError, ExpectationError
+from rewindow.streams.drop_totals import sum_by_reason
+from rewindow.streams.metrics import LATE_RECORD_DROP
+from rewindow.streams.serde.binding import LogShapes, bind_sink
+from rewindow.streams.serde.schema import Column
+from rewindow.streams.topology import Topology
+from rewindow.tables.delta.row_queries import QueryError, RowQueries, as_text, check_query, row_queries
+from rewindow.tables.shared.arrow_schema import arrow_schema
+from rewindow.tables.shared.expectations import (
+    bounds_of,
+    counted,
+    examples_of,
+    needed_columns,
+    observation,
+    observe_rows,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OutputExpectations:
+    """The expectations of one output, with its columns and the names of those of its key, window included."""
+
+    topic: str
+    expectations: tuple[Expectation, ...]
+    columns: tuple[Column, ...]
+    keys: tuple[str, ...]
+
+
+class JobExpectations:
+    """Observes the new rows of a job's outputs. See `control.expectations.Evaluator`."""
+
+    def __init__(self, outputs: Sequence[OutputExpectations]) -> None:
+        """Bind to the outputs that have expectations."""
+        self._outputs = tuple(outputs)
+
+    def observe(
+        self, spec: RunSpec, state: JobState, reports: Sequence[TaskReport], rows: StagedRows
+    ) -> list[Observation]:
+        """Return what is observed in the rows of an attempt, in the order of the job's file."""
+        found = []
+        for output in self._outputs:
+            observed = _observed(output, spec, state, reports, rows)
+            found += [observed[one.name] for one in output.expectations]
+        return found
+
+
+def bound_expectations(
+    root: Path, config: JobConfig, binding: JobBinding, topology: Topology, logs: LogShapes
+) -> JobExpectations | None:
+    """Return a job's expectations; None if it has none.
+
+    Raises `ConfigError` (78) with file and line for an unknown column, a value of another type, or a query that fails.
+    """
+    sinks = {sink.topic: sink for part in topology.sub_topologies() for sink in part.sinks if not sink.is_internal}
+    outputs = []
+    for topic, output in config.outputs.items():
+        if output.expect and topic in sinks:
+            columns, keys = binding.tables[OUTPUT + topic].columns, bind_sink(sinks[topic], logs)[0].names
+            checked = []
+            for index, one in enumerate(config.expectations_of(topic)):
+                with at(root, "jobs", config.job, "outputs", topic, "expect", index):
+                    checked.append(_checked(one, {column.name: column.type for column in columns}, keys))
+                    if one.kind is Kind.SQL:
+                        _check_query(one, columns)
+            outputs.append(OutputExpectations(topic, tuple(checked), columns, keys))
+    return JobExpectations(outputs) if outputs else None
+
+
+def _checked(one: Expectation, types: Mapping[str, str], keys: Sequence[str]) -> Expectation:
+    """Return an expectation with its bounds and values in the types of their column. Raises `ConfigError` (78)."""
+    for name in one.columns:
+        if name not in types:
+            hint = did_you_mean(name, list(types))
+            raise ConfigError(
+                f"{one.name}: output {one.output!r} has no column {name!r}: {hint}It has {', '.join(types)}"
+            )
+    if one.kind is Kind.UNIQUE and not (one.columns or keys):
+        raise ConfigError(f"output {one.output!r} has no key columns: list the columns that no two rows share")
+    if one.kind not in (Kind.RANGE, Kind.VALUES):
+        return one
+    column = one.columns[0]
+    if types[column] == "binary":
+        raise ConfigError(f"{column!r} is binary, which has no bounds and words: use `sql`")
+    typed = partial(_typed, column, types[column])
+    if one.kind is Kind.VALUES:
+        return replace(one, allowed=tuple(map(typed, one.allowed)))
+    if types[column] == "boolean":
+        raise ConfigError(f"{column!r} is boolean, which has no range: use `values`")
+    low, high = (None if bound is None else typed(bound) for bound in (one.minimum, one.maximum))
+    if low is not None and high is not None and low > high:
+        raise ConfigError(f"{one.name}: min {low} is above max {high}: swap them")
+    return replace(one, minimum=low, maximum=high)
+
+
+def _typed(column: str, column_type: str, value: Any) -> Any:
+    """Return a value of the job's file as the column has it. Raises `ConfigError` (78) for one that it cannot have."""
+    try:
+        typed = _converted(column_type, value)
+        pa.scalar(typed, arrow_schema([Column(column, column_type)]).field(0).type)
+    except (ValueError, OverflowError, InvalidOperation, pa.ArrowException) as error:
+        raise ConfigError(f"{value!r} is no value of column {column!r}, which is {column_type}") from error
+    return typed
+
+
+def _converted(column_type: str, value: Any) -> Any:
+    if isinstance(value, bool) is not (column_type == "boolean"):
+        raise ValueError(value)
+    if column_type == "long":
+        return int(value)
+    if column_type == "double" and not math.isfinite(float(value)):
+        raise ValueError(value)
+    if column_type == "double":
+        return float(value)
+    if column_type.startswith("decimal"):
+        return Decimal(value)
+    return value if column_type == "boolean" else str(value)
+
+
+def _check_query(one: Expectation, columns: Sequence[Column]) -> None:
+    schema = arrow_schema(columns)
+    try:
+        check_query(one.query, {NEW_ROWS: schema, PREVIOUS_ROWS: schema})
+    except QueryError as error:
+        raise ConfigError(f"{one.name}: the query cannot be executed: {error}") from error
+
+
+def _observed(
+    output: OutputExpectations, spec: RunSpec, state: JobState, reports: Sequence[TaskReport], rows: StagedRows
+) -> dict[str, Observation]:
+    """Return what is observed of an output by the name of the expectation."""
+    target = OUTPUT + output.topic
+    on_values = [one for one in output.expectations if one.kind not in (Kind.ROWS, Kind.LATE, Kind.SQL)]
+    found = []
+    if on_values:
+        names = needed_columns(on_values, output.keys)
+        batches = rows.staged_batches(spec, reports, target, names)
+        found += observe_rows(on_values, output.columns, output.keys, batches)
+    queries = [one for one in output.expectations if one.kind is Kind.SQL]
+    if queries:
+        parent = None if spec.parent is None else state.find_run(spec.parent)
+        found += _queried(queries, output, target, partial(rows.staged_batches, spec, reports), parent, rows)
+    found += [_counted(one, target, reports) for one in output.expectations if one.kind is Kind.ROWS]
+    found += [_late(one, reports) for one in output.expectations if one.kind is Kind.LATE]
+    return {one.name: one for one in found}
+
+
+def _queried(
+    expectations: Sequence[Expectation],
+    output: OutputExpectations,
+    target: str,
+    staged: Any,
+    parent: CommittedRun | None,
+    rows: StagedRows,
+) -> Iterator[Observation]:
+    """Yield what queries return. ``parent``: the run before, whose rows are `PREVIOUS_ROWS`."""
+    new, before = arrow_schema(output.columns), arrow_schema(output.columns)
+    table = parent.spec.binding.tables.get(target) if parent else None
+    if table is not None:
+        before = arrow_schema(table.columns)
+
+    def previous() -> Iterator[pa.RecordBatch]:
+        return rows.run_batches(parent, target, before.names) if parent and table else iter(())
+
+    tables = {NEW_ROWS: (new, lambda: staged(target, new.names)), PREVIOUS_ROWS: (before, previous)}
+    with row_queries(tables) as queries:
+        for one in expectations:
+            yield _returned(one, queries)
+
+
+def _returned(one: Expectation, queries: RowQueries) -> Observation:
+    """Return how many rows a query returns, and the first in the order of their text: a query need not order its rows."""
+    count, first = 0, list[str]()
+    try:
+        for batch in queries.rows(one.query):
+            count += batch.num_rows
+            names = batch.schema.names
+            rows = examples_of(pa.table([as_text(column) for column in batch.columns], names=names))
+            first = heapq.nsmallest(MOST_EXAMPLES, [*first, *rows])
+    except QueryError as error:
+        raise ExpectationError(f"{one.output}: {one.name}: the query fails on the rows of this run: {error}") from error
+    return observation(one, count, f"the query returned {counted(count, 'row')}", "none", first)
+
+
+def _counted(one: Expectation, target: str, reports: Sequence[TaskReport]) -> Observation:
+    rows = sum(file.rows for report in reports for file in report.files if file.target == target)
+    is_outside = (one.minimum is not None and rows < one.minimum) or (one.maximum is not None and rows > one.maximum)
+    return observation(one, int(is_outside), counted(rows, "row"), bounds_of(one))
+
+
+def _late(one: Expectation, reports: Sequence[TaskReport]) -> Observation:
+    """Return the share of late records of the node that dropped most of them, as `rewindow status` counts it."""
+    records = sum(taken for report in reports for taken in report.consumed.values())
+    by_node: dict[str, list[Mapping[str, Any]]] = {}
+    for report in reports:
+        for row in report.metrics:
+            by_node.setdefault(row["node"], []).append(row)
+    late = max((sum(sum_by_reason(rows, LATE_RECORD_DROP).values()) for rows in by_node.values()), default=0)
+    share = min(1.0, late / records) if records else 0.0
+    observed = f"{share:.4%} of {records} records were late ({late})"
+    return observation(one, int(share > one.maximum), observed, f"at most {one.maximum:.4%}")

@@ -1,0 +1,69 @@
+"""Publish what is committed, also a run on hold that somebody accepts."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rewindow.app.project import Project
+from rewindow.app.telemetry.facts import PUBLISH
+from rewindow.app.telemetry.gather import branch_changed
+from rewindow.app.telemetry.telemetry import OnStep
+from rewindow.contracts.steps import drive
+from rewindow.control.branch import accept, catch_up
+from rewindow.control.plan.explain_holds import describe_holds, explain_holds
+from rewindow.control.plan.spec import MAIN
+from rewindow.errors import UsageError, naming
+from rewindow.tables.shared.paths import safe_name
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """The result of `publish`: the run that was accepted, the targets that got commits, and the runs still on hold."""
+
+    branch: str
+    accepted: str | None
+    lagged: list[str]
+    on_hold: list[dict[str, Any]]
+
+
+def on_hold(project: Project, job: str, branch: str) -> list[dict[str, Any]]:
+    """Return the runs of a branch that are on hold, as JSON values."""
+    return describe_holds(project.tables.state(job), branch)
+
+
+def publish(
+    project: Project, job: str, branch: str, *, accepts: bool, run: str | None, on_step: OnStep = None
+) -> Published:
+    """Publish what a branch's tables lack; with ``accepts``, first accept a run on hold, by default the only one.
+
+    Raises `UsageError` (2) for an unknown branch or run, or if it is not clear which run is meant.
+    """
+    project.job_config(job)
+    name, tables = safe_name(branch, "branch"), project.tables
+    state = tables.state(job)
+    if name != MAIN and name not in state.branches:
+        message = f"there is no branch {name!r} to publish (branches: {', '.join(state.branches) or 'none'})"
+        raise UsageError(message)
+    lagged, accepted = list(tables.lagging(job, state, name)), None
+    with naming(JOB=job), project.telemetry.operation(PUBLISH, job, name) as told:
+        if accepts:
+            row = drive(accept(job, name, run, tables), told.watching(on_step))
+            accepted = tables.state(job).find_run(row.body["run"]) if row else None
+        else:
+            drive(catch_up(job, tables, name), told.watching(on_step))
+        state = tables.state(job)
+        done = Published(name, accepted.spec.name if accepted else None, lagged, describe_holds(state, name))
+        said = {**asdict(done), "on_hold": [one["run"] for one in done.on_hold]}
+        told.done(lambda: branch_changed(project.locator, state, name, said))
+    return done
+
+
+def published_lines(job: str, done: Published) -> list[str]:
+    """Return the lines that present the result of `publish`."""
+    lines = [f"Accepted run {done.accepted} of {job}."] if done.accepted else []
+    if done.lagged:
+        lines.append(f"Published what an interrupted command had left: {', '.join(done.lagged)}.")
+    if done.on_hold:
+        return [*lines, *explain_holds(done.on_hold)]
+    return [*lines, f"Everything that is committed on branch {done.branch} of {job} is published."]

@@ -1,0 +1,118 @@
+"""Expectations of an output: what a job's file expects of the new rows of each run, and what was observed.
+
+The job's file and the adapters of tables meet here: `config` makes the `Expectation`, an evaluator observes the rows, and
+the COMMIT row stores the `Observation`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+from rewindow.streams.serde.schema import Column
+
+EXPECTATIONS = "expectations"
+"""The target of the results, if a job has expectations."""
+
+EXPECTATION_COLUMNS = (
+    *(Column(name, "string") for name in ("job", "branch")),
+    Column("_run", "long"),
+    *(Column(name, "string") for name in ("output", "name", "kind", "on_fail")),
+    Column("is_met", "boolean"),
+    Column("failed", "long"),
+    *(Column(name, "string") for name in ("observed", "expected", "examples")),
+)
+"""The expectations table: one row per run and expectation. ``examples`` has an offending row in each line."""
+
+NEW_ROWS, PREVIOUS_ROWS = "new_rows", "previous_rows"
+"""The tables that a query reads: the rows of this run, and those of the run before it."""
+
+MOST_EXAMPLES = 3
+"""Number of offending rows that an observation names."""
+
+
+class Kind(StrEnum):
+    """What an expectation looks at."""
+
+    NOT_NULL = "not_null"
+    UNIQUE = "unique"
+    RANGE = "range"
+    VALUES = "values"
+    ROWS = "rows"
+    LATE = "late"
+    SQL = "sql"
+
+
+class OnFail(StrEnum):
+    """What happens to a run that does not meet an expectation."""
+
+    WARN = "warn"
+    """It is committed and published; the result says so."""
+    HOLD = "hold"
+    """It is committed, and published when somebody accepts it."""
+    FAIL = "fail"
+    """It is not committed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """One expectation of an output (a topic).
+
+    ``columns``: those that must not be null, that are unique together, or the one whose values are bounded. ``minimum`` and
+    ``maximum`` are inclusive, of values, rows or a share; None for no bound. ``query`` returns the offending rows.
+    """
+
+    output: str
+    name: str
+    kind: Kind
+    on_fail: OnFail
+    columns: tuple[str, ...] = ()
+    minimum: Any = None
+    maximum: Any = None
+    allowed: tuple[Any, ...] = ()
+    query: str = ""
+
+    @property
+    def reads_rows(self) -> bool:
+        """Whether it is evaluated on rows, not on the number of rows or the run's metrics."""
+        return self.kind not in (Kind.ROWS, Kind.LATE)
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What was observed of one expectation in a run; a part of its COMMIT row.
+
+    ``failed`` is the number of offending rows, 1 for a number of rows or a share out of bounds. ``observed`` and ``expected``
+    are for people. ``examples`` are the first offending rows as text, with their keys.
+    """
+
+    output: str
+    name: str
+    kind: str
+    on_fail: str
+    failed: int
+    observed: str
+    expected: str
+    examples: tuple[str, ...] = ()
+
+    @property
+    def is_met(self) -> bool:
+        """Whether the run meets the expectation."""
+        return not self.failed
+
+    @property
+    def told(self) -> str:
+        """The result as a sentence without a full stop: output, expectation, observed value, bound, first row."""
+        first = f"; first: {self.examples[0]}" if self.examples else ""
+        return f"{self.output}: {self.name}: {self.observed}, expected {self.expected}{first}"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the JSON form, a part of that of the COMMIT row."""
+        return asdict(self) | {"examples": list(self.examples)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Observation:
+        """Return the value of a JSON form."""
+        return cls(**{**data, "examples": tuple(data["examples"])})

@@ -1,0 +1,57 @@
+"""Describe runs on hold: what they do not meet, and what publishes or removes them, as text and as JSON values. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rewindow.control.plan.branch_decisions import BEGINNING
+from rewindow.control.plan.branches import JobState
+from rewindow.control.plan.spec import MAIN
+
+Hold = Mapping[str, Any]
+"""A run on hold as JSON values; see `describe_holds`."""
+
+
+def describe_holds(state: JobState, branch: str) -> list[dict[str, Any]]:
+    """Return the runs of a branch itself that are on hold as JSON values, the one that publishing waits for first.
+
+    ``unmet``: the expectations that hold it, as sentences. ``behind``: the later runs that wait behind it. ``before``: the run
+    to which a rewind removes it; None for the beginning.
+    """
+    known = state.branch(branch)
+    held = state.on_hold(branch)
+    described = []
+    for run in held:
+        index = known.index_of(run.spec.run) or 1
+        described.append(
+            {
+                "job": run.spec.job,
+                "branch": branch,
+                "run": run.spec.name,
+                "unmet": [one.told for one in run.commit.held_by],
+                "behind": [one.spec.name for one in known.runs[index:]],
+                "before": known.runs[index - 2].spec.name if index > 1 else None,
+            }
+        )
+    return described
+
+
+def explain_holds(holds: Sequence[Hold]) -> list[str]:
+    """Return the lines that present runs on hold. Only the first one can be published now."""
+    if not holds:
+        return []
+    first, *others = holds
+    job, branch = first["job"], first["branch"]
+    option = "" if branch == MAIN else f" --branch {branch}"
+    lines = [
+        f"Run {first['run']} is on hold, so its rows are not published:",
+        *(f"  - {one}" for one in first["unmet"]),
+    ]
+    if first["behind"]:
+        lines.append(f"  Behind it, and not published either: {', '.join(first['behind'])}.")
+    if others:
+        lines.append(f"  Also on hold: {', '.join(one['run'] for one in others)}.")
+    accept = f"rewindow publish {job}{option} --accept --run {first['run']}"
+    rewind = f"rewindow rewind {job}{option} --to {first['before'] or BEGINNING}"
+    return [*lines, f"  Publish it: `{accept}`. Or remove it: `{rewind}`."]

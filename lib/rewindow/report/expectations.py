@@ -1,0 +1,70 @@
+"""What the runs were expected to be like: the results of expectations, and the section that shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rewindow.contracts.expectations import OnFail
+from rewindow.control.plan.branches import CommittedRun
+from rewindow.report.facts import Level, Report, Sentence
+from rewindow.report.figures import Expected
+from rewindow.report.html import Html, table
+from rewindow.report.material import Material
+from rewindow.report.text import counted, number
+
+_MOST = 100
+MET, WARNED, ACCEPTED, ON_HOLD = "met", "warned", "accepted", "on hold"
+
+
+def expectations(material: Material) -> list[Expected]:
+    """Return the results of the selected runs, oldest first."""
+    return [one for run in material.runs for one in _of_run(run, run.spec.run in material.accepted)]
+
+
+def _of_run(run: CommittedRun, is_accepted: bool) -> Iterator[Expected]:  # noqa: FBT001 - used once, above
+    for one in run.commit.expectations:
+        held = ACCEPTED if is_accepted else ON_HOLD
+        became = MET if one.is_met else held if one.on_fail == OnFail.HOLD else WARNED
+        yield Expected(run.spec.name, one.output, one.name, became, one.observed, one.expected, one.examples)
+
+
+def told_expectations(job: str, found: Sequence[Expected]) -> Iterator[Sentence]:
+    """Yield what the verdict says of expectations that were not met; ``job`` as a command line names it."""
+    held = [one for one in found if one.became == ON_HOLD]
+    if held:
+        runs = list(dict.fromkeys(one.run for one in held))
+        yield Sentence(
+            Level.WARNING,
+            f"On hold and not published: {', '.join(runs)}. {_told(held[0])} (`rewindow publish {job} --accept --run {runs[0]}`)",
+        )
+    warned = [one for one in found if one.became in (WARNED, ACCEPTED)]
+    if warned:
+        yield Sentence(
+            Level.WARNING,
+            f"Published although {counted(len(warned), 'expectation')} not met; the last: {_told(warned[-1])}",
+        )
+    if found and not (held or warned):
+        yield Sentence(Level.GOOD, f"All {counted(len(found), 'result')} of expectations are as expected")
+
+
+def expectations_section(report: Report) -> Iterator[Html]:
+    """Yield the results of the last run, and those of earlier runs that were not met."""
+    if not report.expectations:
+        return
+    last = report.runs[-1].run
+    heads = ("run", "output", "expectation", "result", "observed", "expected", "first rows")
+    of_last = [one for one in report.expectations if one.run == last]
+    yield table(f"Expectations of {last}", heads, [_row(one) for one in of_last])
+    earlier = [one for one in report.expectations if one.run != last and one.became != MET]
+    if earlier:
+        shown = earlier[-_MOST:]
+        of_all = f", the last {number(len(shown))} of {number(len(earlier))}" if len(shown) < len(earlier) else ""
+        yield table(f"Not met in earlier runs, newest first{of_all}", heads, [_row(one) for one in reversed(shown)])
+
+
+def _row(one: Expected) -> tuple[str, ...]:
+    return (one.run, one.output, one.name, one.became, one.observed, one.expected, "; ".join(one.examples))
+
+
+def _told(one: Expected) -> str:
+    return f"{one.output}: {one.name}: {one.observed}, expected {one.expected}"

@@ -1,0 +1,92 @@
+"""Queries in SQL over the new rows of an output and those of the run before, for expectations.
+
+DataFusion, which delta-rs contains, executes them: it reads Delta tables only, so the rows are copied to a temporary folder. One
+partition, hence one thread, keeps sums of floats and the order of rows the same in every attempt.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable, QueryBuilder, write_deltalake
+from deltalake.exceptions import DeltaError
+
+from rewindow.errors import failed_io, one_line
+
+Batches = Callable[[], Iterator[pa.RecordBatch]]
+
+_SETTINGS = {"datafusion.execution.target_partitions": "1"}
+_QUERY = re.compile(r"\s*(?:(?:--[^\n]*\n|/\*.*?\*/)\s*)*(?:select|with)\b", re.IGNORECASE | re.DOTALL)
+_QUOTED = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/", re.DOTALL)
+_CHANGING = re.compile(
+    r"\b(?:(?:now|random|uuid|today)\s*\(|current_(?:date|time|timestamp)\b)",
+    re.IGNORECASE,
+)
+
+
+class QueryError(Exception):
+    """A query that cannot be executed. The message says why, in one line."""
+
+
+class RowQueries:
+    """Tables to query, by name, each with the schema of its rows."""
+
+    def __init__(self, builder: QueryBuilder) -> None:
+        self._builder = builder
+
+    def rows(self, query: str) -> Iterator[pa.RecordBatch]:
+        """Yield the rows that a query returns. Raises `QueryError` for one that cannot be executed."""
+        try:
+            yield from pa.RecordBatchReader.from_stream(self._builder.execute(query))
+        except (DeltaError, pa.ArrowException, OSError, ValueError) as error:
+            raise QueryError(one_line(error)) from error
+
+
+@contextmanager
+def row_queries(tables: Mapping[str, tuple[pa.Schema, Batches]]) -> Iterator[RowQueries]:
+    """Give these tables to query: each with its schema, and a function that yields its rows.
+
+    Raises as `failed_io` if the rows cannot be copied to a temporary folder.
+    """
+    builder = QueryBuilder(_SETTINGS)
+    with tempfile.TemporaryDirectory(prefix="rewindow-") as folder:
+        for name, (schema, batches) in tables.items():
+            path = str(Path(folder, name))
+            try:
+                write_deltalake(path, pa.RecordBatchReader.from_batches(schema, batches()))
+                builder.register(name, DeltaTable(path))
+            except (DeltaError, pa.ArrowException, OSError) as error:
+                why = f"the rows of {name} cannot be copied to {folder}: {one_line(error)}"
+                raise failed_io(error, f"{why}. Make room in TMPDIR, then run again") from error
+        yield RowQueries(builder)
+
+
+def refused(query: str) -> str | None:
+    """Return why a text is no query that gives the same rows in every attempt; None if it may be one."""
+    if not _QUERY.match(query):
+        return "only SELECT ... and WITH ... are queries of rows"
+    if found := _CHANGING.search(_QUOTED.sub(" ", query)):
+        word = found[0].rstrip("( \n\t")
+        return f"{word} gives another value in each attempt: use columns of the rows, such as _timestamp"
+    return None
+
+
+def check_query(query: str, tables: Mapping[str, pa.Schema]) -> None:
+    """Execute a query on tables without rows. Raises `QueryError` if it is none, or names an unknown table or column."""
+    if why := refused(query):
+        raise QueryError(why)
+    with row_queries({name: (schema, lambda: iter(())) for name, schema in tables.items()}) as queries:
+        for _ in queries.rows(query):
+            pass
+
+
+def as_text(value: Any) -> Any:
+    """Return a column of a result as Arrow's usual types: DataFusion returns views of texts and bytes."""
+    views = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+    return value.cast(views[value.type]) if value.type in views else value

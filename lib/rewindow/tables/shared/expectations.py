@@ -1,0 +1,203 @@
+"""Observe the new rows of an output with Arrow, batch by batch: nulls, repeated keys, bounds and allowed values.
+
+The rows pass once, and of each batch only the columns that an expectation names are read. In memory are the columns that are to
+be unique, and the first offending rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rewindow.contracts.expectations import MOST_EXAMPLES, Expectation, Kind, Observation
+from rewindow.control.plan.explain import when
+from rewindow.streams.serde.schema import Column
+from rewindow.tables.shared.arrow_schema import arrow_schema
+
+_ORDER = ("_epoch", "_partition", "_offset")
+"""The columns that order output rows, so that the first offending row does not depend on files."""
+
+_TIMES = ("window_start", "window_end", "_timestamp")
+
+Failing = Callable[[Mapping[str, Any]], Any]
+"""Returns which rows of a batch are offending, given its columns."""
+
+
+def needed_columns(expectations: Iterable[Expectation], keys: Sequence[str]) -> list[str]:
+    """Return the columns that must be read to observe these expectations. ``keys`` are those of the output's key."""
+    named = [name for one in expectations for name in one.columns]
+    return list(dict.fromkeys([*keys, *named, *_ORDER]))
+
+
+def observe_rows(
+    expectations: Sequence[Expectation],
+    columns: Sequence[Column],
+    keys: Sequence[str],
+    batches: Iterable[pa.RecordBatch],
+) -> list[Observation]:
+    """Return what is observed of expectations on values, in their order. ``columns`` are those of the output.
+
+    The bounds and allowed values must have the types of their columns.
+    """
+    types = {one.name: one.type for one in arrow_schema(columns)}
+    observers = [_observer(one, types, keys) for one in expectations]
+    rows = 0
+    for batch in batches:
+        rows += batch.num_rows
+        for observer in observers:
+            observer.take(batch)
+    return [observer.observation(rows) for observer in observers]
+
+
+def _observer(one: Expectation, types: Mapping[str, pa.DataType], keys: Sequence[str]) -> _Failing | _Repeated:
+    if one.kind is Kind.UNIQUE:
+        return _Repeated(one, one.columns or tuple(keys))
+    shown = list(dict.fromkeys([*keys, *one.columns]))
+    if one.kind is Kind.NOT_NULL:
+        return _Failing(
+            one, shown, partial(_is_null, one.columns), f"have a null in {' or '.join(one.columns)}", "none"
+        )
+    (column,) = one.columns
+    if one.kind is Kind.VALUES:
+        allowed = pa.array(one.allowed, types[column])
+        expected = ", ".join(map(str, one.allowed))
+        return _Failing(one, shown, partial(_is_other, column, allowed), f"have another {column}", expected)
+    return _Failing(
+        one, shown, partial(_is_outside, one, types[column]), f"have {column} out of bounds", bounds_of(one)
+    )
+
+
+def bounds_of(one: Expectation) -> str:
+    """Return the bounds of an expectation in words."""
+    if one.minimum is None or one.maximum is None:
+        return f"at most {one.maximum}" if one.minimum is None else f"at least {one.minimum}"
+    return f"{one.minimum} to {one.maximum}"
+
+
+def _is_null(names: Sequence[str], columns: Mapping[str, Any]) -> Any:
+    masks = [pc.is_null(columns[name]) for name in names]
+    whole = masks[0]
+    for mask in masks[1:]:
+        whole = pc.or_(whole, mask)
+    return whole
+
+
+def _is_other(name: str, allowed: pa.Array, columns: Mapping[str, Any]) -> Any:
+    return pc.and_(pc.is_valid(columns[name]), pc.invert(pc.is_in(columns[name], value_set=allowed)))
+
+
+def _is_outside(one: Expectation, column_type: pa.DataType, columns: Mapping[str, Any]) -> Any:
+    values = columns[one.columns[0]]
+    low, high = (None if bound is None else pa.scalar(bound, column_type) for bound in (one.minimum, one.maximum))
+    masks = [
+        *([pc.less(values, low)] if low is not None else []),
+        *([pc.greater(values, high)] if high is not None else []),
+    ]
+    if pa.types.is_floating(column_type):
+        masks.append(pc.is_nan(values))
+    whole = pc.fill_null(masks[0], fill_value=False)
+    for mask in masks[1:]:
+        whole = pc.or_(whole, pc.fill_null(mask, fill_value=False))
+    return whole
+
+
+@dataclass
+class _Failing:
+    """Counts the rows that a function names, and keeps the first ones. ``what`` and ``expected`` are for people."""
+
+    one: Expectation
+    shown: Sequence[str]
+    failing: Failing
+    what: str
+    expected: str
+    count: int = 0
+    first: pa.Table | None = None
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        """Observe a batch."""
+        mask = self.failing({name: batch.column(name) for name in self.one.columns})
+        found = pc.sum(mask).as_py() or 0
+        if found:
+            self.count += found
+            rows = pa.Table.from_batches([batch]).select([*self.shown, *_missing(self.shown)]).filter(mask)
+            self.first = _first(rows if self.first is None else pa.concat_tables([self.first, rows]), _ORDER)
+
+    def observation(self, rows: int) -> Observation:
+        """Return what was observed in this many rows."""
+        return observation(
+            self.one,
+            self.count,
+            f"{self.count} of {counted(rows, 'row')} {self.what}",
+            self.expected,
+            examples_of(self.first.select(self.shown) if self.first is not None else None),
+        )
+
+
+@dataclass
+class _Repeated:
+    """Finds rows that have the same values in some columns. Nulls are equal."""
+
+    one: Expectation
+    names: Sequence[str]
+    parts: list[pa.RecordBatch] = field(default_factory=list)
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        """Observe a batch."""
+        self.parts.append(batch.select(list(self.names)))
+
+    def observation(self, rows: int) -> Observation:
+        """Return what was observed in this many rows."""
+        shown, repeated, too_many = None, 0, 0
+        if self.parts:
+            counts = pa.Table.from_batches(self.parts).group_by(list(self.names), use_threads=False)
+            groups = counts.aggregate([([], "count_all")])
+            groups = groups.filter(pc.greater(groups["count_all"], 1)).rename_columns({"count_all": "rows"})
+            repeated, too_many = groups.num_rows, (pc.sum(groups["rows"]).as_py() or 0) - groups.num_rows
+            shown = _first(groups.select([*self.names, "rows"]), self.names)
+        what = "a key" if not self.one.columns else f"({', '.join(self.names)})"
+        told = f"{too_many} of {counted(rows, 'row')} repeat {what}" + (
+            f" ({counted(repeated, 'value')})" if repeated else ""
+        )
+        return observation(self.one, too_many, told, "none", examples_of(shown))
+
+
+def observation(
+    one: Expectation, failed: int, observed: str, expected: str, examples: Sequence[str] = ()
+) -> Observation:
+    """Return the observation of an expectation."""
+    return Observation(
+        one.output, one.name, one.kind.value, one.on_fail.value, failed, observed, expected, tuple(examples)
+    )
+
+
+def counted(count: int, word: str) -> str:
+    """Return a number of things in words."""
+    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
+
+
+def examples_of(rows: pa.Table | None) -> list[str]:
+    """Return rows as text, the bounds of windows as times."""
+    found = rows.to_pylist() if rows is not None else []
+    return [", ".join(f"{name}={_text(name, value)}" for name, value in row.items()) for row in found]
+
+
+def _missing(shown: Sequence[str]) -> Iterator[str]:
+    return (name for name in _ORDER if name not in shown)
+
+
+def _first(rows: pa.Table, order: Sequence[str]) -> pa.Table:
+    """Return the first rows in an order. The sort is stable, so rows of one record stay as the task sent them."""
+    if rows.num_rows <= 1:
+        return rows
+    return rows.take(pc.sort_indices(rows, sort_keys=[(name, "ascending") for name in order])[:MOST_EXAMPLES])
+
+
+def _text(name: str, value: Any) -> str:
+    if isinstance(value, int) and name in _TIMES:
+        return when(value)
+    return value.hex() if isinstance(value, bytes) else str(value)
