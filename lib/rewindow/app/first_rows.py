@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from rewindow.app.open_tables import direct
 from rewindow.app.project import Project
 from rewindow.config.job import JobConfig
 from rewindow.config.load import load_job, names_of
@@ -13,7 +14,6 @@ from rewindow.errors import UsageError
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.first_rows import first_rows
 from rewindow.tables.delta.state_query import as_rows
-from rewindow.tables.delta.warehouse import direct
 from rewindow.tables.shared.paths import safe_name
 
 _INTERNAL = ("_epoch", "_partition", "_offset", "_run")

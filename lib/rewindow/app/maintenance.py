@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from rewindow.app.open_tables import output_location
+from rewindow.app.open_tables import direct, output_location
 from rewindow.app.project import Project
 from rewindow.app.publishing import on_hold
 from rewindow.app.telemetry.telemetry import OnStep
@@ -29,7 +29,7 @@ from rewindow.tables.delta.feeds import DeltaFeedTables
 from rewindow.tables.delta.gc_feed import FeedGc
 from rewindow.tables.delta.gc_job import JobGc
 from rewindow.tables.delta.repair import Repair
-from rewindow.tables.delta.warehouse import DeltaTables, direct
+from rewindow.tables.delta.warehouse import DeltaTables
 
 
 @dataclass(frozen=True, slots=True)

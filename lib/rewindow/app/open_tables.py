@@ -74,3 +74,11 @@ def output_location(config: JobConfig, branch: str, catalog: str | None, topic: 
     if catalog is not None:
         return output_name(output.table, branch, catalog.partition(".")[0])
     return output_path(output.table, branch)
+
+
+def direct(tables: Warehouse) -> DeltaTables:
+    """Return tables whose files may be opened. Raises `ConfigError` (78) if a catalog governs them."""
+    if not isinstance(tables, DeltaTables):
+        message = "this command opens the files of tables, which belong to the catalog with `commit: spark`"
+        raise ConfigError(message)
+    return tables

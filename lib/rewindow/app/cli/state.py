@@ -12,10 +12,10 @@ from rewindow.app.as_of import as_of
 from rewindow.app.cli.completing import stores
 from rewindow.app.cli.options import Branch, Debug, Folder, Job, Json, Target
 from rewindow.app.cli.printing_maintenance import MaintenancePrinter
+from rewindow.app.open_tables import direct
 from rewindow.app.project import Project
 from rewindow.control.plan.spec import MAIN
 from rewindow.tables.delta.state_query import Stores, as_rows, changes, export
-from rewindow.tables.delta.warehouse import direct
 
 At = Annotated[
     str | None, typer.Option(metavar="RUN", help="State after this run, as main/3 or 3. Default: the last run.")

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from rewindow.app.first_rows import find_outputs
+from rewindow.app.open_tables import direct
 from rewindow.app.project import Project
 from rewindow.control.plan.branches import Branch, JobState
 from rewindow.control.plan.spec import OUTPUT
@@ -23,7 +24,7 @@ from rewindow.streams.settings import TaskConfig
 from rewindow.streams.topology import Topology
 from rewindow.tables.delta.commit import existing_table, table_path
 from rewindow.tables.delta.content_hash import column_bounds, table_files
-from rewindow.tables.delta.warehouse import DeltaTables, direct
+from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import safe_name
 
 Row = dict[str, Any]

@@ -15,7 +15,7 @@ from rewindow.control.plan.branch_decisions import check_has_state
 from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.commit import Commit, JournalFile, TargetTotal
 from rewindow.control.plan.spec import RunSpec, TableSpec
-from rewindow.errors import ConfigError, InvariantError, StorageError
+from rewindow.errors import InvariantError, StorageError
 from rewindow.storage.locations import check_spark_reads
 from rewindow.streams.record import TopicPartition
 from rewindow.tables.delta.audit import audit_files
@@ -38,7 +38,7 @@ from rewindow.tables.shared.checkpoint import Checkpoint
 from rewindow.tables.shared.diff import TableDiff, first_difference
 from rewindow.tables.shared.ledger import dated
 from rewindow.tables.shared.paths import JOURNAL, RUNS, internal_path, log_path
-from rewindow.tables.shared.warehouse import Feeds, JobStates, Warehouse, not_deterministic
+from rewindow.tables.shared.warehouse import Feeds, JobStates, not_deterministic
 
 
 class DeltaTables:
@@ -155,19 +155,16 @@ class DeltaTables:
 
     def log_table(self, feed: Feed, topic: str) -> LogTable | None:
         """Return the table of a log that Spark must read for the tasks; None if they can open its files."""
-        if source_offsets := feed.definition.source_offsets.get(topic):
-            path = source_offsets.table.replace(".", "/")
-            return self._for_spark(
-                LogTable(table_path(self.warehouse, path), "its offsets are those of its source", source_offsets)
-            )
-        why = self._log(feed, topic).problem if self._reads_directly else "the target says source: shuffle"
-        if not why:
-            return None
-        return self._for_spark(LogTable(table_path(self.warehouse, log_path(feed.definition.feed, topic)), why))
-
-    def _for_spark(self, table: LogTable) -> LogTable:
-        check_spark_reads(table.location, table.why)
-        return table
+        source_offsets = feed.definition.source_offsets.get(topic)
+        if source_offsets:
+            path, why = source_offsets.table.replace(".", "/"), "its offsets are those of its source"
+        else:
+            path = log_path(feed.definition.feed, topic)
+            why = self._log(feed, topic).problem if self._reads_directly else "the target says source: shuffle"
+        location = table_path(self.warehouse, path)
+        if why:
+            check_spark_reads(location, why)
+        return LogTable(location, why, source_offsets) if why else None
 
     def _log(self, feed: Feed, topic: str) -> LogFiles:
         key = (feed.definition.feed, topic)
@@ -296,11 +293,3 @@ class DeltaTables:
 
     def _journal(self, job: str) -> Journal:
         return Journal(table_path(self.warehouse, JOURNAL), job)
-
-
-def direct(tables: Warehouse) -> DeltaTables:
-    """Return tables whose files may be opened. Raises `ConfigError` (78) if a catalog governs them."""
-    if not isinstance(tables, DeltaTables):
-        message = "this command opens the files of tables, which belong to the catalog with `commit: spark`"
-        raise ConfigError(message)
-    return tables
