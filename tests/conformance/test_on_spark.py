@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from pyspark.sql import SparkSession
 
 from rewindow.engine.spark.engine import SparkEngine
+from rewindow.engine.worker import record_execution
+from rewindow.engine.worker.local import LocalEngine
 from tests.conformance import verdict
 from tests.conformance.on_spark import NotLandedError, as_epochs, check_can_be_landed, cuts
 from tests.conformance.scenario import CARRIED, ROOT, read
@@ -45,6 +48,19 @@ def test_the_corners_through_spark_and_delta(spark: SparkSession, name: str) -> 
     case = next(case for case in read(CARRIED / "corners.jsonl") if case.name == name)
     judged = verdict.judge_on_spark(case, engine)
     assert judged.status in (verdict.PASSED, verdict.DEVIATING), judged.reason
+
+
+def test_the_carried_recordings_of_joins_on_columns() -> None:
+    """Without Spark: `LocalEngine` joins on columns, too."""
+    cases = [case for file in ("corners", "differences") for case in read(CARRIED / f"{file}.jsonl")]
+    joins = [
+        case for case in cases if [node["op"] for node in case.scenario.get("nodes", ())] == ["stream_stream_join"]
+    ]
+    assert len(joins) == 5
+    with patch.object(record_execution, "run_vectorized", wraps=record_execution.run_vectorized) as run:
+        verdicts = [verdict.judge_on_spark(case, LocalEngine()) for case in joins]
+    assert [f"{v.case.name}: {v.reason}" for v in verdicts if v.status == verdict.FAILED] == []
+    assert run.called
 
 
 def test_a_step_becomes_a_landing_under_the_largest_timestamp() -> None:
