@@ -81,6 +81,9 @@ def main() -> None:
     if options.json:
         print(json.dumps(figures))
         return
+    if options.name == "governed":
+        governed.write(figures)
+        return
     print(results.as_text(figures))
     if rows >= min(usual, results.LEAST_ROWS):
         results.write(figures)
