@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 from rewindow.engine.spark.errors import mapped
 from rewindow.tables.governed.names import TableName
 
-_FEW = 16
-"""The commits of the first look. The next one reads the whole history."""
+_LOOKS = 16, 512
+"""The commits of the first looks. The last one reads the whole history."""
 _QUIET = ("OPTIMIZE", "AUTO", "REORG", "VACUUM", "SET ", "UNSET ", "ADD ", "CHANGE ", "RENAME ", "DROP ", "CLUSTER ")
 _QUIET_TOO = ("CREATE TABLE", "UPGRADE PROTOCOL", "ROW TRACKING BACKFILL", "COMPUTE STATS", "DOMAIN METADATA CLEANUP")
 
@@ -86,9 +86,10 @@ def recent_token(spark: SparkSession, name: TableName, app_id: str, number: int)
 def _newest(spark: SparkSession, name: TableName, is_enough: Callable[[Sequence[Made]], bool]) -> list[Made]:
     """Return the newest commits first: a few if they are enough, else all. One Spark job a look."""
     with mapped():
-        found = _commits(spark, f"DESCRIBE HISTORY {name.quoted} LIMIT {_FEW}")
-        if len(found) < _FEW or is_enough(found):
-            return found
+        for most in _LOOKS:
+            found = _commits(spark, f"DESCRIBE HISTORY {name.quoted} LIMIT {most}")
+            if len(found) < most or is_enough(found):
+                return found
         return _commits(spark, f"DESCRIBE HISTORY {name.quoted}")
 
 

@@ -133,9 +133,15 @@ class SparkJournal:
     def texts(self, attempt: str, part: int | None = None) -> list[Any]:
         """Return the decoded JSON that the tasks of an attempt reported, in arbitrary order."""
         if attempt not in self._texts:
-            self.read_back(attempt)
+            self._read_reports()
         known = self._texts.get(attempt, [])
         return [load_stored(text, str(self._table.name)) for one, text in known if part in (None, one)]
+
+    def _read_reports(self) -> None:
+        """Read the reports of all attempts that are not known, in one query."""
+        found = self._table.texts((F.col("name") == self.name) & (F.col("kind") == REPORT))
+        new = [row for row in found if row["attempt"] not in self._texts]
+        self.know((row["attempt"], row["sub_topology"], row["body"]) for row in new)
 
     def read_back(self, attempt: str, part: int | None = None) -> None:
         """Read what was appended, of an attempt or of one part of it: the reports, and the digest of each block."""
