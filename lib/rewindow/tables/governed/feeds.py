@@ -50,6 +50,7 @@ class CatalogFeedTables:
         self.name_of = tables.name_of
         self._times: dict[str, npt.NDArray[np.int64]] = {}
         self._published: dict[str, int] = {}
+        self._empty: dict[TableName, bool] = {}
 
     def journal(self, feed: str) -> SparkJournal:
         """Return the journal of a feed's landings."""
@@ -109,6 +110,7 @@ class CatalogFeedTables:
         rows = self._tables.landings(feed).appends()
         ledger, found = rows[0][0].token if rows else "", list(generations(rows))
         is_ours = self._published.get(feed, len(rows)) < len(rows)
+        self._empty.clear()
         for index, (generation, appends) in enumerate(found, start=1):
             for topic, text in generation["logs"].items():
                 if topic not in generation.get("source_offsets", ()):
@@ -169,7 +171,9 @@ class CatalogFeedTables:
         if not due:
             return
         spark, (last, files) = self._spark_of(), due[-1]
-        is_empty = not has_files(spark, log.name)
+        if log.name not in self._empty:  # as it was before the first generation was published
+            self._empty[log.name] = not has_files(spark, log.name)
+        is_empty = self._empty[log.name]
         is_last_append = is_newest and last == len(log.due)
         if not (is_empty or log.is_shared or is_last_append):
             return  # a later landing was appended after it was published
