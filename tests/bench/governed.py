@@ -76,22 +76,22 @@ class Cost(NamedTuple):
     seconds: float
 
 
-def measure(rows: int, **_: object) -> dict[str, Any]:
-    """Measure and return the figures: of the second landing and run, and of later ones."""
+def measure(rows: int, *, runs: Sequence[int] = RUNS, **_: object) -> dict[str, Any]:
+    """Measure and return the figures: of the second landing and run, and of those around each of ``runs``."""
     landed, ran = [], []
     with (
         tempfile.TemporaryDirectory(prefix="rewindow-bench-") as folder,
         PeakMemory() as memory,
         governed_project(Path(folder)) as (root, ui),
     ):
-        for number in range(1, RUNS[-1] + 2):
+        for number in range(1, runs[-1] + 2):
             add_rows(root, number, rows)
             landed.append(cost_of(ui, lambda: project_of(root).land(FEED)))
             ran.append(cost_of(ui, lambda: project_of(root).run(JOB, RunRequest())))
             costs = (f"{len(one.jobs)} jobs {one.seconds} s" for one in (landed[-1], ran[-1]))
             print(number, *costs, file=sys.stderr)
-        is_right = project_of(root).spark.table("spark_catalog.bench.totals").count() == rows * (RUNS[-1] + 1)
-    small = RUNS[0] - 1
+        is_right = project_of(root).spark.table("spark_catalog.bench.totals").count() == rows * (runs[-1] + 1)
+    small = runs[0] - 1
     return {
         "rows": rows,
         "exact": is_right,
@@ -106,7 +106,7 @@ def measure(rows: int, **_: object) -> dict[str, Any]:
                 "run_seconds": _around([one.seconds for one in ran], number),
                 "land_seconds": _around([one.seconds for one in landed], number),
             }
-            for number in RUNS
+            for number in runs
         },
         "jobs_of_run": ran[small].jobs,
         "jobs_of_landing": landed[small].jobs,

@@ -139,7 +139,7 @@ class SparkJournal:
 
     def _read_reports(self) -> None:
         """Read the reports of all attempts that are not known, in one query."""
-        found = self._table.texts((F.col("name") == self.name) & (F.col("kind") == REPORT))
+        found = self._table.texts(lambda: (F.col("name") == self.name) & (F.col("kind") == REPORT))
         new = [row for row in found if row["attempt"] not in self._texts]
         self.know((row["attempt"], row["sub_topology"], row["body"]) for row in new)
 

@@ -135,7 +135,7 @@ class SparkLedger:
         return self._known
 
     def _read_rows(self, name: str) -> list[Row]:
-        return self._table.texts((F.col("name") == name) & F.col("seq").isNotNull() & is_text())
+        return self._table.texts(lambda: (F.col("name") == name) & F.col("seq").isNotNull() & is_text())
 
     def _parsed(self, found: Iterable[Row]) -> _Appends:
         rows = sorted((row for row in found if row["seq"] is not None), key=lambda row: int(row["seq"]))

@@ -86,10 +86,10 @@ class OwnRows:
     def _stored(self, name: str) -> list[Row]:
         """Return the stored ledger rows of a name. Those of a command's names are read in one query, reports included."""
         if name not in self.table.names:
-            return self.table.texts((F.col("name") == name) & F.col("seq").isNotNull() & is_text())
+            return self.table.texts(lambda: (F.col("name") == name) & F.col("seq").isNotNull() & is_text())
         if self._found is None:
             self._found = {one: [] for one in self.table.names}
-            for row in self.table.texts(F.col("name").isin(list(self.table.names)) & is_text()):
+            for row in self.table.texts(lambda: F.col("name").isin(list(self.table.names)) & is_text()):
                 self._found[row["name"]].append(row)
             for one, rows in self._found.items():
                 reports = [row for row in rows if row["kind"] == REPORT and row["seq"] is None]

@@ -80,12 +80,15 @@ class OwnTable:
         """Return the rows of the names that the current command reads."""
         return self.frame().where(F.col("name").isin(list(self.names))) if self.names else self.frame()
 
-    def texts(self, condition: Expression) -> list[Row]:
-        """Return the rows that satisfy a condition, without their blocks; nothing if there is no table."""
+    def texts(self, condition: Callable[[], Expression]) -> list[Row]:
+        """Return the rows that satisfy a condition, without their blocks; nothing if there is no table.
+
+        The condition is built when there is a session: before that, PySpark does not know whether it is a remote one.
+        """
         if not self.exists():
             return []
         with mapped():
-            return self.frame().where(condition).select(*_TEXTS).collect()
+            return self.frame().where(condition()).select(*_TEXTS).collect()
 
     def append(self, rows: pa.Table, app_id: str, version: int, token: str = "") -> None:
         """Append a few rows in one commit, ``(app_id, version)``, which lands once. The history tells whether it did."""
