@@ -99,12 +99,17 @@ def cluster(folder: Path, *, workers: int = 2) -> Iterator[Cluster]:
         yield running
 
 
-@contextmanager
-def connect_server(folder: Path, python: Path) -> Iterator[str]:
-    """Run a Spark Connect server with Delta and yield its address."""
+def free_port() -> int:
+    """Return a port that nothing listens on."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+        return int(free.getsockname()[1])
+
+
+@contextmanager
+def connect_server(folder: Path, python: Path, *, ui: int = 0) -> Iterator[str]:
+    """Run a Spark Connect server with Delta and yield its address. ``ui``: the port of its user interface; 0 for none."""
+    port = free_port()
     settings = {
         "spark.master": "local[2]",
         "spark.jars": ",".join(map(str, find_jars())),
@@ -116,7 +121,8 @@ def connect_server(folder: Path, python: Path) -> Iterator[str]:
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.warehouse.dir": str(folder / "tables"),
         "spark.databricks.delta.snapshotPartitions": "1",
-        "spark.ui.enabled": "false",
+        "spark.ui.enabled": str(bool(ui)).lower(),
+        "spark.ui.port": str(ui),
         "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dderby.system.home={folder}",
     }
     folder.mkdir(parents=True)

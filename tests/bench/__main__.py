@@ -13,6 +13,7 @@ from tests.bench import (
     end_to_end,
     finals,
     functions,
+    governed,
     incremental,
     join,
     land,
@@ -30,6 +31,7 @@ BENCHES: Mapping[str, Callable[..., dict[str, Any]]] = {
     "finals-hopping": partial(finals.measure, advance=20),
     "finals-session": partial(finals.measure, advance=day.SESSION),
     "functions": functions.measure,
+    "governed": governed.measure,
     "limits": limits.measure,
     "land": land.measure,
     "end-to-end": end_to_end.measure,
@@ -51,7 +53,7 @@ ROWS = {
     "year": 8_760 * year.PER_RUN,
 }
 ROWS |= dict.fromkeys((f"nexmark-{query}" for query in nexmark.LOGS), 2_000_000)
-ROWS |= {"join": 1_000_000, "join-streams": 200_000, "overhead": 10_000}
+ROWS |= {"join": 1_000_000, "join-streams": 200_000, "overhead": 10_000, "governed": 1_000}
 """The default number of records: a benchmark ends within minutes on two cores."""
 MOST_ROWS = 10_000_000
 
@@ -81,6 +83,9 @@ def main() -> None:
     figures = {"bench": options.name, **figures, **results.machine()}
     if options.json:
         print(json.dumps(figures))
+        return
+    if options.name == "governed":
+        governed.write(figures)
         return
     print(results.as_text(figures))
     if rows >= min(usual, results.LEAST_ROWS):

@@ -11,6 +11,7 @@ from rewindow.streams.serde.meta_columns import CHANGELOG_META, OUTPUT_META
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.delta.journal import _SCHEMA as JOURNAL
 from rewindow.tables.delta.ledger import _SCHEMA as LEDGER
+from rewindow.tables.governed.own_table import COLUMNS as OWN_COLUMNS
 from tests.docs.markdown import GENERATED, table
 
 HEAD = f"""\
@@ -45,6 +46,11 @@ def page() -> str:
             _section("rewindow/landings and rewindow/runs", "The ledgers: the decisions about feeds and jobs, in order. "
                      "`body` is JSON.", ledger),
             _section("rewindow/journal", "The manifests: the files that each attempt staged. `report` is JSON.", journal),
+            _section("rewindow_ledger of a catalog", "With `commit: spark`, the ledgers and the journal are this one table, "
+                     "partitioned by `name` (a job, or `feed:<feed>`). `kind` is that of a ledger row, which has a `seq`, or "
+                     "`report`, `block` (the bytes of a staged file, in `data`) or `metric`. Rows of the journal count only if a "
+                     "ledger row names their attempt. `rewindow_metrics` is a view of this table; there are no changelogs.",
+                     _columns(OWN_COLUMNS)),
         )
     )  # fmt: skip
 

@@ -35,9 +35,10 @@ from rewindow.tables.delta.ledger import Ledger
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.governed.engine import RowsEngine
 from rewindow.tables.governed.feeds import CatalogFeedTables
-from rewindow.tables.governed.ingest import CatalogLandingEngine
+from rewindow.tables.governed.ingest import CatalogArrowEngine, CatalogLandingEngine
+from rewindow.tables.governed.inline import CatalogInlineEngine
 from rewindow.tables.governed.ledger import SparkLedger
-from rewindow.tables.governed.names import TableName, output_name
+from rewindow.tables.governed.names import output_name
 from rewindow.tables.governed.warehouse import CatalogTables
 from rewindow.tables.shared.paths import EXPECTATIONS, LANDINGS, QUARANTINE, changelog_path, log_path, output_path
 from rewindow.tables.shared.warehouse import METRICS_TABLE
@@ -53,12 +54,13 @@ class Backend:
     """One way to commit. Each call of ``tables`` opens the tables again."""
 
     root: Path
-    tables: Callable[[], DeltaTables]
-    engine: Engine
+    tables: Callable[[], DeltaTables | CatalogTables]
+    engine_of: Callable[[DeltaTables | CatalogTables], Engine]
     output: Callable[[str, str], str]
     ledger: Callable[[str], Ledger | SparkLedger]
-    feeds: Callable[[], LandingTables]
-    landing_engine: LandingEngine
+    feeds: Callable[[], tuple[LandingTables, DeltaTables | CatalogTables]]
+    """Returns the tables of feeds, and those of jobs that they share a warehouse with."""
+    landing_engine_of: Callable[[LandingTables], LandingEngine]
     rows_of: Callable[[str], pa.Table]
     """Returns the rows of a feed's log, or of the quarantine if the name is empty."""
 
@@ -77,10 +79,11 @@ class Backend:
         return Job(scene.JOB, code, binding, feed, scene.hourly_expectations(binding) if expects else None)
 
     def running(self, branch: str, through: int | None = None, *, expects: bool = False) -> Steps:
-        """Return the steps of one run, by a new attempt that opens the tables again."""
-        request = RunRequest(branch=branch, through_landing=through)
-        job = self.job(branch, expects=expects)
-        return steps(job, request, scene.attempt(), self.engine, self.tables(), lambda _attempt: False)
+        """Return the steps of one run, by a new attempt that opens the tables again, as a command does."""
+        request, tables = RunRequest(branch=branch, through_landing=through), self.tables()
+        job, engine = self.job(branch, expects=expects), self.engine_of(tables)
+        with tables.command(feed=scene.FEED, job=scene.JOB):
+            return (yield from steps(job, request, scene.attempt(), engine, tables, lambda _attempt: False))
 
     def run(self, branch: str, *throughs: int, expects: bool = False) -> dict[str, str]:
         """Run up to each landing. Return the content hashes of the outputs."""
@@ -95,15 +98,16 @@ class Backend:
 
     def landing(self, config: FeedConfig, now_ms: int, **asked: Any) -> Any:
         """Return the steps of one `land` by a new attempt. All earlier attempts count as dead."""
-        tables = self.feeds()
+        tables, jobs = self.feeds()
         spec = feed_spec(config, project_root=str(self.root), warehouse=tables.warehouse)
-        who = Attempt(uuid4().hex, "here", os.getpid(), 1)
-        return landing_steps(spec, tables, self.landing_engine, LandRequest(now_ms, **asked), who, lambda _: False)
+        who, engine = Attempt(uuid4().hex, "here", os.getpid(), 1), self.landing_engine_of(tables)
+        with jobs.command(feed=spec.feed):
+            return (yield from landing_steps(spec, tables, engine, LandRequest(now_ms, **asked), who, lambda _: False))
 
     def landed(self, feed: str) -> dict[str, Any]:
         """Return everything landed for a feed, except the attempts: landings, log, quarantine."""
         names = ("landing", "generation", "watermark", "interval", "counts", "ranges", "time")
-        ledger = self.feeds().state(feed)
+        ledger = self.feeds()[0].state(feed)
         return {
             "landings": [{name: row.body[name] for name in names} for row in ledger if row.kind == LANDING],
             "log": _sorted(self.rows_of(feed)),
@@ -149,36 +153,49 @@ def direct(root: Path) -> Backend:
     return Backend(
         root,
         lambda: DeltaTables(warehouse),
-        LocalEngine(),
+        lambda _tables: LocalEngine(),
         lambda topic, branch: output_path(f"out.{topic}", branch),
         lambda name: Ledger(f"{warehouse}/{LANDINGS}", name),
-        lambda: DeltaFeedTables(warehouse),
-        LocalLandingEngine(root),
+        lambda: (DeltaFeedTables(warehouse), DeltaTables(warehouse)),
+        lambda _tables: LocalLandingEngine(root),
         rows_of,
     )
 
 
-def through_spark(spark: SparkSession, root: Path) -> Backend:
-    """Return the backend of a catalog whose schemas are below a folder."""
+def through_spark(spark: SparkSession, root: Path, *, most_here: int) -> Backend:
+    """Return the backend of a catalog whose schemas are below a folder.
+
+    ``most_here``: the records of the largest sub-topology and landing that the process of the command executes itself.
+    """
     home = f"spark_catalog.protocol_{next(_numbers)}"
     for schema in (home, f"{home}_out"):
         spark.sql(f"CREATE SCHEMA {schema} LOCATION '{root / schema}'")
     tables = partial(CatalogTables, lambda: spark, home, str(root))
-    feeds = lambda: CatalogFeedTables(lambda: spark, tables())  # noqa: E731
+
+    def feeds() -> tuple[LandingTables, CatalogTables]:
+        jobs = tables()
+        return CatalogFeedTables(lambda: spark, jobs), jobs
+
+    def engine_of(jobs: CatalogTables) -> Engine:
+        rows = RowsEngine(spark, jobs.journal, slots=2, import_paths=[str(ROOT)], execution=Execution.AUTO)
+        return CatalogInlineEngine(lambda: rows, jobs, most=most_here) if most_here else rows
+
+    def landing_engine_of(landings: CatalogFeedTables) -> LandingEngine:
+        rows = CatalogLandingEngine(lambda: spark, landings.journal, landings.name_of, project_root=str(root))
+        return CatalogArrowEngine(rows, landings.journal, most_rows=most_here) if most_here else rows
 
     def rows_of(feed: str) -> pa.Table:
         name = tables().log_name(feed, scene.TOPIC) if feed else tables().name_of(QUARANTINE)
         return spark.table(name.quoted).toArrow()
 
-    journal = feeds().journal
     return Backend(
         root,
         tables,
-        RowsEngine(spark, tables().journal, slots=2, import_paths=[str(ROOT)], execution=Execution.AUTO),
+        engine_of,
         lambda topic, branch: output_name(f"{home}_out.{topic}", branch, "spark_catalog"),
-        lambda name: SparkLedger(lambda: spark, TableName.parse(f"{home}.rewindow_runs", ""), name),
+        tables().own.ledger,
         feeds,
-        CatalogLandingEngine(lambda: spark, journal, tables().name_of, project_root=str(root)),
+        landing_engine_of,
         rows_of,
     )
 

@@ -20,9 +20,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.cluster)
 
 
-@pytest.fixture(scope="module", params=["direct", "spark"])
+@pytest.fixture(scope="module", params=["direct", "spark", "spark-inline"])
 def backend(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Backend:
     from tests.protocol import backends  # imports Spark only where it is needed
 
     root = tmp_path_factory.mktemp(request.param)
-    return backends.direct(root) if request.param == "direct" else backends.through_spark(spark, root)
+    if request.param == "direct":
+        return backends.direct(root)
+    return backends.through_spark(spark, root, most_here=10_000 if request.param == "spark-inline" else 0)

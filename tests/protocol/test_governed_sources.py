@@ -28,7 +28,7 @@ TRACKED = "TBLPROPERTIES ('delta.enableRowTracking' = 'true')"
 
 @pytest.fixture(scope="module")
 def governed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Backend:
-    return backends.through_spark(spark, tmp_path_factory.mktemp("governed"))
+    return backends.through_spark(spark, tmp_path_factory.mktemp("governed"), most_here=0)
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def feed(table: str, **parts: Any) -> FeedConfig:
 
 def look(backend: Backend, config: FeedConfig, position: Any = None, window: ReadWindow | None = None) -> Any:
     (spec,) = feed_spec(config, project_root="", warehouse="").logs
-    return backend.feeds().look(spec, position, window or ReadWindow())
+    return backend.feeds()[0].look(spec, position, window or ReadWindow())
 
 
 def add(spark: SparkSession, table: str, *rows: tuple[Any, ...]) -> None:

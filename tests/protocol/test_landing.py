@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from rewindow.config.feed import FeedConfig
 from rewindow.contracts.steps import drive
 from rewindow.errors import NotNowError
-from tests.crash.scene import FEED_CONFIG, LATER_MS, NOW_MS, write_source
+from rewindow.tables.governed.warehouse import CatalogTables
+from tests.crash.scene import FEED_CONFIG, LATER_MS, NOW_MS, TOPIC, write_source
 from tests.protocol import backends
 from tests.protocol.backends import Backend
 
@@ -104,3 +106,18 @@ def test_a_new_generation_keeps_landings_and_lands_the_rest_again(backend: Backe
     assert {landing["generation"] for landing in made} == {2}
     assert made[0]["landing"] == 2
     assert {row["generation"] for row in now["log"]} == {1, 2}
+
+
+def test_a_log_of_a_catalog_that_was_dropped_is_written_again(backend: Backend, files: Path) -> None:
+    tables = backend.tables()
+    if not isinstance(tables, CatalogTables):
+        pytest.skip("of files: tests/tables")
+    drive(backend.landing(feed("dropped"), NOW_MS))
+    grow(files)
+    drive(backend.landing(feed("dropped"), LATER_MS))
+    drive(backend.landing(feed("dropped"), LATER_MS, new_generation=True, keep=1))
+    before = backend.landed("dropped")
+    spark = SparkSession.active()
+    spark.sql(f"DROP TABLE {tables.log_name('dropped', TOPIC).quoted}")
+    drive(backend.landing(feed("dropped"), LATER_MS))
+    assert backend.landed("dropped") == before

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -13,12 +14,12 @@ from rewindow.contracts.steps import drive
 from rewindow.control.branch import branch, promote, rewind
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.control.verify import verify
-from rewindow.errors import CheckpointError, ConfigError, InvariantError, NotNowError
+from rewindow.errors import CheckpointError, ConfigError, InvariantError, NotNowError, StorageError
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.governed.commit import OWNER, create_table, owner
+from rewindow.tables.governed.commit import OWNER, add_once, create_table, owner
 from rewindow.tables.governed.names import TableName, output_name
 from rewindow.tables.governed.warehouse import CatalogTables
-from rewindow.tables.shared.paths import RUNS
+from rewindow.tables.shared.paths import METRICS, RUNS
 from tests.crash import scene
 from tests.protocol import backends
 from tests.protocol.backends import Backend
@@ -61,6 +62,23 @@ def test_a_ledger_takes_one_row_a_number(backend: Backend) -> None:
     assert not mine.append([row(3, "h"), row(4, "i"), row(5, "j")])
     assert [one.body["said"] for one in mine.read()] == ["a", "b", "f", "g"]
     assert backend.ledger("other").read() == []
+
+
+def test_a_ledger_takes_one_row_a_number_though_answers_are_lost(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not isinstance(backend.tables(), CatalogTables):
+        pytest.skip("of files: tests/crash/answers.py")
+    ledger = backend.ledger("answers")
+
+    def unanswered(*given: Any, **named: Any) -> None:
+        add_once(*given, **named)
+        raise OSError("the answer is lost")
+
+    monkeypatch.setattr("rewindow.tables.governed.own_table.add_once", unanswered)
+    assert ledger.append([row(1, "a")])
+    assert not backend.ledger("answers").append([row(1, "b")])
+    assert [one.body["said"] for one in ledger.read()] == ["a"]
 
 
 def test_runs_cut_otherwise_give_the_tables_of_one_run_of_files(jobs: Backend, expected: dict[str, str]) -> None:
@@ -126,7 +144,7 @@ def test_a_committed_run_is_verified_and_leaves_nothing(jobs: Backend) -> None:
     jobs.run("proved", 2, scene.LANDINGS)
     tables, attempt = jobs.tables(), scene.attempt("proof")
     run = tables.state(scene.JOB).branch("proved").runs[-1]
-    proof = drive(verify(jobs.job("proved"), run, attempt, jobs.engine, tables))
+    proof = drive(verify(jobs.job("proved"), run, attempt, jobs.engine_of(tables), tables))
     assert proof.rows > 0
     assert not proof.differences
     if isinstance(tables, CatalogTables):
@@ -175,11 +193,39 @@ def test_names_of_a_catalog_are_validated_and_quoted() -> None:
             TableName.parse(wrong, "main")
 
 
+def test_a_run_finds_rows_that_something_else_added_to_its_output(jobs: Backend, spark: SparkSession) -> None:
+    tables = jobs.tables()
+    if not isinstance(tables, CatalogTables):
+        pytest.skip("of files: tests/bad_input")
+    jobs.run("drifted", 1)
+    name = tables.name_of(tables.state(scene.JOB).branch("drifted").tables["output/hourly"].path)
+    spark.sql(f"OPTIMIZE {name.quoted}")
+    jobs.run("drifted", 2)
+    spark.sql(f"INSERT INTO {name.quoted} SELECT * FROM {name.quoted} LIMIT 1")
+    with pytest.raises(StorageError, match="does not hold the rows"):
+        jobs.run("drifted", scene.LANDINGS)
+
+
+def test_the_metrics_of_a_catalog_are_a_view_of_committed_runs(jobs: Backend, spark: SparkSession) -> None:
+    tables = jobs.tables()
+    if not isinstance(tables, CatalogTables):
+        pytest.skip("of files: a table")
+    jobs.run("measured", 1)
+    dying = jobs.running("measured", scene.LANDINGS)
+    while next(dying) != "commit":
+        pass
+    del dying
+    found = spark.table(tables.name_of(METRICS).quoted).where("branch = 'measured'").select("_run", "unit").collect()
+    (run,) = tables.state(scene.JOB).branch("measured").runs
+    assert {one["_run"] for one in found} == {run.spec.run}
+    assert all(one["unit"] for one in found)
+
+
 def test_rows_of_a_ledger_that_was_deleted_are_refused(jobs: Backend, spark: SparkSession) -> None:
     jobs.run("anew", 2)
     tables = jobs.tables()
     if isinstance(tables, CatalogTables):
-        spark.sql(f"DROP TABLE {tables.home}.rewindow_runs")
+        spark.sql(f"DELETE FROM {tables.home}.rewindow_ledger WHERE name = '{scene.JOB}'")
     else:
         shutil.rmtree(Path(tables.warehouse) / RUNS)
     with pytest.raises(CheckpointError, match="did not publish"):

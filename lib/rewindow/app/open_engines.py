@@ -41,9 +41,30 @@ def open_landing_engine(
         other = SparkLandingEngine(spark, project_root=root, on_share=on_share)
         passes = SparkPasses(spark, slots=slots, project_root=root, on_share=on_share)
         return ArrowLandingEngine(other, passes, project_root=root, most_rows=most_rows, on_share=on_share)
-    from rewindow.tables.governed.ingest import CatalogLandingEngine  # noqa: PLC0415
+    from rewindow.tables.governed.ingest import CatalogArrowEngine, CatalogLandingEngine  # noqa: PLC0415
 
-    return CatalogLandingEngine(spark, tables.journal, tables.name_of, project_root=root, on_share=on_share)
+    governed = CatalogLandingEngine(spark, tables.journal, tables.name_of, project_root=root, on_share=on_share)
+    return CatalogArrowEngine(governed, tables.journal, most_rows=most_rows, on_share=on_share)
+
+
+def open_inline_engine(
+    target: TargetConfig,
+    tables: Warehouse,
+    spark: Callable[[], Engine],
+    *,
+    on_share: Callable[[float], None],
+    on_task: Callable[[TaskReport], None],
+) -> Engine:
+    """Return the engine that executes small sub-topologies in this process and leaves the others to ``spark``."""
+    execution = Execution(target.execution)
+    if target.commit == "spark":
+        from rewindow.tables.governed.inline import CatalogInlineEngine  # noqa: PLC0415 - loads pyspark
+
+        governed = cast("CatalogTables", tables)
+        return CatalogInlineEngine(spark, governed, most=target.most_inline, execution=execution, on_task=on_task)
+    from rewindow.engine.worker.inline import InlineEngine  # noqa: PLC0415 - loads pyarrow
+
+    return InlineEngine(spark, most=target.most_inline, execution=execution, on_task=on_task, on_share=on_share)
 
 
 def open_spark_engine(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -19,7 +20,7 @@ from rewindow.app.describe import add_spark_plans, describe_job, describe_publis
 from rewindow.app.hints import hints, killed_hint
 from rewindow.app.never_landed import expected_feed, lands_next
 from rewindow.app.next_run import next_run, with_changes
-from rewindow.app.open_engines import open_landing_engine, open_spark_engine
+from rewindow.app.open_engines import open_inline_engine, open_landing_engine, open_spark_engine
 from rewindow.app.open_session import open_session
 from rewindow.app.open_tables import open_feed_tables, open_tables, warehouse_location
 from rewindow.app.own_code import check_own_code
@@ -88,8 +89,9 @@ class Project:
     ) -> LandReport:
         """Land the new rows of a feed."""
         self._watch = on_step if isinstance(on_step, Watch) else None
-        with self.telemetry.operation(LAND, feed) as told, naming(FEED=feed):
+        with self.telemetry.operation(LAND, feed) as told, naming(FEED=feed), ExitStack() as command:
             config: FeedConfig = load_feed(self.root, feed)
+            command.enter_context(self.tables.command(feed=feed))
             told.planned(lambda: landing_planned(self.locator, feed))
             report = land(
                 config,
@@ -140,10 +142,13 @@ class Project:
         """
         self._watch = on_step if isinstance(on_step, Watch) else None
         with self.telemetry.operation(RUN, job, request.branch) as told:
-            return self._run(job, request, on_step, told)
+            config, request = self.job_config(job), self.with_acceptance(job, request)
+            with self.tables.command(feed=config.feed, job=job):
+                return self._run(job, config, request, on_step, told)
 
-    def _run(self, job: str, request: RunRequest, on_step: OnStep, told: Observed) -> RunReport | UpToDate:
-        config, request = self.job_config(job), self.with_acceptance(job, request)
+    def _run(
+        self, job: str, config: JobConfig, request: RunRequest, on_step: OnStep, told: Observed
+    ) -> RunReport | UpToDate:
         if request.is_bounded_by_time and not self._was_landed(config.feed):
             reason = f"feed {config.feed!r} has no landings yet: run `rewindow land {config.feed}` first"
             nothing = UpToDate(f"{reason}{self._lands_next(config.feed)}")
@@ -216,15 +221,8 @@ class Project:
         """The engine of runs. It executes small sub-topologies in this process, and starts Spark for the first large one."""
         if not self.target.most_inline:
             return self.engine_of(self.slots)
-        from rewindow.engine.worker.inline import InlineEngine  # noqa: PLC0415 - loads pyarrow
-
-        return InlineEngine(
-            lambda: self.engine_of(self.slots),
-            most=self.target.most_inline,
-            execution=self.execution,
-            on_task=self._on_task,
-            on_share=self._on_share,
-        )
+        spark = partial(self.engine_of, self.slots)
+        return open_inline_engine(self.target, self.tables, spark, on_share=self._on_share, on_task=self._on_task)
 
     def engine_of(self, slots: int) -> Engine:
         """Return an engine that executes everything on Spark, with tasks in ``slots`` groups."""

@@ -75,7 +75,8 @@ class TargetConfig(BaseModel):
     """Settings of the Spark session, by name."""
     inline: int | None = Field(default=None, ge=0)
     """Maximum size of a sub-topology that this process executes without Spark: records to read plus rows to restore. With
-    vectorized execution they count a tenth. Default: 100,000 if both engine and warehouse are local, otherwise 0 (never)."""
+    vectorized execution they count a tenth. Default: 100,000 if both engine and warehouse are local, or with
+    ``commit: spark``, otherwise 0 (never)."""
     store_memory: Bytes | None = Field(default=None, ge=1 << 20)
     """Maximum of a job's ``store_memory`` on this target, in bytes or like ``384MiB``, for workers with little memory."""
     commit: Literal["direct", "spark"] = "direct"
@@ -124,21 +125,22 @@ class TargetConfig(BaseModel):
 
     @model_validator(mode="after")
     def _inline_is_local(self) -> Self:
-        if self.inline and (self.is_remote or self.commit == "spark"):
-            message = "inline applies only to local execution with commit: direct: remove it, or set inline: 0"
+        if self.inline and self.is_remote and self.commit != "spark":
+            message = "inline applies only to local execution, and with commit: spark: remove it, or set inline: 0"
             raise MisfitError(message, "inline")
         return self
 
     @property
     def most_inline(self) -> int:
         """Maximum number of records of a sub-topology that this process executes without Spark."""
-        default = 0 if self.is_remote or self.commit == "spark" or "://" in self.warehouse else INLINE
+        is_elsewhere = self.is_remote or "://" in self.warehouse
+        default = 0 if is_elsewhere and self.commit != "spark" else INLINE
         return default if self.inline is None else self.inline
 
     @property
     def most_landed_here(self) -> int:
         """Maximum number of rows of a source that this process lands without Spark, also into a bucket."""
-        default = 0 if self.is_remote else INLINE
+        default = 0 if self.is_remote and self.commit != "spark" else INLINE
         return _LANDED_SHARE * (default if self.inline is None else self.inline)
 
     @property

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 _ZONE = "spark.sql.session.timeZone"
 _BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 _BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
+_ADAPTIVE = "spark.sql.adaptive.enabled"
 _UNION = "spark.sql.unionOutputPartitioning"
 """If on, a union of single-partition frames has one partition, and so one Spark task."""
 ROWS = 2_048
@@ -23,6 +24,15 @@ NO_LIMIT = 2**31 - 1
 def in_utc(spark: SparkSession) -> Iterator[None]:
     """Read times without a zone as UTC. Expressions apply the time zone of the feed."""
     with _set(spark, _ZONE, "UTC"):
+        yield
+
+
+@contextmanager
+def planned_once(spark: SparkSession) -> Iterator[None]:
+    """Plan each statement once: adaptive execution makes a Spark job of every stage, also of Delta's own queries."""
+    with ExitStack() as settings:
+        with suppress(PySparkException):  # Databricks serverless forbids it
+            settings.enter_context(_set(spark, _ADAPTIVE, "false"))
         yield
 
 

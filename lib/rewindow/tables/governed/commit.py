@@ -73,10 +73,16 @@ def create_table(
             raise ConfigError(message)
 
 
-def add_once(frame: DataFrame, name: TableName, app_id: str, version: int, *, replaces: str | None = None) -> None:
-    """Append rows in one commit, ``(app_id, version)``, which lands once. It also removes the rows of ``replaces``."""
+def add_once(
+    frame: DataFrame, name: TableName, app_id: str, version: int, *, replaces: str | None = None, token: str = ""
+) -> None:
+    """Append rows in one commit, ``(app_id, version)``, which lands once. It also removes the rows of ``replaces``.
+
+    Delta skips a version that is there, without a Spark job. ``token``: what the history says of this append.
+    """
     writer = frame.write.format("delta").option("txnAppId", app_id).option("txnVersion", version)
-    writer = writer.option("userMetadata", json.dumps({"app": app_id, "version": version}))
+    stated = {"app": app_id, "version": version, **({"token": token} if token else {})}
+    writer = writer.option("userMetadata", json.dumps(stated))
     if replaces is not None:
         writer.mode("overwrite").option("replaceWhere", replaces).saveAsTable(name.quoted)
     else:
@@ -86,14 +92,6 @@ def add_once(frame: DataFrame, name: TableName, app_id: str, version: int, *, re
 def owner(job: str, branch: str) -> str:
     """Return the value of `OWNER`. It is a digest, because Spark redacts values that look like secrets (``hourly``: url)."""
     return blake2b(f"{job}/{branch}".encode(), digest_size=16).hexdigest()
-
-
-def last_version(spark: SparkSession, name: TableName, app_id: str) -> int:
-    """Return the last version under an application id in the table's history; 0 for none."""
-    with mapped():
-        rows = spark.sql(f"DESCRIBE HISTORY {name.quoted}").select("userMetadata").collect()
-    stated = [json.loads(row["userMetadata"]) for row in rows if (row["userMetadata"] or "").startswith('{"app"')]
-    return max((one["version"] for one in stated if one["app"] == app_id), default=0)
 
 
 def table_version(spark: SparkSession, name: TableName) -> int | None:

@@ -19,7 +19,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from rewindow.contracts.expectations import EXPECTATIONS
 from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.contracts.tasks import Execution, SubTopologyWork, TaskWork
 from rewindow.control.plan.stored_format import stored_json
@@ -40,16 +39,15 @@ from rewindow.engine.spark.shuffle_reader import (
 )
 from rewindow.engine.worker.failures import mark
 from rewindow.engine.worker.packing import PIECE_BYTES
-from rewindow.engine.worker.staging import StagingTarget, stage_rows
-from rewindow.errors import RewindowError, StorageError
+from rewindow.errors import NotNowError, RewindowError, StorageError
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.governed.journal import REPORT, ROW, SparkJournal, file_row, journal_row
-
-ROOT = "block:"
-"""The prefix of the roots of a run's targets: a prefix of block paths follows."""
+from rewindow.tables.governed.blocks import ROOT, ROW, file_row, journal_row
+from rewindow.tables.governed.journal import SparkJournal
+from rewindow.tables.governed.own_table import REPORT
+from rewindow.tables.governed.staged_rows import hold_rows
 
 _BLOCK_TOPIC = -2
-"""The topic of packs that are blocks, numbered as `_paths_of` lists them. They precede all others of their task."""
+"""The topic of packs that are blocks, numbered as `paths_of` lists them. They precede all others of their task."""
 
 _PIECES = (
     f"transform(sequence(0, (length(data) - 1) div {PIECE_BYTES}), i -> substring(data, "
@@ -78,19 +76,22 @@ class RowsEngine(SparkEngine):
         self._journal = journal_of("none")
 
     def run_sub_topology(self, work: SubTopologyWork) -> list[TaskReport]:
-        """Run one sub-topology: one Spark job, one append to the journal. Raises the worker's own `RewindowError`."""
+        """Run one sub-topology: one append to the journal, which is read back. Raises the worker's own `RewindowError`."""
         failure: RewindowError | None = None
-        self._journal = self._journal_of(work.identity.job)
+        journal, attempt, part = self._journal_of(work.identity.job), work.identity.attempt, work.sub_topology
+        self._journal = journal
+        journal.make_durable(attempt)
         try:
             with mapped(), for_packs(self._spark):
-                self._journal.append(work.identity.attempt, work.sub_topology, self._rows(work))
+                journal.append(attempt, part, self._rows(work))
+        except NotNowError:
+            raise
         except RewindowError as error:
             failure = error  # the append may have landed: the journal decides
-        reports = self._journal.reports(work.identity.attempt, work.sub_topology)
+        journal.read_back(attempt, part)
+        reports = journal.reports(attempt, part)
         if len(reports) != len(work.tasks):
-            message = (
-                f"sub-topology {work.sub_topology} of attempt {work.identity.attempt} is not in the journal: run again"
-            )
+            message = f"sub-topology {part} of attempt {attempt} is not in the journal: run again"
             raise failure or StorageError(message)
         return reports
 
@@ -102,15 +103,8 @@ class RowsEngine(SparkEngine):
         columns: Sequence[Column],
         rows: Iterable[tuple[Any, ...]],
     ) -> list[StagedFile]:
-        """Stage a few rows that the driver itself made: append them to the journal at once, as their own part."""
-        with tempfile.TemporaryDirectory(prefix="rewindow-") as folder:
-            files = stage_rows(StagingTarget(target, folder, attempt=attempt, partition=0), columns, rows)
-            blocks = [file_row(DRIVER, 0, attempt, file, folder) for file in files]
-        if blocks:
-            part = DRIVER + (target == EXPECTATIONS)
-            with mapped():
-                self._journal.append(attempt, part, self._spark.createDataFrame(pa.Table.from_batches(blocks)))
-        return files
+        """Stage a few rows that the driver itself made: the journal holds them for the ledger row."""
+        return hold_rows(self._journal, target, attempt, columns, rows)
 
     def _rows(self, work: SubTopologyWork) -> DataFrame:
         groups = groups_of(work.tasks, self._slots)
@@ -124,7 +118,7 @@ class RowsEngine(SparkEngine):
             (group, task.partition, number, path)
             for group, tasks in enumerate(groups)
             for task in tasks
-            for number, path in enumerate(_paths_of(task))
+            for number, path in enumerate(paths_of(task))
         ]
         if wanted:
             columns = [list(column) for column in zip(*wanted, strict=True)]
@@ -139,11 +133,7 @@ class RowsEngine(SparkEngine):
             yield numbered.withColumn(PIECE, F.col(PIECE).cast("long"))
 
 
-DRIVER = 1_000_000
-"""The journal's sub-topology number for what the driver stages; the next one is for results. Each is one append."""
-
-
-def _paths_of(task: TaskWork) -> list[str]:
+def paths_of(task: TaskWork) -> list[str]:
     """Return the paths of the blocks that a task reads: internal logs and changelogs."""
     internal = [file.path for files in task.internal.values() for file in files]
     stores = [path for paths in task.stores.values() for path in paths]
@@ -188,7 +178,7 @@ def _write_blocks(
     batches: Iterable[pa.RecordBatch], tasks: Mapping[int, TaskWork], folder: str
 ) -> Iterator[pa.RecordBatch]:
     """Write the packs that are blocks to files; yield the other packs."""
-    paths = {partition: _paths_of(task) for partition, task in tasks.items()}
+    paths = {partition: paths_of(task) for partition, task in tasks.items()}
     for batch in batches:
         is_block = np.asarray(batch.column(TOPIC)) == _BLOCK_TOPIC
         if is_block.any():

@@ -1,33 +1,34 @@
 """The feeds of a catalog: landing ledger, logs and quarantine through Spark.
 
 The k-th commit to a log has what the k-th append of landings to the ledger names: a function of the ledger alone, as in
-`tables.governed.publish`.
+`tables.governed.publish`. Landings are appended only after all earlier ones were published. So all commits but the last are
+there, and the last one is simply made again: if it is there too, Delta skips it, without a Spark job (ADR-107).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.contracts.ingest import LOG_COLUMNS, QUARANTINE_COLUMNS, LogSpec, ReadWindow, SourceLook
 from rewindow.contracts.staged_files import StagedFile
-from rewindow.control.ingest.landings import LogSchema
+from rewindow.control.ingest.landings import LANDING, PLAN, LogSchema
 from rewindow.control.ingest.watermarks import HeldFile
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.engine.spark.errors import mapped
-from rewindow.errors import StorageError
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.governed.commit import OWNER, create_table, ddl, last_version, owner
+from rewindow.tables.governed.blocks import block_path, rows_of_block
+from rewindow.tables.governed.commit import OWNER, create_table, owner
+from rewindow.tables.governed.history import has_files, last_version
 from rewindow.tables.governed.job_source import look_at_output
-from rewindow.tables.governed.journal import SparkJournal, block_path, rows_of_block
+from rewindow.tables.governed.journal import SparkJournal
+from rewindow.tables.governed.log_rows import frame_of_log
 from rewindow.tables.governed.names import TableName
+from rewindow.tables.governed.own_rows import feed_name
 from rewindow.tables.governed.publish import land_once
 from rewindow.tables.governed.source_table import look_at_table
 from rewindow.tables.governed.warehouse import CatalogTables
@@ -48,18 +49,30 @@ class CatalogFeedTables:
         self.warehouse = tables.warehouse
         self.name_of = tables.name_of
         self._times: dict[str, npt.NDArray[np.int64]] = {}
+        self._published: dict[str, int] = {}
+        self._empty: dict[TableName, bool] = {}
 
     def journal(self, feed: str) -> SparkJournal:
         """Return the journal of a feed's landings."""
-        return self._tables.journal(f"feed:{feed}")
+        return self._tables.journal(feed_name(feed))
 
     def state(self, feed: str) -> list[LedgerRow]:
         """Return the rows of a feed's landing ledger. Raises `InvariantError` (70) if it is damaged."""
         return self._tables.feed_rows(feed)
 
     def append(self, feed: str, *rows: LedgerRow) -> bool:
-        """Append rows in one commit. Return whether they are the rows that now have their numbers."""
-        return self._tables.landings(feed).append(dated(rows))
+        """Append rows in one commit. Return whether they are the rows that now have their numbers.
+
+        A PLAN is held as that of a run is (`CatalogTables.append`). Landings take along what the journal holds of their
+        attempt, and follow only published ones.
+        """
+        own = self._tables.own
+        if len(rows) == 1 and rows[0].kind == PLAN and own.is_in_command:
+            return own.ledger(feed_name(feed)).hold(dated(rows))
+        attempts = [row.body["attempt"] for row in rows if row.kind == LANDING]
+        if attempts and self._published.get(feed) != len(self._tables.landings(feed).appends()):
+            self._publish_all(feed)
+        return own.append(feed_name(feed), dated(rows), attempts)
 
     def prepare(self, feed: str, logs: Mapping[str, LogSchema]) -> None:
         """Create the journal and the quarantine, and check the logs as far as they exist: publishing creates them.
@@ -75,34 +88,41 @@ class CatalogFeedTables:
             self._create_quarantine()
 
     def publish(self, feed: str) -> None:
-        """Bring a feed's log tables and the quarantine up to its ledger. Any process may do so at any time."""
+        """Bring a feed's log tables and the quarantine up to its ledger. Any process may do so at any time.
+
+        In a run it is put off until Spark reads the logs: small runs read the landed blocks.
+        """
+        own = self._tables.own
+        if own.is_in_command:
+            own.before_workers(feed, lambda: self._publish_all(feed))
+        else:
+            self._publish_all(feed)
+
+    def _publish_all(self, feed: str) -> None:
         for _ in self.publish_steps(feed):
             pass
 
     def publish_steps(self, feed: str) -> Iterator[str]:
-        """Publish as `publish` does; yield the name of each commit before it. Raises `StorageError` (74)."""
+        """Publish as `publish` does. Raises `StorageError` (74).
+
+        Yield the name of each commit before it, but not of one that is only made again.
+        """
         rows = self._tables.landings(feed).appends()
-        ledger, other_rows = rows[0][0].token if rows else "", f"name = '{feed}' AND _run IS NULL"
-        for generation, appends in generations(rows):
-            number = generation["generation"]
+        ledger, found = rows[0][0].token if rows else "", list(generations(rows))
+        is_ours = self._published.get(feed, len(rows)) < len(rows)
+        self._empty.clear()
+        for index, (generation, appends) in enumerate(found, start=1):
             for topic, text in generation["logs"].items():
-                if topic in generation.get("source_offsets", ()):
-                    continue
-                schema = LogSchema.from_json(text)
-                due = [_files(append, "files", topic) for append in appends]
-                create = partial(self._create_log, feed, topic, schema)
-                columns = _columns(schema)
-                app_id, unknown = log_id(ledger, feed, number), f"generation = {number}"
-                log = _Published(create, app_id, columns, tuple(due), topic, unknown)
-                yield from self._publish(feed, log)
-            refused = [found for append in appends if (found := _files(append, "quarantine"))]
-            if refused:
-                app_id = quarantine_id(ledger, feed, number)
-                quarantine = _Published(
-                    self._create_quarantine, app_id, QUARANTINE_COLUMNS, tuple(refused), "quarantine", other_rows
-                )
-                yield from self._publish(feed, quarantine)
-                other_rows = "false"  # the rows of this generation are known
+                if topic not in generation.get("source_offsets", ()):
+                    due = tuple(_files(append, "files", topic) for append in appends)
+                    log = self._log(feed, ledger, generation["generation"], topic, LogSchema.from_json(text), due)
+                    yield from self._publish(feed, log, is_newest=index == len(found), is_ours=is_ours)
+            refused = tuple(_files(append, "quarantine") for append in appends)
+            if any(refused):
+                is_only = not any(_files(append, "quarantine") for _, others in found[: index - 1] for append in others)
+                quarantine = self._quarantine(feed, ledger, generation["generation"], refused, is_first=is_only)
+                yield from self._publish(feed, quarantine, is_newest=index == len(found), is_ours=is_ours)
+        self._published[feed] = len(rows)
 
     def look(self, spec: LogSpec, position: Mapping[str, Any] | None, window: ReadWindow) -> SourceLook:
         """Return a table or a job's output as a source (see `look_at_table`)."""
@@ -123,37 +143,60 @@ class CatalogFeedTables:
         """Remove what attempts staged that can never land from the journal."""
         self.journal(feed).drop(attempts)
 
-    def _publish(self, feed: str, log: _Published) -> Iterator[str]:
-        name: TableName | None = None
-        reached = 0
-        for ordinal, files in enumerate(log.due, start=1):
-            if not files:
-                continue
-            if name is None:
-                name = log.create()
-                reached = last_version(self._spark_of(), name, log.app_id)
-                self._check_claim(feed, name, log, reached)
-            if ordinal <= reached:
-                continue
-            yield f"publish {log.what} {ordinal}"
-            paths = [path for path, _ in files]
-            attempts = sorted({attempt for _, attempt in files})
-            rows = self.journal(feed).blocks(attempts).where(F.col("path").isin(paths))
-            with mapped():
-                staged = {row["path"] for row in rows.select("path").collect()}
-            if staged != set(paths):
-                message = (
-                    f"{name}: blocks that were landed for it are gone from the journal: restore the journal from a copy"
-                )
-                raise StorageError(message)
-            names = [column.name for column in log.columns]
-            frame = rows.mapInArrow(partial(_log_rows, names), ddl(log.columns))
-            land_once(self._spark_of(), frame, name, log.app_id, ordinal)
+    def _log(self, feed: str, ledger: str, generation: int, topic: str, schema: LogSchema, due: _Due) -> _Published:
+        return _Published(
+            self._tables.log_name(feed, topic),
+            lambda: self._create_log(feed, topic, schema),
+            log_id(ledger, feed, generation),
+            _columns(schema),
+            due,
+            topic,
+            f"generation = {generation}",
+        )
+
+    def _quarantine(self, feed: str, ledger: str, generation: int, due: _Due, *, is_first: bool) -> _Published:
+        return _Published(
+            self._tables.name_of(QUARANTINE),
+            self._create_quarantine,
+            quarantine_id(ledger, feed, generation),
+            QUARANTINE_COLUMNS,
+            due,
+            "quarantine",
+            f"name = '{feed}' AND _run IS NULL" if is_first else "false",  # else its rows are known
+            is_shared=True,
+        )
+
+    def _publish(self, feed: str, log: _Published, *, is_newest: bool, is_ours: bool) -> Iterator[str]:
+        due = [(ordinal, files) for ordinal, files in enumerate(log.due, start=1) if files]
+        if not due:
+            return
+        spark, (last, files) = self._spark_of(), due[-1]
+        if log.name not in self._empty:  # as it was before the first generation was published
+            self._empty[log.name] = not has_files(spark, log.name)
+        is_empty = self._empty[log.name]
+        is_last_append = is_newest and last == len(log.due)
+        if not (is_empty or log.is_shared or is_last_append):
+            return  # a later landing was appended after it was published
+        name = log.create()
+        if log.is_shared or (not is_empty and len(due) == 1):
+            reached = last_version(spark, name, log.app_id)
+            if reached >= last:
+                return
+            self._check_claim(feed, name, log, reached)
+            missing = [one for one in due if one[0] > reached]
+        else:  # an empty table gets all rows in one commit
+            missing = [(last, [file for _, some in due for file in some])] if is_empty else [(last, files)]
+        for ordinal, some in missing:
+            if is_ours or is_empty or log.is_shared or len(due) == 1:
+                yield f"publish {log.what} {ordinal}"
+            paths = [path for path, _ in some]
+            frame = frame_of_log(spark, self.journal(feed), paths, log.columns)
+            land_once(spark, frame, name, log.app_id, ordinal, is_last=ordinal == last)
 
     def _check_claim(self, feed: str, name: TableName, log: _Published, reached: int) -> None:
         """Check that a table has the rows of this ledger, and of no other. Raises `CheckpointError` (76)."""
         with mapped():
-            if not reached and self._spark_of().table(name.quoted).where(log.unknown).limit(1).count():
+            if not reached and self._spark_of().table(name.quoted).where(log.unknown).limit(1).collect():
                 raise unknown_landings(str(name), feed)
 
     def _create_log(self, feed: str, topic: str, schema: LogSchema) -> TableName:
@@ -171,29 +214,32 @@ class CatalogFeedTables:
         attempt = file.path.rpartition("/")[2].partition("-")[0]
         path = block_path(attempt, f"log/{file.topic}", file.path)
         if path not in self._times:
-            with mapped():
-                found = self.journal(feed).blocks([attempt]).where(F.col("path") == path).collect()
-            if len(found) != 1:
-                message = f"{path} is gone from the journal: restore the journal from a copy"
-                raise StorageError(message)
+            data = self.journal(feed).block_data([path])[path]
             if len(self._times) >= _FILES_CACHED:
                 self._times.clear()
-            self._times[path] = np.asarray(rows_of_block(bytes(found[0]["data"]))["timestamp"])
+            self._times[path] = np.asarray(rows_of_block(data)["timestamp"])
         return self._times[path]
+
+
+_Due = tuple[Sequence[tuple[str, str]], ...]
+"""By ordinal, path and attempt of the blocks to publish."""
 
 
 class _Published(NamedTuple):
     """A table to publish: a function that creates it, and the blocks (path, attempt) of each ordinal.
 
-    ``unknown`` is the SQL condition of rows that the table may not have before the first ordinal.
+    ``unknown`` is the SQL condition of rows that the table may not have before the first ordinal. Feeds and jobs share the
+    quarantine.
     """
 
+    name: TableName
     create: Callable[[], TableName]
     app_id: str
     columns: Sequence[Column]
-    due: tuple[Sequence[tuple[str, str]], ...]
+    due: _Due
     what: str
     unknown: str
+    is_shared: bool = False
 
 
 def _columns(schema: LogSchema) -> tuple[Column, ...]:
@@ -209,16 +255,3 @@ def _files(bodies: Sequence[Mapping[str, Any]], part: str, topic: str | None = N
         if topic in (None, one)
         for staged in map(StagedFile.from_json, files)
     ]
-
-
-def _log_rows(names: Sequence[str], batches: Any) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of blocks. A log's partition columns are in the block's path."""
-    for batch in batches:
-        blocks = zip(batch.column("path").to_pylist(), batch.column("data").to_pylist(), strict=True)
-        for path, data in blocks:
-            rows = rows_of_block(data)
-            for part in path.split("/")[:-1]:
-                column, found, number = part.partition("=")
-                if found and column in LOG_PARTITIONS and column in names:
-                    rows = rows.append_column(column, pa.array([int(number)] * rows.num_rows, pa.int32()))
-            yield from rows.select(list(names)).to_batches()

@@ -23,11 +23,16 @@ from rewindow.engine.spark.kafka_offsets import source_offset_blocks
 from rewindow.engine.spark.open_table import named
 from rewindow.engine.worker.failures import mark
 from rewindow.engine.worker.faults import naming_bad_values
+from rewindow.engine.worker.landing.engine import ArrowLandingEngine
+from rewindow.engine.worker.landing.source import ArrowSource
+from rewindow.engine.worker.landing.source_types import UnsuitableError
 from rewindow.engine.worker.log_blocks import PARTITION
 from rewindow.engine.worker.log_writer import write_log
-from rewindow.errors import RewindowError, StorageError
-from rewindow.tables.governed.journal import REPORT, ROW, SparkJournal, file_row, journal_row
+from rewindow.errors import NotNowError, RewindowError, StorageError
+from rewindow.tables.governed.blocks import ROW, file_row, journal_row
+from rewindow.tables.governed.journal import SparkJournal
 from rewindow.tables.governed.names import TableName
+from rewindow.tables.governed.own_table import REPORT
 
 FILE_ROWS = 250_000
 """The rows of a block. It is a value in a row, so it must be smaller than a file."""
@@ -75,11 +80,14 @@ class CatalogLandingEngine(SparkLandingEngine):
                     partial(_stage_blocks, part, smaller, self.project_root), ROW
                 )
                 journal.append(write.attempt, part, staged)
+        except NotNowError:
+            raise
         except RewindowError as error:
             failure = error  # the append may have landed: the journal decides
         if failure is not None and not journal.has(write.attempt, part):
             with naming_bad_values(write, look):
                 raise failure
+        journal.read_back(write.attempt, part)
         blocks = [Block.from_json(block) for block in journal.texts(write.attempt, part)]
         files = [file for block in blocks for file in (*block.files, *block.quarantine)]
         journal.check(write.attempt, files)
@@ -115,3 +123,40 @@ def _stage_blocks(
                         yield file_row(part, block.partition, write.attempt, file, root)
         except RewindowError as error:
             raise RuntimeError(mark(error)) from error
+
+
+class CatalogArrowEngine(ArrowLandingEngine):
+    """Lands small sources in the process of the command, as Arrow reads them; leaves the others to Spark.
+
+    The journal holds the blocks until the landing's ledger row takes them along.
+    """
+
+    def __init__(
+        self,
+        spark: CatalogLandingEngine,
+        journal_of: Callable[[str], SparkJournal],
+        *,
+        most_rows: int,
+        on_share: Callable[[float], None] | None = None,
+    ) -> None:
+        """``spark`` lands sources of more than ``most_rows``, and those that Arrow does not read."""
+        super().__init__(spark, _too_large, project_root=spark.project_root, most_rows=most_rows, on_share=on_share)
+        self._journal_of = journal_of
+
+    def _land_here(self, write: LogWrite, source: ArrowSource) -> list[Block]:
+        journal = self._journal_of(write.feed)
+        with tempfile.TemporaryDirectory(prefix="rewindow-") as folder:
+            log_root, quarantine_root = f"{folder}/log", f"{folder}/quarantine"
+            local = replace(write, file_rows=FILE_ROWS, log_root=log_root, quarantine_root=quarantine_root)
+            blocks = super()._land_here(local, source)
+            for block in blocks:
+                for files, root in ((block.files, log_root), (block.quarantine, quarantine_root)):
+                    rows = [file_row(0, block.partition, write.attempt, file, root) for file in files]
+                    journal.hold(write.attempt, rows)
+        return blocks
+
+
+def _too_large(write: LogWrite, source: ArrowSource) -> list[Block]:  # noqa: ARG001
+    """Leave a large source to the other engine."""
+    message = "the source has too many rows to be landed in this process"
+    raise UnsuitableError(message)

@@ -2,74 +2,128 @@
 
 A block is the content of a staged file, Parquet with checksums and digest, as the value of a binary column: tasks may not
 write files into governed tables. So a run stages the same rows under the same digests with either adapter.
+
+What this process made itself is held in memory, until the ledger row that makes it true takes it along in its commit. What
+Spark's workers made is appended by them. Either way an attempt without that row has no effect.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.control.plan.commit import JournalFile
 from rewindow.control.plan.spec import canonical_json
-from rewindow.control.plan.stored_format import load_stored, stored_json
+from rewindow.control.plan.stored_format import load_stored
 from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.settings import for_packs
 from rewindow.engine.worker.parquet_writer import DIGEST_BYTES
 from rewindow.errors import StorageError
-from rewindow.streams.serde.schema import Column
-from rewindow.tables.governed.commit import add_once, create_table, last_version
-from rewindow.tables.governed.names import TableName
+from rewindow.tables.governed.blocks import ROW_SCHEMA, block_path, digest_of
+from rewindow.tables.governed.commit import add_once
+from rewindow.tables.governed.history import last_version
+from rewindow.tables.governed.own_table import BLOCK, METRIC, REPORT, OwnTable, rows_of
 
-ROW = "sub_topology long, partition long, kind string, path string, text string, data binary"
-ROW_SCHEMA = pa.schema(
-    [
-        ("sub_topology", pa.int64()),
-        ("partition", pa.int64()),
-        ("kind", pa.string()),
-        ("path", pa.string()),
-        ("text", pa.string()),
-        ("data", pa.binary()),
-    ]
-)
-REPORT, BLOCK = "report", "block"
-_KEYS = (Column("job", "string"), Column("attempt", "string"))
-_OWN = (
-    Column("sub_topology", "long"),
-    Column("partition", "long"),
-    Column("kind", "string"),
-    Column("path", "string"),
-    Column("text", "string"),
-    Column("data", "binary"),
-)
+_MOST_BYTES = 32 << 20
+"""Held rows of more bytes are appended before the ledger row: one statement cannot carry them."""
+_KEPT_BYTES = 64 << 20
+"""Bytes of blocks that are kept in memory after they were appended, to be published from there."""
 
 
 class SparkJournal:
-    """The attempts of one job in a journal table of a catalog."""
+    """The attempts of one job or feed in the journal of a catalog."""
 
-    def __init__(self, spark: Callable[[], SparkSession], table: TableName, job: str) -> None:
-        """Bind to a table and a job. Nothing is read or created."""
-        self._spark_of, self.table, self.job = spark, table, job
+    def __init__(self, table: OwnTable, name: str, before_append: Callable[[], None]) -> None:
+        """``before_append`` is called before workers append: it makes the attempt's plan durable."""
+        self._table, self.name = table, name
+        self._before_append = before_append
+        self._held: dict[str, list[pa.RecordBatch]] = {}
+        self._texts: dict[str, list[tuple[int, str]]] = {}
+        self._digests: dict[str, list[str]] = {}
+        self._blocks: dict[str, bytes] = {}
+        self._parts = 0
+        self._appended: set[str] = set()
+
+    def forget(self) -> None:
+        """Forget what was read and held."""
+        for known in (self._held, self._texts, self._digests, self._blocks):
+            known.clear()
+
+    def know(self, texts: Iterable[tuple[str, int, str]]) -> None:
+        """Take reports that were read, as attempt, sub-topology and text."""
+        for attempt, part, text in texts:
+            self._texts.setdefault(attempt, []).append((part, text))
 
     def prepare(self) -> None:
         """Create the table if it does not exist."""
-        create_table(self._spark_of(), self.table, (*_OWN, *_KEYS), ("job", "attempt"))
+        self._table.prepare()
 
     def append(self, attempt: str, part: int, rows: DataFrame) -> None:
-        """Append what one part of an attempt made, in one commit. The caller reads the reports back to verify it.
+        """Append what one part of an attempt made, in one commit. The caller reads it back to verify it.
 
-        ``part`` is a sub-topology, or a number for what the driver made. Each part has its own transaction id: under a
-        common one Delta would silently skip a lower version.
+        Each part has its own transaction id: under a common one Delta would silently skip a lower version.
         """
-        named = rows.withColumn("job", F.lit(self.job)).withColumn("attempt", F.lit(attempt))
-        add_once(named, self.table, _part_id(attempt, part), 1)
+        self.make_durable(attempt)
+        self._appended.add(attempt)
+        named = rows.withColumn("name", F.lit(self.name)).withColumn("attempt", F.lit(attempt))
+        self._table.prepare()
+        add_once(_completed(named), self._table.name, _part_id(attempt, part), 1)
+
+    def make_durable(self, attempt: str) -> None:
+        """Append the attempt's plan and what is held of it, before workers read or append rows."""
+        self._before_append()
+        self.flush(attempt)
+
+    def hold(self, attempt: str, batches: Iterable[pa.RecordBatch]) -> None:
+        """Hold rows that this process made (`ROW_SCHEMA`)."""
+        for batch in batches:
+            self._held.setdefault(attempt, []).append(batch)
+            (row,) = batch.to_pylist()
+            if row["kind"] == REPORT:
+                self._texts.setdefault(attempt, []).append((row["sub_topology"], row["text"]))
+            elif row["kind"] == BLOCK:
+                self._blocks[row["path"]] = row["data"]
+                self._digests[row["path"]] = [digest_of(row["data"])]
+
+    def held(self, attempt: str) -> pa.Table | None:
+        """Return the held rows of an attempt as rows of the table; None without any.
+
+        Rows of more bytes than one commit can carry are appended instead.
+        """
+        batches = self._held.get(attempt)
+        if not batches:
+            return None
+        if sum(batch.nbytes for batch in batches) > _MOST_BYTES:
+            self.make_durable(attempt)
+            return None
+        return self._as_rows(attempt, batches)
+
+    def flush(self, attempt: str) -> None:
+        """Append the held rows of an attempt, so that workers can read them, and read them back."""
+        held = self._held.pop(attempt, [])
+        self._appended.add(attempt)
+        parts = {batch["sub_topology"][0].as_py() for batch in held}
+        while held:
+            batches, size = [held.pop(0)], 0
+            while held and (size := size + held[0].nbytes) <= _MOST_BYTES:
+                batches.append(held.pop(0))
+            self._parts += 1
+            with mapped():
+                self._table.append(self._as_rows(attempt, batches), _part_id(attempt, f"held-{self._parts}"), 1)
+        for part in parts:
+            self.read_back(attempt, part)
+
+    def landed(self, attempt: str) -> None:
+        """Stop holding rows of an attempt, which a ledger row has taken along. Its blocks are kept while they are small."""
+        self._held.pop(attempt, None)
+        if sum(map(len, self._blocks.values())) > _KEPT_BYTES:
+            self._blocks.clear()
 
     def reports(self, attempt: str, part: int | None = None) -> list[TaskReport]:
         """Return what an attempt's tasks reported, by sub-topology and partition."""
@@ -78,53 +132,105 @@ class SparkJournal:
 
     def texts(self, attempt: str, part: int | None = None) -> list[Any]:
         """Return the decoded JSON that the tasks of an attempt reported, in arbitrary order."""
-        rows = self._of([attempt]).where(F.col("kind") == REPORT)
-        if part is not None:
-            rows = rows.where(F.col("sub_topology") == part)
-        with mapped():
-            return [load_stored(row["text"], str(self.table)) for row in rows.select("text").collect()]
+        if attempt not in self._texts:
+            self._read_reports()
+        known = self._texts.get(attempt, [])
+        return [load_stored(text, str(self._table.name)) for one, text in known if part in (None, one)]
+
+    def _read_reports(self) -> None:
+        """Read the reports of all attempts that are not known, in one query."""
+        found = self._table.texts(lambda: (F.col("name") == self.name) & (F.col("kind") == REPORT))
+        new = [row for row in found if row["attempt"] not in self._texts]
+        self.know((row["attempt"], row["sub_topology"], row["body"]) for row in new)
+
+    def read_back(self, attempt: str, part: int | None = None) -> None:
+        """Read what was appended, of an attempt or of one part of it: the reports, and the digest of each block."""
+        self._texts[attempt] = [] if part is None else [one for one in self._texts.get(attempt, []) if one[0] != part]
+        if not self._table.exists():
+            return
+        rows = self._of([attempt]).where(F.col("kind") != METRIC)
+        rows = rows if part is None else rows.where(F.col("sub_topology") == part)
+        columns = rows.select("kind", "sub_topology", "path", "body", "data")
+        with mapped(), for_packs(self._table.spark_of(), has_files=True):
+            found = columns.mapInArrow(_digests, "kind string, part long, path string, text string").collect()
+        self._texts[attempt] += [(row["part"], row["text"]) for row in found if row["kind"] == REPORT]
+        blocks = [row for row in found if row["kind"] == BLOCK]
+        self._digests |= {row["path"]: [] for row in blocks}
+        for row in blocks:
+            self._digests[row["path"]].append(row["text"])
 
     def has(self, attempt: str, part: int) -> bool:
         """Return whether the append of a part landed, even without rows."""
-        return last_version(self._spark_of(), self.table, _part_id(attempt, part)) > 0
+        return (
+            self._table.exists() and last_version(self._table.spark_of(), self._table.name, _part_id(attempt, part)) > 0
+        )
 
     def blocks(self, attempts: Sequence[str]) -> DataFrame:
-        """Return path and data of the blocks of some attempts."""
+        """Return path and data of the blocks of some attempts, without those held."""
         return self._of(attempts).where(F.col("kind") == BLOCK).select("path", "data")
 
+    def block_data(self, paths: Iterable[str]) -> Mapping[str, bytes]:
+        """Return the bytes of some blocks, from memory or in one query. Raises `StorageError` (74) if one is gone or doubled."""
+        wanted = set(paths)
+        data = {path: self._blocks[path] for path in wanted if path in self._blocks}
+        asked = sorted(wanted - data.keys())
+        if asked:
+            attempts = sorted({path.partition("/")[0] for path in asked})
+            with mapped():
+                rows = self._table.in_command().where((F.col("kind") == BLOCK) & F.col("attempt").isin(attempts))
+                found = rows.where(F.col("path").isin(asked)).select("path", "data").collect()
+            if sorted(row["path"] for row in found) != asked:
+                message = f"blocks are gone from the journal {self._table.name}, or doubled: restore it from a copy"
+                raise StorageError(message)
+            data |= {row["path"]: bytes(row["data"]) for row in found}
+        return data
+
+    def in_memory(self, paths: Iterable[str]) -> bool:
+        """Return whether some blocks are in memory."""
+        return all(path in self._blocks for path in paths)
+
     def check(self, attempt: str, staged: Iterable[StagedFile]) -> None:
-        """Read every block back. Raises `StorageError` (74) naming the first that is missing, duplicated or altered."""
-        with mapped(), for_packs(self._spark_of(), has_files=True):
-            found = self.blocks([attempt]).mapInArrow(_digests, "path string, digest string").collect()
-        digests: dict[str, list[str]] = {}
-        for row in found:
-            digests.setdefault(row["path"], []).append(row["digest"])
+        """Check what was read back or is held against what was staged.
+
+        Raises `StorageError` (74) naming the first block that is missing, duplicated or altered.
+        """
         for file in staged:
             path = block_path(attempt, file.target, file.path)
-            if digests.get(path) != [file.file_digest]:
-                what = "differs from what was staged" if path in digests else "is gone"
-                message = f"the journal {self.table}: {path} {what}. Nothing was committed: run again"
+            if self._digests.get(path) != [file.file_digest]:
+                what = "differs from what was staged" if path in self._digests else "is gone"
+                message = f"the journal {self._table.name}: {path} {what}. Nothing was committed: run again"
                 raise StorageError(message)
 
     def drop(self, attempts: Sequence[str]) -> None:
-        """Remove all rows of some attempts, in one commit."""
-        names = ", ".join(f"'{attempt}'" for attempt in attempts)
-        where = f"job = '{self.job}' AND attempt IN ({names})"
-        with mapped():
-            self._spark_of().sql(f"DELETE FROM {self.table.quoted} WHERE {where}")  # noqa: S608 - names are checked
+        """Remove all rows of some attempts, in one commit if there may be any in the table."""
+        durable = [attempt for attempt in attempts if attempt in self._appended or attempt not in self._held]
+        for attempt in attempts:
+            self._held.pop(attempt, None)
+            self._texts.pop(attempt, None)
+            self._blocks = {path: data for path, data in self._blocks.items() if not path.startswith(f"{attempt}/")}
+        if durable and self._table.exists():
+            names = ", ".join(f"'{attempt}'" for attempt in durable)
+            self._table.delete(f"name = '{self.name}' AND seq IS NULL AND attempt IN ({names})")
 
     def _of(self, attempts: Sequence[str]) -> DataFrame:
-        rows = self._spark_of().table(self.table.quoted)
-        return rows.where((F.col("job") == self.job) & F.col("attempt").isin(list(attempts)))
+        rows = self._table.frame()
+        return rows.where((F.col("name") == self.name) & F.col("attempt").isin(list(attempts)))
+
+    def _as_rows(self, attempt: str, batches: Sequence[pa.RecordBatch]) -> pa.Table:
+        rows = pa.Table.from_batches(batches, ROW_SCHEMA)
+        columns = {"body" if name == "text" else name: rows[name].combine_chunks() for name in rows.column_names}
+        return rows_of(
+            {**columns, "name": [self.name] * rows.num_rows, "attempt": [attempt] * rows.num_rows}, rows.num_rows
+        )
 
 
-def _part_id(attempt: str, part: int) -> str:
+def _completed(rows: DataFrame) -> DataFrame:
+    empty = {name: F.lit(None).cast("long") for name in ("seq", "recorded_at")}
+    return rows.withColumnRenamed("text", "body").withColumns(empty)
+
+
+def _part_id(attempt: str, part: int | str) -> str:
     return f"rewindow.journal/{attempt}/{part}"
-
-
-def block_path(attempt: str, target: str, path: str) -> str:
-    """Return the path of a staged file's block in the journal."""
-    return f"{attempt}/{target}/{path}"
 
 
 def summary(attempt: str, reports: Sequence[TaskReport]) -> JournalFile:
@@ -134,42 +240,17 @@ def summary(attempt: str, reports: Sequence[TaskReport]) -> JournalFile:
     return JournalFile(f"attempt={attempt}", sum(map(len, texts)), digest)
 
 
-def journal_row(part: int, partition: int, kind: str, path: str, text: str, data: bytes | None) -> pa.RecordBatch:
-    """Return one row of the journal as a record batch."""
-    return pa.RecordBatch.from_arrays(
-        [
-            pa.array([value], field.type)
-            for value, field in zip((part, partition, kind, path, text, data), ROW_SCHEMA, strict=True)
-        ],
-        schema=ROW_SCHEMA,
-    )
-
-
-def file_row(part: int, partition: int, attempt: str, file: StagedFile, root: str) -> pa.RecordBatch:
-    """Return the row of a staged file below a local folder; delete the file."""
-    path = Path(root, file.path)
-    data = path.read_bytes()
-    path.unlink()
-    return journal_row(part, partition, BLOCK, block_path(attempt, file.target, file.path), stored_json({}), data)
-
-
-def rows_of_block(data: bytes) -> pa.Table:
-    """Return the rows of a block. Page checksums are verified."""
-    return _block(data).read()
-
-
-def batches_of_block(data: pa.Buffer, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a block batch by batch: decoded, a block can be much larger. Page checksums are verified."""
-    for batch in _block(data).iter_batches():
-        yield batch.select(list(names))
-
-
-def _block(data: bytes | pa.Buffer) -> pq.ParquetFile:
-    return pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
-
-
 def _digests(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        datas = (data.as_buffer() for data in batch.column("data"))
-        digests = [blake2b(data, digest_size=DIGEST_BYTES).hexdigest() for data in datas]
-        yield pa.RecordBatch.from_arrays([batch.column("path"), pa.array(digests)], names=["path", "digest"])
+        kinds, datas = batch.column("kind").to_pylist(), batch.column("data")
+        texts = [
+            digest_of(data.as_buffer()) if kind == BLOCK else text
+            for kind, text, data in zip(kinds, batch.column("body").to_pylist(), datas, strict=True)
+        ]
+        columns = [
+            batch.column("kind"),
+            batch.column("sub_topology"),
+            batch.column("path"),
+            pa.array(texts, pa.string()),
+        ]
+        yield pa.RecordBatch.from_arrays(columns, names=["kind", "part", "path", "text"])

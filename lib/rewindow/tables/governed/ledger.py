@@ -1,137 +1,172 @@
-"""The ledger through Spark: the same compare-and-set as `tables.delta.ledger`, decided by reading back (design, "The commit").
+"""The ledger through Spark: the same compare-and-set as `tables.delta.ledger` (design, "The commit").
 
 A writer proposes the next free number as the version of a transaction id that all writers of the name share. Delta accepts
 only a version above every earlier one and rejects overlapping commits, so the row lands at that number or not at all. What
-Spark returns or raises decides nothing.
+Spark returns or raises decides nothing: the history shows whose token has the number, or else the rows do.
 
 Delta accepts any higher version, so only steps of one are a compare-and-set: rows that are appended together are one row of
 the table (``ROWS``). Versions count appends; the numbers of the rows follow from all rows before them.
+
+During a command (`SparkLedger.keeps`), the rows that were read or appended are kept. A decision on rows that are no longer
+all rows does no harm: its append fails.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import Row
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.control.plan.branches import LedgerRow
-from rewindow.engine.spark.errors import mapped
-from rewindow.errors import InvariantError, did_not_land
-from rewindow.streams.serde.schema import Column
-from rewindow.tables.governed.commit import add_once, create_table
-from rewindow.tables.governed.names import TableName
+from rewindow.errors import InvariantError, NotNowError, did_not_land
+from rewindow.tables.governed.own_table import OwnTable, is_text, rows_of
 from rewindow.tables.shared.ledger import check_numbered, load_body, new_token, stored_body
 
-_COLUMNS = (
-    Column("name", "string"),
-    Column("seq", "long"),
-    Column("kind", "string"),
-    Column("body", "string"),
-    Column("recorded_at", "long"),
-)
-_SCHEMA = pa.schema([(c.name, pa.int64() if c.type == "long" else pa.string()) for c in _COLUMNS])
-_PROPERTIES = {"delta.appendOnly": "true"}
 ROWS = "ROWS"
 """The kind of a table row that holds several ledger rows."""
 _ATTEMPTS = 6
 
+_Appends = list[tuple[list[LedgerRow], str]]
+"""The rows of each append, and the stored text."""
+
 
 class SparkLedger:
-    """The rows of one job or feed in a catalog's ledger table. The first append creates the table."""
+    """The rows of one job or feed in a catalog's table. The first append creates the table."""
 
-    def __init__(self, spark: Callable[[], SparkSession], table: TableName, name: str) -> None:
-        """Bind to a table and a name. Nothing is read or created."""
-        self._spark_of, self._table, self.name = spark, table, name
-        self._exists = False
+    def __init__(self, table: OwnTable, name: str, look: Callable[[str], Iterable[Row]] | None = None) -> None:
+        """Bind to a table and a name. ``look`` returns the stored rows of a name. Nothing is read or created."""
+        self._table, self.name = table, name
+        self._stored = look or self._read_rows
+        self._known: _Appends | None = None
+        self._held: list[LedgerRow] = []
+        self._keeps = False
+
+    def keep(self, *, keeps: bool) -> None:
+        """Begin or end a command: forget what was read and held; keep from now on what is read if ``keeps``."""
+        self._known, self._held, self._keeps = None, [], keeps
 
     def read(self) -> list[LedgerRow]:
-        """Read this name's rows, in order. Raises `InvariantError` (70) if they are not numbered 1, 2, 3 ..."""
-        return [row for rows in self.appends() for row in rows]
+        """Return this name's rows, in order, those held included.
+
+        Raises `InvariantError` (70) if they are not numbered 1, 2, 3 ...
+        """
+        return [*(row for rows in self.appends() for row in rows), *self._held]
+
+    def read_afresh(self) -> list[LedgerRow]:
+        """Return the rows from a fresh look, also during a command."""
+        return [row for rows, _ in self._look(afresh=True) for row in rows]
 
     def appends(self) -> list[list[LedgerRow]]:
-        """Read the same rows, grouped by append."""
+        """Return the rows of the table, grouped by append."""
         return [rows for rows, _ in self._look()]
 
-    def append(self, rows: Sequence[LedgerRow]) -> bool:
-        """Append rows in one commit, numbered from the next free number. False if another writer took that number.
+    def hold(self, rows: Sequence[LedgerRow]) -> bool:
+        """Hold rows until the next append or `flush`, under the token of that. False if another writer took their number."""
+        check_numbered(self.name, rows)
+        if _count(self._look()) != rows[0].seq - 1:
+            self._look(afresh=True)
+            return False
+        token = new_token()
+        self._held = [replace(row, token=token) for row in rows]
+        return True
 
-        Raises `InvariantError` (70) for numbers that leave a gap, `StorageError` (74) if the rows did not land or that
-        cannot be determined.
+    def flush(self) -> None:
+        """Append the rows that are held. Raises `NotNowError` (75) if another process was faster."""
+        if self._held:
+            self.append([])
+
+    def append(self, rows: Sequence[LedgerRow], more: pa.Table | None = None) -> bool:
+        """Append rows, after those held and with ``more`` rows of the journal, in one commit.
+
+        False if another writer took the number. Raises `NotNowError` (75) for that if rows were held: what was made since
+        names their numbers. Raises `InvariantError` (70) for numbers that leave a gap, `StorageError` (74) if the rows did
+        not land or that cannot be determined.
         """
+        was_held = bool(self._held)
+        token = self._held[0].token if self._held else new_token()
+        rows, self._held = [*self._held, *rows], []
         check_numbered(self.name, rows)
         first = rows[0].seq
         kind, body = _packed(rows)
-        text = stored_body(body, new_token())
+        text = stored_body(body, token)
         failure: Exception | None = None
         seen = self._look()
+        if _count(seen) != first - 1:
+            seen = self._look(afresh=True)
         for attempt in range(_ATTEMPTS):
-            count = sum(len(some) for some, _ in seen)
-            if count >= first:
+            if _count(seen) >= first:
                 break
-            if count != first - 1:
-                message = f"ledger {self.name} has {count} rows: {first} is not the next number"
+            if _count(seen) != first - 1:
+                message = f"ledger {self.name} has {_count(seen)} rows: {first} is not the next number"
                 raise InvariantError(message)
+            number = len(seen) + 1
             try:
-                self._write(len(seen) + 1, kind, text, rows[0].recorded_at)
-            except Exception as error:  # noqa: BLE001 - the commit may have landed: the rows decide
+                values = (self.name, number, kind, text, rows[0].recorded_at)
+                columns = ("name", "seq", "kind", "body", "recorded_at")
+                row = rows_of({name: [value] for name, value in zip(columns, values, strict=True)}, 1)
+                self._table.append(row if more is None else pa.concat_tables([row, more]), self._app_id, number, token)
+            except Exception as error:  # noqa: BLE001 - the commit may have landed: the history or the rows decide
                 failure = error
                 time.sleep(0.01 * 2**attempt)
-            seen = self._look()
-        if sum(len(some) for some, _ in seen) < first:
+            if self._table.exists() and self._table.token_of(self._app_id, number) == token:
+                self._known = [*seen, _loaded(text, kind, rows[0].recorded_at, first, str(self._table.name))]
+                return True
+            seen = self._look(afresh=True)
+        if _count(seen) < first:
             raise did_not_land(f"ledger {self.name}: row {first}", _ATTEMPTS, failure) from failure
-        return any(written == text for _, written in seen)
+        has_landed = any(written == text for _, written in seen)
+        if was_held and not has_landed:
+            message = f"{self.name}: another process decided first, so this one made nothing. Run the command again"
+            raise NotNowError(message)
+        return has_landed
 
-    def _write(self, number: int, kind: str, text: str, recorded_at: int | None) -> None:
-        if not self._exists:
-            create_table(self._spark, self._table, _COLUMNS, ("name",), _PROPERTIES)
-            self._exists = True
-        columns = [[self.name], [number], [kind], [text], [recorded_at]]
-        frame = self._spark.createDataFrame(pa.table(columns, schema=_SCHEMA))
-        add_once(frame, self._table, f"rewindow.ledger/{self.name}", number)
+    @property
+    def _app_id(self) -> str:
+        return f"rewindow.ledger/{self.name}"
 
-    def _look(self) -> list[tuple[list[LedgerRow], str]]:
-        with mapped():
-            if not self._exists and not self._spark.catalog.tableExists(self._table.quoted):
-                return []
-            table = self._spark.table(self._table.quoted)
-            found = table.where(F.col("name") == self.name).collect()
-            for row in [] if found else table.select("body").limit(1).collect():
-                load_body(row["body"], str(self._table))  # fails if the table has rows of another format
-        rows = sorted(found, key=lambda row: int(row["seq"]))
+    def _look(self, *, afresh: bool = False) -> _Appends:
+        if self._known is None or afresh or not self._keeps:
+            self._known = self._parsed(self._read_rows(self.name) if afresh else self._stored(self.name))
+        return self._known
+
+    def _read_rows(self, name: str) -> list[Row]:
+        return self._table.texts(lambda: (F.col("name") == name) & F.col("seq").isNotNull() & is_text())
+
+    def _parsed(self, found: Iterable[Row]) -> _Appends:
+        rows = sorted((row for row in found if row["seq"] is not None), key=lambda row: int(row["seq"]))
         numbers = [row["seq"] for row in rows]
         if numbers != list(range(1, len(numbers) + 1)):
             message = (
-                f"the ledger of {self.name} in {self._table} is damaged: its last rows are numbered {numbers[-5:]}. "
+                f"the ledger of {self.name} in {self._table.name} is damaged: its last rows are numbered {numbers[-5:]}. "
                 "Restore the table from a copy before you run or land"
             )
             raise InvariantError(message)
-        appends: list[tuple[list[LedgerRow], str]] = []
+        appends: _Appends = []
         before = 0
         for row in rows:
-            stored, token = load_body(row["body"], str(self._table))
-            bodies = _unpacked(row["kind"], stored)
-            made = [
-                LedgerRow(seq, kind, body, row["recorded_at"], token)
-                for seq, (kind, body) in enumerate(bodies, before + 1)
-            ]
-            appends.append((made, row["body"]))
-            before += len(made)
+            made = _loaded(row["body"], row["kind"], row["recorded_at"], before + 1, str(self._table.name))
+            appends.append(made)
+            before += len(made[0])
         return appends
 
-    @property
-    def _spark(self) -> SparkSession:
-        return self._spark_of()
+
+def _count(appends: _Appends) -> int:
+    return sum(len(rows) for rows, _ in appends)
+
+
+def _loaded(text: str, kind: str, recorded_at: int, first: int, table: str) -> tuple[list[LedgerRow], str]:
+    """Return the ledger rows of a stored row, numbered from ``first``, and its text."""
+    stored, token = load_body(text, table)
+    bodies = stored["rows"] if kind == ROWS else [(kind, stored, recorded_at)]
+    return [LedgerRow(seq, one, body, at, token) for seq, (one, body, at) in enumerate(bodies, first)], text
 
 
 def _packed(rows: Sequence[LedgerRow]) -> tuple[str, Mapping[str, Any]]:
     if len(rows) == 1:
         return rows[0].kind, rows[0].body
-    return ROWS, {"rows": [[row.kind, row.body] for row in rows]}
-
-
-def _unpacked(kind: str, body: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
-    return [(one, inner) for one, inner in body["rows"]] if kind == ROWS else [(kind, body)]
+    return ROWS, {"rows": [[row.kind, row.body, row.recorded_at] for row in rows]}

@@ -1,7 +1,8 @@
-"""Bring a catalog's tables up to the ledger: each ordinal is one commit through Spark, verified in the table's history.
+"""Bring a catalog's tables up to the ledger: each ordinal is one commit through Spark.
 
 As in `tables.delta.publish`, the k-th commit to a table is a function of the ledger alone. Delta silently skips a repeated
-version, so starting too early does no harm, and the history shows at the end whether the commit is there.
+version, so starting too early does no harm. Before the next ordinal, the history shows that the last one is there. After the
+last ordinal nothing follows that depends on it, and the next command looks at the history before anything else.
 """
 
 from __future__ import annotations
@@ -12,19 +13,43 @@ from functools import partial
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+from pyspark.sql import types as T  # noqa: N812
 
 from rewindow.contracts.staged_files import TaskReport
-from rewindow.control.plan.branches import CommittedRun, JobState
+from rewindow.control.plan.branches import CommittedRun, JobState, Publication
 from rewindow.control.plan.spec import CHANGELOG
+from rewindow.control.plan.tasks import METRICS_TARGET
 from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.settings import for_packs
 from rewindow.errors import ConfigError, did_not_land
-from rewindow.tables.governed.commit import add_once, last_version, table_version
-from rewindow.tables.governed.journal import SparkJournal, batches_of_block, block_path
+from rewindow.tables.governed.blocks import batches_of_block, block_path
+from rewindow.tables.governed.commit import add_once, table_version
+from rewindow.tables.governed.history import TableLook, last_version, look_at
+from rewindow.tables.governed.journal import SparkJournal
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.shared.publications import SHARED_TABLES, Due, due_tables, missing, publication_id, unknown_rows
 
 _ATTEMPTS = 5
+
+Look = Callable[[TableName, str], TableLook]
+"""Returns what a table's history says of an application id."""
+
+
+def published_tables(state: JobState, branch: str) -> Iterator[Due]:
+    """Yield each table of a branch that is published. Stores and metrics are read from the journal."""
+    for due in due_tables(state, branch):
+        if due.target != METRICS_TARGET and not due.target.startswith(CHANGELOG):
+            yield due
+
+
+def lacking(due: Due, reached: int) -> list[int]:
+    """Return the ordinals that a table lacks. A publication that changes no rows needs no commit."""
+    return [ordinal for ordinal in missing(due, reached) if _changes_rows(due.publications[ordinal - 1], due.target)]
+
+
+def _changes_rows(publication: Publication, target: str) -> bool:
+    runs = (*publication.adds, *publication.removes)
+    return any((total := run.commit.targets.get(target)) is not None and total.rows > 0 for run in runs)
 
 
 def publish(
@@ -34,34 +59,36 @@ def publish(
     branch: str,
     name_of: Callable[[str], TableName],
     reports: Callable[[CommittedRun], Sequence[TaskReport]],
+    look: Look,
 ) -> Iterator[str]:
     """Publish what is committed and a branch's tables lack; yield the name of each commit before it.
 
-    Stores have no tables: they are read from the journal. Raises `StorageError` (74) if a commit does not land.
+    Raises `StorageError` (74) if a commit does not land.
     """
-    for due in due_tables(state, branch):
-        if due.target.startswith(CHANGELOG):
-            continue
+    for due in published_tables(state, branch):
         if due.restart.epoch > 1:
             raise ConfigError(f"{due.target}: `republish` works on staged files, not with `commit: spark`")
-        name, app_id = name_of(due.table.path), publication_id(state.ledger, journal.job, due.target)
-        reached = last_version(spark(), name, app_id) if due.publications else 0
-        if due.publications and not reached:
-            check_claim(spark(), journal.job, state, due.target, name, due.table.path)
-        for ordinal in missing(due, reached):
+        if not lacking(due, 0):
+            continue
+        name, app_id = name_of(due.table.path), publication_id(state.ledger, journal.name, due.target)
+        reached = look(name, app_id).reached
+        if not reached:
+            check_claim(spark(), journal.name, name, due.table.path)
+        ordinals = lacking(due, reached)
+        for ordinal in ordinals:
             yield f"publish {due.target} {ordinal}"
-            _land(spark(), journal, due, ordinal, name, app_id, reports)
+            frame, replaces = _rows(spark(), journal, due, ordinal, name, reports)
+            is_last = ordinal == ordinals[-1]
+            land_once(spark(), frame, name, app_id, ordinal, replaces=replaces, is_last=is_last)
 
 
-def check_claim(spark: SparkSession, job: str, state: JobState, target: str, name: TableName, path: str) -> None:
-    """Check that a table has no rows of a job before its ledger published any. Raises `CheckpointError` (76)."""
+def check_claim(spark: SparkSession, job: str, name: TableName, path: str) -> None:
+    """Check that a table to which a job's ledger has published nothing has no rows of it. Raises `CheckpointError` (76)."""
     rows = spark.table(name.quoted)
     if path in SHARED_TABLES:
         rows = rows.where((F.col(SHARED_TABLES[path]) == job) & F.col("_run").isNotNull())
     with mapped():
-        is_unknown = bool(rows.limit(1).count()) and not last_version(
-            spark, name, publication_id(state.ledger, job, target)
-        )
+        is_unknown = bool(rows.limit(1).collect())
     if is_unknown:
         raise unknown_rows(str(name), job, fix="choose another name for the job and its tables, or DROP these tables")
 
@@ -71,24 +98,24 @@ def lagging(
 ) -> dict[str, int]:
     """Return how many commits each of a branch's tables lacks, by target, without those that lack none."""
     lacks = {}
-    for due in due_tables(state, branch):
-        if due.publications and not due.target.startswith(CHANGELOG):
+    for due in published_tables(state, branch):
+        if lacking(due, 0):
             name = name_of(due.table.path)
             is_there = table_version(spark(), name) is not None
-            reached = last_version(spark(), name, publication_id(state.ledger, job, due.target)) if is_there else 0
-            lacks[due.target] = len(missing(due, reached))
+            app_id = publication_id(state.ledger, job, due.target)
+            lacks[due.target] = len(lacking(due, look_at(spark(), name, app_id).reached if is_there else 0))
     return {target: count for target, count in lacks.items() if count}
 
 
-def _land(
+def _rows(
     spark: SparkSession,
     journal: SparkJournal,
     due: Due,
     ordinal: int,
     name: TableName,
-    app_id: str,
     reports: Callable[[CommittedRun], Sequence[TaskReport]],
-) -> None:
+) -> tuple[DataFrame, str | None]:
+    """Return the rows that a publication adds, and the condition of those that it replaces."""
     publication = due.publications[ordinal - 1]
     paths = [
         block_path(run.commit.attempt, due.target, file.path)
@@ -97,24 +124,47 @@ def _land(
         for file in report.files
         if file.target == due.target
     ]
-    schema = spark.table(name.quoted).schema
-    attempts = [run.commit.attempt for run in publication.adds]
-    rows = journal.blocks(attempts or [""]).where(F.col("path").isin(paths or [""]))
-    frame = rows.select("data").mapInArrow(partial(_decoded, schema.names), schema)
+    frame = frame_of_blocks(spark, journal, paths, spark.table(name.quoted).schema)
     runs = sorted(run.spec.run for run in (*publication.adds, *publication.removes))
-    replaces = f"_run IN ({', '.join(map(str, runs))})" if publication.removes else None
-    land_once(spark, frame, name, app_id, ordinal, replaces=replaces)
+    return frame, f"_run IN ({', '.join(map(str, runs))})" if publication.removes else None
+
+
+def frame_of_blocks(
+    spark: SparkSession, journal: SparkJournal, paths: Sequence[str], schema: T.StructType
+) -> DataFrame:
+    """Return the rows of some blocks: from memory if all are there, else decoded by workers."""
+    names = schema.names
+    if journal.in_memory(paths):
+        data = journal.block_data(paths)
+        batches = [batch for path in paths for batch in batches_of_block(data[path], names)]
+        if batches:
+            return spark.createDataFrame(pa.Table.from_batches(batches), schema).coalesce(1)
+        return spark.createDataFrame([], schema)
+    rows = journal.blocks(sorted({path.partition("/")[0] for path in paths})).where(F.col("path").isin(list(paths)))
+    return rows.select("data").mapInArrow(partial(_decoded, names), schema)
 
 
 def land_once(
-    spark: SparkSession, frame: DataFrame, name: TableName, app_id: str, ordinal: int, *, replaces: str | None = None
+    spark: SparkSession,
+    frame: DataFrame,
+    name: TableName,
+    app_id: str,
+    ordinal: int,
+    *,
+    replaces: str | None = None,
+    is_last: bool = False,
 ) -> None:
-    """Add rows as a table's next ordinal, and verify that in its history. Raises `StorageError` (74)."""
+    """Add rows as a table's next ordinal. Raises `StorageError` (74) if it is not there in the end.
+
+    The history is asked, unless Spark reports no failure of the last ordinal (``is_last``).
+    """
     failure: Exception | None = None
     for _ in range(_ATTEMPTS):
         try:
             with for_packs(spark, has_files=True):
                 add_once(frame, name, app_id, ordinal, replaces=replaces)
+            if is_last:
+                return
         except Exception as error:  # noqa: BLE001 - the commit may have landed: the history decides
             failure = error
         if last_version(spark, name, app_id) >= ordinal:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.contracts.staged_files import TaskReport
-from rewindow.engine.spark.errors import mapped
-from rewindow.errors import StorageError
-from rewindow.tables.governed.journal import SparkJournal, batches_of_block, block_path
+from rewindow.tables.governed.blocks import batches_of_block, block_path
+from rewindow.tables.governed.journal import SparkJournal
 
 
 def block_batches(
@@ -18,18 +16,11 @@ def block_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Yield some columns of what an attempt staged for a target, in the order of the reports.
 
-    One query collects the blocks, still encoded. Raises `StorageError` (74) if the journal lacks one.
+    Blocks come from memory or in one query, still encoded. Raises `StorageError` (74) if one is gone.
     """
     paths = [block_path(attempt, target, f.path) for report in reports for f in report.files if f.target == target]
     if not paths:
         return
-    with mapped():
-        found = journal.blocks([attempt]).where(F.col("path").isin(paths)).collect()
-    data = {row["path"]: row["data"] for row in found}
+    data = journal.block_data(paths)
     for path in paths:
-        if path not in data:
-            message = (
-                f"the journal {journal.table} lacks {path}, which attempt {attempt} staged: restore it from a copy"
-            )
-            raise StorageError(message)
-        yield from batches_of_block(pa.py_buffer(data[path]), names)
+        yield from batches_of_block(data[path], names)

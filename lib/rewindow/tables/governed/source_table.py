@@ -17,14 +17,13 @@ from rewindow.contracts.ingest import ARRIVAL, LogSpec, Piece, ReadWindow, Sourc
 from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.open_table import named, open_delta
 from rewindow.errors import ConfigError, DataError, SourceError
+from rewindow.tables.governed.history import is_quiet
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.shared.feeds import DELTA
 
 _TRACKING = "delta.enableRowTracking"
 _TAKE = ("DELETE", "UPDATE", "TRUNCATE", "RESTORE", "REPLACE", "CREATE OR REPLACE", "CLONE")
 """Prefixes of operations that remove rows."""
-_QUIET = ("OPTIMIZE", "AUTO", "REORG", "VACUUM", "SET ", "UNSET ", "ADD ", "CHANGE ", "RENAME ", "DROP ", "CLUSTER ")
-_QUIET_TOO = ("CREATE TABLE", "UPGRADE PROTOCOL", "ROW TRACKING BACKFILL", "COMPUTE STATS", "DOMAIN METADATA CLEANUP")
 _TAKEN = ("numTargetRowsUpdated", "numTargetRowsDeleted", "numDeletedRows", "numUpdatedRows")
 """Metrics of removed rows."""
 
@@ -40,7 +39,7 @@ class _Version(NamedTuple):
     @property
     def is_quiet(self) -> bool:
         """Whether it certainly added no rows."""
-        return self.operation.startswith(_QUIET) or self.operation in _QUIET_TOO
+        return is_quiet(self.operation)
 
 
 def look_at_table(

@@ -17,7 +17,7 @@ from rewindow.errors import StorageError, UsageError
 from rewindow.streams.record import UNKNOWN
 from rewindow.streams.serde.meta_columns import PARTITION
 from rewindow.streams.state.stores import JOIN, SESSION, WINDOW
-from rewindow.tables.governed.journal import block_path, rows_of_block
+from rewindow.tables.governed.blocks import block_path, rows_of_block
 from rewindow.tables.governed.warehouse import CatalogTables
 from rewindow.tables.shared.arrow_schema import arrow_schema
 from rewindow.tables.shared.checkpoint import since_last_added

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Protocol
 
@@ -29,6 +30,10 @@ class Warehouse(Scratch, Protocol):
     @property
     def home(self) -> str:
         """Where the ledgers are, for people."""
+        ...
+
+    def command(self, *, feed: str, job: str | None = None) -> AbstractContextManager[None]:
+        """Return the context of one landing or run. In it, what was read of the ledgers may be used again."""
         ...
 
     def ledger_rows(self, job: str) -> list[LedgerRow]:

@@ -1,0 +1,75 @@
+"""What an attempt staged: complete it, compare it with the attempt that it repeats, and audit it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from rewindow.contracts.expectations import EXPECTATIONS
+from rewindow.contracts.staged_files import TaskReport
+from rewindow.control.ingest.landings import Feed
+from rewindow.control.plan.branches import JobState
+from rewindow.control.plan.commit import Commit, JournalFile
+from rewindow.control.plan.spec import RunSpec
+from rewindow.control.plan.stored_format import stored_json
+from rewindow.control.plan.tasks import METRICS_TARGET
+from rewindow.errors import InvariantError, StorageError
+from rewindow.tables.governed.blocks import block_path, journal_row, rows_of_block
+from rewindow.tables.governed.journal import SparkJournal, summary
+from rewindow.tables.governed.own_table import REPORT
+from rewindow.tables.shared.audit import audit_counts, commit_of
+from rewindow.tables.shared.diff import first_difference
+from rewindow.tables.shared.warehouse import not_deterministic
+
+
+def stage(journal: SparkJournal, spec: RunSpec, reports: Sequence[TaskReport]) -> JournalFile:
+    """Let the journal hold the report of the run as a whole. Raises `StorageError` (74) if it has other reports."""
+    last, attempt = reports[-1], spec.attempt.id
+    if not journal.reports(attempt, last.sub_topology):
+        text = stored_json(last.as_json())
+        journal.hold(attempt, [journal_row(last.sub_topology, last.partition, REPORT, "", text, None)])
+    staged = summary(attempt, journal.reports(attempt))
+    if staged != summary(attempt, reports):
+        raise StorageError(f"attempt {attempt} differs in the journal from its reports: run again")
+    return staged
+
+
+def check_repeats(journal: SparkJournal, spec: RunSpec, reports: Sequence[TaskReport], feed: Feed) -> None:
+    """Check that an attempt made the same rows as the attempt that it repeats, if all tasks of that one reported.
+
+    Metrics are staged with the COMMIT, so an attempt without it has none. Raises `InvariantError` (70).
+    """
+    before = journal.reports(spec.repeats) if spec.repeats else []
+    if not set(range(len(spec.binding.topology))) <= {report.sub_topology for report in before}:
+        return
+    try:
+        audit_counts(spec, feed, before)
+    except InvariantError:
+        return  # it died before it reported completely, so there is nothing to compare
+    for target in spec.binding.tables:
+        if target not in (METRICS_TARGET, EXPECTATIONS):  # the job's file may expect something else now
+            mine = staged_rows(journal, spec.attempt.id, target, reports)
+            theirs = staged_rows(journal, spec.repeats or "", target, before)
+            different = first_difference(theirs, mine, ignored=["_run"])
+            if different is not None:
+                raise not_deterministic(spec, target, different)
+
+
+def audit(journal: SparkJournal, state: JobState, spec: RunSpec, staged: JournalFile, feed: Feed) -> Commit:
+    """Check all that was staged, as it was read back or is held; return the COMMIT of the attempt."""
+    reports = journal.reports(spec.attempt.id)
+    if summary(spec.attempt.id, reports) != staged:
+        raise StorageError(f"attempt {spec.attempt.id} differs from what was staged. Nothing was committed: run again")
+    audit_counts(spec, feed, reports)
+    journal.check(spec.attempt.id, [file for report in reports for file in report.files])
+    return commit_of(state, spec, staged, reports)
+
+
+def staged_rows(journal: SparkJournal, attempt: str, target: str, reports: Sequence[TaskReport]) -> pa.Table | None:
+    """Return the rows that an attempt staged for a target; None without any."""
+    paths = [block_path(attempt, target, file.path) for one in reports for file in one.files if file.target == target]
+    if not paths:
+        return None
+    data = journal.block_data(paths)
+    return pa.concat_tables([rows_of_block(data[path]) for path in paths])

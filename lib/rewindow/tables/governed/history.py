@@ -1,0 +1,105 @@
+"""The last commits of a table, from its history: what rewindow committed, and whether anything else changed the table.
+
+A commit of rewindow states its application id, its version under that id and, in a ledger, the token of its append. The
+newest commits are read first, a few at a time, so a look costs the same however long a history is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from pyspark.sql import SparkSession
+
+from rewindow.engine.spark.errors import mapped
+from rewindow.tables.governed.names import TableName
+
+_LOOKS = 16, 512
+"""The commits of the first looks. The last one reads the whole history."""
+_QUIET = ("OPTIMIZE", "AUTO", "REORG", "VACUUM", "SET ", "UNSET ", "ADD ", "CHANGE ", "RENAME ", "DROP ", "CLUSTER ")
+_QUIET_TOO = ("CREATE TABLE", "UPGRADE PROTOCOL", "ROW TRACKING BACKFILL", "COMPUTE STATS", "DOMAIN METADATA CLEANUP")
+
+
+class Made(NamedTuple):
+    """A commit in a table's history. Of a commit that is not rewindow's, ``app`` is empty and ``number`` 0."""
+
+    operation: str
+    app: str
+    number: int
+    token: str
+
+
+class TableLook(NamedTuple):
+    """What a table's history says of one application id.
+
+    ``reached`` is its last version, 0 for none. ``is_untouched``: since the last version but one, nothing else changed rows.
+    """
+
+    reached: int
+    is_untouched: bool
+
+
+def is_quiet(operation: str) -> bool:
+    """Return whether an operation certainly changed no rows."""
+    return operation.startswith(_QUIET) or operation in _QUIET_TOO
+
+
+def look_at(spark: SparkSession, name: TableName, app_id: str) -> TableLook:
+    """Return what a table's history says of an application id."""
+
+    def is_enough(found: Sequence[Made]) -> bool:
+        return sum(one.app == app_id for one in found) >= 2
+
+    reached, own, is_untouched = 0, 0, True
+    for one in _newest(spark, name, is_enough):
+        if one.app == app_id:
+            reached, own = max(reached, one.number), own + 1
+            if own == 2:
+                break
+        elif not is_quiet(one.operation):
+            is_untouched = False
+    return TableLook(reached, is_untouched)
+
+
+def has_files(spark: SparkSession, name: TableName) -> bool:
+    """Return whether a table exists and has files."""
+    with mapped():
+        if not spark.catalog.tableExists(name.quoted):
+            return False
+        (detail,) = spark.sql(f"DESCRIBE DETAIL {name.quoted}").select("numFiles").collect()
+    return bool(detail["numFiles"])
+
+
+def last_version(spark: SparkSession, name: TableName, app_id: str) -> int:
+    """Return the last version under an application id in a table's history; 0 for none."""
+    found = _newest(spark, name, lambda some: any(one.app == app_id for one in some))
+    return max((one.number for one in found if one.app == app_id), default=0)
+
+
+def recent_token(spark: SparkSession, name: TableName, app_id: str, number: int) -> str | None:
+    """Return the token of a version under an application id; None if no recent commit has it."""
+    found = _newest(spark, name, lambda _: True)
+    return next((one.token for one in found if (one.app, one.number) == (app_id, number)), None)
+
+
+def _newest(spark: SparkSession, name: TableName, is_enough: Callable[[Sequence[Made]], bool]) -> list[Made]:
+    """Return the newest commits first: a few if they are enough, else all. One Spark job a look."""
+    with mapped():
+        for most in _LOOKS:
+            found = _commits(spark, f"DESCRIBE HISTORY {name.quoted} LIMIT {most}")
+            if len(found) < most or is_enough(found):
+                return found
+        return _commits(spark, f"DESCRIBE HISTORY {name.quoted}")
+
+
+def _commits(spark: SparkSession, statement: str) -> list[Made]:
+    rows = spark.sql(statement).select("operation", "userMetadata").collect()
+    return [_made(row["operation"], row["userMetadata"] or "") for row in rows]
+
+
+def _made(operation: str, stated: str) -> Made:
+    if not stated.startswith('{"app"'):
+        return Made(operation, "", 0, "")
+    body = json.loads(stated)
+    return Made(operation, body["app"], body["version"], body.get("token", ""))

@@ -1,0 +1,153 @@
+"""Run small sub-topologies of governed tables in the process of the command.
+
+One query fetches all blocks that its tasks read: landed rows, internal logs and stores. What they stage is held in memory,
+so the run's plan, rows and COMMIT are one commit (ADR-106). Everything else is left to Spark.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from rewindow.contracts.staged_files import StagedFile, TaskReport
+from rewindow.contracts.tasks import Execution, LogFile, LogSpan, LogTable, SubTopologyWork, TaskWork
+from rewindow.control.plan.stored_format import stored_json
+from rewindow.engine.worker.inline import SubTopologyRunner, as_in_a_worker
+from rewindow.engine.worker.local import LocalEngine
+from rewindow.engine.worker.record_execution import run_tasks
+from rewindow.streams.serde.schema import Column
+from rewindow.tables.governed.blocks import ROOT, block_path, file_row, journal_row
+from rewindow.tables.governed.journal import SparkJournal
+from rewindow.tables.governed.own_table import REPORT
+from rewindow.tables.governed.staged_rows import hold_rows
+
+VECTORIZED_SHARE = 10
+"""How many records vectorized execution takes in the time of one record in record execution."""
+
+
+class Staged(Protocol):
+    """What was staged and landed, as block paths."""
+
+    def journal(self, job: str) -> SparkJournal:
+        """Return a job's journal."""
+        ...
+
+    def rows_staged(self, path: str) -> int | None:
+        """Return the rows of a block that a run staged; None if that is not known here."""
+        ...
+
+    def landed_files(self, table: LogTable, partition: int, spans: Sequence[LogSpan]) -> list[LogFile]:
+        """Return the landed blocks with some offsets of a log's partition, in offset order."""
+        ...
+
+
+class CatalogInlineEngine(LocalEngine):
+    """Runs small sub-topologies in this process and the others on Spark."""
+
+    def __init__(
+        self,
+        spark: Callable[[], SubTopologyRunner],
+        tables: Staged,
+        *,
+        most: int,
+        execution: Execution = Execution.AUTO,
+        on_task: Callable[[TaskReport], None] | None = None,
+    ) -> None:
+        """``most``: records to take and rows to restore of the largest sub-topology that runs here. ``on_task`` gets reports."""
+        super().__init__(execution)
+        self._spark, self._tables, self._most, self._on_task = spark, tables, most, on_task
+        self._journal = tables.journal("none")
+        self._made: dict[str, int] = {}
+
+    def run_sub_topology(self, work: SubTopologyWork) -> list[TaskReport]:
+        """Run one sub-topology; return the reports by partition. Raises what a worker would."""
+        work = self.with_execution(work)
+        self._journal = self._tables.journal(work.identity.job)
+        if not self._is_small(work):
+            return self._spark().run_sub_topology(work)
+        reports = []
+        with tempfile.TemporaryDirectory(prefix="rewindow-") as folder, as_in_a_worker():
+            here = self._with_files(work, Path(folder, "given"))
+            roots = {target: f"{folder}/made/{target}" for target in work.staging.roots}
+            here = replace(here, staging=replace(work.staging, roots=roots))
+            for report in run_tasks(here, here.tasks):
+                self._hold(work.identity.attempt, report, roots)
+                reports.append(report)
+                if self._on_task is not None:
+                    self._on_task(report)
+        return sorted(reports, key=lambda report: report.partition)
+
+    def stage_rows(
+        self,
+        target: str,
+        root: str,  # noqa: ARG002 - the rows go to the journal
+        attempt: str,
+        columns: Sequence[Column],
+        rows: Iterable[tuple[Any, ...]],
+    ) -> list[StagedFile]:
+        """Stage a few rows that the driver itself made: the journal holds them for the ledger row."""
+        return hold_rows(self._journal, target, attempt, columns, rows)
+
+    def _is_small(self, work: SubTopologyWork) -> bool:
+        if any(table.source_offsets is not None for table in work.tables.values()):
+            return False  # the log is not copied, so it has no blocks
+        paths = [path for task in work.tasks for path in _blocks_of(task)]
+        stored = [self._made.get(path, self._tables.rows_staged(path)) for path in paths]
+        if None in stored:
+            return False
+        size = sum(rows or 0 for rows in stored)
+        size += sum(end - start for task in work.tasks for log in task.logs.values() for start, end in log.bounds)
+        return size <= self._most * (VECTORIZED_SHARE if work.execution is Execution.VECTORIZED else 1)
+
+    def _with_files(self, work: SubTopologyWork, folder: Path) -> SubTopologyWork:
+        """Return work whose tasks read local files, which one query fetches."""
+        tasks = [self._with_landed(work, task) for task in work.tasks]
+        paths = {path for task in tasks for path in _blocks_of(task)}
+        for path, data in self._journal.block_data(paths).items():
+            file = folder / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(data)
+        return replace(work, tables={}, tasks=tuple(_relocated(task, folder) for task in tasks))
+
+    def _with_landed(self, work: SubTopologyWork, task: TaskWork) -> TaskWork:
+        slices = {}
+        for topic, log in task.logs.items():
+            files = self._tables.landed_files(work.tables[topic], task.partition, log.spans) if log.spans else []
+            slices[topic] = replace(log, files=tuple(files), spans=())
+        return replace(task, logs=slices)
+
+    def _hold(self, attempt: str, report: TaskReport, roots: Mapping[str, str]) -> None:
+        part, partition = report.sub_topology, report.partition
+        self._made |= {block_path(attempt, file.target, file.path): file.rows for file in report.files}
+        files = [file_row(part, partition, attempt, file, roots[file.target]) for file in report.files]
+        self._journal.hold(
+            attempt, [journal_row(part, partition, REPORT, "", stored_json(report.as_json()), None), *files]
+        )
+
+
+def _blocks_of(task: TaskWork) -> list[str]:
+    """Return the paths of the blocks that a task reads: landed rows, internal logs and changelogs."""
+    landed = [file.path for log in task.logs.values() for file in log.files]
+    internal = [file.path for files in task.internal.values() for file in files]
+    stores = [path for paths in task.stores.values() for path in paths]
+    return [path.removeprefix(ROOT) for path in (*landed, *internal, *stores)]
+
+
+def _relocated(task: TaskWork, folder: Path) -> TaskWork:
+    """Return a task that reads its blocks below a folder."""
+
+    def local(path: str) -> str:
+        return f"{folder}/{path.removeprefix(ROOT)}"
+
+    return replace(
+        task,
+        logs={
+            topic: replace(log, files=tuple(replace(file, path=local(file.path)) for file in log.files))
+            for topic, log in task.logs.items()
+        },
+        internal={t: tuple(replace(file, path=local(file.path)) for file in some) for t, some in task.internal.items()},
+        stores={store: tuple(map(local, paths)) for store, paths in task.stores.items()},
+    )

@@ -1,0 +1,97 @@
+"""The ledgers and journals of a catalog's jobs and feeds, which share one table, and what one command has read of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import pyarrow as pa
+from pyspark.sql import Row, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from rewindow.control.plan.branches import LedgerRow
+from rewindow.tables.governed.journal import SparkJournal
+from rewindow.tables.governed.ledger import SparkLedger
+from rewindow.tables.governed.names import TableName
+from rewindow.tables.governed.own_table import REPORT, OwnTable, is_text
+
+
+def feed_name(feed: str) -> str:
+    """Return the name under which a feed's rows are stored. No job has it: names of jobs have no colon."""
+    return f"feed:{feed}"
+
+
+class OwnRows:
+    """The ledgers and journals in one table, by name."""
+
+    def __init__(self, spark: Callable[[], SparkSession], home: TableName) -> None:
+        """``home``: a name in the schema of the table. Nothing is read or created."""
+        self.table = OwnTable(spark, home)
+        self._ledgers: dict[str, SparkLedger] = {}
+        self._journals: dict[str, SparkJournal] = {}
+        self._found: dict[str, list[Row]] | None = None
+        self._steps: dict[str, Callable[[], None]] = {}
+        self.is_in_command = False
+
+    @contextmanager
+    def command(self, names: Sequence[str]) -> Iterator[None]:
+        """Read the ledgers and reports of some names together, on first use, and keep what is read and held in the block."""
+        self._begin(names, is_in_command=True)
+        try:
+            yield
+        finally:
+            self._begin((), is_in_command=False)
+
+    def ledger(self, name: str) -> SparkLedger:
+        """Return the ledger of a name."""
+        if name not in self._ledgers:
+            self._ledgers[name] = SparkLedger(self.table, name, self._stored)
+            self._ledgers[name].keep(keeps=self.is_in_command)
+        return self._ledgers[name]
+
+    def journal(self, name: str) -> SparkJournal:
+        """Return the journal of a name. Before workers append to it, the plan that its ledger holds is appended."""
+        if name not in self._journals:
+            self._journals[name] = SparkJournal(self.table, name, lambda: self._before_workers(name))
+        return self._journals[name]
+
+    def before_workers(self, name: str, step: Callable[[], None]) -> None:
+        """Take the step of a name in this command only if workers append rows, and before they do."""
+        self._steps[name] = step
+
+    def append(self, name: str, rows: Sequence[LedgerRow], attempts: Sequence[str]) -> bool:
+        """Append rows to a ledger, and what the journal holds of some attempts, in one commit."""
+        journal = self.journal(name)
+        held = [some for attempt in dict.fromkeys(attempts) if (some := journal.held(attempt)) is not None]
+        landed = self.ledger(name).append(rows, pa.concat_tables(held) if held else None)
+        if landed:
+            for attempt in attempts:
+                journal.landed(attempt)
+        return landed
+
+    def _begin(self, names: Sequence[str], *, is_in_command: bool) -> None:
+        self.is_in_command, self.table.names, self._found = is_in_command, tuple(names), None
+        self._steps.clear()
+        for ledger in self._ledgers.values():
+            ledger.keep(keeps=is_in_command)
+        for journal in self._journals.values():
+            journal.forget()
+
+    def _before_workers(self, name: str) -> None:
+        steps, self._steps = self._steps, {}
+        for step in steps.values():
+            step()
+        self.ledger(name).flush()
+
+    def _stored(self, name: str) -> list[Row]:
+        """Return the stored ledger rows of a name. Those of a command's names are read in one query, reports included."""
+        if name not in self.table.names:
+            return self.table.texts(lambda: (F.col("name") == name) & F.col("seq").isNotNull() & is_text())
+        if self._found is None:
+            self._found = {one: [] for one in self.table.names}
+            for row in self.table.texts(lambda: F.col("name").isin(list(self.table.names)) & is_text()):
+                self._found[row["name"]].append(row)
+            for one, rows in self._found.items():
+                reports = [row for row in rows if row["kind"] == REPORT and row["seq"] is None]
+                self.journal(one).know((row["attempt"], row["sub_topology"], row["body"]) for row in reports)
+        return self._found[name]

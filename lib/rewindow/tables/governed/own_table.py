@@ -1,0 +1,130 @@
+"""The one table of rewindow's own rows in a catalog: the ledgers of jobs and feeds, and the journal of what was staged.
+
+Rows that belong together are appended in one commit, whatever their kind. A ledger row has a number (``seq``); a row of the
+journal has none and names its attempt. Job ``a`` has the name ``a``, feed ``b`` the name ``feed:b``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column as Expression
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from rewindow.engine.spark.errors import mapped
+from rewindow.errors import RewindowError
+from rewindow.streams.serde.schema import Column
+from rewindow.tables.governed.commit import add_once, create_table
+from rewindow.tables.governed.history import recent_token
+from rewindow.tables.governed.metrics_view import create_metrics_view
+from rewindow.tables.governed.names import TableName
+
+NAME = "rewindow_ledger"
+METRICS_VIEW = "rewindow_metrics"
+REPORT, BLOCK, METRIC = "report", "block", "metric"
+"""The kinds of journal rows: a task's report, the bytes of a staged file, a row of the metrics."""
+COLUMNS = (
+    Column("name", "string"),
+    Column("seq", "long"),
+    Column("kind", "string"),
+    Column("attempt", "string"),
+    Column("sub_topology", "long"),
+    Column("partition", "long"),
+    Column("path", "string"),
+    Column("body", "string"),
+    Column("data", "binary"),
+    Column("recorded_at", "long"),
+)
+_ARROW = {"string": pa.string(), "long": pa.int64(), "binary": pa.binary()}
+SCHEMA = pa.schema([(column.name, _ARROW[column.type]) for column in COLUMNS])
+_PROPERTIES = {"delta.checkpointInterval": "50"}
+"""A checkpoint costs a few Spark jobs, and a snapshot without one a small file per commit."""
+_ATTEMPTS = 5
+_TEXTS = ("name", "seq", "kind", "attempt", "sub_topology", "body", "recorded_at")
+
+
+class OwnTable:
+    """The table of rewindow's own rows in one schema of a catalog."""
+
+    def __init__(self, spark: Callable[[], SparkSession], home: TableName) -> None:
+        """``home``: a name in the schema. Nothing is read or created."""
+        self.spark_of = spark
+        self.name = home._replace(name=NAME)
+        self.names: tuple[str, ...] = ()
+        """The names that the current command reads; none outside of commands."""
+        self._exists = False
+
+    def prepare(self) -> None:
+        """Create the table and the view of its metrics if they do not exist."""
+        if not self._exists:
+            spark, view = self.spark_of(), self.name._replace(name=METRICS_VIEW)
+            create_table(spark, self.name, COLUMNS, ("name",), _PROPERTIES)
+            create_metrics_view(spark, view, self.name, METRIC)
+            self._exists = True
+
+    def exists(self) -> bool:
+        """Return whether the table exists."""
+        if not self._exists:
+            with mapped():
+                self._exists = self.spark_of().catalog.tableExists(self.name.quoted)
+        return self._exists
+
+    def frame(self) -> DataFrame:
+        """Return all rows."""
+        return self.spark_of().table(self.name.quoted)
+
+    def in_command(self) -> DataFrame:
+        """Return the rows of the names that the current command reads."""
+        return self.frame().where(F.col("name").isin(list(self.names))) if self.names else self.frame()
+
+    def texts(self, condition: Callable[[], Expression]) -> list[Row]:
+        """Return the rows that satisfy a condition, without their blocks; nothing if there is no table.
+
+        The condition is built when there is a session: before that, PySpark does not know whether it is a remote one.
+        """
+        if not self.exists():
+            return []
+        with mapped():
+            return self.frame().where(condition()).select(*_TEXTS).collect()
+
+    def append(self, rows: pa.Table, app_id: str, version: int, token: str = "") -> None:
+        """Append a few rows in one commit, ``(app_id, version)``, which lands once. The history tells whether it did."""
+        self.prepare()
+        frame = self.spark_of().createDataFrame(rows.cast(SCHEMA)).coalesce(1)
+        add_once(frame, self.name, app_id, version, token=token)
+
+    def delete(self, condition: str) -> None:
+        """Remove the rows that satisfy a condition. An append by another process that overlaps makes Delta refuse: try again."""
+        for attempt in range(_ATTEMPTS):
+            try:
+                with mapped():
+                    self.spark_of().sql(f"DELETE FROM {self.name.quoted} WHERE {condition}")  # noqa: S608 - our own condition
+            except RewindowError:
+                if attempt == _ATTEMPTS - 1:
+                    raise
+            else:
+                return
+
+    def token_of(self, app_id: str, version: int) -> str | None:
+        """Return the token of a recent commit; None if there is none."""
+        with mapped():
+            return recent_token(self.spark_of(), self.name, app_id, version)
+
+
+def rows_of(columns: Mapping[str, Sequence[Any]], length: int) -> pa.Table:
+    """Return rows of the table from some of its columns; the others are null."""
+    return pa.table(
+        [
+            pa.array(columns[field.name], field.type) if field.name in columns else pa.nulls(length, field.type)
+            for field in SCHEMA
+        ],
+        schema=SCHEMA,
+    )
+
+
+def is_text() -> Expression:
+    """Return the condition of ledger rows and reports: everything but blocks and metrics."""
+    return ~F.col("kind").isin(BLOCK, METRIC)
