@@ -63,8 +63,9 @@ def test_a_run_on_hold_is_published_when_it_is_accepted(jobs: Backend, expected:
     for run in tables.state(scene.JOB).on_hold("held"):
         drive(accept(scene.JOB, "held", run.spec.name, jobs.tables()))
     assert jobs.outputs("held") == expected
-    last = jobs.tables().state(scene.JOB).branch("held").runs[-1]
-    proof = drive(verify(jobs.job("held", expects=True), last, scene.attempt("proof"), jobs.engine, jobs.tables()))
+    tables = jobs.tables()
+    last = tables.state(scene.JOB).branch("held").runs[-1]
+    proof = drive(verify(jobs.job("held", expects=True), last, scene.attempt("proof"), jobs.engine_of(tables), tables))
     assert not proof.differences
 
 

@@ -23,7 +23,8 @@ from pyspark.sql import Row
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.control.plan.branches import LedgerRow
-from rewindow.errors import InvariantError, NotNowError, did_not_land
+from rewindow.errors import CheckpointError, InvariantError, NotNowError, did_not_land
+from rewindow.tables.governed.history import last_version
 from rewindow.tables.governed.own_table import OwnTable, is_text, rows_of
 from rewindow.tables.shared.ledger import check_numbered, load_body, new_token, stored_body
 
@@ -85,7 +86,7 @@ class SparkLedger:
 
         False if another writer took the number. Raises `NotNowError` (75) for that if rows were held: what was made since
         names their numbers. Raises `InvariantError` (70) for numbers that leave a gap, `StorageError` (74) if the rows did
-        not land or that cannot be determined.
+        not land or that cannot be determined, `CheckpointError` (76) if rows were deleted.
         """
         was_held = bool(self._held)
         token = self._held[0].token if self._held else new_token()
@@ -118,6 +119,12 @@ class SparkLedger:
                 return True
             seen = self._look(afresh=True)
         if _count(seen) < first:
+            if last_version(self._table.spark_of(), self._table.name, self._app_id) > len(seen):
+                message = (
+                    f"rows of the ledger of {self.name} were deleted from {self._table.name}: RESTORE the version of that table "
+                    "before they were"
+                )
+                raise CheckpointError(message)
             raise did_not_land(f"ledger {self.name}: row {first}", _ATTEMPTS, failure) from failure
         has_landed = any(written == text for _, written in seen)
         if was_held and not has_landed:

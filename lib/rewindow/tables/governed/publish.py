@@ -17,7 +17,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.control.plan.branches import CommittedRun, JobState, Publication
-from rewindow.control.plan.spec import CHANGELOG
+from rewindow.control.plan.spec import CHANGELOG, RunSpec, TableSpec
 from rewindow.control.plan.tasks import METRICS_TARGET
 from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.settings import for_packs
@@ -38,8 +38,23 @@ Look = Callable[[TableName, str], TableLook]
 def published_tables(state: JobState, branch: str) -> Iterator[Due]:
     """Yield each table of a branch that is published. Stores and metrics are read from the journal."""
     for due in due_tables(state, branch):
-        if due.target != METRICS_TARGET and not due.target.startswith(CHANGELOG):
+        if is_published(due.target):
             yield due
+
+
+def is_published(target: str) -> bool:
+    """Return whether the rows of a target are published to a table of its own."""
+    return target != METRICS_TARGET and not target.startswith(CHANGELOG)
+
+
+def unclaimed(state: JobState, spec: RunSpec) -> Iterator[TableSpec]:
+    """Yield the tables of a run to which the job's ledger has published nothing, on this branch or, if shared, on any."""
+    claimed = {due.target for due in published_tables(state, spec.branch) if lacking(due, 0)}
+    for target, table in spec.binding.tables.items():
+        changes = state.shared(table.path) if table.path in SHARED_TABLES else ()
+        is_claimed = target in claimed or any(_changes_rows(one, target) for one in changes)
+        if is_published(target) and not is_claimed:
+            yield table
 
 
 def lacking(due: Due, reached: int) -> list[int]:

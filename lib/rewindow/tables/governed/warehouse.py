@@ -15,8 +15,7 @@ from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.commit import Commit, JournalFile, TargetTotal
 from rewindow.control.plan.ledger_state import COMMIT
-from rewindow.control.plan.spec import CHANGELOG, OUTPUT, RunSpec, TableSpec
-from rewindow.control.plan.tasks import METRICS_TARGET
+from rewindow.control.plan.spec import OUTPUT, RunSpec, TableSpec
 from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.open_table import named
 from rewindow.engine.spark.settings import planned_once
@@ -36,7 +35,15 @@ from rewindow.tables.governed.ledger import SparkLedger
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.own_rows import OwnRows, feed_name
 from rewindow.tables.governed.own_table import NAME
-from rewindow.tables.governed.publish import check_claim, lacking, lagging, publish, published_tables
+from rewindow.tables.governed.publish import (
+    check_claim,
+    is_published,
+    lacking,
+    lagging,
+    publish,
+    published_tables,
+    unclaimed,
+)
 from rewindow.tables.governed.run_rows import block_batches
 from rewindow.tables.shared.audit import INTERNAL, totals
 from rewindow.tables.shared.checkpoint import Checkpoint
@@ -143,20 +150,18 @@ class CatalogTables:
     def roots(self, spec: RunSpec, internal: Iterable[str]) -> Mapping[str, str]:
         """Create missing tables; return the path prefix of each target's blocks."""
         self.journal(spec.job).prepare()
-        claimed = {due.target for due in published_tables(self.state(spec.job), spec.branch) if lacking(due, 0)}
         for target, table in spec.binding.tables.items():
-            if _is_published(target):
+            if is_published(target):
                 self._create(spec.job, spec.branch, table)
-                if target not in claimed:
-                    check_claim(self._spark_of(), spec.job, self.name_of(table.path), table.path)
+        for table in unclaimed(self.state(spec.job), spec):
+            check_claim(self._spark_of(), spec.job, self.name_of(table.path), table.path)
         return self.scratch_roots(spec, internal)
 
     def check_targets(self, spec: RunSpec) -> None:
         """Raise what `roots` would raise for a planned run's existing tables; change nothing."""
-        claimed = {due.target for due in published_tables(self.state(spec.job), spec.branch) if lacking(due, 0)}
-        for target, table in spec.binding.tables.items():
+        for table in unclaimed(self.state(spec.job), spec):
             name = self.name_of(table.path)
-            if _is_published(target) and target not in claimed and table_version(self._spark_of(), name) is not None:
+            if table_version(self._spark_of(), name) is not None:
                 check_claim(self._spark_of(), spec.job, name, table.path)
 
     def scratch_roots(self, spec: RunSpec, internal: Iterable[str]) -> Mapping[str, str]:
@@ -292,7 +297,3 @@ class CatalogTables:
         if not self.own.is_in_command or (name, app_id) not in self._looks:
             self._looks[name, app_id] = look_at(self._spark_of(), name, app_id)
         return self._looks[name, app_id]
-
-
-def _is_published(target: str) -> bool:
-    return target != METRICS_TARGET and not target.startswith(CHANGELOG)
