@@ -228,7 +228,7 @@ def test_rows_of_a_ledger_that_was_deleted_are_refused(jobs: Backend, spark: Spa
         spark.sql(f"DELETE FROM {tables.home}.rewindow_ledger WHERE name = '{scene.JOB}'")
     else:
         shutil.rmtree(Path(tables.warehouse) / RUNS)
-    with pytest.raises(CheckpointError, match="did not publish|were deleted"):
+    with pytest.raises(CheckpointError, match=r"did not publish|were deleted"):
         jobs.run("anew", 2)
 
 
