@@ -127,7 +127,7 @@ def called(store: Any, name: str, arguments: tuple[Any, ...]) -> Any:
         found = getattr(store, name)(*arguments)
     except DataError as error:
         return str(error)
-    return list(found) if isinstance(found, Iterator | list) else found
+    return list(found) if name == "pop_until" or isinstance(found, Iterator | list) else found
 
 
 def observed(make: Callable[[], Store], steps: list[Step], *, attempts: bool) -> Iterator[Any]:
