@@ -261,6 +261,8 @@ def hold_execution_modes_against_each_other(case: TwoTopics, data: st.DataObject
         root = Path(folder)
         files = write_logs(case, root / "log", data.draw(st.integers(1, 2)))
         expected = _outcome(case, files, root / "records", cuts, [Execution.RECORD] * len(cuts))
+        if "outputs_per_record" in expected:  # windows above the join do not count their outputs on columns
+            assume(any(repr(sink.topic) in expected for sink in part.sinks))
         with (
             patch.object(batch_size, "read_rows", return_value=data.draw(st.sampled_from([1, 3, 100]))),
             patch.object(stream_task, "MOST_PAIRS", data.draw(st.sampled_from([1, 4, 1_000]))),
