@@ -154,16 +154,16 @@ MUTANTS_OF_BRANCHS = (
         "a shared table gets the runs of one branch",
         [
             Rewrite(
-                "control.plan.branches:JobState.shared",
-                "tuple(run for run in change.adds if _writes(run, path))",
-                "tuple(run for run in change.adds if _writes(run, path) and run.spec.branch == 'main')",
+                "control.plan.branches:_by_path",
+                "for run in runs:",
+                "for run in (one for one in runs if one.spec.branch == 'main'):",
             )
         ],
         [Kill("backfill", "commit")],
     ),
     Mutant(
         "a run stands on every run that was committed",
-        [Rewrite("control.plan.branches:JobState.chain_to", "return tuple(reversed(chain))", "return self.committed")],
+        [Rewrite("control.plan.branches:JobState._back_from", "if one.spec.run == run:", "if True:")],
         [Kill("backfill", "commit")],
     ),
     Mutant(
@@ -180,7 +180,7 @@ MUTANTS_OF_BRANCHS = (
     Mutant(
         "the parent is not published before it is read",
         [
-            Rewrite("tables.delta.warehouse:DeltaTables.restore", "if runs and", "if False and"),
+            Rewrite("tables.delta.warehouse:DeltaTables.restore", "if parent and", "if False and"),
             Rewrite("tables.delta.warehouse:DeltaTables.restore", "except StorageError:", "except ZeroDivisionError:"),
         ],
         [Hold("run | run-unpublished", "plan")],

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from rewindow.errors import ConfigError
 
-_Identity = tuple[int, int]
+_Identity = tuple[str, int, int]
 _safe: dict[tuple[str, str], tuple[_Identity, _Identity]] = {}
-"""The tables that this process found safe, by warehouse and path, with the identity of both folders."""
+"""The tables that this process found safe, by warehouse and path, with what both folders were then."""
 
 
 def safe_path(warehouse: str, full: str) -> str:
-    """Return a table's full path. A process looks at each folder once, because a table can have many files.
+    """Return a table's full path. A folder is looked into again only when it has changed, because it can have many files.
 
     Raises `ConfigError` (78) if a symbolic link on that path, or in that folder, leads out of the warehouse.
     """
@@ -41,8 +41,8 @@ def safe_path(warehouse: str, full: str) -> str:
 
 
 def _identity(folder: str) -> _Identity | None:
-    """Return what identifies a folder, behind any links; None if it does not exist."""
+    """Return where a folder is behind any links, its inode, and when its entries last changed; None if there is none."""
     with suppress(OSError):
         found = Path(folder).stat()
-        return found.st_dev, found.st_ino
+        return os.path.realpath(folder), found.st_ino, found.st_mtime_ns
     return None
