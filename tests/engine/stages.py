@@ -33,13 +33,17 @@ Stages = dict[tuple[int, int], list[Written]]
 """What each task wrote, run by run, by sub-topology and partition."""
 
 
-def drawn_runs(case: Case, data: st.DataObject) -> tuple[list[tuple[int, int]], list[Execution]]:
-    """Draw the epochs ``[first, end)`` of each run and its execution, which is vectorized in one run at least."""
-    number = len(case.epochs)
+def drawn_runs(number: int, data: st.DataObject) -> tuple[list[tuple[int, int]], list[Execution]]:
+    """Draw the epochs ``[first, end)`` of each run and its execution, which is vectorized in one run at least.
+
+    ``number``: how many epochs there are.
+    """
     inner = sorted(data.draw(st.sets(st.integers(1, max(1, number - 1)), max_size=2))) if number > 1 else []
     cuts = list(pairwise([0, *inner, number]))
     modes = data.draw(
-        st.lists(st.sampled_from([Execution.AUTO, Execution.RECORD]), min_size=len(cuts), max_size=len(cuts))
+        st.lists(
+            st.sampled_from([Execution.AUTO, Execution.AUTO, Execution.RECORD]), min_size=len(cuts), max_size=len(cuts)
+        )
     )
     assume(Execution.AUTO in modes)
     return cuts, modes

@@ -39,6 +39,7 @@ from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.schema import Column
 from tests.engine.executions import Case, assert_equal, logs, replay, write_log
 from tests.engine.prefixes import ON_MADE, chains_of_functions
+from tests.engine.stages import drawn_runs
 from tests.properties.effort import examples
 
 KEYS: dict[str, tuple[tuple[Column, ...], Any]] = {
@@ -217,15 +218,7 @@ def hold_execution_modes_against_each_other(case: Case, data: st.DataObject) -> 
     except NotVectorizableError as reason:
         assume("compares" not in str(reason))  # a condition on a column whose type a select changed
         raise
-    number = len(case.epochs)
-    inner = sorted(data.draw(st.sets(st.integers(1, max(1, number - 1)), max_size=2))) if number > 1 else []
-    cuts = list(pairwise([0, *inner, number]))
-    modes = data.draw(
-        st.lists(
-            st.sampled_from([Execution.AUTO, Execution.AUTO, Execution.RECORD]), min_size=len(cuts), max_size=len(cuts)
-        )
-    )
-    assume(Execution.AUTO in modes)
+    cuts, modes = drawn_runs(len(case.epochs), data)
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         log = write_log(case, root / "log", files=data.draw(st.integers(1, 2)))

@@ -28,6 +28,7 @@ from rewindow.streams.serde.schema import Column
 from rewindow.streams.settings import Limits
 from tests.engine.executions import assert_equal
 from tests.engine.prefixes import Made, made
+from tests.engine.stages import drawn_runs
 from tests.engine.test_execution_equality import COLUMN_VALUES, KEYS, ROW_KEY, VALUES
 from tests.engine.two_topics import Log, Stages, TwoTopics, replay, shapes, write_logs
 from tests.properties.effort import examples
@@ -248,15 +249,7 @@ def hold_execution_modes_against_each_other(case: TwoTopics, data: st.DataObject
     except NotVectorizableError as reason:
         assume("different types" not in str(reason))  # of the keys of the two logs
         raise
-    number = len(case.epochs)
-    inner = sorted(data.draw(st.sets(st.integers(1, max(1, number - 1)), max_size=2))) if number > 1 else []
-    cuts = list(pairwise([0, *inner, number]))
-    modes = data.draw(
-        st.lists(
-            st.sampled_from([Execution.AUTO, Execution.AUTO, Execution.RECORD]), min_size=len(cuts), max_size=len(cuts)
-        )
-    )
-    assume(Execution.AUTO in modes)
+    cuts, modes = drawn_runs(len(case.epochs), data)
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         files = write_logs(case, root / "log", data.draw(st.integers(1, 2)))

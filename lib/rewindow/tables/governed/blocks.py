@@ -26,7 +26,8 @@ ROW_SCHEMA = pa.schema(
 )
 ROOT = "block:"
 """The prefix of the roots of a run's targets: a prefix of block paths follows."""
-_BLOCK = "block"
+BLOCK = "block"
+"""The kind of the journal's rows that have the bytes of a staged file."""
 
 
 def block_path(attempt: str, target: str, path: str) -> str:
@@ -55,7 +56,7 @@ def file_row(part: int, partition: int, attempt: str, file: StagedFile, root: st
     path = Path(root, file.path)
     data = path.read_bytes()
     path.unlink()
-    return journal_row(part, partition, _BLOCK, block_path(attempt, file.target, file.path), stored_json({}), data)
+    return journal_row(part, partition, BLOCK, block_path(attempt, file.target, file.path), stored_json({}), data)
 
 
 def rows_of_block(data: bytes) -> pa.Table:

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.contracts.tasks import Execution, LogFile, LogSpan, LogTable, SubTopologyWork, TaskWork
 from rewindow.control.plan.stored_format import stored_json
-from rewindow.engine.worker.inline import SubTopologyRunner, as_in_a_worker
+from rewindow.engine.worker.inline import VECTORIZED_SHARE, SubTopologyRunner, as_in_a_worker
 from rewindow.engine.worker.local import LocalEngine
 from rewindow.engine.worker.record_execution import run_tasks
 from rewindow.streams.serde.schema import Column
@@ -23,9 +23,6 @@ from rewindow.tables.governed.blocks import ROOT, block_path, file_row, journal_
 from rewindow.tables.governed.journal import SparkJournal
 from rewindow.tables.governed.own_table import REPORT
 from rewindow.tables.governed.staged_rows import hold_rows
-
-VECTORIZED_SHARE = 10
-"""How many records vectorized execution takes in the time of one record in record execution."""
 
 
 class Staged(Protocol):

@@ -25,10 +25,10 @@ from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.settings import for_packs
 from rewindow.engine.worker.parquet_writer import DIGEST_BYTES
 from rewindow.errors import StorageError
-from rewindow.tables.governed.blocks import ROW_SCHEMA, block_path, digest_of
+from rewindow.tables.governed.blocks import BLOCK, ROW_SCHEMA, block_path, digest_of
 from rewindow.tables.governed.commit import add_once
 from rewindow.tables.governed.history import last_version
-from rewindow.tables.governed.own_table import BLOCK, METRIC, REPORT, OwnTable, rows_of
+from rewindow.tables.governed.own_table import METRIC, REPORT, OwnTable, rows_of
 
 _MOST_BYTES = 32 << 20
 """Held rows of more bytes are appended before the ledger row: one statement cannot carry them."""

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from rewindow.engine.spark.errors import mapped
 from rewindow.errors import RewindowError
 from rewindow.streams.serde.schema import Column
+from rewindow.tables.governed.blocks import BLOCK
 from rewindow.tables.governed.commit import add_once, create_table
 from rewindow.tables.governed.history import recent_token
 from rewindow.tables.governed.metrics_view import create_metrics_view
@@ -24,8 +25,8 @@ from rewindow.tables.governed.names import TableName
 
 NAME = "rewindow_ledger"
 METRICS_VIEW = "rewindow_metrics"
-REPORT, BLOCK, METRIC = "report", "block", "metric"
-"""The kinds of journal rows: a task's report, the bytes of a staged file, a row of the metrics."""
+REPORT, METRIC = "report", "metric"
+"""The other kinds of journal rows: a task's report, a row of the metrics."""
 COLUMNS = (
     Column("name", "string"),
     Column("seq", "long"),
