@@ -23,6 +23,7 @@ from rewindow.contracts.tasks import Execution, JobCode
 from rewindow.control.ingest.land import steps as landing_steps
 from rewindow.control.ingest.landings import LANDING, log_shapes
 from rewindow.control.ingest.protocols import LandingTables, LandRequest
+from rewindow.control.plan.retention import EVERY
 from rewindow.control.plan.spec import Attempt, RunRequest
 from rewindow.control.plan.tasks import TablePaths, bind_job
 from rewindow.control.run import Engine, Job, Steps, steps
@@ -78,17 +79,29 @@ class Backend:
         binding = bind_job(scene.JOB, feed, scene.topology(), code.load_logs(), asdict(code.semantics), paths)
         return Job(scene.JOB, code, binding, feed, scene.hourly_expectations(binding) if expects else None)
 
-    def running(self, branch: str, through: int | None = None, *, expects: bool = False) -> Steps:
+    def running(
+        self, branch: str, through: int | None = None, *, expects: bool = False, snapshot_every: int = EVERY
+    ) -> Steps:
         """Return the steps of one run, by a new attempt that opens the tables again, as a command does."""
         request, tables = RunRequest(branch=branch, through_landing=through), self.tables()
         job, engine = self.job(branch, expects=expects), self.engine_of(tables)
         with tables.command(feed=scene.FEED, job=scene.JOB):
-            return (yield from steps(job, request, scene.attempt(), engine, tables, lambda _attempt: False))
+            return (
+                yield from steps(
+                    job,
+                    request,
+                    scene.attempt(),
+                    engine,
+                    tables,
+                    lambda _attempt: False,
+                    snapshot_every=snapshot_every,
+                )
+            )
 
-    def run(self, branch: str, *throughs: int, expects: bool = False) -> dict[str, str]:
+    def run(self, branch: str, *throughs: int, expects: bool = False, snapshot_every: int = EVERY) -> dict[str, str]:
         """Run up to each landing. Return the content hashes of the outputs."""
         for through in throughs:
-            drive(self.running(branch, through, expects=expects))
+            drive(self.running(branch, through, expects=expects, snapshot_every=snapshot_every))
         return self.outputs(branch)
 
     def outputs(self, branch: str) -> dict[str, str]:

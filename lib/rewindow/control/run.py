@@ -85,8 +85,8 @@ class Tables(Ledger[JobState], StagedRows, Protocol):
         """Return the checkpoint that a run resumes from."""
         ...
 
-    def stage_snapshot(self, state: JobState, run: CommittedRun) -> LedgerRow | None:
-        """Stage the rows of a snapshot; return the row that makes them count. None if these tables have no snapshots."""
+    def stage_snapshot(self, state: JobState, run: CommittedRun) -> LedgerRow:
+        """Stage the rows of a snapshot; return the row that makes them count."""
         ...
 
     def roots(self, spec: RunSpec, internal: Iterable[str]) -> Mapping[str, str]:

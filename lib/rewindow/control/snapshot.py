@@ -21,8 +21,8 @@ class SnapshotTables(Ledger[JobState], Protocol):
         """Bring a branch's tables up to the ledger; yield the name of each commit before it."""
         ...
 
-    def stage_snapshot(self, state: JobState, run: CommittedRun) -> LedgerRow | None:
-        """Stage the rows of a snapshot; return the row that makes them count. None if these tables have no snapshots."""
+    def stage_snapshot(self, state: JobState, run: CommittedRun) -> LedgerRow:
+        """Stage the rows of a snapshot; return the row that makes them count."""
         ...
 
 

@@ -6,17 +6,13 @@ not: one run and a thousand runs over the same epochs have the same hashes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rewindow.control.plan.branches import Branch, CommittedRun, JobState
 from rewindow.control.plan.spec import CHANGELOG, OUTPUT
-from rewindow.streams.record import UNKNOWN
-from rewindow.streams.serde.meta_columns import PARTITION
-from rewindow.streams.state.stores import JOIN, SESSION, WINDOW
 from rewindow.tables.delta.checkpoints import changelog_files
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.content_hash import content_hash, read_file, read_rows
@@ -25,11 +21,10 @@ from rewindow.tables.shared.arrow_schema import arrow_schema
 from rewindow.tables.shared.content_hash import hash_rows
 from rewindow.tables.shared.paths import METRICS
 from rewindow.tables.shared.publications import Reports
+from rewindow.tables.shared.store_rows import current_rows
 
 _MEASURE = ("sub_topology", "level", "node", "partition", "name", "reason")
 _SUMS = (("count", "sum"), ("total", "sum"), ("minimum", "min"), ("maximum", "max"))
-_EXPIRES_BY = {WINDOW: "window_start", SESSION: "window_end", JOIN: "_record_time"}
-"""By kind of store, the column that says when a row expires without a tombstone."""
 
 
 def branch_hashes(warehouse: str, state: JobState, branch: Branch, reports: Reports) -> dict[str, str]:
@@ -64,11 +59,7 @@ def store_rows(
     path, schema = table_path(warehouse, table.path), arrow_schema(table.columns)
     files = changelog_files(path, target, basis, reports)
     rows = pa.concat_tables([schema.empty_table(), *(read_file(Folder(path), file, schema) for file in files)])
-    keys = [PARTITION, *binding.keys[store]]
-    numbered = rows.append_column("_row", pa.array(range(rows.num_rows), pa.int64()))
-    last = numbered.group_by(keys, use_threads=False).aggregate([("_row", "max")])["_row_max"]
-    current = rows.take(last).filter(pc.invert(pc.field("_tombstone"))).drop_columns(["_run", "_tombstone"])
-    return _without_expired(current, _described(binding.topology, store), _clocks(reports(head), store))
+    return current_rows(rows, head, store, reports(head))
 
 
 def metric_totals(warehouse: str, chain: Sequence[CommittedRun]) -> pa.Table:
@@ -77,25 +68,3 @@ def metric_totals(warehouse: str, chain: Sequence[CommittedRun]) -> pa.Table:
     runs = pa.array([run.spec.run for run in chain], pa.int64())
     rows = read_rows(table_path(warehouse, METRICS), where=(pc.field("job") == head.job) & pc.field("_run").isin(runs))
     return rows.group_by(list(_MEASURE), use_threads=False).aggregate(list(_SUMS))
-
-
-def _described(topology: Sequence[Mapping[str, Any]], store: str) -> Mapping[str, Any]:
-    return next(described for part in topology for described in part["stores"] if described["name"] == store)
-
-
-def _clocks(reports: Sequence[Any], store: str) -> dict[int, int]:
-    clocks: dict[int, int] = {}
-    for report in reports:
-        for name, clock_ms in report.state.get("store_clocks", {}).items():
-            if name == store:
-                clocks[report.partition] = clock_ms
-    return clocks
-
-
-def _without_expired(rows: pa.Table, store: Mapping[str, Any], clocks: Mapping[int, int]) -> pa.Table:
-    """Leave out the rows that the store's clock has expired: they have no tombstones."""
-    at = _EXPIRES_BY.get(store["kind"])
-    if not store["retention_ms"] or at not in rows.column_names:
-        return rows
-    oldest = [clocks.get(partition, UNKNOWN) - store["retention_ms"] for partition in rows[PARTITION].to_pylist()]
-    return rows.filter(pc.greater(rows[at], pa.array(oldest, pa.int64())))

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from uuid import uuid4
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
@@ -18,11 +17,11 @@ from rewindow.tables.delta.branch_hash import store_rows
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.journal import Journal
-from rewindow.tables.shared.arrow_schema import arrow_schema
 from rewindow.tables.shared.audit import totals
 from rewindow.tables.shared.content_hash import hash_rows
 from rewindow.tables.shared.paths import JOURNAL
 from rewindow.tables.shared.publications import Reports
+from rewindow.tables.shared.store_rows import snapshot_rows
 
 
 def stage_snapshot(warehouse: str, state: JobState, run: CommittedRun, attempt: str, reports_of: Reports) -> LedgerRow:
@@ -50,11 +49,8 @@ def _files(
     """Write a store's current rows, one file for each partition."""
     target = f"{CHANGELOG}{store}"
     table = run.spec.binding.tables[target]
-    folder, schema = Folder(table_path(warehouse, table.path)), arrow_schema(table.columns)
-    rows = rows.append_column("_run", pa.repeat(pa.scalar(number, pa.int64()), rows.num_rows))
-    rows = rows.append_column("_tombstone", pa.repeat(pa.scalar(value=False), rows.num_rows))
-    for partition in sorted(set(rows[PARTITION].to_pylist())):
-        own = rows.filter(pc.field(PARTITION) == partition).select(schema.names).drop_columns([PARTITION])
+    folder = Folder(table_path(warehouse, table.path))
+    for partition, own in snapshot_rows(rows, number, table.columns):
         path, facts = folder.write_staged(f"{PARTITION}={partition}", attempt, uuid4().hex, own)
         bounds = {"_run": number}
         stats = {"numRecords": own.num_rows, "minValues": bounds, "maxValues": bounds, "nullCount": {"_run": 0}}

@@ -12,14 +12,14 @@ from rewindow.tables.shared.checkpoint import Checkpoint, since_last_added
 from rewindow.tables.shared.publications import Reports
 
 
-def find_checkpoint(basis: Sequence[CommittedRun], reports: Reports) -> Checkpoint:
-    """Return the checkpoint after the last run of ``basis`` (see `JobState.basis`); an empty one without runs."""
-    if not basis:
+def find_checkpoint(head: CommittedRun | None, basis: Sequence[CommittedRun], reports: Reports) -> Checkpoint:
+    """Return the checkpoint after ``head``; an empty one for None. ``basis``: the runs to read, see `JobState.basis`."""
+    if head is None:
         return Checkpoint({}, {})
-    states = {(report.sub_topology, report.partition): report.state for report in reports(basis[-1])}
+    states = {(report.sub_topology, report.partition): report.state for report in reports(head)}
     stores: dict[tuple[str, int], tuple[str, ...]] = {}
     rows = size = 0
-    for store in basis[-1].spec.binding.stores:
+    for store in head.spec.binding.stores:
         target = f"{CHANGELOG}{store}"
         for run in since_last_added(basis, target):
             files = [file for report in reports(run) for file in report.files if file.target == target]

@@ -10,15 +10,18 @@ from collections.abc import Sequence
 
 from rewindow.control.plan.branches import JobState, LedgerRow
 from rewindow.control.plan.ledger_state import COMMIT, PLAN
+from rewindow.control.plan.ledger_state_gc import FORGET, SNAPSHOT
 from rewindow.control.plan.spec import MAIN
 
 _RECENT = 20
-"""Rows of the ledger that must all be of the branch main."""
+"""Rows of the ledger that must all be of the branch main, as far as they are of one branch."""
+_OF_ANY = (COMMIT, SNAPSHOT, FORGET)
+"""The kinds of rows that no branch has alone, or whose branch shows in another row."""
 
 
 def may_hold(state: JobState, known: Sequence[LedgerRow], rows: Sequence[LedgerRow]) -> bool:
     """Return whether rows to append are a plan that may be held, given the ledger so far."""
     if len(rows) != 1 or rows[0].kind != PLAN or rows[0].body["branch"] != MAIN:
         return False
-    is_alone = all(row.kind == COMMIT or (row.kind == PLAN and row.body["branch"] == MAIN) for row in known[-_RECENT:])
+    is_alone = all(row.kind in _OF_ANY or (row.kind == PLAN and row.body["branch"] == MAIN) for row in known[-_RECENT:])
     return is_alone and not any(one.pending for name, one in state.branches.items() if name != MAIN)

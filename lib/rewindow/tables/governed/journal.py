@@ -24,11 +24,12 @@ from rewindow.control.plan.stored_format import load_stored
 from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.settings import for_packs
 from rewindow.engine.worker.parquet_writer import DIGEST_BYTES
-from rewindow.errors import StorageError
+from rewindow.errors import NotNowError, RewindowError, StorageError
 from rewindow.tables.governed.blocks import BLOCK, ROW_SCHEMA, block_path, digest_of
 from rewindow.tables.governed.commit import add_once
 from rewindow.tables.governed.history import last_version
 from rewindow.tables.governed.own_table import METRIC, REPORT, OwnTable, rows_of
+from rewindow.tables.shared.ledger import now_ms
 
 _MOST_BYTES = 32 << 20
 """Held rows of more bytes are appended before the ledger row: one statement cannot carry them."""
@@ -39,10 +40,15 @@ _KEPT_BYTES = 64 << 20
 class SparkJournal:
     """The attempts of one job or feed in the journal of a catalog."""
 
-    def __init__(self, table: OwnTable, name: str, before_append: Callable[[], None]) -> None:
-        """``before_append`` is called before workers append: it makes the attempt's plan durable."""
+    def __init__(
+        self, table: OwnTable, name: str, before_append: Callable[[], None], is_overtaken: Callable[[], bool]
+    ) -> None:
+        """``before_append`` is called before workers append: it makes the attempt's plan durable.
+
+        ``is_overtaken`` returns whether other processes have appended to the ledger since this command read it.
+        """
         self._table, self.name = table, name
-        self._before_append = before_append
+        self._before_append, self._is_overtaken = before_append, is_overtaken
         self._held: dict[str, list[pa.RecordBatch]] = {}
         self._texts: dict[str, list[tuple[int, str]]] = {}
         self._digests: dict[str, list[str]] = {}
@@ -170,7 +176,10 @@ class SparkJournal:
         return self._of(attempts).where(F.col("kind") == BLOCK).select("path", "data")
 
     def block_data(self, paths: Iterable[str]) -> Mapping[str, bytes]:
-        """Return the bytes of some blocks, from memory or in one query. Raises `StorageError` (74) if one is gone or doubled."""
+        """Return the bytes of some blocks, from memory or in one query.
+
+        Raises `StorageError` (74) if one is gone or doubled, but `NotNowError` (75) if a concurrent `gc` may have deleted it.
+        """
         wanted = set(paths)
         data = {path: self._blocks[path] for path in wanted if path in self._blocks}
         asked = sorted(wanted - data.keys())
@@ -180,8 +189,7 @@ class SparkJournal:
                 rows = self._table.in_command().where((F.col("kind") == BLOCK) & F.col("attempt").isin(attempts))
                 found = rows.where(F.col("path").isin(asked)).select("path", "data").collect()
             if sorted(row["path"] for row in found) != asked:
-                message = f"blocks are gone from the journal {self._table.name}, or doubled: restore it from a copy"
-                raise StorageError(message)
+                raise self._lost_blocks()
             data |= {row["path"]: bytes(row["data"]) for row in found}
         return data
 
@@ -212,6 +220,16 @@ class SparkJournal:
             names = ", ".join(f"'{attempt}'" for attempt in durable)
             self._table.delete(f"name = '{self.name}' AND seq IS NULL AND attempt IN ({names})")
 
+    def _lost_blocks(self) -> RewindowError:
+        if self._is_overtaken():
+            message = (
+                f"{self.name}: another process decided first, and `gc` deleted what it replaced. Run the command again"
+            )
+            return NotNowError(message)
+        is_feed = self.name.startswith("feed:")
+        fix = "restore it from a copy" if is_feed else f"repeat their runs: `rewindow republish {self.name}`"
+        return StorageError(f"blocks are gone from the journal {self._table.name}, or doubled: {fix}")
+
     def _of(self, attempts: Sequence[str]) -> DataFrame:
         rows = self._table.frame()
         return rows.where((F.col("name") == self.name) & F.col("attempt").isin(list(attempts)))
@@ -219,14 +237,14 @@ class SparkJournal:
     def _as_rows(self, attempt: str, batches: Sequence[pa.RecordBatch]) -> pa.Table:
         rows = pa.Table.from_batches(batches, ROW_SCHEMA)
         columns = {"body" if name == "text" else name: rows[name].combine_chunks() for name in rows.column_names}
-        return rows_of(
-            {**columns, "name": [self.name] * rows.num_rows, "attempt": [attempt] * rows.num_rows}, rows.num_rows
-        )
+        constant = {"name": self.name, "attempt": attempt, "recorded_at": now_ms()}
+        repeated = {name: [value] * rows.num_rows for name, value in constant.items()}
+        return rows_of({**columns, **repeated}, rows.num_rows)
 
 
 def _completed(rows: DataFrame) -> DataFrame:
-    empty = {name: F.lit(None).cast("long") for name in ("seq", "recorded_at")}
-    return rows.withColumnRenamed("text", "body").withColumns(empty)
+    more = {name: F.lit(value).cast("long") for name, value in (("seq", None), ("recorded_at", now_ms()))}
+    return rows.withColumnRenamed("text", "body").withColumns(more)
 
 
 def _part_id(attempt: str, part: int | str) -> str:

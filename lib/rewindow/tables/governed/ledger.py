@@ -62,6 +62,11 @@ class SparkLedger:
         """Return the rows from a fresh look, also during a command."""
         return [row for rows, _ in self._look(afresh=True) for row in rows]
 
+    def is_overtaken(self) -> bool:
+        """Return whether other processes have appended rows since the current command read this name's rows."""
+        known = self._known
+        return self._keeps and known is not None and _count(self._look(afresh=True)) > _count(known)
+
     def appends(self) -> list[list[LedgerRow]]:
         """Return the rows of the table, grouped by append."""
         return [rows for rows, _ in self._look()]

@@ -52,7 +52,9 @@ class OwnRows:
     def journal(self, name: str) -> SparkJournal:
         """Return the journal of a name. Before workers append to it, the plan that its ledger holds is appended."""
         if name not in self._journals:
-            self._journals[name] = SparkJournal(self.table, name, lambda: self._before_workers(name))
+            self._journals[name] = SparkJournal(
+                self.table, name, lambda: self._before_workers(name), self.ledger(name).is_overtaken
+            )
         return self._journals[name]
 
     def before_workers(self, name: str, step: Callable[[], None]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from uuid import uuid4
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -15,11 +16,11 @@ from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.commit import Commit, JournalFile, TargetTotal
 from rewindow.control.plan.ledger_state import COMMIT
+from rewindow.control.plan.ledger_state_gc import RESTAGE, SNAPSHOT
 from rewindow.control.plan.spec import OUTPUT, RunSpec, TableSpec
 from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.open_table import named
 from rewindow.engine.spark.settings import planned_once
-from rewindow.errors import StorageError
 from rewindow.streams.record import TopicPartition
 from rewindow.tables.governed.attempts import audit, check_repeats, stage, staged_rows
 from rewindow.tables.governed.blocks import ROOT, block_path
@@ -29,7 +30,7 @@ from rewindow.tables.governed.diff import compare_frames, frame_hash
 from rewindow.tables.governed.drift import check_published
 from rewindow.tables.governed.held_plan import may_hold
 from rewindow.tables.governed.history import TableLook, look_at
-from rewindow.tables.governed.journal import SparkJournal, summary
+from rewindow.tables.governed.journal import SparkJournal
 from rewindow.tables.governed.landed_files import landed_files
 from rewindow.tables.governed.ledger import SparkLedger
 from rewindow.tables.governed.names import TableName
@@ -44,7 +45,9 @@ from rewindow.tables.governed.publish import (
     published_tables,
     unclaimed,
 )
+from rewindow.tables.governed.run_reports import RunReports
 from rewindow.tables.governed.run_rows import block_batches
+from rewindow.tables.governed.snapshots import stage_snapshot
 from rewindow.tables.shared.audit import INTERNAL, totals
 from rewindow.tables.shared.checkpoint import Checkpoint
 from rewindow.tables.shared.diff import TableDiff, first_difference
@@ -64,11 +67,10 @@ class CatalogTables:
         self._home = TableName.parse(f"{home}.{NAME}", "")
         self.own = OwnRows(spark, self._home)
         self._states, self._folded_feeds = JobStates(), Feeds()
-        self._reports: dict[str, list[TaskReport]] = {}
+        self._reports = RunReports(self.journal)
         self._created: set[tuple[str, str]] = set()
         self._looks: dict[tuple[TableName, str], TableLook] = {}
         self._logs: dict[str, tuple[str, str]] = {}
-        self._staged_rows: dict[str, int] = {}
 
     @contextmanager
     def command(self, *, feed: str, job: str | None = None) -> Iterator[None]:
@@ -88,13 +90,16 @@ class CatalogTables:
     def append(self, job: str, *rows: LedgerRow) -> bool:
         """Append rows in one commit. Return whether they are the rows that now have their numbers.
 
-        During a command a PLAN may be held until workers append rows or the run commits (`may_hold`). A COMMIT takes along
-        what the journal holds of its attempt.
+        During a command a PLAN may be held until workers append rows or the run commits (`may_hold`). A row that makes an
+        attempt count takes along what the journal holds of it.
         """
         if self.own.is_in_command and may_hold(self.state(job), self.ledger_rows(job), rows):
             return self.own.ledger(job).hold(dated(rows))
-        attempts = [row.body["attempt"] for row in rows if row.kind == COMMIT]
-        return self.own.append(job, dated(rows), attempts)
+        attempts = [row.body["attempt"] for row in rows if row.kind in (COMMIT, SNAPSHOT, RESTAGE)]
+        has_landed = self.own.append(job, dated(rows), attempts)
+        if not has_landed and rows[0].kind == SNAPSHOT:  # the next one has another number
+            self.journal(job).drop(attempts)
+        return has_landed
 
     def ledger_rows(self, job: str) -> list[LedgerRow]:
         """Return the rows of a job's ledger: from a fresh look, or during a command as it has read or appended them."""
@@ -139,7 +144,7 @@ class CatalogTables:
 
     def rows_staged(self, path: str) -> int | None:
         """Return the rows of a block that a run staged; None if its report was not read."""
-        return self._staged_rows.get(path)
+        return self._reports.rows_staged(path)
 
     def name_of(self, path: str) -> TableName:
         """Return the table at a `TableSpec`'s path: an output by its own name, rewindow's tables beside the ledger."""
@@ -186,11 +191,12 @@ class CatalogTables:
 
     def restore(self, state: JobState, spec: RunSpec) -> Checkpoint:
         """Return the checkpoint that a run resumes from: blocks of the journal, in the order of their runs."""
-        return find_checkpoint(state.basis(spec.parent), self.reports)
+        head = state.chain_to(spec.parent)[-1:]
+        return find_checkpoint(head[0] if head else None, state.basis(spec.parent), self.reports)
 
-    def stage_snapshot(self, state: JobState, run: CommittedRun) -> LedgerRow | None:  # noqa: ARG002
-        """Return None: a catalog's journal has no snapshots, and a restore reads the blocks of all runs."""
-        return None
+    def stage_snapshot(self, state: JobState, run: CommittedRun) -> LedgerRow:
+        """Let the journal hold a snapshot; return the row that makes it count. Raises `StorageError` (74)."""
+        return stage_snapshot(self.journal(run.spec.job), state, run, uuid4().hex, self.reports)
 
     def stage(self, spec: RunSpec, reports: Sequence[TaskReport]) -> JournalFile:
         """Let the journal hold the report of the run as a whole, next to the others.
@@ -241,16 +247,7 @@ class CatalogTables:
 
     def reports(self, run: CommittedRun) -> list[TaskReport]:
         """Return what a committed run's tasks reported. Raises `StorageError` (74) if the journal was altered."""
-        attempt = run.commit.attempt
-        if attempt not in self._reports:
-            reports = self.journal(run.spec.job).reports(attempt)
-            if summary(attempt, reports) != run.commit.journal:
-                raise StorageError(f"the journal lacks what attempt {attempt} reported: restore it from a copy")
-            self._reports[attempt] = reports
-            self._staged_rows |= {
-                block_path(attempt, file.target, file.path): file.rows for report in reports for file in report.files
-            }
-        return self._reports[attempt]
+        return self._reports.of(run)
 
     def location_of(self, table: TableSpec) -> str:
         """Return a table's full name; for a store that of rewindow's own table, which keeps its changes."""

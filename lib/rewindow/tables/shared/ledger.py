@@ -18,8 +18,13 @@ _WRITER = "_writer"
 
 def dated(rows: Iterable[LedgerRow]) -> list[LedgerRow]:
     """Return the rows; those without a time get the current one. Only people read it."""
-    now_ms = time.time_ns() // 1_000_000
-    return [replace(row, recorded_at=row.recorded_at or now_ms) for row in rows]
+    now = now_ms()
+    return [replace(row, recorded_at=row.recorded_at or now) for row in rows]
+
+
+def now_ms() -> int:
+    """Return the current time, for `recorded_at`."""
+    return time.time_ns() // 1_000_000
 
 
 def check_numbered(name: str, rows: Sequence[LedgerRow]) -> None:

@@ -1,0 +1,66 @@
+"""A store's current keys and values, from the rows of its changelog, and as the rows of a snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rewindow.contracts.staged_files import TaskReport
+from rewindow.control.plan.branches import CommittedRun
+from rewindow.streams.record import UNKNOWN
+from rewindow.streams.serde.meta_columns import PARTITION
+from rewindow.streams.serde.schema import Column
+from rewindow.streams.state.stores import JOIN, SESSION, WINDOW
+
+_EXPIRES_BY = {WINDOW: "window_start", SESSION: "window_end", JOIN: "_record_time"}
+"""By kind of store, the column that says when a row expires without a tombstone."""
+
+
+def current_rows(changes: pa.Table, run: CommittedRun, store: str, reports: Iterable[TaskReport]) -> pa.Table:
+    """Return a store's keys and values after a run, with their partition.
+
+    ``changes``: the rows of its changelog in the order of their runs, of which the last row of each key counts. ``reports``:
+    those of the run, which state its clocks.
+    """
+    keys = [PARTITION, *run.spec.binding.keys[store]]
+    numbered = changes.append_column("_row", pa.array(range(changes.num_rows), pa.int64()))
+    last = numbered.group_by(keys, use_threads=False).aggregate([("_row", "max")])["_row_max"]
+    current = changes.take(last).filter(pc.invert(pc.field("_tombstone"))).drop_columns(["_run", "_tombstone"])
+    return _without_expired(current, _described(run.spec.binding.topology, store), _clocks(reports, store))
+
+
+def snapshot_rows(rows: pa.Table, number: int, columns: Sequence[Column]) -> Iterator[tuple[int, pa.Table]]:
+    """Yield each partition's rows of a snapshot of a store, as its changelog has them.
+
+    ``rows``: see `current_rows`. ``number``: the `_run` of the snapshot. ``columns``: the changelog's.
+    """
+    rows = rows.append_column("_run", pa.repeat(pa.scalar(number, pa.int64()), rows.num_rows))
+    rows = rows.append_column("_tombstone", pa.repeat(pa.scalar(value=False), rows.num_rows))
+    for partition in sorted(set(rows[PARTITION].to_pylist())):
+        own = rows.filter(pc.field(PARTITION) == partition)
+        yield partition, own.select([column.name for column in columns]).drop_columns([PARTITION])
+
+
+def _described(topology: Sequence[Mapping[str, Any]], store: str) -> Mapping[str, Any]:
+    return next(described for part in topology for described in part["stores"] if described["name"] == store)
+
+
+def _clocks(reports: Iterable[TaskReport], store: str) -> dict[int, int]:
+    return {
+        report.partition: clock_ms
+        for report in reports
+        for name, clock_ms in report.state.get("store_clocks", {}).items()
+        if name == store
+    }
+
+
+def _without_expired(rows: pa.Table, store: Mapping[str, Any], clocks: Mapping[int, int]) -> pa.Table:
+    """Leave out the rows that the store's clock has expired: they have no tombstones."""
+    at = _EXPIRES_BY.get(store["kind"])
+    if not store["retention_ms"] or at not in rows.column_names:
+        return rows
+    oldest = [clocks.get(partition, UNKNOWN) - store["retention_ms"] for partition in rows[PARTITION].to_pylist()]
+    return rows.filter(pc.greater(rows[at], pa.array(oldest, pa.int64())))
