@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import count
@@ -15,17 +15,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
+from rewindow.app.open_tables import open_job_gc, open_repair
 from rewindow.config.feed import FeedConfig
 from rewindow.config.feed_spec import feed_spec
 from rewindow.contracts.landing_engine import LandingEngine
 from rewindow.contracts.steps import drive
 from rewindow.contracts.tasks import Execution, JobCode
+from rewindow.control.gc import collect
 from rewindow.control.ingest.land import steps as landing_steps
 from rewindow.control.ingest.landings import LANDING, log_shapes
 from rewindow.control.ingest.protocols import LandingTables, LandRequest
 from rewindow.control.plan.retention import EVERY
 from rewindow.control.plan.spec import Attempt, RunRequest
 from rewindow.control.plan.tasks import TablePaths, bind_job
+from rewindow.control.repair import Asked, republish
 from rewindow.control.run import Engine, Job, Steps, steps
 from rewindow.engine.worker.local import LocalEngine
 from rewindow.streams.semantics import Semantics
@@ -41,6 +44,7 @@ from rewindow.tables.governed.inline import CatalogInlineEngine
 from rewindow.tables.governed.ledger import SparkLedger
 from rewindow.tables.governed.names import output_name
 from rewindow.tables.governed.warehouse import CatalogTables
+from rewindow.tables.shared.ledger import now_ms
 from rewindow.tables.shared.paths import EXPECTATIONS, LANDINGS, QUARANTINE, changelog_path, log_path, output_path
 from rewindow.tables.shared.warehouse import METRICS_TABLE
 from tests.conftest import ROOT
@@ -103,6 +107,18 @@ class Backend:
         for through in throughs:
             drive(self.running(branch, through, expects=expects, snapshot_every=snapshot_every))
         return self.outputs(branch)
+
+    def republishing(self, branch: str, *targets: str) -> Iterator[str]:
+        """Return the steps of `republish`, by a process that opens the tables again."""
+        tables = self.tables()
+        asked, engine = Asked(branch, targets), self.engine_of(tables)
+        return republish(self.job(branch), asked, scene.attempt, engine, tables, open_repair(tables))
+
+    def collecting(self, *, keep_ms: int = 0, every: int = EVERY) -> Iterator[str]:
+        """Return the steps of `gc` of the job, by a process that opens the tables again."""
+        tables = self.tables()
+        gc, before_ms = open_job_gc(tables, scene.JOB, lambda _attempt: False), now_ms() - keep_ms
+        return collect(scene.JOB, tables, gc, before_ms=before_ms, keep_ms=keep_ms, every=every)
 
     def outputs(self, branch: str) -> dict[str, str]:
         """Return the content hashes of the output tables."""

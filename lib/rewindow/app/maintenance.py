@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from rewindow.app.open_tables import direct, output_location
+from rewindow.app.open_tables import direct, open_feed_gc, open_job_gc, open_repair, output_location
 from rewindow.app.project import Project
 from rewindow.app.publishing import on_hold
 from rewindow.app.telemetry.telemetry import OnStep
@@ -14,7 +14,7 @@ from rewindow.config.load import load_feed, names_of
 from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.contracts.steps import drive
 from rewindow.contracts.tasks import SubTopologyWork
-from rewindow.control.gc import Collected, collect
+from rewindow.control.gc import Collected, JobGc, collect
 from rewindow.control.gc_feed import FeedCollected, collect_feed
 from rewindow.control.heartbeat import this_attempt
 from rewindow.control.plan.planner import UpToDate
@@ -25,10 +25,6 @@ from rewindow.control.repair import Asked, Republished, republish
 from rewindow.control.reset import reset
 from rewindow.control.run import RunReport
 from rewindow.errors import ConfigError, naming
-from rewindow.tables.delta.feeds import DeltaFeedTables
-from rewindow.tables.delta.gc_feed import FeedGc
-from rewindow.tables.delta.gc_job import JobGc
-from rewindow.tables.delta.repair import Repair
 from rewindow.tables.delta.warehouse import DeltaTables
 
 
@@ -68,22 +64,15 @@ class JobMaintenance:
         Republishes ``outputs``, or with ``all_tables`` every table of the branch, even if they are intact.
         """
         project = self._project
-        self._check_files(
-            "republish",
-            "a Spark commit carries only one transaction id, so a writer with a stale view of the table could append rows "
-            "that the republication removed. RESTORE the table to its previous version, or replay on another branch",
-        )
         with naming(JOB=self._job):
             job = project.bind(self._job, branch)
             asked = Asked(branch, None if all_tables else [OUTPUT + name for name in outputs])
-            machine = republish(
-                job, asked, this_attempt, _LazyEngine(project), project.tables, Repair(direct(project.tables))
-            )
-            return drive(machine, on_step)
+            repair = open_repair(project.tables)
+            return drive(republish(job, asked, this_attempt, _LazyEngine(project), project.tables, repair), on_step)
 
     def collect(self, keep_ms: int, *, every: int = EVERY, on_step: OnStep = None) -> Collected:
         """Write due snapshots, forget unneeded runs older than ``keep_ms``, and delete orphan files."""
-        gc, now_ms = self._gc(), time.time_ns() // 1_000_000
+        gc, now_ms = self._gc, time.time_ns() // 1_000_000
         with naming(JOB=self._job):
             machine = collect(
                 self._job, self._project.tables, gc, before_ms=now_ms - keep_ms, keep_ms=keep_ms, every=every
@@ -92,7 +81,7 @@ class JobMaintenance:
 
     def would_collect(self, keep_ms: int) -> Collected:
         """Return what `collect` would do, except for garbage that its own steps create. Changes nothing."""
-        gc, state = self._gc(), self._project.tables.state(self._job)
+        gc, state = self._gc, self._project.tables.state(self._job)
         row = decide_forget(state, time.time_ns() // 1_000_000 - keep_ms)
         snapshots = [run.spec.name for run in due_snapshots(state)]
         return Collected(snapshots, len(row.body["runs"]) if row else 0, 0, deleted=list(gc.garbage(keep_ms)))
@@ -112,26 +101,19 @@ class JobMaintenance:
         return sorted(row.body["tables"]) if row else []
 
     def _reset_tables(self) -> tuple[DeltaTables, list[str]]:
-        self._check_files(
-            "reset",
-            "a Spark commit cannot fence a process that still publishes. Choose another name for the job and its tables",
-        )
+        if self._project.target.commit == "spark":
+            message = (
+                "`reset` is not available with `commit: spark`: a Spark commit cannot fence a process that still publishes. "
+                "Choose another name for the job and its tables"
+            )
+            raise ConfigError(message)
         config = self._project.job_config(self._job)
         outputs = [output_location(config, MAIN, None, topic) for topic in config.outputs]
         return direct(self._project.tables), outputs
 
-    def _check_files(self, command: str, why: str) -> None:
-        """Refuse a command that works on files if a catalog governs the tables. Raises `ConfigError` (78)."""
-        if self._project.target.commit == "spark":
-            raise ConfigError(f"`{command}` is not available with `commit: spark`: {why}")
-
+    @property
     def _gc(self) -> JobGc:
-        self._check_files(
-            "gc",
-            "the catalog owns the files, and restores read the whole journal. Use VACUUM to delete files that the "
-            "catalog's tables no longer reference, and DROP TABLE for the tables of a dropped branch",
-        )
-        return JobGc(direct(self._project.tables), self._job, self._project.is_alive)
+        return open_job_gc(self._project.tables, self._job, self._project.is_alive)
 
     def resume(self, branch: str, *, replan: bool, take_over: bool, on_step: OnStep = None) -> Resumed:
         """Complete the plan of a dead attempt unchanged or, with ``replan``, discard it and plan a new run."""
@@ -163,12 +145,8 @@ class FeedMaintenance:
         """Bind to a feed of a project. Raises `ConfigError` (78) for an unknown feed."""
         load_feed(project.root, feed)
         self._project, self._feed = project, feed
-        tables = project.feed_tables
-        if not isinstance(tables, DeltaFeedTables):
-            message = "`gc` of feeds is not available with `commit: spark`: use the catalog's OPTIMIZE and VACUUM"
-            raise ConfigError(message)
-        self._tables = tables
-        self._gc = FeedGc(tables, feed, self._is_quiet)
+        self._tables = project.feed_tables
+        self._gc = open_feed_gc(self._tables, feed, self._is_quiet)
 
     def collect(self, keep_ms: int, *, on_step: OnStep = None) -> FeedCollected:
         """Merge small files, and delete files that have been superseded for ``keep_ms``, at least one day."""

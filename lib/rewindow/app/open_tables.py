@@ -13,6 +13,9 @@ from rewindow.config.target import TargetConfig
 from rewindow.errors import ConfigError
 from rewindow.storage.locations import is_uri, use
 from rewindow.tables.delta.feeds import DeltaFeedTables
+from rewindow.tables.delta.gc_feed import FeedGc
+from rewindow.tables.delta.gc_job import JobGc
+from rewindow.tables.delta.repair import Repair
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.governed.names import output_name
 from rewindow.tables.shared.paths import output_path
@@ -21,7 +24,11 @@ from rewindow.tables.shared.warehouse import Warehouse
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from rewindow.control.plan.planner import Alive
     from rewindow.tables.governed.feeds import CatalogFeedTables
+    from rewindow.tables.governed.gc_feed import CatalogFeedGc
+    from rewindow.tables.governed.gc_job import CatalogJobGc
+    from rewindow.tables.governed.repair import CatalogRepair
     from rewindow.tables.governed.warehouse import CatalogTables
 
 UNSAFE = ("/Volumes/", "/dbfs/")
@@ -82,3 +89,32 @@ def direct(tables: Warehouse) -> DeltaTables:
         message = "this command opens the files of tables, which belong to the catalog with `commit: spark`"
         raise ConfigError(message)
     return tables
+
+
+def open_repair(tables: Warehouse) -> Repair | CatalogRepair:
+    """Return what `republish` knows of tables."""
+    if isinstance(tables, DeltaTables):
+        return Repair(tables)
+    from rewindow.tables.governed.repair import CatalogRepair  # noqa: PLC0415 - Spark only where it is needed
+
+    return CatalogRepair(cast("CatalogTables", tables))
+
+
+def open_job_gc(tables: Warehouse, job: str, alive: Alive) -> JobGc | CatalogJobGc:
+    """Return the garbage collection of a job. ``alive`` returns whether an attempt still runs."""
+    if isinstance(tables, DeltaTables):
+        return JobGc(tables, job, alive)
+    from rewindow.tables.governed.gc_job import CatalogJobGc  # noqa: PLC0415 - Spark only where it is needed
+
+    return CatalogJobGc(cast("CatalogTables", tables), job, alive)
+
+
+def open_feed_gc(
+    tables: DeltaFeedTables | CatalogFeedTables, feed: str, is_quiet: Callable[[], bool]
+) -> FeedGc | CatalogFeedGc:
+    """Return the garbage collection of a feed. ``is_quiet`` returns whether no run is in progress that reads it."""
+    if isinstance(tables, DeltaFeedTables):
+        return FeedGc(tables, feed, is_quiet)
+    from rewindow.tables.governed.gc_feed import CatalogFeedGc  # noqa: PLC0415 - Spark only where it is needed
+
+    return CatalogFeedGc(tables, feed)

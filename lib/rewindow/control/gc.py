@@ -19,16 +19,16 @@ Steps = Generator[str, None, "Collected"]
 
 
 class Garbage(Protocol):
-    """A file or folder that can be deleted."""
+    """A file or folder, or rows of a table, that can be deleted."""
 
     @property
     def folder(self) -> str:
-        """The folder that it is in."""
+        """The folder or table that it is in."""
         ...
 
     @property
     def path(self) -> str:
-        """Its path in the folder."""
+        """Its path in the folder, or what names the rows."""
         ...
 
     @property
@@ -49,8 +49,8 @@ class OrphanFiles(Protocol):
         """Yield what can be deleted now, given the retention."""
         ...
 
-    def delete(self, garbage: Any) -> None:
-        """Delete a file or folder."""
+    def delete(self, garbage: Sequence[Any]) -> None:
+        """Delete garbage, one after the other or together."""
         ...
 
     def compact_ledger(self) -> None:
@@ -59,7 +59,7 @@ class OrphanFiles(Protocol):
 
 
 class JobGc(OrphanFiles, Protocol):
-    """The files of one job; see `tables.delta.gc_job`."""
+    """The files of one job; see `tables.delta.gc_job` and `tables.governed.gc_job`."""
 
     def drop_reports(self) -> int:
         """Remove the reports of dead attempts from the journal; return how many."""
@@ -110,10 +110,8 @@ def collect(job: str, tables: Tables, gc: JobGc, *, before_ms: int, keep_ms: int
 def remove_orphans(orphans: OrphanFiles, keep_ms: int) -> Generator[str, None, list[Garbage]]:
     """Delete orphan files older than ``keep_ms``, and merge the ledger's files; return what was deleted."""
     yield "remove orphans"
-    deleted = []
-    for one in orphans.garbage(keep_ms):
-        orphans.delete(one)
-        deleted.append(one)
+    deleted = list(orphans.garbage(keep_ms))
+    orphans.delete(deleted)
     yield "ledger"
     orphans.compact_ledger()
     return deleted

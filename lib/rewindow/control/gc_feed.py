@@ -16,7 +16,7 @@ Steps = Generator[str, None, "FeedCollected"]
 
 
 class FeedGc(OrphanFiles, Protocol):
-    """The files of one feed; see `tables.delta.gc_feed`."""
+    """The files of one feed; see `tables.delta.gc_feed` and `tables.governed.gc_feed`."""
 
     def topics(self) -> list[str]:
         """Return the logs that `land` wrote."""

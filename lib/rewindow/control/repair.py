@@ -44,7 +44,11 @@ class Found(Protocol):
 
 
 class Repair(Protocol):
-    """What is known about drift; see `tables.delta.repair`."""
+    """What is known about drift; see `tables.delta.repair` and `tables.governed.repair`."""
+
+    def published(self, state: JobState, branch: str) -> Sequence[str]:
+        """Return the targets of a branch that have tables, which can be republished."""
+        ...
 
     def drift(self, job: str, state: JobState, branch: str) -> Sequence[Found]:
         """Return the tables of a branch that are not what was published."""
@@ -110,7 +114,7 @@ def republish(
     state = tables.state(job.name)
     drift = {found.target: found.what for found in repair.drift(job.name, state, asked.branch)}
     lagged = tuple(target for target in tables.lagging(job.name, state, asked.branch) if target not in drift)
-    targets = _targets(state, asked, drift)
+    targets = _targets(repair.published(state, asked.branch), asked, drift)
     lost, given_up = repair.lost(state, asked.branch, [*state.branch(asked.branch).tables])
     if given_up:
         yield from update(tables, job.name, "give up", lambda now: decide_give_up(now, given_up))
@@ -124,8 +128,7 @@ def republish(
     return Republished(drift, targets, [run.spec.name for run in lost], lagged)
 
 
-def _targets(state: JobState, asked: Asked, drift: Iterable[str]) -> list[str]:
-    known = state.branch(asked.branch).tables
+def _targets(known: Sequence[str], asked: Asked, drift: Iterable[str]) -> list[str]:
     for target in asked.targets or ():
         if target not in known:
             outputs = ", ".join(one.removeprefix(OUTPUT) for one in known if one.startswith(OUTPUT)) or "none"

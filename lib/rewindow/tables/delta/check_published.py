@@ -17,10 +17,11 @@ from rewindow.control.plan.spec import MAIN, OUTPUT
 from rewindow.errors import StorageError
 from rewindow.tables.delta.commit import open_table, table_path
 from rewindow.tables.delta.content_hash import TableFile, rows_of, table_files
-from rewindow.tables.delta.drift import Drift, difference_of, published_tables
+from rewindow.tables.delta.drift import published_tables
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.handle_cache import Mark, is_still_there, mark_of
 from rewindow.tables.delta.orphan_files import staged_by
+from rewindow.tables.shared.drift import Drift, difference_of
 from rewindow.tables.shared.publications import (
     SHARED_TABLES,
     Due,

@@ -7,8 +7,7 @@ where it must, so it also finds an UPDATE that keeps every count; `check_publish
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,16 +22,8 @@ from rewindow.tables.delta.content_hash import TableFile, read_file, table_files
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.shared.content_hash import sorted_rows
 from rewindow.tables.shared.diff import first_difference
+from rewindow.tables.shared.drift import Drift, difference_of
 from rewindow.tables.shared.publications import SHARED_TABLES, Due, Reports, due_rows, due_tables, net, publication_id
-
-
-@dataclass(frozen=True, slots=True)
-class Drift:
-    """A table of a branch that is not what was published, and a description of the difference."""
-
-    target: str
-    path: str
-    what: str
 
 
 class Files:
@@ -161,13 +152,3 @@ def _is_as_staged(folder: Folder, file: StagedFile) -> bool:
     facts = folder.facts(file.path)
     is_there = facts is not None and facts.bytes == file.bytes
     return is_there and file.file_digest in ("", folder.digest(file.path))
-
-
-def difference_of(wanted: Mapping[int, int], found: Mapping[int, int], state: JobState) -> str:
-    """Describe the first run of which a table has another number of rows than were published."""
-    names = {run.spec.run: f"run {run.spec.name}" for run in state.committed}
-    for run in sorted({*wanted, *found}):
-        if wanted.get(run, 0) != found.get(run, 0):
-            name = names.get(run, f"run {run}")
-            return f"has {found.get(run, 0)} rows of {name}, {wanted.get(run, 0)} were published"
-    return "has other rows than were published"

@@ -55,9 +55,10 @@ class FeedGc:
         found = [one for topic in self.topics() for one in self._of_log(topic, rows, keep_ms)]
         yield from [*found, *self._of_quarantine(rows), *self._of_ledger(keep_ms)]
 
-    def delete(self, garbage: Garbage) -> None:
-        """Delete a file, if it still exists."""
-        Folder(garbage.folder).delete(garbage.path, is_folder=garbage.is_folder)
+    def delete(self, garbage: Sequence[Garbage]) -> None:
+        """Delete files, if they still exist."""
+        for one in garbage:
+            Folder(one.folder).delete(one.path, is_folder=one.is_folder)
 
     def compact_ledger(self) -> None:
         """Merge the landing ledger's files."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rewindow.control.plan.planner import Alive
 from rewindow.control.plan.retention import dead_attempts
@@ -26,9 +26,10 @@ class JobGc:
         """Yield what can be deleted now. All of it is found before the first is yielded."""
         yield from list(self._orphan_files().garbage(keep_ms))
 
-    def delete(self, garbage: Garbage) -> None:
-        """Delete a file or folder, if it still exists."""
-        Folder(garbage.folder).delete(garbage.path, is_folder=garbage.is_folder)
+    def delete(self, garbage: Sequence[Garbage]) -> None:
+        """Delete files and folders, if they still exist."""
+        for one in garbage:
+            Folder(one.folder).delete(one.path, is_folder=one.is_folder)
 
     def compact_ledger(self) -> None:
         """Merge the ledger's files."""

@@ -11,20 +11,20 @@ from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branch_decisions import check_has_state
 from rewindow.control.plan.branches import CommittedRun, JobState
 from rewindow.control.plan.commit import TargetTotal
-from rewindow.control.plan.repair_decisions import needed
-from rewindow.control.plan.spec import CHANGELOG, RunSpec
+from rewindow.control.plan.spec import RunSpec
 from rewindow.control.plan.tasks import Restored
 from rewindow.errors import StorageError
 from rewindow.tables.delta.audit import audit_files
 from rewindow.tables.delta.checkpoints import find_checkpoint
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.diff import staged_rows
-from rewindow.tables.delta.drift import Drift, Files, find_drift
+from rewindow.tables.delta.drift import Files, find_drift
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.audit import INTERNAL, audit_counts, totals
 from rewindow.tables.shared.diff import first_difference
+from rewindow.tables.shared.drift import Drift
+from rewindow.tables.shared.lost_runs import lost_runs
 from rewindow.tables.shared.paths import internal_path
-from rewindow.tables.shared.publications import due_tables, net
 
 
 class Repair:
@@ -35,6 +35,10 @@ class Repair:
         self._tables = tables
         self._files = Files(tables.warehouse, tables.reports)
 
+    def published(self, state: JobState, branch: str) -> list[str]:
+        """Return the targets of a branch that have tables."""
+        return [*state.branch(branch).tables]
+
     def drift(self, job: str, state: JobState, branch: str) -> list[Drift]:
         """Return the tables of a branch that are not what was published."""
         return list(find_drift(self._tables.warehouse, job, state, branch, self._files))
@@ -44,24 +48,7 @@ class Repair:
 
         First those that are needed, with all runs that their state depends on; then the numbers of the others.
         """
-        files, counts = self._files, needed(state)
-        lost: dict[int, CommittedRun] = {}
-        for due in due_tables(state, branch):
-            if due.target in targets:
-                for run in net(due.publications).adds:
-                    if not files.are_whole(run, due.target, due.table.path):
-                        lost[run.spec.run] = run
-        snapshots = {one.spec.run for one in state.snapshots.values()}
-        given_up = [number for number in lost if number not in counts or number in snapshots]
-        wanted = {number: run for number, run in lost.items() if number not in given_up}
-        waiting = list(wanted.values())
-        while waiting:
-            for one in state.basis(waiting.pop().spec.parent):
-                number = one.spec.run
-                if number not in wanted and number not in snapshots and not self._has_state_files(files, one):
-                    wanted[number] = one
-                    waiting.append(one)
-        return sorted(wanted.values(), key=lambda run: run.spec.run), given_up
+        return lost_runs(state, branch, targets, self._files.are_whole)
 
     def known_reports(self, run: CommittedRun) -> Sequence[TaskReport]:
         """Return what a run's tasks reported; nothing if the journal lost it."""
@@ -115,13 +102,6 @@ class Repair:
             return staged_rows(root, [TaskReport(0, 0, (file,), {}, (), {})], file.target) if root else None
         except StorageError:
             return None
-
-    def _has_state_files(self, files: Files, run: CommittedRun) -> bool:
-        return all(
-            files.are_whole(run, target, table.path)
-            for target, table in run.spec.binding.tables.items()
-            if target.startswith(CHANGELOG)
-        )
 
     def _roots(self, spec: RunSpec) -> dict[str, str]:
         return {target: table_path(self._tables.warehouse, table.path) for target, table in spec.binding.tables.items()}

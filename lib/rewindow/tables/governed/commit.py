@@ -74,14 +74,23 @@ def create_table(
 
 
 def add_once(
-    frame: DataFrame, name: TableName, app_id: str, version: int, *, replaces: str | None = None, token: str = ""
+    frame: DataFrame,
+    name: TableName,
+    app_id: str,
+    version: int,
+    *,
+    replaces: str | None = None,
+    token: str = "",
+    is_whole: bool = False,
 ) -> None:
     """Append rows in one commit, ``(app_id, version)``, which lands once. It also removes the rows of ``replaces``.
 
-    Delta skips a version that is there, without a Spark job. ``token``: what the history says of this append.
+    Delta skips a version that is there, without a Spark job. The history says ``token`` of this append, and ``is_whole``:
+    whether the table then has exactly the rows that were published.
     """
     writer = frame.write.format("delta").option("txnAppId", app_id).option("txnVersion", version)
     stated = {"app": app_id, "version": version, **({"token": token} if token else {})}
+    stated |= {"whole": True} if is_whole else {}
     writer = writer.option("userMetadata", json.dumps(stated))
     if replaces is not None:
         writer.mode("overwrite").option("replaceWhere", replaces).saveAsTable(name.quoted)

@@ -1,22 +1,33 @@
 """Drift: published tables that no longer hold the rows that were published.
 
 The history shows whether anything but rewindow changed a table since its last publication but one; earlier commits were
-looked at before that one was published. Only then are the rows of each run counted.
+looked at before that one was published. Only then are the rows of each run counted. `republish` reads all rows and compares
+their digests with the COMMIT rows, so it also finds an UPDATE that keeps every count.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from rewindow.control.plan.branches import JobState
-from rewindow.control.plan.spec import OUTPUT
+from rewindow.control.plan.commit import add_digests
+from rewindow.control.plan.spec import MAIN, OUTPUT
 from rewindow.engine.spark.errors import mapped
+from rewindow.engine.worker.digest import RowsDigest
 from rewindow.errors import StorageError
 from rewindow.tables.governed.names import TableName
-from rewindow.tables.governed.publish import Look, lacking, published_tables
-from rewindow.tables.shared.publications import Due, due_rows, older_ledger, publication_id
+from rewindow.tables.governed.publish import Look, own_rows, published_tables
+from rewindow.tables.governed.versions import is_on_its_way, lacking, ordinal_at
+from rewindow.tables.shared.drift import Drift, difference_of
+from rewindow.tables.shared.publications import Due, due_rows, net, older_ledger, publication_id
+
+_NO_RUN = -1
+"""Stands for the run of rows that name none."""
 
 
 def check_published(
@@ -30,28 +41,94 @@ def check_published(
 ) -> None:
     """Check that the outputs of a branch hold exactly the rows that were published. ``now`` reads the ledger again.
 
-    Raises `StorageError` (74), or `CheckpointError` (76) if a table has publications that the ledger lacks.
+    Raises `StorageError` (74) naming `republish`, or `CheckpointError` (76) if a table has publications that the ledger lacks.
     """
     for due in published_tables(state, branch):
-        if due.target.startswith(OUTPUT) and lacking(due, 0):
-            name = name_of(due.table.path)
-            found = look(name, publication_id(state.ledger, job, due.target))
-            if found.reached > len(due.publications):  # unless another process has committed since
-                newer = now()
-                if newer.rows == state.rows:
-                    raise older_ledger(str(name), job, found.reached, len(due.publications))
-                check_published(spark, job, newer, branch, name_of, now, look)
-                return
-            if not found.is_untouched:
-                _count_rows(spark, job, due, name, found.reached)
+        if not (due.target.startswith(OUTPUT) and lacking(due, 0)):
+            continue
+        name = name_of(due.table.path)
+        if not spark.catalog.tableExists(name.quoted):
+            raise _drifted(job, branch, Drift(due.target, str(name), "is gone"))
+        found = look(name, publication_id(state.ledger, job, due.target))
+        published = ordinal_at(due, found.reached)
+        if published > len(due.publications):  # unless another process has committed since
+            newer = now()
+            if newer.rows == state.rows:
+                raise older_ledger(str(name), job, published, len(due.publications))
+            check_published(spark, job, newer, branch, name_of, now, look)
+            return
+        if not (found.is_untouched or is_on_its_way(due, found.reached)):
+            with mapped():
+                rows = spark.table(name.quoted).groupBy("_run").count().collect()
+            counted = Counter({_NO_RUN if row["_run"] is None else row["_run"]: row["count"] for row in rows})
+            wanted = due_rows(due, published)
+            if counted != wanted:
+                raise _drifted(job, branch, Drift(due.target, str(name), difference_of(wanted, counted, state)))
 
 
-def _count_rows(spark: SparkSession, job: str, due: Due, name: TableName, published: int) -> None:
+def _drifted(job: str, branch: str, drift: Drift) -> StorageError:
+    option = "" if branch == MAIN else f" --branch {branch}"
+    message = (
+        f"{drift.path} {drift.what}: it was altered outside rewindow (RESTORE, DELETE, UPDATE, a drop). "
+        f"Publish it again: `rewindow republish {job}{option}`"
+    )
+    return StorageError(message)
+
+
+def find_drift(
+    spark: SparkSession, job: str, state: JobState, branch: str, name_of: Callable[[str], TableName], look: Look
+) -> Iterator[Drift]:
+    """Yield the tables of a branch that are not what was published. Reads all their rows."""
+    for due in published_tables(state, branch):
+        if not lacking(due, 0):
+            continue
+        name = name_of(due.table.path)
+        if not spark.catalog.tableExists(name.quoted):
+            yield Drift(due.target, str(name), "is gone")
+            continue
+        version = look(name, publication_id(state.ledger, job, due.target)).reached
+        published = ordinal_at(due, version)
+        if published > len(due.publications) or is_on_its_way(due, version):
+            continue
+        what = _difference(spark, job, due, name, published, state)
+        if what is not None:
+            yield Drift(due.target, str(name), what)
+
+
+def _difference(
+    spark: SparkSession, job: str, due: Due, name: TableName, published: int, state: JobState
+) -> str | None:
+    """Describe how a table differs from what was published; None if it does not."""
+    columns = [column.name for column in due.table.columns]
+    rows = spark.table(name.quoted).where(own_rows(due.table.path, job)).select(*columns)
     with mapped():
-        counted = spark.table(name.quoted).groupBy("_run").count().collect()
-    if {row["_run"]: row["count"] for row in counted} != due_rows(due, published):
-        message = (
-            f"{name} does not hold the rows that {job} published: something else changed it. RESTORE the version "
-            "before that change, or replay on another branch"
-        )
-        raise StorageError(message)
+        parts = rows.mapInArrow(_digests, "run long, rows long, digest string").collect()
+    found, digests = Counter[int](), dict[int, list[str]]()
+    for part in parts:
+        found[part["run"]] += part["rows"]
+        digests.setdefault(part["run"], []).append(part["digest"])
+    wanted = due_rows(due, published)
+    if found != wanted:
+        return difference_of(wanted, found, state)
+    for run in net(due.publications[:published]).adds:
+        number = run.spec.run
+        if number in wanted and add_digests(digests[number]) != run.commit.targets[due.target].digest:
+            return f"has other rows of run {run.spec.name}"
+    return None
+
+
+def _digests(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Return the number and the digest of each run's rows."""
+    digests: dict[int, RowsDigest] = {}
+    rows = Counter[int]()
+    for batch in batches:
+        runs = pc.fill_null(batch.column("_run"), _NO_RUN)
+        for run in pc.unique(runs).to_pylist():
+            own = batch.filter(pc.equal(runs, run))
+            digests.setdefault(run, RowsDigest()).update(own)
+            rows[run] += own.num_rows
+    columns = [list(rows), list(rows.values()), [digests[run].hexdigest() for run in rows]]
+    yield pa.RecordBatch.from_arrays(
+        [pa.array(columns[0], pa.int64()), pa.array(columns[1], pa.int64()), pa.array(columns[2], pa.string())],
+        names=["run", "rows", "digest"],
+    )

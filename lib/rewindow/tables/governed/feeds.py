@@ -48,6 +48,7 @@ class CatalogFeedTables:
         self._spark_of, self._tables = spark, tables
         self.warehouse = tables.warehouse
         self.name_of = tables.name_of
+        self.journal_table = tables.own.table
         self._times: dict[str, npt.NDArray[np.int64]] = {}
         self._published: dict[str, int] = {}
         self._empty: dict[TableName, bool] = {}

@@ -22,18 +22,23 @@ _QUIET_TOO = ("CREATE TABLE", "UPGRADE PROTOCOL", "ROW TRACKING BACKFILL", "COMP
 
 
 class Made(NamedTuple):
-    """A commit in a table's history. Of a commit that is not rewindow's, ``app`` is empty and ``number`` 0."""
+    """A commit in a table's history. Of a commit that is not rewindow's, ``app`` is empty and ``number`` 0.
+
+    ``is_whole``: it replaced all rows by those that were published.
+    """
 
     operation: str
     app: str
     number: int
     token: str
+    is_whole: bool = False
 
 
 class TableLook(NamedTuple):
     """What a table's history says of one application id.
 
-    ``reached`` is its last version, 0 for none. ``is_untouched``: since the last version but one, nothing else changed rows.
+    ``reached`` is its last version, 0 for none. ``is_untouched``: since the last version but one, or since one that replaced all
+    rows, nothing else changed rows.
     """
 
     reached: int
@@ -49,17 +54,37 @@ def look_at(spark: SparkSession, name: TableName, app_id: str) -> TableLook:
     """Return what a table's history says of an application id."""
 
     def is_enough(found: Sequence[Made]) -> bool:
-        return sum(one.app == app_id for one in found) >= 2
+        own = [one for one in found if one.app == app_id]
+        return len(own) >= 2 or any(one.is_whole for one in own)
 
     reached, own, is_untouched = 0, 0, True
     for one in _newest(spark, name, is_enough):
         if one.app == app_id:
             reached, own = max(reached, one.number), own + 1
-            if own == 2:
+            if own == 2 or one.is_whole:
                 break
         elif not is_quiet(one.operation):
             is_untouched = False
     return TableLook(reached, is_untouched)
+
+
+class Looks:
+    """What the histories of tables say, during a command as it was read before."""
+
+    def __init__(self, spark: Callable[[], SparkSession], is_kept: Callable[[], bool]) -> None:
+        """``is_kept`` returns whether a look may be used again. Nothing is read."""
+        self._spark_of, self._is_kept = spark, is_kept
+        self._known: dict[tuple[TableName, str], TableLook] = {}
+
+    def clear(self) -> None:
+        """Forget what was read."""
+        self._known.clear()
+
+    def __call__(self, name: TableName, app_id: str) -> TableLook:
+        """Return what a table's history says of an application id."""
+        if not self._is_kept() or (name, app_id) not in self._known:
+            self._known[name, app_id] = look_at(self._spark_of(), name, app_id)
+        return self._known[name, app_id]
 
 
 def has_files(spark: SparkSession, name: TableName) -> bool:
@@ -102,4 +127,4 @@ def _made(operation: str, stated: str) -> Made:
     if not stated.startswith('{"app"'):
         return Made(operation, "", 0, "")
     body = json.loads(stated)
-    return Made(operation, body["app"], body["version"], body.get("token", ""))
+    return Made(operation, body["app"], body["version"], body.get("token", ""), body.get("whole", False))

@@ -14,7 +14,7 @@ from hashlib import blake2b
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.contracts.staged_files import StagedFile, TaskReport
@@ -155,15 +155,27 @@ class SparkJournal:
         if not self._table.exists():
             return
         rows = self._of([attempt]).where(F.col("kind") != METRIC)
-        rows = rows if part is None else rows.where(F.col("sub_topology") == part)
-        columns = rows.select("kind", "sub_topology", "path", "body", "data")
-        with mapped(), for_packs(self._table.spark_of(), has_files=True):
-            found = columns.mapInArrow(_digests, "kind string, part long, path string, text string").collect()
+        found = self._digested(rows if part is None else rows.where(F.col("sub_topology") == part))
         self._texts[attempt] += [(row["part"], row["text"]) for row in found if row["kind"] == REPORT]
         blocks = [row for row in found if row["kind"] == BLOCK]
         self._digests |= {row["path"]: [] for row in blocks}
         for row in blocks:
             self._digests[row["path"]].append(row["text"])
+
+    def all_digests(self) -> Mapping[str, Sequence[str]]:
+        """Return the digests of all blocks by path: more than one if a block is doubled. Reads every block."""
+        digests: dict[str, list[str]] = {}
+        if self._table.exists():
+            for row in self._digested(
+                self._table.frame().where((F.col("name") == self.name) & (F.col("kind") == BLOCK))
+            ):
+                digests.setdefault(row["path"], []).append(row["text"])
+        return digests
+
+    def _digested(self, rows: DataFrame) -> list[Row]:
+        columns = rows.select("kind", "sub_topology", "path", "body", "data")
+        with mapped(), for_packs(self._table.spark_of(), has_files=True):
+            return columns.mapInArrow(_digests, "kind string, part long, path string, text string").collect()
 
     def has(self, attempt: str, part: int) -> bool:
         """Return whether the append of a part landed, even without rows."""
@@ -196,6 +208,15 @@ class SparkJournal:
     def in_memory(self, paths: Iterable[str]) -> bool:
         """Return whether some blocks are in memory."""
         return all(path in self._blocks for path in paths)
+
+    def require(self, paths: Iterable[str]) -> None:
+        """Check that some blocks are in memory or in the table. Raises as `block_data` does."""
+        asked = {path for path in paths if path not in self._blocks}
+        attempts = sorted({path.partition("/")[0] for path in asked})
+        with mapped():
+            found = self.blocks(attempts).where(F.col("path").isin(sorted(asked))).select("path").collect()
+        if sorted(row["path"] for row in found) != sorted(asked):
+            raise self._lost_blocks()
 
     def check(self, attempt: str, staged: Iterable[StagedFile]) -> None:
         """Check what was read back or is held against what was staged.

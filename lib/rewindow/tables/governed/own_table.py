@@ -98,11 +98,19 @@ class OwnTable:
         add_once(frame, self.name, app_id, version, token=token)
 
     def delete(self, condition: str) -> None:
-        """Remove the rows that satisfy a condition. An append by another process that overlaps makes Delta refuse: try again."""
+        """Remove the rows that satisfy a condition. Files without them are deleted by the platform's VACUUM."""
+        self._execute(f"DELETE FROM {self.name.quoted} WHERE {condition}")  # noqa: S608 - our own condition
+
+    def merge_files(self, name: str) -> None:
+        """Merge the small files that have the rows of a name. No row changes."""
+        self._execute(f"OPTIMIZE {self.name.quoted} WHERE name = '{name}'")
+
+    def _execute(self, statement: str) -> None:
+        """Execute a statement. A commit by another process that overlaps makes Delta refuse it: try again."""
         for attempt in range(_ATTEMPTS):
             try:
                 with mapped():
-                    self.spark_of().sql(f"DELETE FROM {self.name.quoted} WHERE {condition}")  # noqa: S608 - our own condition
+                    self.spark_of().sql(statement)
             except RewindowError:
                 if attempt == _ATTEMPTS - 1:
                     raise

@@ -1,4 +1,4 @@
-"""Bring a catalog's tables up to the ledger: each ordinal is one commit through Spark.
+"""Bring a catalog's tables up to the ledger: each publication is one commit through Spark.
 
 As in `tables.delta.publish`, the k-th commit to a table is a function of the ledger alone. Delta silently skips a repeated
 version, so starting too early does no harm. Before the next ordinal, the history shows that the last one is there. After the
@@ -16,18 +16,19 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql import types as T  # noqa: N812
 
 from rewindow.contracts.staged_files import TaskReport
-from rewindow.control.plan.branches import CommittedRun, JobState, Publication
+from rewindow.control.plan.branches import CommittedRun, JobState
 from rewindow.control.plan.spec import CHANGELOG, RunSpec, TableSpec
 from rewindow.control.plan.tasks import METRICS_TARGET
 from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.settings import for_packs
-from rewindow.errors import ConfigError, did_not_land
+from rewindow.errors import did_not_land
 from rewindow.tables.governed.blocks import batches_of_block, block_path
 from rewindow.tables.governed.commit import add_once, table_version
 from rewindow.tables.governed.history import TableLook, last_version, look_at
 from rewindow.tables.governed.journal import SparkJournal
 from rewindow.tables.governed.names import TableName
-from rewindow.tables.shared.publications import SHARED_TABLES, Due, due_tables, missing, publication_id, unknown_rows
+from rewindow.tables.governed.versions import begins_epoch, changes_rows, lacking, ordinal_at, version_of
+from rewindow.tables.shared.publications import SHARED_TABLES, Due, due_tables, net, publication_id, unknown_rows
 
 _ATTEMPTS = 5
 
@@ -52,19 +53,9 @@ def unclaimed(state: JobState, spec: RunSpec) -> Iterator[TableSpec]:
     claimed = {due.target for due in published_tables(state, spec.branch) if lacking(due, 0)}
     for target, table in spec.binding.tables.items():
         changes = state.shared(table.path) if table.path in SHARED_TABLES else ()
-        is_claimed = target in claimed or any(_changes_rows(one, target) for one in changes)
+        is_claimed = target in claimed or any(changes_rows(one, target) for one in changes)
         if is_published(target) and not is_claimed:
             yield table
-
-
-def lacking(due: Due, reached: int) -> list[int]:
-    """Return the ordinals that a table lacks. A publication that changes no rows needs no commit."""
-    return [ordinal for ordinal in missing(due, reached) if _changes_rows(due.publications[ordinal - 1], due.target)]
-
-
-def _changes_rows(publication: Publication, target: str) -> bool:
-    runs = (*publication.adds, *publication.removes)
-    return any((total := run.commit.targets.get(target)) is not None and total.rows > 0 for run in runs)
 
 
 def publish(
@@ -81,20 +72,30 @@ def publish(
     Raises `StorageError` (74) if a commit does not land.
     """
     for due in published_tables(state, branch):
-        if due.restart.epoch > 1:
-            raise ConfigError(f"{due.target}: `republish` works on staged files, not with `commit: spark`")
         if not lacking(due, 0):
             continue
         name, app_id = name_of(due.table.path), publication_id(state.ledger, journal.name, due.target)
-        reached = look(name, app_id).reached
-        if not reached:
+        version = look(name, app_id).reached
+        if not version and due.restart.epoch == 1:
             check_claim(spark(), journal.name, name, due.table.path)
-        ordinals = lacking(due, reached)
+        ordinals = lacking(due, ordinal_at(due, version))
+        if not version:  # a new table gets all publications in one commit, so it needs no rows that were rewound
+            ordinals = ordinals[-1:]
         for ordinal in ordinals:
             yield f"publish {due.target} {ordinal}"
-            frame, replaces = _rows(spark(), journal, due, ordinal, name, reports)
+            replaces_all = begins_epoch(due, ordinal) or (not version and len(lacking(due, 0)) > 1)
+            frame, replaces = _rows(spark(), journal, due, ordinal, name, reports, replaces_all=replaces_all)
             is_last = ordinal == ordinals[-1]
-            land_once(spark(), frame, name, app_id, ordinal, replaces=replaces, is_last=is_last)
+            land_once(
+                spark(),
+                frame,
+                name,
+                app_id,
+                version_of(due, ordinal),
+                replaces=replaces,
+                replaces_all=replaces_all,
+                is_last=is_last,
+            )
 
 
 def check_claim(spark: SparkSession, job: str, name: TableName, path: str) -> None:
@@ -112,14 +113,32 @@ def lagging(
     spark: Callable[[], SparkSession], job: str, state: JobState, branch: str, name_of: Callable[[str], TableName]
 ) -> dict[str, int]:
     """Return how many commits each of a branch's tables lacks, by target, without those that lack none."""
-    lacks = {}
-    for due in published_tables(state, branch):
-        if lacking(due, 0):
-            name = name_of(due.table.path)
-            is_there = table_version(spark(), name) is not None
-            app_id = publication_id(state.ledger, job, due.target)
-            lacks[due.target] = len(lacking(due, look_at(spark(), name, app_id).reached if is_there else 0))
-    return {target: count for target, count in lacks.items() if count}
+    found = ((due.target, _lacking_now(spark, job, state, due, name_of)) for due in published_tables(state, branch))
+    return {target: len(ordinals) for target, ordinals in found if ordinals}
+
+
+def unpublished(
+    spark: Callable[[], SparkSession], job: str, state: JobState, name_of: Callable[[str], TableName]
+) -> set[str]:
+    """Return the attempts whose rows a publication to some branch's table still adds."""
+    return {
+        run.commit.attempt
+        for branch in state.branches
+        for due in published_tables(state, branch)
+        for ordinal in _lacking_now(spark, job, state, due, name_of)
+        for run in due.publications[ordinal - 1].adds
+    }
+
+
+def _lacking_now(
+    spark: Callable[[], SparkSession], job: str, state: JobState, due: Due, name_of: Callable[[str], TableName]
+) -> list[int]:
+    if not lacking(due, 0):
+        return []
+    name = name_of(due.table.path)
+    is_there = table_version(spark(), name) is not None
+    version = look_at(spark(), name, publication_id(state.ledger, job, due.target)).reached if is_there else 0
+    return lacking(due, ordinal_at(due, version))
 
 
 def _rows(
@@ -129,9 +148,14 @@ def _rows(
     ordinal: int,
     name: TableName,
     reports: Callable[[CommittedRun], Sequence[TaskReport]],
+    *,
+    replaces_all: bool,
 ) -> tuple[DataFrame, str | None]:
-    """Return the rows that a publication adds, and the condition of those that it replaces."""
-    publication = due.publications[ordinal - 1]
+    """Return the rows that a publication adds, and the condition of those that it replaces.
+
+    ``replaces_all``: it replaces all rows of the job by the net effect of all publications up to it.
+    """
+    publication = net(due.publications[:ordinal]) if replaces_all else due.publications[ordinal - 1]
     paths = [
         block_path(run.commit.attempt, due.target, file.path)
         for run in publication.adds
@@ -140,14 +164,24 @@ def _rows(
         if file.target == due.target
     ]
     frame = frame_of_blocks(spark, journal, paths, spark.table(name.quoted).schema)
+    if replaces_all:
+        return frame, own_rows(due.table.path, journal.name)
     runs = sorted(run.spec.run for run in (*publication.adds, *publication.removes))
     return frame, f"_run IN ({', '.join(map(str, runs))})" if publication.removes else None
+
+
+def own_rows(path: str, job: str) -> str:
+    """Return the SQL condition of a job's rows in a table."""
+    return f"{SHARED_TABLES[path]} = '{job}' AND _run IS NOT NULL" if path in SHARED_TABLES else "true"
 
 
 def frame_of_blocks(
     spark: SparkSession, journal: SparkJournal, paths: Sequence[str], schema: T.StructType
 ) -> DataFrame:
-    """Return the rows of some blocks: from memory if all are there, else decoded by workers."""
+    """Return the rows of some blocks: from memory if all are there, else decoded by workers.
+
+    Raises `StorageError` (74) if the journal lacks a block.
+    """
     names = schema.names
     if journal.in_memory(paths):
         data = journal.block_data(paths)
@@ -155,6 +189,7 @@ def frame_of_blocks(
         if batches:
             return spark.createDataFrame(pa.Table.from_batches(batches), schema).coalesce(1)
         return spark.createDataFrame([], schema)
+    journal.require(paths)
     rows = journal.blocks(sorted({path.partition("/")[0] for path in paths})).where(F.col("path").isin(list(paths)))
     return rows.select("data").mapInArrow(partial(_decoded, names), schema)
 
@@ -164,27 +199,28 @@ def land_once(
     frame: DataFrame,
     name: TableName,
     app_id: str,
-    ordinal: int,
+    version: int,
     *,
     replaces: str | None = None,
+    replaces_all: bool = False,
     is_last: bool = False,
 ) -> None:
-    """Add rows as a table's next ordinal. Raises `StorageError` (74) if it is not there in the end.
+    """Add rows as a table's next version of an application id. Raises `StorageError` (74) if it is not there in the end.
 
-    The history is asked, unless Spark reports no failure of the last ordinal (``is_last``).
+    The history is asked, unless Spark reports no failure of the last one (``is_last``).
     """
     failure: Exception | None = None
     for _ in range(_ATTEMPTS):
         try:
             with for_packs(spark, has_files=True):
-                add_once(frame, name, app_id, ordinal, replaces=replaces)
+                add_once(frame, name, app_id, version, replaces=replaces, is_whole=replaces_all)
             if is_last:
                 return
         except Exception as error:  # noqa: BLE001 - the commit may have landed: the history decides
             failure = error
-        if last_version(spark, name, app_id) >= ordinal:
+        if last_version(spark, name, app_id) >= version:
             return
-    raise did_not_land(f"{name}: {app_id} {ordinal}", _ATTEMPTS, failure) from failure
+    raise did_not_land(f"{name}: {app_id} {version}", _ATTEMPTS, failure) from failure
 
 
 def _decoded(names: Sequence[str], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

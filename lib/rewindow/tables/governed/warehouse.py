@@ -27,9 +27,9 @@ from rewindow.tables.governed.blocks import ROOT, block_path
 from rewindow.tables.governed.checkpoints import find_checkpoint
 from rewindow.tables.governed.commit import OWNER, create_table, owner, table_version
 from rewindow.tables.governed.diff import compare_frames, frame_hash
-from rewindow.tables.governed.drift import check_published
+from rewindow.tables.governed.drift import check_published, find_drift
 from rewindow.tables.governed.held_plan import may_hold
-from rewindow.tables.governed.history import TableLook, look_at
+from rewindow.tables.governed.history import Looks
 from rewindow.tables.governed.journal import SparkJournal
 from rewindow.tables.governed.landed_files import landed_files
 from rewindow.tables.governed.ledger import SparkLedger
@@ -39,18 +39,20 @@ from rewindow.tables.governed.own_table import NAME
 from rewindow.tables.governed.publish import (
     check_claim,
     is_published,
-    lacking,
     lagging,
     publish,
     published_tables,
     unclaimed,
+    unpublished,
 )
 from rewindow.tables.governed.run_reports import RunReports
 from rewindow.tables.governed.run_rows import block_batches
 from rewindow.tables.governed.snapshots import stage_snapshot
+from rewindow.tables.governed.versions import lacking
 from rewindow.tables.shared.audit import INTERNAL, totals
 from rewindow.tables.shared.checkpoint import Checkpoint
 from rewindow.tables.shared.diff import TableDiff, first_difference
+from rewindow.tables.shared.drift import Drift
 from rewindow.tables.shared.ledger import dated
 from rewindow.tables.shared.paths import METRICS
 from rewindow.tables.shared.publications import SHARED_TABLES
@@ -69,13 +71,13 @@ class CatalogTables:
         self._states, self._folded_feeds = JobStates(), Feeds()
         self._reports = RunReports(self.journal)
         self._created: set[tuple[str, str]] = set()
-        self._looks: dict[tuple[TableName, str], TableLook] = {}
+        self._look = Looks(spark, lambda: self.own.is_in_command)
         self._logs: dict[str, tuple[str, str]] = {}
 
     @contextmanager
     def command(self, *, feed: str, job: str | None = None) -> Iterator[None]:
         """See `Warehouse.command`: one query reads what the command needs of rewindow's own rows."""
-        self._looks.clear()
+        self._look.clear()
         with planned_once(self._spark_of()), self.own.command([feed_name(feed), *([job] if job else [])]):
             yield
 
@@ -231,7 +233,11 @@ class CatalogTables:
         journal = self.journal(job)
         for step in publish(self._spark_of, journal, state, branch, self.name_of, self.reports, self._look):
             yield step
-            self._looks.clear()
+            self._look.clear()
+
+    def unpublished(self, job: str, state: JobState) -> set[str]:
+        """Return the attempts whose rows a publication to some branch's table still adds."""
+        return unpublished(self._spark_of, job, state, self.name_of)
 
     def lagging(self, job: str, state: JobState, branch: str) -> dict[str, int]:
         """Return how many commits each of a branch's tables lacks, by target, without those that lack none."""
@@ -244,6 +250,10 @@ class CatalogTables:
             return self._states.fold(job, self.own.ledger(job).read_afresh())
 
         check_published(self._spark_of(), job, state, branch, self.name_of, now, self._look)
+
+    def drift(self, job: str, state: JobState, branch: str) -> list[Drift]:
+        """Return the tables of a branch that are not what was published. Reads all their rows."""
+        return list(find_drift(self._spark_of(), job, state, branch, self.name_of, self._look))
 
     def reports(self, run: CommittedRun) -> list[TaskReport]:
         """Return what a committed run's tasks reported. Raises `StorageError` (74) if the journal was altered."""
@@ -288,9 +298,3 @@ class CatalogTables:
 
     def _frame(self, table: TableSpec) -> DataFrame:
         return self._spark_of().table(self.name_of(table.path).quoted)
-
-    def _look(self, name: TableName, app_id: str) -> TableLook:
-        """Return what a table's history says, during a command as it was read before."""
-        if not self.own.is_in_command or (name, app_id) not in self._looks:
-            self._looks[name, app_id] = look_at(self._spark_of(), name, app_id)
-        return self._looks[name, app_id]

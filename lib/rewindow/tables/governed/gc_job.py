@@ -1,0 +1,71 @@
+"""The garbage collection of a job's rows in a catalog: blocks and reports of the journal. Rows of the ledger stay.
+
+What is deleted leaves the table in DELETE statements that can be repeated. The files that had the rows are deleted by the
+platform's VACUUM, after its own retention.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rewindow.control.plan.branches import JobState
+from rewindow.control.plan.needed_blocks import WHY, Needed, is_state
+from rewindow.control.plan.planner import Alive
+from rewindow.control.plan.retention import dead_attempts
+from rewindow.tables.governed.journal_rows import UNKNOWN_MS, Garbage, JournalRows, is_report
+from rewindow.tables.governed.warehouse import CatalogTables
+from rewindow.tables.shared.ledger import now_ms
+
+
+class CatalogJobGc:
+    """The rows of one job in the journal."""
+
+    def __init__(self, tables: CatalogTables, job: str, alive: Alive) -> None:
+        """Bind to a job. ``alive`` returns whether an attempt still runs."""
+        self._tables, self._job, self._alive = tables, job, alive
+        self._rows = JournalRows(tables.own.table, job)
+
+    def drop_reports(self) -> int:
+        """Delete the reports and metrics of dead attempts in one commit; return how many attempts."""
+        listed = self._rows.listed()  # before the ledger: an attempt without a row there could else be a new one
+        rows = self._tables.ledger_rows(self._job)
+        dead = dead_attempts(rows, self._tables.state(self._job))
+        found = [one for one in listed if one.attempt in dead and is_report(one.part)]
+        if found:
+            self._rows.delete([f"{one.attempt}/{one.part}" for one in found])
+        return len({one.attempt for one in found})
+
+    def garbage(self, keep_ms: int) -> Iterator[Garbage]:
+        """Yield what can be deleted now. All of it is found before the first is yielded."""
+        listed = self._rows.listed()
+        rows = self._tables.ledger_rows(self._job)
+        state, now = self._tables.state(self._job), now_ms()
+        dead, needed = dead_attempts(rows, state), Needed(rows, state, now - keep_ms)
+        is_quiet, due = self._is_quiet(state), self._tables.unpublished(self._job, state)
+        found = []
+        for one in listed:
+            if one.attempt in dead:
+                if not is_report(one.part):
+                    found.append((one, "of an attempt that died"))
+            elif not needed.is_known(one.attempt):
+                if one.recorded_at < now - max(keep_ms, UNKNOWN_MS):
+                    found.append((one, "of an unknown attempt"))
+            elif not (one.attempt in due or needed.has(one.attempt, one.part) or (is_state(one.part) and not is_quiet)):
+                found.append((one, WHY[one.part]))
+        yield from list(self._rows.garbage(found))
+
+    def delete(self, garbage: Sequence[Garbage]) -> None:
+        """Delete rows of the journal, if they are still there."""
+        self._rows.delete([one.path for one in garbage])
+
+    def compact_ledger(self) -> None:
+        """Merge the files that have the job's rows."""
+        self._rows.merge_files()
+
+    def _is_quiet(self, state: JobState) -> bool:
+        """Return whether no run is in progress that was planned on what the ledger has forgotten since.
+
+        A plan that is held in memory is not seen. Its run fails at its append (75), because the ledger has grown.
+        """
+        plans = [branch.pending for branch in state.branches.values() if branch.pending]
+        return not any(self._alive(plan.attempt) for plan in plans)
