@@ -49,7 +49,9 @@ def page() -> str:
             _section("rewindow_ledger of a catalog", "With `commit: spark`, the ledgers and the journal are this one table, "
                      "partitioned by `name` (a job, or `feed:<feed>`). `kind` is that of a ledger row, which has a `seq`, or "
                      "`report`, `block` (the bytes of a staged file, in `data`) or `metric`. Rows of the journal count only if a "
-                     "ledger row names their attempt. `rewindow_metrics` is a view of this table; there are no changelogs.",
+                     "ledger row names their attempt, and [`gc`](../guides/gc.md#in-a-catalog) deletes those that nothing needs. "
+                     "`recorded_at` is the time of the append. `rewindow_metrics` is a view of this table; there are no "
+                     "changelogs.",
                      _columns(OWN_COLUMNS)),
         )
     )  # fmt: skip

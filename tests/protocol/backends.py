@@ -114,10 +114,13 @@ class Backend:
         asked, engine = Asked(branch, targets), self.engine_of(tables)
         return republish(self.job(branch), asked, scene.attempt, engine, tables, open_repair(tables))
 
-    def collecting(self, *, keep_ms: int = 0, every: int = EVERY) -> Iterator[str]:
-        """Return the steps of `gc` of the job, by a process that opens the tables again."""
+    def collecting(self, *, keep_ms: int = 0, every: int = EVERY, is_alive: bool = False) -> Iterator[str]:
+        """Return the steps of `gc` of the job, by a process that opens the tables again.
+
+        ``is_alive``: other attempts count as alive.
+        """
         tables = self.tables()
-        gc, before_ms = open_job_gc(tables, scene.JOB, lambda _attempt: False), now_ms() - keep_ms
+        gc, before_ms = open_job_gc(tables, scene.JOB, lambda _attempt: is_alive), now_ms() - keep_ms
         return collect(scene.JOB, tables, gc, before_ms=before_ms, keep_ms=keep_ms, every=every)
 
     def outputs(self, branch: str) -> dict[str, str]:
@@ -191,14 +194,16 @@ def direct(root: Path) -> Backend:
     )
 
 
-def through_spark(spark: SparkSession, root: Path, *, most_here: int) -> Backend:
+def through_spark(spark: SparkSession, root: Path, *, most_here: int, home: str = "") -> Backend:
     """Return the backend of a catalog whose schemas are below a folder.
 
     ``most_here``: the records of the largest sub-topology and landing that the process of the command executes itself.
+    ``home``: the schema of an earlier backend, whose tables it is to have.
     """
-    home = f"spark_catalog.protocol_{next(_numbers)}"
-    for schema in (home, f"{home}_out"):
-        spark.sql(f"CREATE SCHEMA {schema} LOCATION '{root / schema}'")
+    if not home:
+        home = f"spark_catalog.protocol_{next(_numbers)}"
+        for schema in (home, f"{home}_out"):
+            spark.sql(f"CREATE SCHEMA {schema} LOCATION '{root / schema}'")
     tables = partial(CatalogTables, lambda: spark, home, str(root))
 
     def feeds() -> tuple[LandingTables, CatalogTables]:

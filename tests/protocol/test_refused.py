@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import yaml
 
-from rewindow.app.maintenance import FeedMaintenance, JobMaintenance
+from rewindow.app.maintenance import JobMaintenance
 from rewindow.app.project import Project
 from rewindow.errors import ConfigError
-
-ASKED: dict[str, tuple[str, Callable[[JobMaintenance], object]]] = {
-    "republish": ("RESTORE the table", lambda job: job.republish("main", [], all_tables=False)),
-    "gc": ("VACUUM", lambda job: job.collect(0)),
-    "gc --dry-run": ("VACUUM", lambda job: job.would_collect(0)),
-}
 
 
 def in_catalog(project: Path) -> Project:
@@ -26,17 +19,8 @@ def in_catalog(project: Path) -> Project:
     return Project.open(project, "rows")
 
 
-@pytest.mark.parametrize("command", ASKED)
-def test_what_needs_files_is_refused_in_a_catalog(project: Path, command: str) -> None:
-    says, ask = ASKED[command]
+def test_reset_is_refused_in_a_catalog(project: Path) -> None:
     governed = in_catalog(project)
-    with pytest.raises(ConfigError, match=f"is not available with `commit: spark`.*{says}"):
-        ask(JobMaintenance(governed, "quiet_carriers"))
-    assert "spark" not in vars(governed)
-
-
-def test_the_files_of_feeds_are_refused_too(project: Path) -> None:
-    governed = in_catalog(project)
-    with pytest.raises(ConfigError, match="use the catalog's OPTIMIZE and VACUUM"):
-        FeedMaintenance(governed, "flights")
+    with pytest.raises(ConfigError, match=r"is not available with `commit: spark`.*another name"):
+        JobMaintenance(governed, "quiet_carriers").would_reset()
     assert "spark" not in vars(governed)

@@ -17,7 +17,6 @@ from rewindow.engine.spark.errors import mapped
 from rewindow.tables.governed.blocks import BLOCK
 from rewindow.tables.governed.own_table import METRIC, REPORT, OwnTable
 
-
 UNKNOWN_MS = 24 * 3_600_000
 """Rows of an attempt that no ledger row names stay for at least a day: its process may still run."""
 

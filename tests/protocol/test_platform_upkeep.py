@@ -1,0 +1,89 @@
+"""OPTIMIZE and VACUUM between any two steps change no result.
+
+In a catalog no file is kept: VACUUM has a retention of zero. On files a run's staged files are in no table yet, and stores are
+restored from files as they were staged, so VACUUM has Delta's usual retention.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from rewindow.contracts.steps import drive
+from rewindow.control.branch import rewind
+from rewindow.control.plan.spec import MAIN
+from rewindow.tables.governed.warehouse import CatalogTables
+from tests.crash import scene
+from tests.protocol import backends
+from tests.protocol.backends import Backend
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+SEED = 3
+UNCHECKED = "spark.databricks.delta.retentionDurationCheck.enabled"
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Return the outputs of one clean run on the backend of files."""
+    files = backends.direct(tmp_path_factory.mktemp("clean"))
+    files.land_scene(SEED)
+    return files.run("clean", scene.LANDINGS)
+
+
+@pytest.fixture
+def upkeep(backend: Backend, spark: SparkSession) -> Iterator[Callable[[str], None]]:
+    """Return what merges and deletes the files of all tables that have changed since the last call."""
+    if not isinstance(backend.tables(), CatalogTables):
+        yield lambda _step: _of_files(backend.root)
+        return
+    seen: dict[str, int] = {}
+    home = backend.tables().home
+    spark.conf.set(UNCHECKED, "false")
+    yield lambda _step: _in_catalog(spark, (home, f"{home}_out"), seen)
+    spark.conf.unset(UNCHECKED)
+
+
+def _in_catalog(spark: SparkSession, schemas: tuple[str, ...], seen: dict[str, int]) -> None:
+    for schema in schemas:
+        for row in spark.sql(f"SHOW TABLES IN {schema}").where("tableName NOT LIKE '%metrics'").collect():
+            table = f"{schema}.{row['tableName']}"
+            if _version(spark, table) != seen.get(table):
+                spark.sql(f"OPTIMIZE {table}")
+                spark.sql(f"VACUUM {table} RETAIN 0 HOURS")
+                seen[table] = _version(spark, table)
+
+
+def _version(spark: SparkSession, table: str) -> int:
+    (last,) = spark.sql(f"DESCRIBE HISTORY {table} LIMIT 1").select("version").collect()
+    return int(last["version"])
+
+
+def _of_files(root: Path) -> None:
+    for log in root.rglob("_delta_log"):
+        table = DeltaTable(log.parent)
+        table.optimize.compact()
+        table.vacuum(dry_run=False)
+
+
+def test_optimize_and_vacuum_between_any_two_steps_are_harmless(
+    backend: Backend, expected: dict[str, str], upkeep: Callable[[str], None]
+) -> None:
+    backend.land_scene(SEED)
+    for through in (1, 3):
+        drive(backend.running(MAIN, through, snapshot_every=1), upkeep)
+    tables = backend.tables()
+    first = tables.state(scene.JOB).branch(MAIN).runs[0]
+    drive(rewind(scene.JOB, MAIN, first.spec.name, tables), upkeep)
+    drive(backend.running(MAIN, 3), upkeep)
+    done = drive(backend.collecting(every=1), upkeep)
+    assert done.snapshots
+    assert done.forgotten
+    found = drive(backend.republishing(MAIN, "output/hourly"), upkeep)
+    assert (found.drift, found.repeated) == ({}, [])
+    drive(backend.running(MAIN, scene.LANDINGS), upkeep)
+    assert backend.outputs(MAIN) == expected
