@@ -1,0 +1,114 @@
+"""What is crashed on governed tables: each operation with what comes before it, as in `operations` for files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from rewindow.contracts.steps import drive
+from rewindow.control import branch as branching
+from rewindow.control.plan.planner import UpToDate
+from rewindow.control.plan.spec import MAIN
+from tests.crash.governed_ground import backend
+from tests.crash.operations import BRANCH, ON_HOLD, stop_before
+from tests.crash.scene import JOB
+from tests.protocol.backends import Backend
+
+Prepare = Callable[[Backend, int], None]
+Act = Callable[[Path, int], Iterator[str]]
+
+
+@dataclass(frozen=True)
+class Operation:
+    """``act`` is a command as it is called, by a process that has read nothing yet."""
+
+    prepare: Prepare
+    act: Act
+
+
+def _landed(epochs: int) -> Prepare:
+    return lambda tables, seed: tables.land_scene(seed, through=epochs)
+
+
+def _runs(*throughs: int) -> Prepare:
+    def prepare(tables: Backend, seed: int) -> None:
+        tables.land_scene(seed)
+        tables.run(MAIN, *throughs)
+
+    return prepare
+
+
+def _land(root: Path, seed: int, *, by_workers: bool = False) -> Iterator[str]:
+    return (yield from backend(root, by_workers=by_workers).landing_of_scene(seed, 3))
+
+
+def _run(root: Path, _seed: int, *, by_workers: bool = False, branch: str = MAIN) -> Iterator[str]:
+    tables = backend(root, by_workers=by_workers)
+    while not isinstance((yield from tables.running(branch)), UpToDate):  # type: ignore[misc]
+        pass
+
+
+def _expecting_run(root: Path, _seed: int) -> Iterator[str]:
+    for through, expects in ON_HOLD:
+        yield from backend(root).running(MAIN, through, expects=expects)
+
+
+def _on_hold(tables: Backend, seed: int) -> None:
+    _runs(1)(tables, seed)
+    for through, expects in ON_HOLD:
+        drive(tables.running(MAIN, through, expects=expects))
+
+
+def _accept(root: Path, _seed: int) -> Iterator[str]:
+    yield from branching.accept(JOB, MAIN, "main/2", backend(root).tables())
+
+
+def _rewind(root: Path, _seed: int) -> Iterator[str]:
+    yield from branching.rewind(JOB, MAIN, "main/1", backend(root).tables())
+
+
+def _late(tables: Backend, seed: int) -> None:
+    """Leave a run that is committed and published nowhere."""
+    _runs(1)(tables, seed)
+    stop_before(tables.running(MAIN, 3), "publish")
+
+
+def _backfill(root: Path, seed: int) -> Iterator[str]:
+    yield from branching.branch(JOB, BRANCH, backend(root).tables(), at="main/1")
+    yield from _run(root, seed, branch=BRANCH)
+
+
+def _branched(tables: Backend, seed: int) -> None:
+    _runs(1, 3, 4)(tables, seed)
+    drive(branching.branch(JOB, BRANCH, tables.tables(), at="main/1"))
+    tables.run(BRANCH, 3, 4)
+
+
+def _promote(root: Path, _seed: int) -> Iterator[str]:
+    tables = backend(root)
+    yield from branching.promote(JOB, BRANCH, tables.job(MAIN).binding, tables.tables())
+
+
+def _drop(root: Path, _seed: int) -> Iterator[str]:
+    yield from branching.drop(JOB, BRANCH, backend(root).tables())
+
+
+def _by_workers(act: Callable[..., Iterator[str]]) -> Act:
+    return lambda root, seed: act(root, seed, by_workers=True)
+
+
+OPERATIONS = {
+    "run": Operation(_runs(1, 2), _run),
+    "land": Operation(_landed(2), _land),
+    "first-run": Operation(_runs(), _run),
+    "run-by-workers": Operation(_runs(2), _by_workers(_run)),
+    "land-by-workers": Operation(_landed(2), _by_workers(_land)),
+    "run-late": Operation(_late, _run),
+    "run-on-hold": Operation(_runs(1), _expecting_run),
+    "accept": Operation(_on_hold, _accept),
+    "rewind": Operation(_runs(1, 2, 4), _rewind),
+    "backfill": Operation(_runs(1, 2), _backfill),
+    "promote": Operation(_branched, _promote),
+    "drop": Operation(_branched, _drop),
+}
