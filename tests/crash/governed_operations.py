@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from rewindow.contracts.steps import drive
@@ -39,8 +40,8 @@ def _runs(*throughs: int) -> Prepare:
     return prepare
 
 
-def _land(root: Path, seed: int, *, by_workers: bool = False) -> Iterator[str]:
-    return (yield from backend(root, by_workers=by_workers).landing_of_scene(seed, 3))
+def _land(root: Path, seed: int, *, number: int = 3, by_workers: bool = False) -> Iterator[str]:
+    return (yield from backend(root, by_workers=by_workers).landing_of_scene(seed, number))
 
 
 def _run(root: Path, _seed: int, *, by_workers: bool = False, branch: str = MAIN) -> Iterator[str]:
@@ -94,16 +95,13 @@ def _drop(root: Path, _seed: int) -> Iterator[str]:
     yield from branching.drop(JOB, BRANCH, backend(root).tables())
 
 
-def _by_workers(act: Callable[..., Iterator[str]]) -> Act:
-    return lambda root, seed: act(root, seed, by_workers=True)
-
-
 OPERATIONS = {
     "run": Operation(_runs(1, 2), _run),
     "land": Operation(_landed(2), _land),
+    "first-landing": Operation(_landed(0), partial(_land, number=2)),
     "first-run": Operation(_runs(), _run),
-    "run-by-workers": Operation(_runs(2), _by_workers(_run)),
-    "land-by-workers": Operation(_landed(2), _by_workers(_land)),
+    "run-by-workers": Operation(_runs(2), partial(_run, by_workers=True)),
+    "land-by-workers": Operation(_landed(2), partial(_land, by_workers=True)),
     "run-late": Operation(_late, _run),
     "run-on-hold": Operation(_runs(1), _expecting_run),
     "accept": Operation(_on_hold, _accept),
