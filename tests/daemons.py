@@ -107,8 +107,11 @@ def free_port() -> int:
 
 
 @contextmanager
-def connect_server(folder: Path, python: Path, *, ui: int = 0) -> Iterator[str]:
-    """Run a Spark Connect server with Delta and yield its address. ``ui``: the port of its user interface; 0 for none."""
+def connect_server(folder: Path, python: Path, *, ui: int = 0, imports: Sequence[Path] = ()) -> Iterator[str]:
+    """Run a Spark Connect server with Delta and yield its address.
+
+    ``ui``: the port of its user interface; 0 for none. ``imports``: folders from which its Python workers import.
+    """
     port = free_port()
     settings = {
         "spark.master": "local[2]",
@@ -128,7 +131,8 @@ def connect_server(folder: Path, python: Path, *, ui: int = 0) -> Iterator[str]:
     folder.mkdir(parents=True)
     given = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
     arguments = ["spark-submit", *given, "--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
-    server = start(arguments, folder / "server.log", PYSPARK_PYTHON=str(python))
+    found = {"PYTHONPATH": os.pathsep.join(map(str, imports))} if imports else {}
+    server = start(arguments, folder / "server.log", PYSPARK_PYTHON=str(python), **found)
     try:
         server.wait_for("Spark Connect server started at")
         yield f"sc://127.0.0.1:{port}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from rewindow.contracts.expectations import Observation, OnFail
 from rewindow.control.plan import branch_decisions, ledger_state, planner, retention
 from rewindow.control.plan.branches import JobState, LedgerRow
 from rewindow.control.plan.commit import JournalFile, TargetTotal
@@ -15,6 +16,7 @@ from tests.control.ledgers import BINDING, a_feed, commit_of
 
 BRANCH = "b"
 FOR_EVER = 2**60
+_UNMET = (Observation("totals", "no rows", "rows", OnFail.HOLD, 1, "1 row", "none"),)
 Row = int
 Ledger = tuple[Row, ...]
 
@@ -67,9 +69,9 @@ class Decisions:
             self._decided[key] = row
         return self._decided[key]  # type: ignore[no-any-return]
 
-    def commit(self, ledger: Ledger, plan: Row) -> Row | None:
-        """Decide the COMMIT row of a staged plan."""
-        key = ("commit", ledger, plan)
+    def commit(self, ledger: Ledger, plan: Row, *, holds: bool = False) -> Row | None:
+        """Decide the COMMIT row of a staged plan. ``holds``: the run does not meet what is expected."""
+        key = ("commit", ledger, plan, holds)
         if key not in self._decided:
             state, spec = self.fold(ledger), self.spec(plan)
             if state.find_run(spec.run) is not None and state.find_run(spec.run).spec.attempt == spec.attempt:  # type: ignore[union-attr]
@@ -82,11 +84,12 @@ class Decisions:
                 self._decided[key] = None
             else:
                 commit = commit_of(state, spec, {"output/totals": TargetTotal(1, 1, 1, "0" * 32)})
+                commit = replace(commit, expectations=_UNMET if holds else ())
                 self._decided[key] = self._numbered(LedgerRow(state.rows + 1, ledger_state.COMMIT, commit.as_json()))
         return self._decided[key]  # type: ignore[no-any-return]
 
     def branching(self, ledger: Ledger, kind: str) -> Row | None:
-        """Decide the row of a rewind, branch, promotion, snapshot or removal of old state."""
+        """Decide the row of a rewind, branch, promotion, acceptance, snapshot or removal of old state."""
         key = (kind, ledger)
         if key not in self._decided:
             try:
@@ -106,6 +109,9 @@ class Decisions:
             return retention.decide_snapshot(state, heads[0], name, journal, {}) if heads else None
         if kind == "rewind":
             return branch_decisions.decide_rewind(state, MAIN, main.runs[-2].spec.name if len(main.runs) > 1 else "0")
+        if kind == "accept":
+            held = state.on_hold(MAIN)
+            return branch_decisions.decide_accept(state, MAIN, held[0].spec.name) if held else None
         if kind == "branch":
             return branch_decisions.decide_branch(state, BRANCH, MAIN, main.runs[0] if main.runs else None)
         return branch_decisions.decide_promote(state, BRANCH, MAIN, BINDING)

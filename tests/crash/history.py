@@ -16,6 +16,7 @@ from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branches import LedgerRow, Standing
 from rewindow.control.plan.ledger_state_branches import REPUBLISH
 from rewindow.control.plan.ledger_state_gc import FORGET, SNAPSHOT
+from rewindow.control.plan.ledger_state_holds import ACCEPT
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.retention import EVERY
 from rewindow.control.plan.spec import MAIN, Attempt, RunRequest
@@ -25,6 +26,9 @@ from tests.crash.memory import ROOT, Faults, Process, World, here
 from tests.crash.memory_job import EPOCHS, JOB, MemoryEngine, MemoryJobGc, Tables, binding, feed, job
 from tests.crash.oracle import compared
 from tests.crash.seeded_faults import FAULTS, Killed, SeededFaults
+
+HELD = 0.15
+"""The share of runs that are on hold."""
 
 
 @dataclass
@@ -107,7 +111,7 @@ class Simulation:
 
     def _command(self, faults: SeededFaults) -> None:
         command = faults.rng.choice(
-            ["run", "run", "run", "branch", "rewind", "promote", "publish", "republish", "gc", "gc"]
+            ["run", "run", "run", "branch", "rewind", "promote", "publish", "republish", "gc", "gc", "accept"]
         )
         for _ in range(3):
             try:
@@ -140,6 +144,10 @@ class Simulation:
                     yield from branching.rewind(JOB, MAIN, faults.rng.choice(runs[:-1]).spec.name, tables)
             case "promote" if branches:
                 yield from branching.promote(JOB, faults.rng.choice(branches), binding(MAIN), tables)
+            case "accept":
+                name = faults.rng.choice([MAIN, *branches])
+                if held := tables.state(JOB).on_hold(name):
+                    yield from branching.accept(JOB, name, faults.rng.choice(held).spec.name, tables)
             case "gc":
                 gc, before_ms = MemoryJobGc(tables, self.met), faults.rng.choice([0, 2**60])
                 yield from collect(JOB, tables, gc, before_ms=before_ms, keep_ms=0, every=faults.rng.choice([1, 2]))
@@ -156,7 +164,7 @@ class Simulation:
         through = faults.rng.choice([None, None, 1, 2])
         request = RunRequest(branch=branch, through_landing=through)
         machine = steps(
-            job(tables, branch),
+            job(tables, branch, is_met=faults.rng.random() > HELD),
             request,
             self.attempt(),
             MemoryEngine(),
@@ -177,6 +185,8 @@ class Simulation:
         try:
             while not isinstance(_driven(self._last_run(tables)), UpToDate):
                 pass
+            if self._dice.random() < 0.5:
+                self._accept_all(tables)
             state = tables.state(JOB)
             for branch in state.branches:
                 for _ in tables.publish(JOB, state, branch):
@@ -187,8 +197,13 @@ class Simulation:
                 return "ok"
             return f"wrong: in the end {type(error).__name__}: {error}"
         kinds = Counter(row.kind for row in tables.ledger(JOB).read())
-        self.met.update({kind: kinds[kind] for kind in (SNAPSHOT, FORGET) if kinds[kind]})
+        self.met.update({kind: kinds[kind] for kind in (SNAPSHOT, FORGET, ACCEPT) if kinds[kind]})
         return compared(self.world, state, self.landed)
+
+    def _accept_all(self, tables: Tables) -> None:
+        for name, branch in tables.state(JOB).branches.items():
+            while branch.is_open and (held := tables.state(JOB).on_hold(name)):
+                _driven(branching.accept(JOB, name, held[0].spec.name, tables))
 
     def _last_run(self, tables: Tables) -> Any:
         return steps(job(tables, MAIN), RunRequest(), self.attempt(), MemoryEngine(), tables, lambda _attempt: False)

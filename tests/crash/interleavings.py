@@ -2,10 +2,10 @@
 
 Each read, append, answer, staging and publication is a separate step. A process may die before any step, and an append may
 land after its sender has given up. Production code: `fold_row`, `plan_run`, `check_is_pending`, `make_commit`,
-`decide_branch`, `decide_rewind`, `decide_promote`, `decide_snapshot`, `decide_forget`, `net`. Modelled: a commit lands at the
-version after the one that was read, or not at all. In every state, the ledger is legal, each committed attempt was staged
-once, each run resumed from the one before it in its branch, each table has the runs of its publications up to its ordinal, and
-the state from which an open branch continues exists.
+`decide_branch`, `decide_rewind`, `decide_promote`, `decide_accept`, `decide_snapshot`, `decide_forget`, `net`. Modelled: a
+commit lands at the version after the one that was read, or not at all. In every state, the ledger is legal, each committed
+attempt was staged once, each run resumed from the one before it in its branch, each table has the runs of its publications up to
+its ordinal, no run on hold is published, and the state from which an open branch continues exists.
 
 The identity of a process does not matter, so states that differ only by a permutation of processes count as one.
 """
@@ -44,6 +44,8 @@ class Bounds:
     crashes: int = 1
     late: int = 0
     janitors: int = 0
+    holds: int = 0
+    accepts: int = 0
     attempts: int = 2
 
 
@@ -61,7 +63,7 @@ class Model:
 
     def initial(self) -> State:
         b = self.bounds
-        budget = (b.runs, b.rewinds, b.branches, b.promotes, b.crashes, b.late, b.janitors)
+        budget = (b.runs, b.rewinds, b.branches, b.promotes, b.crashes, b.late, b.janitors, b.holds, b.accepts)
         return (), (), (), tuple(("idle", 0) for _ in range(b.processes)), budget, ()
 
     def explore(self, limit: int, seconds: float) -> dict[str, Any]:
@@ -101,12 +103,14 @@ class Model:
             )
             head = one.head.spec.run if one.head else None
             assert one.standing is not Standing.OPEN or job.has_state(head), f"the state of {one.name} was forgotten"
+            held = [run.spec.name for run in job.holding(run for change in one.publications for run in change.adds)]
+            assert not held, f"{held} are on hold and published to {one.name}"
         for name, ordinal, content in tables:
             due = net(job.branch(name).publications[:ordinal]).adds
             assert content == tuple(sorted(run.spec.run for run in due)), f"{name} at {ordinal} has the runs {content}"
             branch = job.branch(name)
             if ordinal == len(branch.publications) and branch.standing is Standing.OPEN:
-                own = tuple(sorted(run.spec.run for run in branch.own_runs))
+                own = tuple(sorted(run.spec.run for run in branch.published_runs[branch.inherited :]))
                 assert content == own, f"{name} has the runs {content}, its chain {own}"
 
     def check_end(self, state: State) -> None:
@@ -179,6 +183,9 @@ class Model:
                 if row is None:
                     yield ("idle", attempts), {}
                 else:
+                    if budget[7] and (held := self._decisions.commit(ledger, plan, holds=True)) is not None:
+                        then = ("publish", self._decisions.spec(plan).branch, plan)
+                        yield ("append", attempts, held, len(ledger), then), {"budget": _less(budget, 7)}
                     spec = self._decisions.spec(plan)
                     sending = ("append", attempts, row, len(ledger), ("publish", spec.branch, plan))
                     if "publishes before its COMMIT" in self.faults:
@@ -224,11 +231,18 @@ class Model:
                 if row is not None:
                     sending = ("append", attempts + 1, row, len(ledger), ("stage", row))
                     yield sending, {"budget": _less(budget, 0)}
-        for index, kind in ((1, "rewind"), (2, "branch"), (3, "promote"), (6, "snapshot"), (6, "forget")):
+        for index, kind in (
+            (1, "rewind"),
+            (2, "branch"),
+            (3, "promote"),
+            (6, "snapshot"),
+            (6, "forget"),
+            (8, "accept"),
+        ):
             if budget[index]:
                 row = self._decisions.branching(ledger, kind)
                 if row is not None:
-                    then = ("publish", MAIN, None) if kind in ("rewind", "promote") else ("idle",)
+                    then = ("publish", MAIN, None) if kind in ("rewind", "promote", "accept") else ("idle",)
                     yield ("append", attempts, row, len(ledger), then), {"budget": _less(budget, index)}
 
     def _landed(self, ledger: Ledger, row: Row, seen: int) -> Ledger:

@@ -10,6 +10,8 @@ from hashlib import blake2b
 from types import SimpleNamespace
 from typing import Any
 
+from rewindow.contracts.expectations import EXPECTATIONS as EXPECTATIONS_TARGET
+from rewindow.contracts.expectations import Observation, OnFail
 from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.contracts.tasks import JobCode, SubTopologyWork
 from rewindow.control.ingest.landings import Feed
@@ -20,7 +22,7 @@ from rewindow.control.run import Job
 from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.delta.checkpoints import find_checkpoint
-from rewindow.tables.shared.paths import METRICS
+from rewindow.tables.shared.paths import EXPECTATIONS, METRICS
 from tests.control.ledgers import BINDING, TOPIC, a_feed
 from tests.crash.memory import ROOT, File, here
 from tests.crash.memory_tables import MemoryTables
@@ -50,6 +52,7 @@ def binding(branch: str) -> JobBinding:
         "output/totals": TableSpec(path, _COLUMNS),
         "changelog/sums": TableSpec("state/sums", _COLUMNS),
         "metrics": TableSpec(METRICS, _COLUMNS),
+        EXPECTATIONS_TARGET: TableSpec(EXPECTATIONS, _COLUMNS),
     }
     return replace(BINDING, tables=tables)
 
@@ -57,6 +60,16 @@ def binding(branch: str) -> JobBinding:
 def step(before: str, partition: int, epoch: int) -> str:
     """Return the state after an epoch."""
     return blake2b(f"{before} {partition} {epoch}".encode(), digest_size=8).hexdigest()
+
+
+class Expects:
+    """Expects something of a run, which is on hold if it does not meet it."""
+
+    def __init__(self, *, is_met: bool) -> None:
+        self._failed = 0 if is_met else 1
+
+    def observe(self, *_: object) -> list[Observation]:
+        return [Observation("totals", "no rows", "rows", OnFail.HOLD, self._failed, "rows", "none")]
 
 
 class MemoryJobGc:
@@ -161,5 +174,6 @@ class Tables(MemoryTables):
         return replace(checkpoint, states={})
 
 
-def job(tables: Tables, branch: str) -> Job:
-    return Job(JOB, CODE, binding(branch), tables.feed("activity"))
+def job(tables: Tables, branch: str, *, is_met: bool = True) -> Job:
+    """Return the job of a run. ``is_met``: whether it meets what is expected, or is on hold."""
+    return Job(JOB, CODE, binding(branch), tables.feed("activity"), Expects(is_met=is_met))

@@ -21,6 +21,9 @@ BOUNDS = {
     "a janitor beside runs": Bounds(runs=4, janitors=2, crashes=1),
     "a janitor, a rewind and a late append": Bounds(runs=3, rewinds=1, janitors=2, late=1),
     "a janitor, a branch and a promotion": Bounds(runs=3, branches=1, promotes=1, janitors=2, crashes=0),
+    "a run on hold, accepted beside runs": Bounds(runs=4, holds=1, accepts=1, crashes=1, late=1),
+    "two runs on hold and a rewind": Bounds(runs=4, holds=2, accepts=2, rewinds=1, crashes=0),
+    "a run on hold, a branch and a promotion": Bounds(runs=3, holds=1, accepts=1, branches=1, promotes=1, crashes=0),
     "three runners": Bounds(processes=3, runs=4, crashes=1, attempts=2),
     "three runners and a rewind": Bounds(processes=3, runs=3, rewinds=1, crashes=1, attempts=1),
 }
@@ -57,6 +60,20 @@ REWRITTEN = {
         Rewrite(
             "control.plan.branch_decisions:decide_branch", "check_has_state(state, at.spec.run if at else None)", "pass"
         ),
+    ),
+    "runs behind one on hold are published": (
+        Bounds(runs=3, holds=1, crashes=0),
+        Rewrite(
+            "control.plan.ledger_state_holds:with_run", "run.commit.holds or branch.unpublished", "run.commit.holds"
+        ),
+    ),
+    "accepting one run releases all": (
+        Bounds(runs=3, holds=2, accepts=1, crashes=0),
+        Rewrite("control.plan.ledger_state_holds:_released", "break", "pass"),
+    ),
+    "a rewind keeps what waited": (
+        Bounds(runs=3, holds=1, rewinds=1, crashes=0),
+        Rewrite("control.plan.ledger_state_holds:with_change", "run.spec.run in kept", "True"),
     ),
     "a promotion forgets what it takes out": (
         Bounds(processes=1, runs=4, branches=1, promotes=1, crashes=0, attempts=4),

@@ -19,7 +19,7 @@ def total(partition: int, epoch: int) -> str:
 
 
 def compared(world: World, state: JobState, landed: int) -> str:
-    """Return ``ok``, or what is lost or doubled of the landed epochs. Everything committed must be published."""
+    """Return ``ok``, or what is lost or doubled of the landed epochs. All that is committed and not on hold must be published."""
     if state.branch(MAIN).last_epoch != landed:
         return f"lost: main is at epoch {state.branch(MAIN).last_epoch} of {landed}"
     for branch in state.branches.values():
@@ -27,7 +27,7 @@ def compared(world: World, state: JobState, landed: int) -> str:
             continue
         due = Counter(
             (partition, epoch, total(partition, epoch))
-            for run in branch.own_runs
+            for run in branch.published_runs[branch.inherited :]
             for epoch in run.spec.epochs
             for partition in range(PARTITIONS)
         )

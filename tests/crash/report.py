@@ -19,7 +19,7 @@ from tests.crash.results import Results
 from tests.crash.settings import BAD, Figures
 
 PAGE = Path(__file__).parent / "RESULTS.md"
-STORED = ("matrix", "spark", "workers", "holds", "duels", "answers")
+STORED = ("matrix", "spark", "workers", "governed", "holds", "duels", "answers")
 """Suites that store each case, so they can be incomplete."""
 
 
@@ -144,6 +144,12 @@ def _rows(found: Mapping[str, Known]) -> list[tuple[str, str, str, str]]:
             "60 x 3",
             "spark",
             _kills(more["spark"], cases["spark"]),
+        ),
+        (
+            "Kills of clients of Spark Connect that commit to governed tables: sites x seeds",
+            "every site x 2",
+            "governed",
+            f"{_kills(more['governed'], cases['governed'])}, {more['governed'].get('during', 0)} during a statement",
         ),
         ("Kills of Python workers of Spark at a random record", "500", "workers", cases["workers"]),
         ("Simulated histories with faults, on tables in memory", "1 M", "simulation", cases["simulation"]),

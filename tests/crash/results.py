@@ -25,8 +25,14 @@ _PROTOCOL = (
     "storage/atomic_files.py",
 )
 
+_GOVERNED = (
+    *(pattern for pattern in _PROTOCOL if not pattern.startswith("tables/delta/")),
+    "tables/governed/*.py",
+    "engine/worker/landing/*.py",
+)
+
 _COMMON = ("matrix.py", "operations.py", "scene.py", "sites.py", "judge.py")
-_ALONE = ("simulation", "pairs", "model", "put", "random-kills", "stops", "mutated-bytes")
+_ALONE = ("simulation", "pairs", "model", "put", "random-kills", "stops", "mutated-bytes", "governed")
 """Suites that do not use `_COMMON`: they work in memory, on files only, or with whole commands."""
 _IN_MEMORY = ("history.py", "seeded_faults.py", "oracle.py", "memory_job.py", "memory_tables.py", "memory.py")
 _KINDS = ("commits", "feeds", "fold", "branches", "upkeep")
@@ -39,6 +45,14 @@ _OWN = {
     "pairs": ("pairs.py", *_IN_MEMORY),
     "spark": ("spark.py",),
     "workers": ("workers.py", "spark.py", "meetings.py"),
+    "governed": (
+        "governed.py",
+        "governed_ground.py",
+        "governed_operations.py",
+        "governed_sites.py",
+        "../protocol/backends.py",
+        "scene.py",
+    ),
     "model": ("model.py", "interleavings.py", "decisions.py", "rewriting.py"),
     "put": ("put.py",),
     "recovery": ("recovery.py",),
@@ -72,7 +86,10 @@ def code_digest(suite: str) -> str:
     patterns, own = (
         (("**/*.py",), ("examined.py",))
         if suite in _OF_ALL
-        else (_PROTOCOL, (*(() if suite in _ALONE else _COMMON), *_OWN.get(suite, ())))
+        else (
+            _GOVERNED if suite == "governed" else _PROTOCOL,
+            (*(() if suite in _ALONE else _COMMON), *_OWN.get(suite, ())),
+        )
     )
     for path in sorted(path for pattern in patterns for path in _matching(_LIB, pattern)):
         digest.update(path.read_bytes())

@@ -25,6 +25,13 @@ from tests.crash import (
 )
 from tests.crash.settings import Figures, Settings
 
+
+def _governed(settings: Settings) -> Figures:
+    from tests.crash import governed  # imports gRPC, with which the other suites must not fork
+
+    return governed.suite(settings)
+
+
 SUITES: Mapping[str, Callable[[Settings], Figures]] = {
     "matrix": matrix.suite,
     "holds": holds.suite,
@@ -36,6 +43,7 @@ SUITES: Mapping[str, Callable[[Settings], Figures]] = {
     "model": model.suite,
     "spark": spark.suite,
     "workers": workers.suite,
+    "governed": _governed,
     "mutants": mutants.suite,
     "recovery": recovery.suite,
     "random-kills": random_kills.suite,

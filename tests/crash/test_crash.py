@@ -90,6 +90,15 @@ def test_a_driver_of_real_spark_dies_too(tmp_path):
     assert said["cases"] > 0
 
 
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_client_of_spark_connect_dies_too(tmp_path):
+    code, said, log = sample("governed", tmp_path)
+    assert code == 0, log[-3000:]
+    assert said["cases"] == 2, "a site of the sample is gone: choose others in tests/crash/governed.py"
+    assert said["suites"]["governed"]["more"]["during"] == 1
+
+
 @pytest.mark.slow
 def test_nothing_is_lost_or_doubled_in_a_sample(quick):
     code, said, log = quick

@@ -146,17 +146,22 @@ class Backend:
             "quarantine": [row | {"name": ""} for row in _sorted(self.rows_of("")) if row["name"] == feed],
         }
 
-    def land_scene(self, seed: int) -> None:
+    def land_scene(self, seed: int, *, through: int = scene.LANDINGS) -> None:
         """Land the epochs of the crash tests' scene, each with its own watermark."""
-        for number, epoch in enumerate(scene.epochs(seed), start=1):
-            rows = [{"key": key, "value": value, "t": time} for _, key, value, time in epoch.records]
-            if rows:
-                file_path = self.root / "scene" / f"{number}.parquet"
-                file_path.parent.mkdir(exist_ok=True)
-                pq.write_table(pa.Table.from_pylist(rows), file_path)
-            drive(self.landing(_SCENE, number, watermark_ms=epoch.watermark_ms))
+        for number in range(1, through + 1):
+            drive(self.landing_of_scene(seed, number))
+
+    def landing_of_scene(self, seed: int, number: int) -> Any:
+        """Write the records of an epoch of the scene; return the steps of its landing."""
+        epoch = scene.epochs(seed)[number - 1]
+        rows = [{"key": key, "value": value, "t": time} for _, key, value, time in epoch.records]
+        file_path = self.root / "scene" / f"{number}.parquet"
+        file_path.parent.mkdir(exist_ok=True)
+        pq.write_table(pa.Table.from_pylist(rows, _SCENE_SCHEMA), file_path)
+        return self.landing(_SCENE, number, watermark_ms=epoch.watermark_ms)
 
 
+_SCENE_SCHEMA = pa.schema({"key": pa.string(), "value": pa.int64(), "t": pa.int64()})
 _SCENE = FeedConfig.model_validate(
     {
         "feed": scene.FEED,
@@ -194,16 +199,19 @@ def direct(root: Path) -> Backend:
     )
 
 
-def through_spark(spark: SparkSession, root: Path, *, most_here: int, home: str = "") -> Backend:
+def through_spark(spark: SparkSession, root: Path, *, most_here: int) -> Backend:
     """Return the backend of a catalog whose schemas are below a folder.
 
     ``most_here``: the records of the largest sub-topology and landing that the process of the command executes itself.
-    ``home``: the schema of an earlier backend, whose tables it is to have.
     """
-    if not home:
-        home = f"spark_catalog.protocol_{next(_numbers)}"
-        for schema in (home, f"{home}_out"):
-            spark.sql(f"CREATE SCHEMA {schema} LOCATION '{root / schema}'")
+    home = f"spark_catalog.protocol_{next(_numbers)}"
+    for schema in (home, f"{home}_out"):
+        spark.sql(f"CREATE SCHEMA {schema} LOCATION '{root / schema}'")
+    return of_catalog(spark, root, home, most_here=most_here)
+
+
+def of_catalog(spark: SparkSession, root: Path, home: str, *, most_here: int) -> Backend:
+    """Return the backend of two existing schemas of a catalog: ``home``, and ``home`` with ``_out`` for outputs."""
     tables = partial(CatalogTables, lambda: spark, home, str(root))
 
     def feeds() -> tuple[LandingTables, CatalogTables]:

@@ -44,7 +44,7 @@ def jobs(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Backe
 
 def with_workers(spark: SparkSession, jobs: Backend) -> Backend:
     """Return the same tables for runs whose tasks are on Spark's workers, so that their plans are durable."""
-    return backends.through_spark(spark, jobs.root, most_here=0, home=jobs.tables().home)
+    return backends.of_catalog(spark, jobs.root, jobs.tables().home, most_here=0)
 
 
 @pytest.fixture(scope="module")

@@ -6,18 +6,24 @@ What Spark returns or raises does not tell whether a commit landed: read the tab
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from rewindow.control.plan.stored_format import check_layout
 from rewindow.engine.spark.errors import mapped
-from rewindow.errors import CheckpointError, ConfigError
+from rewindow.errors import CheckpointError, ConfigError, StorageError, one_line
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.governed.names import TableName
 
 _TYPES: Mapping[str, str] = {"long": "bigint", "json": "string"}
+_LOOKS, _LOOK_SECONDS = 5, 1.0
+"""How often, and after how many seconds each, to create a table that another process seems to be creating."""
+_FILES_FOUND = "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
 OWNER = "rewindow.owner"
 """The table property with the job and branch that write the table."""
 KEPT: Mapping[str, str] = {"delta.logRetentionDuration": "interval 3650 days"}
@@ -45,9 +51,8 @@ def create_table(
         if not spark.catalog.tableExists(name.quoted):
             if not spark.catalog.databaseExists(name.quoted_schema):  # creating may need rights that this user lacks
                 spark.sql(f"CREATE SCHEMA IF NOT EXISTS {name.quoted_schema}")
-            spark.sql(
-                f"CREATE TABLE IF NOT EXISTS {name.quoted} ({ddl(columns)}) USING delta{partitioned} TBLPROPERTIES ({written})"
-            )
+            what = f"({ddl(columns)}) USING delta{partitioned} TBLPROPERTIES ({written})"
+            _create_unless_created(spark, name, what)
         found = [(field.name, field.dataType.simpleString()) for field in spark.table(name.quoted).schema.fields]
         added = [column for column in columns if column.name not in dict(found)] if grows else []
         if added:
@@ -71,6 +76,25 @@ def create_table(
             what = "is written by another job or branch" if key == OWNER else f"lacks the property {key} = {value!r}"
             message = f"the table {name} {what}: name another table or branch"
             raise ConfigError(message)
+
+
+def _create_unless_created(spark: SparkSession, name: TableName, what: str) -> None:
+    """Create a table. Another process, even one that died, may be creating it: Delta then refuses until the catalog has it."""
+    for looks_left in reversed(range(_LOOKS)):
+        try:
+            spark.sql(f"CREATE TABLE IF NOT EXISTS {name.quoted} {what}")
+        except (PySparkException, Py4JError) as error:
+            if _FILES_FOUND not in str(error):
+                raise
+            time.sleep(_LOOK_SECONDS)
+            if not looks_left:
+                message = (
+                    f"the table {name} cannot be created: {one_line(error)}. If the catalog does not have it and its folder has "
+                    "files, a statement died there: delete the folder, then run again"
+                )
+                raise StorageError(message) from error
+        else:
+            return
 
 
 def add_once(

@@ -56,15 +56,24 @@ class OwnTable:
         self.name = home._replace(name=NAME)
         self.names: tuple[str, ...] = ()
         """The names that the current command reads; none outside of commands."""
-        self._exists = False
+        self._exists = self._is_prepared = False
 
     def prepare(self) -> None:
-        """Create the table and the view of its metrics if they do not exist."""
-        if not self._exists:
-            spark, view = self.spark_of(), self.name._replace(name=METRICS_VIEW)
+        """Create the table and the view of its metrics if they do not exist.
+
+        The table may exist without the view, if the process that created it died in between.
+        """
+        if self._is_prepared:
+            return
+        spark, view = self.spark_of(), self.name._replace(name=METRICS_VIEW)
+        if not self.exists():
             create_table(spark, self.name, COLUMNS, ("name",), _PROPERTIES)
-            create_metrics_view(spark, view, self.name, METRIC)
             self._exists = True
+        with mapped():
+            has_view = spark.catalog.tableExists(view.quoted)
+        if not has_view:
+            create_metrics_view(spark, view, self.name, METRIC)
+        self._is_prepared = True
 
     def exists(self) -> bool:
         """Return whether the table exists."""
