@@ -65,9 +65,9 @@ def _named(rows: Iterable[LedgerRow]) -> Iterable[tuple[str, int]]:
                 yield row.body["was"], row.recorded_at
 
 
-def _parts(state: JobState) -> set[tuple[str, str]]:
+def _parts(state: JobState) -> frozenset[tuple[str, str]]:
     """Return what outputs are published and republished from, and what the state after a run is restored from."""
-    outputs = {run.commit.attempt for one in state.branches.values() if one.is_kept for run in one.runs}
+    outputs = [run.commit.attempt for one in state.branches.values() if one.is_kept for run in one.runs]
     runs = (*state.committed, *state.snapshots.values())
-    stores = {run.commit.attempt for run in runs if run.spec.run not in state.forgotten}
-    return {(attempt, _OUTPUT) for attempt in outputs} | {(attempt, _CHANGELOG) for attempt in stores}
+    stores = [run.commit.attempt for run in runs if run.spec.run not in state.forgotten]
+    return frozenset((*((one, _OUTPUT) for one in outputs), *((one, _CHANGELOG) for one in stores)))
