@@ -80,7 +80,7 @@ def states(warehouse: str) -> Any:
     shapes = bind_store(store, job.code.load_logs())
     runs = tables.state(JOB).branch("main").runs
     restored = find_checkpoint(warehouse, runs[-1], runs, tables.reports)
-    return {where: list(read_changelog(files, *shapes)) for where, files in sorted(restored.stores.items())}
+    return {where: list(read_changelog(files, where[1], *shapes)) for where, files in sorted(restored.stores.items())}
 
 
 def internal_rows(warehouse: str) -> Any:

@@ -110,7 +110,7 @@ def test_the_rows_of_a_global_table_are_stored_once(tmp_path: Path) -> None:
     target = f"{CHANGELOG}products"
     path = table_path(tables.warehouse, head.spec.binding.tables[target].path)
     files = changelog_files(path, target, state.basis(head.spec.run), tables.reports)
-    assert {file.partition["_partition"] for file in files} == {0}
+    assert {(file.first_partition, file.last_partition) for file in files} == {(0, 0)}
     assert len(files) == 5
 
 

@@ -43,9 +43,11 @@ def find_checkpoint(
         target = f"{CHANGELOG}{store}"
         path = table_path(warehouse, binding.tables[target].path)
         files = changelog_files(path, target, basis, reports, as_staged=as_staged)
-        for partition in sorted({int(file.partition[PARTITION]) for file in files}):
-            own = [file.path for file in files if int(file.partition[PARTITION]) == partition]
-            stores[store, partition] = tuple(f"{path}/{name}" for name in own)
+        found: dict[int, list[str]] = {}
+        for file in files:
+            for partition in _partitions(file):
+                found.setdefault(partition, []).append(f"{path}/{file.path}")
+        stores |= {(store, partition): tuple(paths) for partition, paths in sorted(found.items())}
         read += files
     return Checkpoint(states, stores, sum(file.rows or 0 for file in read), sum(file.bytes for file in read))
 
@@ -72,6 +74,13 @@ def changelog_files(
     return sorted(own, key=lambda file: (order[file.first_run or 0], file.path))
 
 
+def _partitions(file: TableFile) -> range:
+    """Return the partitions that a changelog's file may have rows of."""
+    if PARTITION in file.partition:  # the table is partitioned by it
+        return range(int(file.partition[PARTITION]), int(file.partition[PARTITION]) + 1)
+    return range(file.first_partition or 0, (file.last_partition or 0) + 1)
+
+
 def _is_staged(file: TableFile, attempts: Mapping[int, str]) -> bool:
     """Return whether a file is as it was staged: of one run, and of that run's attempt if the run counts here."""
     if file.first_run is None or file.first_run != file.last_run:
@@ -85,7 +94,8 @@ def _staged(reports: Sequence[TaskReport], target: str) -> list[StagedFile]:
 
 
 def _as_table_file(file: StagedFile, run: int) -> TableFile:
-    return TableFile(file.path, file.rows, file.bytes, dict(file.partition_values), run, run)
+    first, last = (file.stats[bounds].get(PARTITION) for bounds in ("minValues", "maxValues"))
+    return TableFile(file.path, file.rows, file.bytes, dict(file.partition_values), run, run, first, last)
 
 
 def _check_present(path: str, files: Sequence[TableFile]) -> None:

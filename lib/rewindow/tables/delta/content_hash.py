@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from rewindow.errors import StorageError
+from rewindow.streams.serde.meta_columns import PARTITION
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.delta.commit import existing_table, open_table
 from rewindow.tables.delta.files import Folder
@@ -23,14 +24,16 @@ from rewindow.tables.shared.arrow_schema import arrow_schema
 from rewindow.tables.shared.content_hash import hash_rows
 
 _NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
-_FACTS = {"path", "num_records", "size_bytes", "min._run", "max._run"}
+_BOUNDS = ("min._run", "max._run", f"min.{PARTITION}", f"max.{PARTITION}")
+_FACTS = {"path", "num_records", "size_bytes", *_BOUNDS}
 _TYPES = {"string": "string", "long": "long", "double": "double", "boolean": "boolean", "binary": "binary"}
 
 
 class TableFile(NamedTuple):
-    """A file of a table. ``path`` is relative to the table; ``first_run``, ``last_run``: the bounds of ``_run``, if any.
+    """A file of a table. ``path`` is relative to the table.
 
-    ``rows`` is None for a file without statistics, which something else than rewindow added; see `rows_of`.
+    ``first_run``, ``last_run``, ``first_partition`` and ``last_partition`` are the bounds of ``_run`` and ``_partition``, if
+    they are known. ``rows`` is None for a file without statistics, which something else than rewindow added; see `rows_of`.
     """
 
     path: str
@@ -39,6 +42,8 @@ class TableFile(NamedTuple):
     partition: dict[str, Any]
     first_run: int | None
     last_run: int | None
+    first_partition: int | None = None
+    last_partition: int | None = None
 
 
 def table_files(path: str, table: DeltaTable, *, runs: Collection[int] | None = None) -> list[TableFile]:
@@ -63,8 +68,7 @@ def table_files(path: str, table: DeltaTable, *, runs: Collection[int] | None = 
             columns.get("num_records", nothing)[index],
             columns["size_bytes"][index],
             {name: values[index] for name, values in partitions.items()},
-            columns.get("min._run", nothing)[index],
-            columns.get("max._run", nothing)[index],
+            *(columns.get(name, nothing)[index] for name in _BOUNDS),
         )
         for index, file in enumerate(columns["path"])
     ]

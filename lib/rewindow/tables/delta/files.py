@@ -147,9 +147,12 @@ class Folder:
         return self._write(path, _as_parquet(table))
 
     def write_staged(self, directory: str, attempt: str, token: str, table: pa.Table) -> tuple[str, FileFacts]:
-        """Write a new Parquet file named like the files that tasks stage; return its path and facts."""
+        """Write a new Parquet file named like the files that tasks stage; return its path and facts.
+
+        ``directory`` is empty for the folder itself.
+        """
         data = _as_parquet(table)
-        path = f"{directory}/{staged_name(attempt, token, crc32(data))}"
+        path = f"{directory}/{staged_name(attempt, token, crc32(data))}".lstrip("/")
         return path, self._write(path, data)
 
     def write_digested(self, directory: str, table: pa.Table) -> tuple[str, FileFacts]:
