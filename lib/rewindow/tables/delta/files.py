@@ -92,6 +92,17 @@ class Folder:
         except _UNREADABLE as error:
             raise _unreadable(self.full_path(path), error) from error
 
+    def footer(self, path: str) -> dict[bytes, bytes]:
+        """Return what the footer of a Parquet file says besides its columns. Raises `StorageError` (74) if it is unreadable.
+
+        The checksum in the name is not verified, which would take all bytes.
+        """
+        try:
+            stated: dict[bytes, bytes] | None = pq.read_metadata(f"{self._base}/{path}", filesystem=self._fs).metadata
+        except _UNREADABLE as error:
+            raise _unreadable(self.full_path(path), error) from error
+        return stated or {}
+
     def as_parquet(self, path: str, data: pa.Buffer, *, is_checked: bool = False) -> pq.ParquetFile:
         """Return the Parquet file in the bytes of a file. Raises as `open_parquet` does."""
         if not is_checked:
