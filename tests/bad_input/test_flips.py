@@ -112,7 +112,7 @@ def ledger(path: str, name: str) -> Callable[[str], Any]:
 STATE = "state/*/sums/*"
 KINDS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "log file": (f"{log_path('activity', TOPIC)}/**/*.parquet", log_rows),
-    "changelog file": (f"{STATE}/_partition*/*.parquet", states),
+    "changelog file": (f"{STATE}/*.parquet", states),
     "internal file": ("internal/**/*.parquet", internal_rows),
     "output file": ("alerts/totals/*.parquet", table("alerts/totals")),
     "metrics file": (f"{METRICS}/*.parquet", table(METRICS)),

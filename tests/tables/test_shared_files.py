@@ -7,7 +7,8 @@ from pathlib import Path
 from deltalake import DeltaTable
 
 from rewindow.tables.delta.commit import OWNER, create_table, table_path
-from rewindow.tables.delta.content_hash import read_rows, table_files
+from rewindow.tables.delta.content_hash import read_file, read_rows, table_files, table_schema
+from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.arrow_schema import arrow_schema
 from tests.tables.scene import JOB, a_job, land, one_by_one, replay
@@ -32,12 +33,11 @@ def changelog_path(warehouse: str) -> str:
     return table_path(warehouse, a_job(DeltaTables(warehouse)).binding.tables["changelog/sums"].path)
 
 
-def partitions_of_files(warehouse: str, path: str) -> list[int]:
+def partitions_of_files(path: str) -> list[int]:
     """Return how many partitions each file of a table has rows of."""
-    return [
-        1 if file.partition else (file.last_partition or 0) - (file.first_partition or 0) + 1
-        for file in table_files(path, DeltaTable(path))
-    ]
+    table = DeltaTable(path)
+    rows = [read_file(Folder(path), file, table_schema(table)) for file in table_files(path, table)]
+    return [len(set(one["_partition"].to_pylist())) for one in rows]
 
 
 def test_each_run_adds_one_file_to_each_table(tmp_path: Path) -> None:
@@ -46,12 +46,12 @@ def test_each_run_adds_one_file_to_each_table(tmp_path: Path) -> None:
         path = table_path(warehouse, table.path)
         runs = [file.first_run for file in table_files(path, DeltaTable(path))]
         assert len(runs) == len(set(runs)), table.path
-    assert max(partitions_of_files(warehouse, changelog_path(warehouse))) > 1
+    assert max(partitions_of_files(changelog_path(warehouse))) > 1
 
 
 def test_a_partitioned_changelog_gets_a_file_for_each_task_and_the_same_rows(tmp_path: Path) -> None:
     new, old = one_by_one(tmp_path / "new", RUNS), older(tmp_path / "old")
-    assert set(partitions_of_files(old, changelog_path(old))) == {1}
+    assert set(partitions_of_files(changelog_path(old))) == {1}
     totals = [[run.commit.targets["changelog/sums"] for run in DeltaTables(w).state(JOB).committed] for w in (new, old)]
     assert [total.digest for total in totals[0]] == [total.digest for total in totals[1]]
     assert sum(total.files for total in totals[0]) < sum(total.files for total in totals[1])

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from rewindow.contracts.staged_files import named_checksum
 from rewindow.engine.worker import small_files
 from rewindow.engine.worker.arrow_rows import decode
-from rewindow.engine.worker.checksums import UNREADABLE, open_verified
+from rewindow.engine.worker.checksums import UNREADABLE, open_verified, uses_threads
 from rewindow.errors import StorageError
 from rewindow.streams.serde.meta_columns import PARTITION
 from rewindow.streams.serde.schema import Shape
@@ -77,7 +77,8 @@ def _read(path: str, partition: int, names: tuple[str, ...], wanted: RowGroupFil
             wanted.note(path, metadata)
         is_mixed = PARTITION in parquet.schema_arrow.names  # otherwise the file's name is that of its partition
         if is_mixed and metadata.num_rows <= SMALL_ROWS:
-            yield from small_files.decoded(path, names, parquet.read(columns=[*names, PARTITION])).of(partition)
+            rows = parquet.read(columns=[*names, PARTITION], use_threads=False)
+            yield from small_files.decoded(path, names, rows).of(partition)
             return
         groups = [
             number
@@ -87,7 +88,7 @@ def _read(path: str, partition: int, names: tuple[str, ...], wanted: RowGroupFil
         ]
         if groups:
             read = [*names, PARTITION] if is_mixed else list(names)
-            for batch in parquet.iter_batches(columns=read, row_groups=groups):
+            for batch in parquet.iter_batches(columns=read, row_groups=groups, use_threads=uses_threads(parquet)):
                 own = batch.filter(pc.equal(batch.column(PARTITION), partition)) if is_mixed else batch
                 yield own.select(list(names))
 

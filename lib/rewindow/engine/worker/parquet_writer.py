@@ -145,7 +145,7 @@ class FileWriter:
             if self._file is None or self._parquet is None:
                 self._file, self._parquet = self._open()
             if self._waiting:
-                rows = self._waiting_table()
+                rows = self._waiting_table().combine_chunks()  # many batches are small, and each piece has its costs
                 for batch in rows.to_batches():
                     self._digest.update(batch)
                     for column, stats in self._stats.items():
@@ -160,8 +160,8 @@ class FileWriter:
         return self._file, self._parquet
 
     def _waiting_table(self) -> pa.Table:
-        """Return the rows that wait, in one piece: most batches are small, and each piece has its costs."""
-        rows = pa.Table.from_batches(self._waiting, self._schema).combine_chunks()
+        """Return the rows that wait."""
+        rows = pa.Table.from_batches(self._waiting, self._schema)
         for name, value in self._constants.items():
             rows = rows.append_column(name, pa.repeat(pa.scalar(value, pa.int64()), rows.num_rows))
         return rows

@@ -28,13 +28,16 @@ class SharedFiles:
     def __init__(self, is_shareable: Callable[[str], bool]) -> None:
         """``is_shareable`` returns whether a file of the table in a folder may have rows of several tasks."""
         self._is_shareable = is_shareable
+        self._known: dict[str, bool] = {}
         self._waiting: list[tuple[str, pa.Table, Callable[[], FileWriter]]] = []
         self._open: dict[str, FileWriter] = {}
         self._closed: list[StagedFile] = []
 
     def has(self, root: str) -> bool:
         """Return whether the files of the table in a folder may be shared."""
-        return self._is_shareable(root)
+        if root not in self._known:
+            self._known[root] = self._is_shareable(root)
+        return self._known[root]
 
     def add(self, target: str, rows: pa.Table, new_file: Callable[[], FileWriter]) -> bool:
         """Take rows of the running task for the file of a target, unless they are too many. Return whether they were taken."""

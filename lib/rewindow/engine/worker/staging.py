@@ -60,8 +60,8 @@ class StagingTarget:
     def file(self, columns: Iterable[Column], stats: Iterable[str], partition: int | None = None) -> FileWriter:
         """Return the writer of one file, or of a part of a file that tasks share.
 
-        ``partition`` is the one that all rows are in, if the table has a column for it. Internal logs do without the column:
-        each of their files is in its partition's directory.
+        ``partition`` is the one that all rows are in, if the table has a column for it: the file is in its directory. Internal
+        logs have no such column, because their tasks share no files.
         """
         schema, stats = arrow_schema(columns), list(stats)
         values = {} if partition is None else {PARTITION: partition}
@@ -69,7 +69,7 @@ class StagingTarget:
         stored = {} if is_internal else values
         return FileWriter(
             self._root,
-            f"{PARTITION}={partition}" if is_internal else "",
+            "" if partition is None else f"{PARTITION}={partition}",
             schema,
             target=self.target,
             partition=self._partition,

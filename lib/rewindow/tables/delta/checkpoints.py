@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rewindow.contracts.staged_files import StagedFile, TaskReport
+from rewindow.contracts.staged_files import SHARED, StagedFile, TaskReport
 from rewindow.control.plan.branches import CommittedRun
 from rewindow.control.plan.spec import CHANGELOG
 from rewindow.errors import StorageError
@@ -37,17 +37,16 @@ def find_checkpoint(
         return Checkpoint({}, {})
     binding = head.spec.binding
     states = {(report.sub_topology, report.partition): report.state for report in reports(head)}
+    partitions = sorted({partition for _, partition in states if partition != SHARED})
     stores: dict[tuple[str, int], tuple[str, ...]] = {}
     read: list[TableFile] = []
     for store in sorted(binding.stores):
         target = f"{CHANGELOG}{store}"
         path = table_path(warehouse, binding.tables[target].path)
         files = changelog_files(path, target, basis, reports, as_staged=as_staged)
-        found: dict[int, list[str]] = {}
-        for file in files:
-            for partition in _partitions(file):
-                found.setdefault(partition, []).append(f"{path}/{file.path}")
-        stores |= {(store, partition): tuple(paths) for partition, paths in sorted(found.items())}
+        located = [(_partition_of(file.path), f"{path}/{file.path}") for file in files]
+        for partition in partitions:
+            stores[store, partition] = tuple(name for own, name in located if own in (None, partition))
         read += files
     return Checkpoint(states, stores, sum(file.rows or 0 for file in read), sum(file.bytes for file in read))
 
@@ -74,11 +73,14 @@ def changelog_files(
     return sorted(own, key=lambda file: (order[file.first_run or 0], file.path))
 
 
-def _partitions(file: TableFile) -> range:
-    """Return the partitions that a changelog's file may have rows of."""
-    if PARTITION in file.partition:  # the table is partitioned by it
-        return range(int(file.partition[PARTITION]), int(file.partition[PARTITION]) + 1)
-    return range(file.first_partition or 0, (file.last_partition or 0) + 1)
+def _partition_of(path: str) -> int | None:
+    """Return the partition whose directory a changelog's file is in; None for a file that tasks share.
+
+    Delta's statistics would name the partitions of such a file, too. But the log has no checksum, and a task would not
+    notice that it lacks a file.
+    """
+    directory = path.rpartition("/")[0]
+    return int(directory.removeprefix(f"{PARTITION}=")) if directory else None
 
 
 def _is_staged(file: TableFile, attempts: Mapping[int, str]) -> bool:
@@ -94,8 +96,7 @@ def _staged(reports: Sequence[TaskReport], target: str) -> list[StagedFile]:
 
 
 def _as_table_file(file: StagedFile, run: int) -> TableFile:
-    first, last = (file.stats[bounds].get(PARTITION) for bounds in ("minValues", "maxValues"))
-    return TableFile(file.path, file.rows, file.bytes, dict(file.partition_values), run, run, first, last)
+    return TableFile(file.path, file.rows, file.bytes, dict(file.partition_values), run, run)
 
 
 def _check_present(path: str, files: Sequence[TableFile]) -> None:

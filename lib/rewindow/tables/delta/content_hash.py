@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from rewindow.errors import StorageError
-from rewindow.streams.serde.meta_columns import PARTITION
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.delta.commit import existing_table, open_table
 from rewindow.tables.delta.files import Folder
@@ -24,16 +23,14 @@ from rewindow.tables.shared.arrow_schema import arrow_schema
 from rewindow.tables.shared.content_hash import hash_rows
 
 _NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
-_BOUNDS = ("min._run", "max._run", f"min.{PARTITION}", f"max.{PARTITION}")
-_FACTS = {"path", "num_records", "size_bytes", *_BOUNDS}
+_FACTS = {"path", "num_records", "size_bytes", "min._run", "max._run"}
 _TYPES = {"string": "string", "long": "long", "double": "double", "boolean": "boolean", "binary": "binary"}
 
 
 class TableFile(NamedTuple):
-    """A file of a table. ``path`` is relative to the table.
+    """A file of a table. ``path`` is relative to the table; ``first_run``, ``last_run``: the bounds of ``_run``, if any.
 
-    ``first_run``, ``last_run``, ``first_partition`` and ``last_partition`` are the bounds of ``_run`` and ``_partition``, if
-    they are known. ``rows`` is None for a file without statistics, which something else than rewindow added; see `rows_of`.
+    ``rows`` is None for a file without statistics, which something else than rewindow added; see `rows_of`.
     """
 
     path: str
@@ -42,8 +39,6 @@ class TableFile(NamedTuple):
     partition: dict[str, Any]
     first_run: int | None
     last_run: int | None
-    first_partition: int | None = None
-    last_partition: int | None = None
 
 
 def table_files(path: str, table: DeltaTable, *, runs: Collection[int] | None = None) -> list[TableFile]:
@@ -68,7 +63,8 @@ def table_files(path: str, table: DeltaTable, *, runs: Collection[int] | None = 
             columns.get("num_records", nothing)[index],
             columns["size_bytes"][index],
             {name: values[index] for name, values in partitions.items()},
-            *(columns.get(name, nothing)[index] for name in _BOUNDS),
+            columns.get("min._run", nothing)[index],
+            columns.get("max._run", nothing)[index],
         )
         for index, file in enumerate(columns["path"])
     ]

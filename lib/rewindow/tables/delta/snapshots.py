@@ -61,7 +61,8 @@ def _files(
     if len(parts) > 1 and rows.num_rows <= SHARED_ROWS and takes_shared_files(path):
         parts = [(SHARED, pa.concat_tables([own for _, own in parts]))]
     for partition, own in parts:
-        name, facts = Folder(path).write_staged("", attempt, uuid4().hex, own)
+        directory = "" if partition == SHARED else f"{PARTITION}={partition}"
+        name, facts = Folder(path).write_staged(directory, attempt, uuid4().hex, own)
         bounds = pc.min_max(own[PARTITION]).as_py()
         stats = {
             "numRecords": own.num_rows,
