@@ -7,6 +7,7 @@ exclusively, and only the files in the winning task's manifest count.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from hashlib import blake2b
 from types import TracebackType
 from typing import Any, Self
@@ -58,7 +59,7 @@ class FileWriter:
         self._attempt, self._token = attempt, uuid4().hex
         self._directory = directory
         # The final name contains the checksum, which is not known yet.
-        self._draft = draft(table_root, directory, f"{attempt}-{self._token}.parquet")
+        self._new_draft = partial(draft, table_root, directory, f"{attempt}-{self._token}.parquet")
         self._schema, self._constants, self._share = schema, dict(constants or {}), share
         self._file_schema = pa.schema([*schema, *(pa.field(name, pa.int64()) for name in self._constants)])
         self._target, self._partition = target, partition
@@ -167,7 +168,7 @@ class FileWriter:
         return rows
 
     def _open(self) -> tuple[_DigestedFile, pq.ParquetWriter]:
-        file = _DigestedFile(self._draft)
+        file = _DigestedFile(self._new_draft())
         longs = [field.name for field in self._file_schema if pa.types.is_integer(field.type)]
         texts = [field.name for field in self._file_schema if pa.types.is_string(field.type)]
         try:
@@ -186,7 +187,8 @@ class FileWriter:
         return file, parquet
 
     def _failure(self, error: OSError) -> RewindowError:
-        message = f"cannot write {self._draft}: {error.strerror or error}. Free space or fix access, then run the command again"
+        why = error.strerror or error
+        message = f"cannot write {self._new_draft()}: {why}. Free space or fix access, then run the command again"
         return failed_io(error, message)
 
 
