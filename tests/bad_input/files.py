@@ -52,7 +52,7 @@ SAME_SIZE = ("with a flipped bit",)
 OTHER_SIZE = tuple(how for how in HARMS if how not in SAME_SIZE)
 """Found by the listing before each command."""
 _COPY, _REPUBLISH = "from a copy", "rewindow republish counts"
-_STATE = "state/counts/sums/*/_partition=1/*.parquet"
+_STATE = "state/counts/sums/*/*.parquet"
 
 
 def _kind(

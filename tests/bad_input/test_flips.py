@@ -80,7 +80,7 @@ def states(warehouse: str) -> Any:
     shapes = bind_store(store, job.code.load_logs())
     runs = tables.state(JOB).branch("main").runs
     restored = find_checkpoint(warehouse, runs[-1], runs, tables.reports)
-    return {where: list(read_changelog(files, *shapes)) for where, files in sorted(restored.stores.items())}
+    return {where: list(read_changelog(files, where[1], *shapes)) for where, files in sorted(restored.stores.items())}
 
 
 def internal_rows(warehouse: str) -> Any:
@@ -112,7 +112,7 @@ def ledger(path: str, name: str) -> Callable[[str], Any]:
 STATE = "state/*/sums/*"
 KINDS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "log file": (f"{log_path('activity', TOPIC)}/**/*.parquet", log_rows),
-    "changelog file": (f"{STATE}/_partition*/*.parquet", states),
+    "changelog file": (f"{STATE}/*.parquet", states),
     "internal file": ("internal/**/*.parquet", internal_rows),
     "output file": ("alerts/totals/*.parquet", table("alerts/totals")),
     "metrics file": (f"{METRICS}/*.parquet", table(METRICS)),

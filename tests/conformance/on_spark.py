@@ -168,7 +168,9 @@ def _read(
         for builder, partition in product(bound(part, logs).stores, range(tables.feed(FEED).definition.partitions)):
             clocks = checkpoint.states[part.index, partition]["store_clocks"]
             store = new_store(builder)
-            rows = read_changelog(checkpoint.stores.get((builder.name, partition), ()), *bind_store(builder, logs))
+            rows = read_changelog(
+                checkpoint.stores.get((builder.name, partition), ()), partition, *bind_store(builder, logs)
+            )
             store.restore(rows, clocks.get(builder.name, UNKNOWN))
             add_contents(played, builder.name, contents_of(store, scenario))
     played.steps = [in_one_order(scenario, step) for step in played.steps]

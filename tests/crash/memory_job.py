@@ -81,6 +81,9 @@ class MemoryJobGc:
     def drop_reports(self) -> int:
         return 0
 
+    def merge(self, _least: int) -> Iterator[str]:
+        return iter(())
+
     def garbage(self, _keep_ms: int) -> Iterator[str]:
         rows = self._tables.ledger(JOB).read()
         dead = dead_attempts(rows, self._tables.state(JOB))

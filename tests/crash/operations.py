@@ -174,7 +174,7 @@ def _untidy(warehouse: str, seed: int) -> None:
 def _collect(warehouse: str) -> Steps:
     tables = DeltaTables(warehouse)
     gc = JobGc(tables, JOB, lambda _attempt: False)
-    yield from collect(JOB, tables, gc, before_ms=2**60, keep_ms=0, every=2)
+    yield from collect(JOB, tables, gc, before_ms=2**60, keep_ms=0, every=2, merge_from=2)
 
 
 def _deleted_ledger(warehouse: str, seed: int) -> None:

@@ -26,6 +26,7 @@ MACHINES = (
     "control/ingest/land.py",
     "control/gc_feed.py",
     "tables/delta/compaction.py",
+    "tables/delta/merge_runs.py",
     "tables/delta/publish.py",
     "tables/delta/reset.py",
     "tables/delta/feeds.py",

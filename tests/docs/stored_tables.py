@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from rewindow.contracts.expectations import EXPECTATION_COLUMNS
 from rewindow.contracts.ingest import LOG_COLUMNS, QUARANTINE_COLUMNS
 from rewindow.contracts.staged_files import METRICS
-from rewindow.streams.serde.meta_columns import CHANGELOG_META, OUTPUT_META
+from rewindow.streams.serde.meta_columns import CHANGELOG_META, OUTPUT_META, PARTITION
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.delta.journal import _SCHEMA as JOURNAL
 from rewindow.tables.delta.ledger import _SCHEMA as LEDGER
@@ -37,7 +37,7 @@ def page() -> str:
             _section("Logs", "`logs/<feed>/<topic>`. What `land` made of the sources.",
                      _columns((*LOG_COLUMNS, KEY_AND_VALUE))),
             _section("Changelogs", "`state/<job>/<store>/<columns>`. The stores: one row per key and run.",
-                     _columns((KEY_AND_VALUE, *CHANGELOG_META))),
+                     _columns((Column(PARTITION, "long"), KEY_AND_VALUE, *CHANGELOG_META))),
             _section("rewindow/metrics", "See [Metrics](metrics.md).", _columns(METRICS)),
             _section("rewindow/quarantine", "Records that were put aside, with the reason. Rows of a landing have no `offset`, "
                      "`node` and `_run`; rows of a job have no `arrived_at`.", _columns(QUARANTINE_COLUMNS)),

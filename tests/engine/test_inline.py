@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rewindow import StreamsBuilder, Topology
+from rewindow.contracts.staged_files import SHARED
 from rewindow.contracts.tasks import (
     Epoch,
     Execution,
@@ -92,8 +93,8 @@ def run(work: SubTopologyWork, most: int = RECORDS) -> tuple[list[TaskReport], F
 def test_a_small_sub_topology_runs_inline_and_a_larger_one_on_spark(log: Any, tmp_path: Path) -> None:
     work = make_work(log, tmp_path)
     reports, spark = run(work)
-    assert size_of(work) == RECORDS == sum(report.consumed["events"] for report in reports)
-    assert [report.partition for report in reports] == list(range(PARTITIONS))
+    assert size_of(work) == RECORDS == sum(report.consumed.get("events", 0) for report in reports)
+    assert [report.partition for report in reports] == [SHARED, *range(PARTITIONS)]
     assert not spark.works
     _, spark = run(work, RECORDS - 1)
     assert spark.works == [replace(work, execution=Execution.RECORD)]
@@ -141,7 +142,7 @@ def test_an_unexpected_error_has_the_same_message_as_from_a_worker(
         message = "the disk is away"
         raise OSError(message)
 
-    monkeypatch.setattr("rewindow.engine.worker.inline.run_tasks", broken)
+    monkeypatch.setattr("rewindow.engine.worker.local.run_tasks", broken)
     with pytest.raises(StorageError, match=r"the disk is away .*a file could not be read or written: run again"):
         run(make_work(log, tmp_path))
 

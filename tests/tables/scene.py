@@ -26,7 +26,7 @@ from rewindow.engine.worker.local import LocalEngine
 from rewindow.engine.worker.parquet_writer import FileWriter
 from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.delta.commit import commit_files, create_table, table_path
+from rewindow.tables.delta.commit import commit_files, create_table, table_path, takes_shared_files
 from rewindow.tables.delta.feeds import LOG_COLUMNS
 from rewindow.tables.delta.ledger import Ledger
 from rewindow.tables.delta.warehouse import DeltaTables
@@ -148,7 +148,7 @@ def machine(
     asked = RunRequest(branch=branch, **request)  # type: ignore[arg-type]
     who = Attempt(attempt, "here", os.getpid(), 1)
     job = a_job(tables, branch, aggregate=aggregate, build=build, quarantine=quarantine)
-    return steps(job, asked, who, LocalEngine(), tables, lambda _attempt: False)
+    return steps(job, asked, who, LocalEngine(is_shareable=takes_shared_files), tables, lambda _attempt: False)
 
 
 def replay(warehouse: str, attempt: str, branch: str = "main", **request: object):

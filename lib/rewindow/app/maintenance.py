@@ -84,7 +84,8 @@ class JobMaintenance:
         gc, state = self._gc, self._project.tables.state(self._job)
         row = decide_forget(state, time.time_ns() // 1_000_000 - keep_ms)
         snapshots = [run.spec.name for run in due_snapshots(state)]
-        return Collected(snapshots, len(row.body["runs"]) if row else 0, 0, deleted=list(gc.garbage(keep_ms)))
+        forgotten = len(row.body["runs"]) if row else 0
+        return Collected(snapshots, forgotten, merged=gc.due(), deleted=list(gc.garbage(keep_ms)))
 
     def would_reset(self) -> list[str]:
         """Return the paths of the tables that `reset` would empty; none if the job is at its beginning."""

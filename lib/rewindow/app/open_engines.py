@@ -10,6 +10,7 @@ from rewindow.contracts.landing_engine import LandingEngine
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.contracts.tasks import Execution
 from rewindow.control.run import Engine
+from rewindow.tables.delta.commit import takes_shared_files
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from rewindow.tables.shared.warehouse import Warehouse
 
@@ -64,7 +65,14 @@ def open_inline_engine(
         return CatalogInlineEngine(spark, governed, most=target.most_inline, execution=execution, on_task=on_task)
     from rewindow.engine.worker.inline import InlineEngine  # noqa: PLC0415 - loads pyarrow
 
-    return InlineEngine(spark, most=target.most_inline, execution=execution, on_task=on_task, on_share=on_share)
+    return InlineEngine(
+        spark,
+        most=target.most_inline,
+        execution=execution,
+        on_task=on_task,
+        on_share=on_share,
+        is_shareable=takes_shared_files,
+    )
 
 
 def open_spark_engine(

@@ -29,6 +29,9 @@ METRICS = (
 QUARANTINE = "quarantine"
 """The target of dropped records, if the job sets ``dropped: quarantine``."""
 
+SHARED = -1
+"""The partition of a file that has rows of several tasks, and of the report that lists such files."""
+
 _CHECKSUM = re.compile(r"\.([0-9a-f]{8})\.parquet$")
 
 
@@ -46,6 +49,9 @@ def named_checksum(path: str) -> int | None:
 @dataclass(frozen=True, slots=True)
 class StagedFile:
     """One Parquet file that no table references yet.
+
+    ``partition`` is that of the task that wrote it, or `SHARED`. ``partition_values`` are those of the partition that all
+    its rows are in, if the table has a column for it: a changelog has one, whether or not it is partitioned by it.
 
     ``target``: ``output/<topic>``, ``changelog/<store>``, ``internal/<topic>``, ``metrics``, ``quarantine`` or, for
     `land`, ``log/<topic>``. ``path`` is relative to the table's root and uses ``/``. ``stats`` is Delta's:
@@ -79,6 +85,8 @@ class TaskReport:
 
     ``state`` is the JSON of the task's small checkpoint (offsets, clocks, schedules), ``metrics`` has one dictionary per
     metric, ``consumed`` the number of records taken from each topic. ``is_vectorized``: vectorized execution ran it.
+    ``shared_rows``: how many rows it added to files that it shares with other tasks; a report of its own, whose partition is
+    `SHARED`, lists the shared files of a sub-topology.
     """
 
     sub_topology: int
@@ -88,6 +96,12 @@ class TaskReport:
     metrics: tuple[Mapping[str, Any], ...]
     consumed: Mapping[str, int]
     is_vectorized: bool = False
+    shared_rows: int = 0
+
+    @property
+    def rows(self) -> int:
+        """The number of rows that the task staged."""
+        return sum(file.rows for file in self.files) + self.shared_rows
 
     def as_json(self) -> dict[str, Any]:
         """Return a JSON-serializable dictionary."""
@@ -99,6 +113,7 @@ class TaskReport:
             "metrics": [dict(measure) for measure in self.metrics],
             "consumed": dict(self.consumed),
             "is_vectorized": self.is_vectorized,
+            "shared_rows": self.shared_rows,
         }
 
     @classmethod
@@ -112,4 +127,5 @@ class TaskReport:
             metrics=tuple(data["metrics"]),
             consumed=data["consumed"],
             is_vectorized=data.get("is_vectorized", False),
+            shared_rows=data.get("shared_rows", 0),
         )

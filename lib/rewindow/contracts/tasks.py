@@ -102,8 +102,8 @@ class LogSlice:
 class TaskWork:
     """One task: its inputs and the checkpoint that it resumes from.
 
-    ``stores`` lists the changelog files of each store in the order of their runs. ``enforced``: the number of epochs that
-    process records without waiting for an idle topic (D16).
+    ``stores`` lists the changelog files of each store in the order of their runs; they may have rows of other partitions, too.
+    ``enforced``: the number of epochs that process records without waiting for an idle topic (D16).
     """
 
     partition: int

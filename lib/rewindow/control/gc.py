@@ -1,7 +1,7 @@
-"""Collect the garbage of a job: snapshots replace long changelogs, and what no branch needs is deleted. Safe beside runs.
+"""Collect the garbage of a job: snapshots replace long changelogs, small files are merged, and what no branch needs is deleted.
 
 Each step is decided on the current state of the ledger and durable by itself: if a process is killed anywhere, call again.
-Committed results do not change, and no run is fenced.
+Committed results do not change, and no run is fenced: it is safe beside runs.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ from rewindow.control.run import Tables
 from rewindow.control.snapshot import publish_all, write_snapshot
 
 Steps = Generator[str, None, "Collected"]
+
+MERGE_FROM = 16
+"""So many small files of a table become one. With fewer, the same rows would be written again by each call."""
 
 
 class Garbage(Protocol):
@@ -65,6 +68,14 @@ class JobGc(OrphanFiles, Protocol):
         """Remove the reports of dead attempts from the journal; return how many."""
         ...
 
+    def due(self) -> int:
+        """Return how many small files `merge` would merge now."""
+        ...
+
+    def merge(self, least: int) -> Iterator[str | tuple[int, int]]:
+        """Merge small files, ``least`` or more into one; yield each step, then how many files became how many."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removed:
@@ -80,15 +91,29 @@ class Removed:
 
 @dataclass(frozen=True, slots=True)
 class Collected(Removed):
-    """The result of a collection: runs with a new snapshot, numbers of forgotten runs and dropped reports, deleted files."""
+    """The result of a collection: runs with a new snapshot, numbers of forgotten runs and dropped reports, deleted files.
+
+    ``merged`` small files became ``into`` files.
+    """
 
     snapshots: Sequence[str] = field(default=())
     forgotten: int = 0
     reports: int = 0
+    merged: int = 0
+    into: int = 0
 
 
-def collect(job: str, tables: Tables, gc: JobGc, *, before_ms: int, keep_ms: int, every: int = EVERY) -> Steps:
-    """Stage snapshots, forget runs that no branch needs, and delete orphan files.
+def collect(
+    job: str,
+    tables: Tables,
+    gc: JobGc,
+    *,
+    before_ms: int,
+    keep_ms: int,
+    every: int = EVERY,
+    merge_from: int = MERGE_FROM,
+) -> Steps:
+    """Stage snapshots, forget runs that no branch needs, merge small files, and delete orphan files.
 
     Runs committed before ``before_ms`` may be forgotten. Files that left a table are deleted after ``keep_ms``.
     """
@@ -102,9 +127,15 @@ def collect(job: str, tables: Tables, gc: JobGc, *, before_ms: int, keep_ms: int
     yield from publish_all(job, tables)
     yield "reports"
     reports = gc.drop_reports()
+    merged = into = 0
+    for step in gc.merge(merge_from):
+        if isinstance(step, str):
+            yield step
+        else:
+            merged, into = merged + step[0], into + step[1]
     deleted = yield from remove_orphans(gc, keep_ms)
     count = len(forgotten.body["runs"]) if forgotten else 0
-    return Collected(made, count, reports, deleted=deleted)
+    return Collected(made, count, reports, merged, into, deleted=deleted)
 
 
 def remove_orphans(orphans: OrphanFiles, keep_ms: int) -> Generator[str, None, list[Garbage]]:

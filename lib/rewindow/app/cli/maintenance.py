@@ -116,7 +116,7 @@ def gc(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Write snapshots of long changelogs, merge small log files, and delete state and files that nothing needs."""
+    """Write snapshots of long changelogs, merge small files, and delete state and files that nothing needs."""
     project, keep_ms = Project.open(folder, target, debug=debug), _duration(keep)
     jobs, feeds = _selected(project, name, kind)
     printer = MaintenancePrinter(as_json=as_json)

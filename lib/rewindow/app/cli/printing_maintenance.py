@@ -84,6 +84,8 @@ class MaintenancePrinter(Printer):
                 "job": job,
                 f"snapshots {would}written": ", ".join(collected.snapshots),
                 f"runs {would}forgotten": collected.forgotten,
+                f"files {would}merged": collected.merged,
+                **({} if dry_run else {"into": collected.into}),
                 f"files {would}deleted": len(collected.deleted),
                 "bytes": collected.bytes,
             }
@@ -135,6 +137,8 @@ def _describe(collected: Collected | FeedCollected) -> dict[str, Any]:
         "snapshots": list(collected.snapshots),
         "forgotten": collected.forgotten,
         "reports": collected.reports,
+        "merged": collected.merged,
+        "into": collected.into,
         "deleted": files,
     }
 

@@ -57,9 +57,14 @@ class Watch:
     def task(self, report: TaskReport) -> None:
         """Log a task that has finished."""
         known = {name: self._known[name] for name in ("job", "branch", "run", "ledger_row") if name in self._known}
-        records, rows = sum(report.consumed.values()), sum(file.rows for file in report.files)
+        records = sum(report.consumed.values())
         self._log.info(
-            "task", **known, sub_topology=report.sub_topology, partition=report.partition, records=records, rows=rows
+            "task",
+            **known,
+            sub_topology=report.sub_topology,
+            partition=report.partition,
+            records=records,
+            rows=report.rows,
         )
 
     def share(self, done: float) -> None:

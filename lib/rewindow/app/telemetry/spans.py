@@ -106,7 +106,7 @@ class SpanObserver:
             "rewindow.sub_topology": report.sub_topology,
             "rewindow.partition": report.partition,
             "rewindow.records": sum(report.consumed.values()),
-            "rewindow.rows": sum(file.rows for file in report.files),
+            "rewindow.rows": report.rows,
         }
         known.step.add_event("task", attributes)
 

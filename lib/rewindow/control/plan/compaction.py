@@ -1,4 +1,4 @@
-"""Decide which small files of a log to merge, and which files are superseded. Pure.
+"""Decide which small files to merge, and which files of a log are superseded. Pure.
 
 Within one generation and partition each offset occurs once, so a file's first and last offset identify its records.
 """
@@ -6,7 +6,7 @@ Within one generation and partition each offset occurs once, so a file's first a
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 from rewindow.control.ingest.landings import LANDING, PLAN
 from rewindow.control.ingest.progress import fold_progress
@@ -50,6 +50,31 @@ def due_merges(parts: Iterable[LogPart], held: Collection[str]) -> list[list[Log
         if is_due:
             group.append(part)
     return [files for files in (*groups, group) if len(files) > 1]
+
+
+class Sized(Protocol):
+    """A file."""
+
+    @property
+    def bytes(self) -> int:
+        """Its size."""
+        ...
+
+
+SizedFile = TypeVar("SizedFile", bound=Sized)
+
+
+def due_neighbours(files: Iterable[SizedFile], least: int) -> list[list[SizedFile]]:
+    """Return the groups of at least ``least`` neighbouring files to merge, none larger than `MERGED_BYTES`."""
+    groups: list[list[SizedFile]] = [[]]
+    size = 0
+    for file in files:
+        if size + file.bytes > MERGED_BYTES:
+            groups.append([])
+            size = 0
+        groups[-1].append(file)
+        size += file.bytes
+    return [group for group in groups if len(group) >= max(least, 2)]
 
 
 def is_covered(first: int, last: int, parts: Sequence[LogPart]) -> bool:

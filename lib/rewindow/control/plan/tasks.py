@@ -77,7 +77,7 @@ def bind_job(
     tables = {}
     for name, own_columns in stores.items():
         columns = (Column(PARTITION, "long"), *own_columns, *CHANGELOG_META)
-        tables[f"changelog/{name}"] = TableSpec(paths.changelog(name, columns), columns, (PARTITION,))
+        tables[f"changelog/{name}"] = TableSpec(paths.changelog(name, columns), columns)
     for name, reads in topology.reads:
         with _naming(job, "node", name):
             reads.check(logs)

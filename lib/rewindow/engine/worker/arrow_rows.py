@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -33,6 +34,11 @@ def arrow_type(column_type: str) -> pa.DataType:
 
 def arrow_schema(columns: Iterable[Column]) -> pa.Schema:
     """Return the Arrow schema of columns."""
+    return _schema(tuple(columns))
+
+
+@lru_cache(maxsize=1024)
+def _schema(columns: tuple[Column, ...]) -> pa.Schema:
     return pa.schema([pa.field(column.name, arrow_type(column.type)) for column in columns])
 
 

@@ -1,4 +1,8 @@
-"""Read changelog files in the order of their runs, so that the latest row of a key wins."""
+"""Read changelog files in the order of their runs, so that the latest row of a key wins.
+
+A file may have rows of several partitions, of which a task reads its own. Each of the tasks of a process looks into the same
+small files, so these are decoded once.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +10,26 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rewindow.contracts.staged_files import named_checksum
+from rewindow.engine.worker import small_files
 from rewindow.engine.worker.arrow_rows import decode
-from rewindow.engine.worker.checksums import UNREADABLE, open_verified
+from rewindow.engine.worker.checksums import UNREADABLE, open_verified, uses_threads
 from rewindow.errors import StorageError
+from rewindow.streams.serde.meta_columns import PARTITION
 from rewindow.streams.serde.schema import Shape
 
 REMEMBERED = 20_000
 """How many files' statistics to cache."""
 
+SMALL_ROWS = 32 * 1024
+"""The most rows of a file that is decoded as a whole, for all partitions."""
 
-def read_changelog(paths: Sequence[str], key: Shape, value: Shape) -> Iterator[tuple[Any, Any]]:
-    """Yield the ``(key, value)`` rows of changelog files, in the order of their runs."""
-    return rows_of(changelog_batches(paths, row_columns(key, value)), key, value)
+
+def read_changelog(paths: Sequence[str], partition: int, key: Shape, value: Shape) -> Iterator[tuple[Any, Any]]:
+    """Yield the ``(key, value)`` rows that a partition has in changelog files, in the order of their runs."""
+    return rows_of(changelog_batches(paths, partition, row_columns(key, value)), key, value)
 
 
 def row_columns(key: Shape, value: Shape) -> list[str]:
@@ -39,27 +49,64 @@ def rows_of(batches: Iterable[pa.RecordBatch], key: Shape, value: Shape) -> Iter
 
 
 def changelog_batches(
-    paths: Iterable[str], columns: Sequence[str], *, wanted: RowGroupFilter | None = None
+    paths: Iterable[str], partition: int, columns: Sequence[str], *, wanted: RowGroupFilter | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of changelog files, in order, without row groups whose metadata ``wanted`` rejects.
+    """Yield the rows that a partition has in changelog files, in order, without row groups whose metadata ``wanted`` rejects.
 
     Raises `StorageError` (74) for a file that cannot be read.
     """
+    names = tuple(columns)
     for path in paths:
         if wanted and wanted.is_below(path):
             continue
         try:
-            with open_verified(path) as parquet:
-                metadata = parquet.metadata
-                if wanted:
-                    wanted.note(path, metadata)
-                groups = [n for n in range(metadata.num_row_groups) if wanted is None or wanted(metadata.row_group(n))]
-                if groups:
-                    for batch in parquet.iter_batches(columns=list(columns), row_groups=groups):
-                        yield batch.select(list(columns))
+            known = small_files.find(path, names)
+            if known is None:
+                yield from _read(path, partition, names, wanted)
+            else:
+                yield from known.of(partition)
         except UNREADABLE as error:
             message = f"cannot read the checkpoint file {path}: {error}. Repeat the run that wrote it: `rewindow republish JOB`"
             raise StorageError(message) from error
+
+
+def _read(path: str, partition: int, names: tuple[str, ...], wanted: RowGroupFilter | None) -> Iterator[pa.RecordBatch]:
+    with open_verified(path) as parquet:
+        metadata = parquet.metadata
+        if wanted:
+            wanted.note(path, metadata)
+        is_mixed = PARTITION in parquet.schema_arrow.names  # otherwise the file's name is that of its partition
+        if is_mixed and metadata.num_rows <= SMALL_ROWS:
+            rows = parquet.read(columns=[*names, PARTITION], use_threads=False)
+            yield from small_files.decoded(path, names, rows).of(partition)
+            return
+        groups = [
+            number
+            for number in range(metadata.num_row_groups)
+            if (wanted is None or wanted(metadata.row_group(number)))
+            and (not is_mixed or _may_have(metadata.row_group(number), partition))
+        ]
+        if groups:
+            read = [*names, PARTITION] if is_mixed else list(names)
+            for batch in parquet.iter_batches(columns=read, row_groups=groups, use_threads=uses_threads(parquet)):
+                own = batch.filter(pc.equal(batch.column(PARTITION), partition)) if is_mixed else batch
+                yield own.select(list(names))
+
+
+def _may_have(group: Any, partition: int) -> bool:
+    """Return whether a row group may have rows of a partition, given its metadata."""
+    known = _statistics(group, PARTITION)
+    return known is None or known.min <= partition <= known.max
+
+
+def _statistics(group: Any, column: str) -> Any:
+    """Return the statistics of a column in a row group; None if it has none."""
+    for number in range(group.num_columns):
+        chunk = group.column(number)
+        if chunk.path_in_schema == column:
+            known = chunk.statistics
+            return known if known is not None and known.has_min_max else None
+    return None
 
 
 class RowGroupFilter:
@@ -93,9 +140,5 @@ class RowGroupFilter:
 
     def _known(self, group: Any) -> Any:
         """Return the largest value of the column in a row group; None if it has no statistics."""
-        for number in range(group.num_columns):
-            chunk = group.column(number)
-            if chunk.path_in_schema == self._column:
-                known = chunk.statistics
-                return known.max if known is not None and known.has_min_max else None
-        return None
+        known = _statistics(group, self._column)
+        return None if known is None else known.max

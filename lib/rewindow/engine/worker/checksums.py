@@ -22,6 +22,9 @@ UNREADABLE = (OSError, pa.ArrowException, KeyError, ValueError)
 """The exceptions that Arrow raises for a file that is not Parquet, or lacks a column."""
 
 _BLOCK = 1 << 20
+_READ_BYTES = 1 << 20
+"""Smaller files are read at once. Larger ones are read twice, once for the checksum."""
+_ROWS_WITHOUT_THREADS = 32 * 1024
 _HELD_BYTES = 64 << 20
 """Largest object of a bucket to hold in memory. Larger ones are read twice, once for the checksum."""
 
@@ -31,8 +34,20 @@ def open_verified(path: str, **options: Any) -> pq.ParquetFile:
     stated = named_checksum(path)
     if is_uri(path):
         return pq.ParquetFile(_of_bucket(path, stated), page_checksum_verification=True, **options)
-    check_bytes(path)
-    return pq.ParquetFile(path, page_checksum_verification=True, **options)
+    with Path(path).open("rb") as file:
+        data = file.read(_READ_BYTES)
+        is_whole = len(data) < _READ_BYTES
+    if not is_whole:
+        check_bytes(path)
+        return pq.ParquetFile(path, page_checksum_verification=True, **options)
+    if stated not in (None, crc32(data)):
+        raise _mismatch()
+    return pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True, pre_buffer=False, **options)
+
+
+def uses_threads(parquet: pq.ParquetFile) -> bool:
+    """Return whether to decode the columns of a file in parallel: for a few rows, threads take more time than they save."""
+    return bool(parquet.metadata.num_rows > _ROWS_WITHOUT_THREADS)
 
 
 def check_bytes(path: str) -> None:

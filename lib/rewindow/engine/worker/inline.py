@@ -18,7 +18,6 @@ from rewindow.contracts.staged_files import TaskReport
 from rewindow.contracts.tasks import Execution, SubTopologyWork
 from rewindow.engine.worker.failures import translate_text
 from rewindow.engine.worker.local import LocalEngine
-from rewindow.engine.worker.record_execution import run_tasks
 from rewindow.errors import RewindowError
 from rewindow.storage.locations import filesystem_of, is_uri
 from rewindow.streams.key_pruning import asked_by_topics
@@ -53,12 +52,14 @@ class InlineEngine(LocalEngine):
         execution: Execution = Execution.AUTO,
         on_task: Callable[[TaskReport], None] | None = None,
         on_share: Callable[[float], None] | None = None,
+        is_shareable: Callable[[str], bool] = lambda _root: True,
     ) -> None:
         """``most``: the largest `size_of` a sub-topology that runs here.
 
         ``on_task`` gets each task's report, ``on_share`` the share of the records that is done, from 0 to 1.
+        ``is_shareable`` returns whether a file of the table in a folder may have rows of several tasks.
         """
-        super().__init__(execution)
+        super().__init__(execution, is_shareable=is_shareable)
         self._spark, self._most, self._on_task, self._on_share = spark, most, on_task, on_share
 
     def run_sub_topology(self, work: SubTopologyWork) -> list[TaskReport]:
@@ -66,16 +67,16 @@ class InlineEngine(LocalEngine):
         work = self.with_execution(work)
         if work.tables or size_of(work) > self._most:
             return self._spark().run_sub_topology(work)
-        reports = []
-        shares = _shares(work)
+        shares = iter(_shares(work))
+
+        def on_task(report: TaskReport) -> None:
+            if self._on_share is not None:
+                self._on_share(next(shares))
+            if self._on_task is not None:
+                self._on_task(report)
+
         with as_in_a_worker():
-            for report, share in zip(run_tasks(work, work.tasks), shares, strict=True):
-                reports.append(report)
-                if self._on_share is not None:
-                    self._on_share(share)
-                if self._on_task is not None:
-                    self._on_task(report)
-        return sorted(reports, key=lambda report: report.partition)
+            return self.run_here(work, on_task)
 
 
 def _shares(work: SubTopologyWork) -> list[float]:
@@ -97,7 +98,7 @@ def size_of(work: SubTopologyWork) -> int:
     size += _bytes(internal) // RECORD_BYTES
     for store in part.stores:
         is_pruned = store.kind == WINDOW or bool(asked.get(store.name)) or (is_vectorized and store.kind not in _WHOLE)
-        stored = _bytes(path for task in work.tasks for path in task.stores.get(store.name, ()))
+        stored = _bytes({path for task in work.tasks for path in task.stores.get(store.name, ())})
         size += stored // (PRUNED_BYTES if is_pruned else RECORD_BYTES)
     return size // VECTORIZED_SHARE if is_vectorized else size
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from rewindow.contracts.staged_files import QUARANTINE, StagedFile, TaskReport
+from rewindow.contracts.staged_files import QUARANTINE, SHARED, StagedFile, TaskReport
 from rewindow.contracts.tasks import Execution, SubTopologyWork
 from rewindow.engine.worker.record_execution import run_tasks
+from rewindow.engine.worker.shared_files import sharing
 from rewindow.engine.worker.staging import StagingTarget, stage_rows
 from rewindow.engine.worker.vectorized.planner import choose_execution
 from rewindow.errors import ConfigError
@@ -19,9 +20,14 @@ from rewindow.streams.serde.schema import Column
 class LocalEngine:
     """Runs sub-topologies in this process, task by task: for tests, and to measure the overhead of Spark."""
 
-    def __init__(self, execution: Execution = Execution.AUTO) -> None:
-        """``execution`` is that of the target."""
-        self._execution = execution
+    def __init__(
+        self, execution: Execution = Execution.AUTO, *, is_shareable: Callable[[str], bool] = lambda _root: True
+    ) -> None:
+        """``execution`` is that of the target.
+
+        ``is_shareable`` returns whether a file of the table in a folder may have rows of several tasks.
+        """
+        self._execution, self._is_shareable = execution, is_shareable
 
     def run_sub_topology(self, work: SubTopologyWork) -> list[TaskReport]:
         """Run one sub-topology; return the reports by partition.
@@ -31,7 +37,24 @@ class LocalEngine:
         if work.tables:
             message = f"the log {next(iter(work.tables))} can only be read by Spark: use a Spark engine"
             raise ConfigError(message)
-        return list(run_tasks(self.with_execution(work), work.tasks))
+        return self.run_here(self.with_execution(work))
+
+    def run_here(
+        self, work: SubTopologyWork, on_task: Callable[[TaskReport], None] = lambda _report: None
+    ) -> list[TaskReport]:
+        """Run the tasks; return their reports by partition, after that of the files that they share.
+
+        ``on_task`` gets each task's report when it has ended.
+        """
+        reports = []
+        with sharing(self._is_shareable) as shared:
+            for made in run_tasks(work, work.tasks):
+                reports.append(replace(made, shared_rows=shared.end_task()))
+                on_task(reports[-1])
+            files = tuple(shared.close())
+        if files:
+            reports.append(TaskReport(work.sub_topology, SHARED, files, {}, (), {}))
+        return sorted(reports, key=lambda report: report.partition)
 
     def with_execution(self, work: SubTopologyWork) -> SubTopologyWork:
         """Return work whose execution is chosen. Work that already names an execution keeps it."""

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from rewindow.contracts.tasks import LogFile, LogSlice
 from rewindow.engine.worker import batch_size
 from rewindow.engine.worker.arrow_rows import decode
-from rewindow.engine.worker.checksums import UNREADABLE, open_verified, unreadable
+from rewindow.engine.worker.checksums import UNREADABLE, open_verified, unreadable, uses_threads
 from rewindow.errors import StorageError
 from rewindow.streams.ordering import Rows
 from rewindow.streams.serde.schema import Shape
@@ -127,7 +127,12 @@ def _batches(
             with open_verified(file.path, read_dictionary=list(dictionary)) as parquet:
                 groups = _row_groups(parquet.metadata, columns[0], span)
                 batches = (
-                    parquet.iter_batches(batch_size.read_rows(), row_groups=groups, columns=list(columns))
+                    parquet.iter_batches(
+                        batch_size.read_rows(),
+                        row_groups=groups,
+                        columns=list(columns),
+                        use_threads=uses_threads(parquet),
+                    )
                     if groups
                     else ()
                 )

@@ -6,7 +6,8 @@ exclusively, and only the files in the winning task's manifest count.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from hashlib import blake2b
 from types import TracebackType
 from typing import Any, Self
@@ -27,6 +28,9 @@ ROW_GROUP = 128 * 1024
 
 DIGEST_BYTES = 16
 
+Share = Callable[[pa.Table], bool]
+"""Takes rows for a file that several writers share. Returns False if they are too many."""
+
 
 class FileWriter:
     """Writes rows of one partition of one table to one new file. Creates nothing before the first row."""
@@ -42,21 +46,27 @@ class FileWriter:
         attempt: str,
         partition_values: Mapping[str, str],
         stats_columns: Sequence[str],
+        constants: Mapping[str, int] | None = None,
+        undigested: Sequence[str] = (),
+        share: Share | None = None,
     ) -> None:
         """Prepare a file in ``directory`` (relative to the table's root, ``""`` for the root itself).
 
-        ``schema`` is the file's, without the partition columns, whose values are in ``partition_values``.
+        ``schema`` is that of the batches. ``partition_values`` are those of the partition that all rows are in, if there is
+        one. ``constants`` are further columns, with the same value in all rows; ``undigested`` columns do not count in the
+        digest of the rows. ``share`` is offered the rows of a writer that is closed before it has created its file.
         """
         self._attempt, self._token = attempt, uuid4().hex
         self._directory = directory
         # The final name contains the checksum, which is not known yet.
-        self._draft = draft(table_root, directory, f"{attempt}-{self._token}.parquet")
-        self._schema = schema
+        self._new_draft = partial(draft, table_root, directory, f"{attempt}-{self._token}.parquet")
+        self._schema, self._constants, self._share = schema, dict(constants or {}), share
+        self._file_schema = pa.schema([*schema, *(pa.field(name, pa.int64()) for name in self._constants)])
         self._target, self._partition = target, partition
         self._partition_values = dict(partition_values)
         self._stats = {column: ColumnStats() for column in stats_columns}
         self._rows = 0
-        self._digest = RowsDigest()
+        self._digest = RowsDigest(("_run", *undigested))
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_rows = 0
         self._file: _DigestedFile | None = None
@@ -64,7 +74,7 @@ class FileWriter:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the file."""
+        """The columns of the batches."""
         return self._schema
 
     @property
@@ -77,17 +87,22 @@ class FileWriter:
         if batch.num_rows == 0:
             return
         self._rows += batch.num_rows
-        self._digest.update(batch)
-        for column, stats in self._stats.items():
-            stats.update(batch.column(column))
         self._waiting.append(batch)
         self._waiting_rows += batch.num_rows
         if self._waiting_rows >= ROW_GROUP:
             self._flush()
 
+    def end_group(self, rows: int) -> None:
+        """End the row group if it has so many rows. Raises `StorageError` (74) if the file cannot be written."""
+        if self._waiting_rows >= rows:
+            self._flush()
+
     def close(self) -> StagedFile | None:
-        """Make the file durable and return its description. Without rows, return None and create no file."""
+        """Make the file durable and return its description. Without rows of its own, return None and create no file."""
         if self._rows == 0:
+            return None
+        if self._share is not None and self._file is None and self._share(self._waiting_table()):
+            self._waiting.clear()
             return None
         try:
             file, parquet = self._flush()
@@ -131,23 +146,35 @@ class FileWriter:
             if self._file is None or self._parquet is None:
                 self._file, self._parquet = self._open()
             if self._waiting:
-                rows = self._waiting_rows
-                group = rows if rows < 2 * ROW_GROUP else ROW_GROUP  # avoids a small last group
-                self._parquet.write_table(pa.Table.from_batches(self._waiting, self._schema), row_group_size=group)
+                rows = self._waiting_table().combine_chunks()  # many batches are small, and each piece has its costs
+                for batch in rows.to_batches():
+                    self._digest.update(batch)
+                    for column, stats in self._stats.items():
+                        stats.update(batch.column(column))
+                count = self._waiting_rows
+                group = count if count < 2 * ROW_GROUP else ROW_GROUP  # avoids a small last group
+                self._parquet.write_table(rows, row_group_size=group)
         except OSError as error:
             raise self._failure(error) from error
         self._waiting.clear()
         self._waiting_rows = 0
         return self._file, self._parquet
 
+    def _waiting_table(self) -> pa.Table:
+        """Return the rows that wait."""
+        rows = pa.Table.from_batches(self._waiting, self._schema)
+        for name, value in self._constants.items():
+            rows = rows.append_column(name, pa.repeat(pa.scalar(value, pa.int64()), rows.num_rows))
+        return rows
+
     def _open(self) -> tuple[_DigestedFile, pq.ParquetWriter]:
-        file = _DigestedFile(self._draft)
-        longs = [field.name for field in self._schema if pa.types.is_integer(field.type)]
-        texts = [field.name for field in self._schema if pa.types.is_string(field.type)]
+        file = _DigestedFile(self._new_draft())
+        longs = [field.name for field in self._file_schema if pa.types.is_integer(field.type)]
+        texts = [field.name for field in self._file_schema if pa.types.is_string(field.type)]
         try:
             parquet = pq.ParquetWriter(
                 file,
-                self._schema,
+                self._file_schema,
                 compression="zstd",
                 use_dictionary=texts or False,
                 column_encoding=dict.fromkeys(longs, "DELTA_BINARY_PACKED") or None,
@@ -160,7 +187,8 @@ class FileWriter:
         return file, parquet
 
     def _failure(self, error: OSError) -> RewindowError:
-        message = f"cannot write {self._draft}: {error.strerror or error}. Free space or fix access, then run the command again"
+        why = error.strerror or error
+        message = f"cannot write {self._new_draft()}: {why}. Free space or fix access, then run the command again"
         return failed_io(error, message)
 
 

@@ -17,6 +17,7 @@ from rewindow.engine.worker.quarantine import DropWriter
 from rewindow.engine.worker.record_writers import InternalWriter, OutputWriter, writer_of
 from rewindow.engine.worker.repartition_reader import InternalReader
 from rewindow.engine.worker.restore import Restore
+from rewindow.engine.worker.shared_files import shared_files
 from rewindow.engine.worker.sqlite_spill import spills
 from rewindow.engine.worker.staging import stage_changes, staging_target
 from rewindow.engine.worker.vectorized.execution import run_vectorized
@@ -58,6 +59,8 @@ def run_tasks(work: SubTopologyWork, tasks: Iterable[TaskWork]) -> Iterator[Task
         with _rare_collections(), rows_at_once(work.rows_at_once):
             report = run_vectorized(work, task_work, plan) if plan else None
             if report is None:
+                if (shared := shared_files()) is not None:
+                    shared.forget()
                 report = _run_records(work, task_work, _checked(work, work.code.load_topology()))
         yield report
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from rewindow.contracts.tasks import InternalFile
 from rewindow.engine.worker import batch_size
-from rewindow.engine.worker.checksums import UNREADABLE, open_verified
+from rewindow.engine.worker.checksums import UNREADABLE, open_verified, uses_threads
 from rewindow.engine.worker.log_reader import decoded
 from rewindow.errors import StorageError
 from rewindow.streams.ordering import Rows
@@ -94,7 +94,8 @@ def columns_of(files: Sequence[InternalFile], columns: Sequence[str]) -> Iterato
 def _batches(path: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     try:
         with open_verified(path) as parquet:
-            for batch in parquet.iter_batches(batch_size.read_rows(), columns=list(columns)):
+            threads = uses_threads(parquet)
+            for batch in parquet.iter_batches(batch_size.read_rows(), columns=list(columns), use_threads=threads):
                 yield batch.select(list(columns))
     except UNREADABLE as error:
         message = f"cannot read the internal log file {path}: {error}. Nothing was committed. Run the command again"

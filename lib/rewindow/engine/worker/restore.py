@@ -38,7 +38,7 @@ class Restore:
 
     def __init__(self, task_work: TaskWork, topology: Topology, part: SubTopology, logs: LogShapes) -> None:
         """Analyse the topology. Reads nothing."""
-        self._work, self._logs = task_work, logs
+        self._work, self._logs, self._everywhere = task_work, logs, part.global_stores
         self._asked = asked_by_topics(part)
         self._senders = {node.topic: node for node in topology.nodes.values() if isinstance(node, SinkNode)}
         self._key_values: dict[str, list[pa.Array] | None] = {}
@@ -58,7 +58,8 @@ class Restore:
         live_above = clock_ms - store.retention_ms if store.kind == WINDOW and clock_ms != UNKNOWN else None
         start = key.names[len(own)] if live_above is not None else ""
         wanted = RowGroupFilter(start, live_above) if live_above is not None else None
-        for batch in changelog_batches(paths, row_columns(key, value), wanted=wanted):
+        partition = 0 if store.name in self._everywhere else self._work.partition
+        for batch in changelog_batches(paths, partition, row_columns(key, value), wanted=wanted):
             kept = batch if live_above is None else batch.filter(pc.greater(batch.column(start), live_above))
             for position, values in enumerate(only or ()):
                 kept = kept.filter(pc.is_in(kept.column(position), values))

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from rewindow.contracts.staged_files import StagedFile
+import pyarrow as pa
+
+from rewindow.contracts.staged_files import SHARED, StagedFile
 from rewindow.contracts.tasks import SubTopologyWork, TaskWork
 from rewindow.engine.worker.arrow_rows import arrow_schema, encode
 from rewindow.engine.worker.batch_size import written_rows
-from rewindow.engine.worker.parquet_writer import FileWriter
+from rewindow.engine.worker.parquet_writer import FileWriter, Share
+from rewindow.engine.worker.shared_files import shared_files
 from rewindow.streams.serde.meta_columns import CHANGELOG_META, PARTITION
 from rewindow.streams.serde.schema import Column, Shape
+
+_INTERNAL = "internal/"
 
 
 class RowBuffer:
@@ -53,19 +58,49 @@ class StagingTarget:
         return RowBuffer(self.file(columns, stats, partition), self.target)
 
     def file(self, columns: Iterable[Column], stats: Iterable[str], partition: int | None = None) -> FileWriter:
-        """Return the writer of one file, in a partition's directory if the table is partitioned."""
-        directory = "" if partition is None else f"{PARTITION}={partition}"
-        values = {} if partition is None else {PARTITION: str(partition)}
+        """Return the writer of one file, or of a part of a file that tasks share.
+
+        ``partition`` is the one that all rows are in, if the table has a column for it: the file is in its directory. Internal
+        logs have no such column, because their tasks share no files.
+        """
+        schema, stats = arrow_schema(columns), list(stats)
+        values = {} if partition is None else {PARTITION: partition}
+        is_internal = self.target.startswith(_INTERNAL)
+        stored = {} if is_internal else values
         return FileWriter(
             self._root,
-            directory,
-            arrow_schema(columns),
+            "" if partition is None else f"{PARTITION}={partition}",
+            schema,
             target=self.target,
             partition=self._partition,
             attempt=self._attempt,
-            partition_values=values,
-            stats_columns=list(stats),
+            partition_values={name: str(value) for name, value in values.items()},
+            stats_columns=[*stats, *stored],
+            constants=stored,
+            undigested=[*stored],
+            share=None if is_internal else self._share(schema, stats, stored),
         )
+
+    def _share(self, schema: pa.Schema, stats: Sequence[str], stored: Mapping[str, int]) -> Share | None:
+        """Return what adds the rows of a task to the file that tasks share; None if they share none of this target."""
+        shared = shared_files()
+        if shared is None or not shared.has(self._root):
+            return None
+
+        def new_file() -> FileWriter:
+            return FileWriter(
+                self._root,
+                "",
+                pa.schema([*schema, *(pa.field(name, pa.int64()) for name in stored)]),
+                target=self.target,
+                partition=SHARED,
+                attempt=self._attempt,
+                partition_values={},
+                stats_columns=[*stats, *stored],
+                undigested=[*stored],
+            )
+
+        return lambda rows: shared.add(self.target, rows, new_file)
 
 
 def staging_target(work: SubTopologyWork, task_work: TaskWork, target: str, sender: str = "") -> StagingTarget:

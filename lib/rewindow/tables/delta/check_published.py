@@ -21,6 +21,7 @@ from rewindow.tables.delta.drift import published_tables
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.handle_cache import Mark, is_still_there, mark_of
 from rewindow.tables.delta.orphan_files import staged_by
+from rewindow.tables.delta.run_counts import run_counts
 from rewindow.tables.shared.drift import Drift, difference_of
 from rewindow.tables.shared.publications import (
     SHARED_TABLES,
@@ -123,14 +124,15 @@ def _own_files(files: Sequence[TableFile], due: Due, published: int) -> Sequence
 
 def _counted(folder: Folder, files: Sequence[TableFile], wanted: Counter[int], state: JobState) -> str | None:
     """Describe how an output's rows differ in number from what was published; None if they do not."""
+    counts = [run_counts(folder, file) for file in files]
     found = Counter[int]()
-    for file in files:
-        found[file.first_run or 0] += rows_of(folder, file)
+    for file, counted in zip(files, counts, strict=True):
+        found.update(Counter({file.first_run or 0: rows_of(folder, file)}) if counted is None else counted)
     found = +found
     unknown = [file.path for file in files if file.rows is None]
     if unknown and found.total() != wanted.total():
         return f"has {found.total()} rows, {wanted.total()} were published; rewindow did not add {unknown[0]}"
-    is_split_by_run = all(file.first_run is not None and file.first_run == file.last_run for file in files if file.rows)
+    is_split_by_run = all(counted is not None for counted in counts)
     if found.total() != wanted.total() or (is_split_by_run and found != wanted):
         return difference_of(wanted, found, state)
     return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rewindow.contracts.staged_files import StagedFile, TaskReport
+from rewindow.contracts.staged_files import SHARED, StagedFile, TaskReport
 from rewindow.control.plan.branches import CommittedRun
 from rewindow.control.plan.spec import CHANGELOG
 from rewindow.errors import StorageError
@@ -37,15 +37,16 @@ def find_checkpoint(
         return Checkpoint({}, {})
     binding = head.spec.binding
     states = {(report.sub_topology, report.partition): report.state for report in reports(head)}
+    partitions = sorted({partition for _, partition in states if partition != SHARED})
     stores: dict[tuple[str, int], tuple[str, ...]] = {}
     read: list[TableFile] = []
     for store in sorted(binding.stores):
         target = f"{CHANGELOG}{store}"
         path = table_path(warehouse, binding.tables[target].path)
         files = changelog_files(path, target, basis, reports, as_staged=as_staged)
-        for partition in sorted({int(file.partition[PARTITION]) for file in files}):
-            own = [file.path for file in files if int(file.partition[PARTITION]) == partition]
-            stores[store, partition] = tuple(f"{path}/{name}" for name in own)
+        located = [(_partition_of(file.path), f"{path}/{file.path}") for file in files]
+        for partition in partitions:
+            stores[store, partition] = tuple(name for own, name in located if own in (None, partition))
         read += files
     return Checkpoint(states, stores, sum(file.rows or 0 for file in read), sum(file.bytes for file in read))
 
@@ -70,6 +71,16 @@ def changelog_files(
         own = [file for file in listed if file.first_run in order]
     _check_complete(path, target, chain, own)
     return sorted(own, key=lambda file: (order[file.first_run or 0], file.path))
+
+
+def _partition_of(path: str) -> int | None:
+    """Return the partition whose directory a changelog's file is in; None for a file that tasks share.
+
+    Delta's statistics would name the partitions of such a file, too. But the log has no checksum, and a task would not
+    notice that it lacks a file.
+    """
+    directory = path.rpartition("/")[0]
+    return int(directory.removeprefix(f"{PARTITION}=")) if directory else None
 
 
 def _is_staged(file: TableFile, attempts: Mapping[int, str]) -> bool:

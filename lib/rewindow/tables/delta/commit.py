@@ -22,6 +22,7 @@ from rewindow.contracts.staged_files import StagedFile
 from rewindow.control.plan.stored_format import check_layout
 from rewindow.errors import CheckpointError, InvariantError, StorageError, did_not_land, failed_io, one_line
 from rewindow.storage.locations import failed, is_uri, options_of
+from rewindow.streams.serde.meta_columns import PARTITION
 from rewindow.tables.delta.features import check_writable
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.handle_cache import release, take
@@ -71,6 +72,12 @@ def existing_table(path: str) -> DeltaTable:
         message = f"there is no table at {path}: run or land first, which creates it"
         raise StorageError(message)
     return table
+
+
+def takes_shared_files(path: str) -> bool:
+    """Return whether a file of a table may have rows of several tasks: not if it is partitioned, as older changelogs are."""
+    table = open_table(path)
+    return table is not None and not table.metadata().partition_columns
 
 
 def create_table(
@@ -179,7 +186,7 @@ def commit_files(
         if actions is None:
             check_writable(path, table)
             try:
-                actions = add_actions(Folder(path), files, fix)
+                actions = add_actions(Folder(path), files, table.metadata().partition_columns, fix)
             except StorageError:
                 if was_missing:
                     raise
@@ -231,8 +238,8 @@ def commit_actions(
         release(table, is_good=is_done)
 
 
-def add_actions(folder: Folder, files: Sequence[StagedFile], fix: str) -> list[AddAction]:
-    """Return the actions that add staged files.
+def add_actions(folder: Folder, files: Sequence[StagedFile], partition_by: Sequence[str], fix: str) -> list[AddAction]:
+    """Return the actions that add staged files to a table that is partitioned by these columns.
 
     Raises `StorageError` (74) with this ``fix`` if one is missing or has another size.
     """
@@ -244,7 +251,8 @@ def add_actions(folder: Folder, files: Sequence[StagedFile], fix: str) -> list[A
             message = f"the staged file {folder.full_path(file.path)} ({file.bytes} bytes) {found}. {fix}"
             raise StorageError(message)
         stats = json.dumps(dict(file.stats), separators=(",", ":"))
-        actions.append(AddAction(file.path, file.bytes, dict(file.partition_values), facts.modified_ms, True, stats))
+        values: dict[str, str | None] = {name: file.partition_values[name] for name in partition_by}
+        actions.append(AddAction(file.path, file.bytes, values, facts.modified_ms, True, stats))
     return actions
 
 
@@ -255,7 +263,8 @@ def _check_columns(path: str, table: DeltaTable, schema: pa.Schema, partition_by
         message = f"{path} has the columns {found}, expected {wanted}: name another table, or start a new branch"
         raise CheckpointError(message)
     found_partitions = table.metadata().partition_columns
-    if list(partition_by) != found_partitions:
+    # A changelog that an earlier version created stays partitioned: each of its files has rows of one task (ADR-109).
+    if found_partitions != list(partition_by) and found_partitions != [PARTITION]:
         message = f"{path} is partitioned by {found_partitions}, expected {list(partition_by)}: name another table"
         raise CheckpointError(message)
 

@@ -9,6 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rewindow.contracts.staged_files import StagedFile, TaskReport
+from rewindow.control.plan.spec import CHANGELOG
+from rewindow.streams.serde.meta_columns import PARTITION
 from rewindow.tables.delta.content_hash import count_rows, read_batches
 from rewindow.tables.delta.diff_partitions import partition_pairs
 from rewindow.tables.delta.files import Folder
@@ -30,6 +32,11 @@ def compare_tables(
     rows = max(count_rows(path) for path in (first, second))
     with closing(partition_pairs(one, other, keys, rows)) as pairs:  # removes its temporary files even after an error
         return compare_pairs(pairs, keys, samples=samples)
+
+
+def unstored_partition(target: str) -> list[str]:
+    """Return the column that only some of the files of a target have: those of older changelogs are in its directories."""
+    return [PARTITION] if target.startswith(CHANGELOG) else []
 
 
 def staged_rows(root: str, reports: Sequence[TaskReport], target: str) -> pa.Table | None:

@@ -188,7 +188,9 @@ def _publish(
         staged = [StagedFile.from_json(file) for number in missing for file in files[number]]
         failure = None
         try:
-            commit_actions(table, add_actions(Folder(path), staged, LOST), app_id, missing[-1])
+            commit_actions(
+                table, add_actions(Folder(path), staged, table.metadata().partition_columns, LOST), app_id, missing[-1]
+            )
         except Exception as error:  # noqa: BLE001 - this or another commit may have landed: the log decides
             failure = error
             time.sleep(0.002 * 2**attempts)

@@ -18,6 +18,7 @@ from rewindow.storage.locations import filesystem_of, is_uri
 
 _CHUNK = 1 << 20
 _DIGEST_BYTES = 16
+_ROWS_WITHOUT_THREADS = 32 * 1024
 SMALL_BYTES = 4 << 20
 """Files of up to this size are read at once. Larger ones are read in parts, and checked beforehand."""
 _UNREADABLE = (OSError, pa.ArrowException, KeyError, ValueError)
@@ -64,7 +65,7 @@ class Folder:
         """
         with self.open_parquet(path) as parquet:
             try:
-                return parquet.read(columns=columns)
+                return parquet.read(columns=columns, use_threads=not is_small(parquet))
             except _UNREADABLE as error:
                 raise _unreadable(self.full_path(path), error) from error
 
@@ -92,12 +93,23 @@ class Folder:
         except _UNREADABLE as error:
             raise _unreadable(self.full_path(path), error) from error
 
+    def footer(self, path: str) -> dict[bytes, bytes]:
+        """Return what the footer of a Parquet file says besides its columns. Raises `StorageError` (74) if it is unreadable.
+
+        The checksum in the name is not verified, which would take all bytes.
+        """
+        try:
+            stated: dict[bytes, bytes] | None = pq.read_metadata(f"{self._base}/{path}", filesystem=self._fs).metadata
+        except _UNREADABLE as error:
+            raise _unreadable(self.full_path(path), error) from error
+        return stated or {}
+
     def as_parquet(self, path: str, data: pa.Buffer, *, is_checked: bool = False) -> pq.ParquetFile:
         """Return the Parquet file in the bytes of a file. Raises as `open_parquet` does."""
         if not is_checked:
             self._compare(path, crc32(data))
         try:
-            return pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
+            return pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True, pre_buffer=False)
         except _UNREADABLE as error:
             raise _unreadable(self.full_path(path), error) from error
 
@@ -118,7 +130,7 @@ class Folder:
             return None
         except OSError as error:
             raise _unreadable(self.full_path(path), error) from error
-        return Whole(data.size, digest_of(data), lambda: self.as_parquet(path, data).read(columns))
+        return Whole(data.size, digest_of(data), lambda: self.as_parquet(path, data).read(columns, use_threads=False))
 
     def _small(self, path: str) -> pa.Buffer | None:
         """Return the bytes of a small file, which one request reads from a bucket; None for another file."""
@@ -147,9 +159,12 @@ class Folder:
         return self._write(path, _as_parquet(table))
 
     def write_staged(self, directory: str, attempt: str, token: str, table: pa.Table) -> tuple[str, FileFacts]:
-        """Write a new Parquet file named like the files that tasks stage; return its path and facts."""
+        """Write a new Parquet file named like the files that tasks stage; return its path and facts.
+
+        ``directory`` is empty for the folder itself.
+        """
         data = _as_parquet(table)
-        path = f"{directory}/{staged_name(attempt, token, crc32(data))}"
+        path = f"{directory}/{staged_name(attempt, token, crc32(data))}".lstrip("/")
         return path, self._write(path, data)
 
     def write_digested(self, directory: str, table: pa.Table) -> tuple[str, FileFacts]:
@@ -245,6 +260,11 @@ class Folder:
                     yield block
         except OSError as error:
             raise _unreadable(self.full_path(path), error) from error
+
+
+def is_small(parquet: pq.ParquetFile) -> bool:
+    """Return whether a file has so few rows that decoding its columns in threads takes more time than it saves."""
+    return bool(parquet.metadata.num_rows <= _ROWS_WITHOUT_THREADS)
 
 
 def digest_of(data: pa.Buffer) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from rewindow.control.gc import MERGE_FROM
 from rewindow.control.plan.planner import Alive
 from rewindow.control.plan.retention import dead_attempts
 from rewindow.tables.delta.files import Folder
+from rewindow.tables.delta.merge_runs import due_merges, merge, run_files
 from rewindow.tables.delta.orphan_files import Garbage, JobOrphanFiles
 from rewindow.tables.delta.warehouse import DeltaTables
 
@@ -21,6 +23,15 @@ class JobGc:
     def drop_reports(self) -> int:
         """Remove the reports of dead attempts from the journal; return how many."""
         return self._orphan_files().drop_reports()
+
+    def merge(self, least: int) -> Iterator[str | tuple[int, int]]:
+        """Merge the small files of runs; see `merge_runs.merge`."""
+        yield from merge(self._tables.warehouse, self._job, self._tables.state(self._job), least)
+
+    def due(self) -> int:
+        """Return how many files would be merged."""
+        found = run_files(self._tables.warehouse, self._job, self._tables.state(self._job))
+        return sum(len(group) for one in found for group in due_merges(one, MERGE_FROM))
 
     def garbage(self, keep_ms: int) -> Iterator[Garbage]:
         """Yield what can be deleted now. All of it is found before the first is yielded."""

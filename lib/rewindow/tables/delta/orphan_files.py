@@ -21,6 +21,7 @@ from rewindow.control.plan.spec import CHANGELOG, OUTPUT
 from rewindow.tables.delta.commit import commit_files, open_table, table_path
 from rewindow.tables.delta.content_hash import table_files
 from rewindow.tables.delta.files import Folder
+from rewindow.tables.delta.merge_runs import merged_by
 from rewindow.tables.delta.retract import removals
 from rewindow.tables.shared.paths import JOURNAL, RUNS
 from rewindow.tables.shared.publications import SHARED_TABLES
@@ -110,6 +111,8 @@ class JobOrphanFiles:
             attempt = staged_by(name)
             if attempt in self._dead:
                 yield Garbage(root, name, size, "of an attempt that died")
+            elif attempt == merged_by(self._job) and name in unknown:
+                yield Garbage(root, name, size, "merged into another file")
             elif path in SHARED_TABLES or attempt in self._pending or attempt in counts:
                 continue
             elif attempt in known and name in old and (self._is_quiet or not is_changelog):
@@ -143,6 +146,10 @@ class JobOrphanFiles:
             facts = Folder(root).facts(path)
             if facts is not None and path not in listed:
                 yield Garbage(root, path, facts.bytes, "the reports of an attempt that died")
+        for path in sorted(left_before(table, max(keep_ms, UNKNOWN_MS))) if table else ():
+            facts = Folder(root).facts(path)
+            if path.startswith(f"job={self._job}/{merged_by(self._job)}-") and facts is not None:
+                yield Garbage(root, path, facts.bytes, "merged into another file")
         root = table_path(self._warehouse, RUNS)
         ledger = open_table(root)
         for path in sorted(left_before(ledger, max(keep_ms, UNKNOWN_MS))) if ledger else ():

@@ -43,6 +43,6 @@ def safe_path(warehouse: str, full: str) -> str:
 def _identity(folder: str) -> _Identity | None:
     """Return where a folder is behind any links, its inode, and when its entries last changed; None if there is none."""
     with suppress(OSError):
-        found = Path(folder).stat()
+        found = os.stat(folder)  # noqa: PTH116 - called hundreds of times in a run
         return os.path.realpath(folder), found.st_ino, found.st_mtime_ns
     return None

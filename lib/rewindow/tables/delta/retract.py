@@ -16,6 +16,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from rewindow.tables.delta.content_hash import TableFile, column_bounds, read_file, table_files, table_schema
 from rewindow.tables.delta.files import Folder
+from rewindow.tables.delta.run_counts import with_run_counts
 
 Actions = Sequence[AddAction | RemoveAction]
 
@@ -73,7 +74,7 @@ def _without(path: str, table: DeltaTable, file: TableFile, removed: pc.Expressi
         return []
     if kept.num_rows == 0:
         return [_removal(file)]
-    stored = kept.drop_columns(list(file.partition))
+    stored = with_run_counts(kept.drop_columns(list(file.partition)))
     name, facts = Folder(path).write_digested("kept", stored)
     bounds = pc.min_max(kept["_run"]).as_py()
     stats = {"numRecords": kept.num_rows, "minValues": {"_run": bounds["min"]}, "maxValues": {"_run": bounds["max"]}}

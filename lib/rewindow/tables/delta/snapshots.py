@@ -6,15 +6,16 @@ from collections.abc import Iterator
 from uuid import uuid4
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from rewindow.contracts.staged_files import StagedFile, TaskReport
+from rewindow.contracts.staged_files import SHARED, StagedFile, TaskReport
 from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.retention import decide_snapshot
 from rewindow.control.plan.spec import CHANGELOG
 from rewindow.streams.serde.meta_columns import PARTITION
 from rewindow.tables.delta.audit import audit_files
 from rewindow.tables.delta.branch_hash import store_rows
-from rewindow.tables.delta.commit import table_path
+from rewindow.tables.delta.commit import table_path, takes_shared_files
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.journal import Journal
 from rewindow.tables.shared.audit import totals
@@ -22,6 +23,9 @@ from rewindow.tables.shared.content_hash import hash_rows
 from rewindow.tables.shared.paths import JOURNAL
 from rewindow.tables.shared.publications import Reports
 from rewindow.tables.shared.store_rows import snapshot_rows
+
+SHARED_ROWS = 32 * 1024
+"""The most rows of a snapshot that is one file. Each task reads such a file as a whole."""
 
 
 def stage_snapshot(warehouse: str, state: JobState, run: CommittedRun, attempt: str, reports_of: Reports) -> LedgerRow:
@@ -46,22 +50,31 @@ def stage_snapshot(warehouse: str, state: JobState, run: CommittedRun, attempt: 
 def _files(
     warehouse: str, run: CommittedRun, store: str, rows: pa.Table, number: int, attempt: str
 ) -> Iterator[StagedFile]:
-    """Write a store's current rows, one file for each partition."""
+    """Write a store's current rows: a few in one file, more in one file for each partition."""
     target = f"{CHANGELOG}{store}"
     table = run.spec.binding.tables[target]
-    folder = Folder(table_path(warehouse, table.path))
-    for partition, own in snapshot_rows(rows, number, table.columns):
-        path, facts = folder.write_staged(f"{PARTITION}={partition}", attempt, uuid4().hex, own)
-        bounds = {"_run": number}
-        stats = {"numRecords": own.num_rows, "minValues": bounds, "maxValues": bounds, "nullCount": {"_run": 0}}
+    path = table_path(warehouse, table.path)
+    parts = list(snapshot_rows(rows, number, table.columns))
+    if len(parts) > 1 and rows.num_rows <= SHARED_ROWS and takes_shared_files(path):
+        parts = [(SHARED, pa.concat_tables([own for _, own in parts]))]
+    for partition, own in parts:
+        directory = "" if partition == SHARED else f"{PARTITION}={partition}"
+        name, facts = Folder(path).write_staged(directory, attempt, uuid4().hex, own)
+        bounds = pc.min_max(own[PARTITION]).as_py()
+        stats = {
+            "numRecords": own.num_rows,
+            "minValues": {"_run": number, PARTITION: bounds["min"]},
+            "maxValues": {"_run": number, PARTITION: bounds["max"]},
+            "nullCount": {"_run": 0, PARTITION: 0},
+        }
         yield StagedFile(
             target,
             partition,
-            path,
+            name,
             own.num_rows,
             facts.bytes,
-            {PARTITION: str(partition)},
+            {} if partition == SHARED else {PARTITION: str(partition)},
             stats,
             hash_rows(own, exclude=("_run",)),
-            folder.digest(path),
+            Folder(path).digest(name),
         )

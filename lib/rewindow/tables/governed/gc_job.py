@@ -35,6 +35,14 @@ class CatalogJobGc:
             self._rows.delete([f"{one.attempt}/{one.part}" for one in found])
         return len({one.attempt for one in found})
 
+    def due(self) -> int:
+        """Return 0: the files of outputs are the platform's to merge (OPTIMIZE)."""
+        return 0
+
+    def merge(self, _least: int) -> Iterator[str | tuple[int, int]]:
+        """Merge nothing; see `due`."""
+        yield from ()
+
     def garbage(self, keep_ms: int) -> Iterator[Garbage]:
         """Yield what can be deleted now. All of it is found before the first is yielded."""
         listed = self._rows.listed()

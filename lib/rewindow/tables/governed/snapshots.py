@@ -62,7 +62,8 @@ def _written(
         where = StagingTarget(target, folder, attempt=attempt, partition=partition)
         for start in range(0, own.num_rows, BLOCK_ROWS):
             with where.file(stored, ["_run"], partition) as writer:
-                for batch in own.slice(start, BLOCK_ROWS).cast(writer.schema).to_batches():
+                block = own.slice(start, BLOCK_ROWS).select([column.name for column in stored])
+                for batch in block.cast(writer.schema).to_batches():
                     writer.write(batch)
                 staged = writer.close()
             if staged is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rewindow.contracts.staged_files import StagedFile, TaskReport
+from rewindow.contracts.staged_files import SHARED, StagedFile, TaskReport
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branches import JobState
 from rewindow.control.plan.commit import Commit, JournalFile, TargetTotal, add_digests, make_commit
@@ -24,7 +24,11 @@ def audit_counts(spec: RunSpec, feed: Feed, reports: Sequence[TaskReport]) -> No
     Raises `InvariantError` (70): the engine lost or doubled records, and a retry would not help.
     """
     parts = len(spec.binding.topology)
-    tasks = [(report.sub_topology, report.partition) for report in reports if 0 <= report.sub_topology < parts]
+    tasks = [
+        (report.sub_topology, report.partition)
+        for report in reports
+        if 0 <= report.sub_topology < parts and report.partition != SHARED
+    ]
     due = [(part, partition) for part in range(parts) for partition in range(feed.definition.partitions)]
     if sorted(tasks) != due:
         message = f"run {spec.name}: {len(tasks)} tasks reported, {len(due)} were due; nothing was committed"

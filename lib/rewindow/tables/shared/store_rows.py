@@ -41,7 +41,7 @@ def snapshot_rows(rows: pa.Table, number: int, columns: Sequence[Column]) -> Ite
     rows = rows.append_column("_tombstone", pa.repeat(pa.scalar(value=False), rows.num_rows))
     for partition in sorted(set(rows[PARTITION].to_pylist())):
         own = rows.filter(pc.field(PARTITION) == partition)
-        yield partition, own.select([column.name for column in columns]).drop_columns([PARTITION])
+        yield partition, own.select([column.name for column in columns])
 
 
 def _described(topology: Sequence[Mapping[str, Any]], store: str) -> Mapping[str, Any]:

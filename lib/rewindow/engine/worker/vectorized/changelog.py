@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from rewindow.contracts.staged_files import StagedFile
+from rewindow.contracts.tasks import TaskWork
 from rewindow.engine.worker.changelog_reader import RowGroupFilter, changelog_batches
 from rewindow.engine.worker.staging import StagingTarget
 from rewindow.engine.worker.vectorized.arrays import LONG_BYTES
@@ -19,11 +20,10 @@ from rewindow.streams.serde.schema import Shape
 from rewindow.streams.state.suppress_buffer import ENTRY_BYTES
 
 
-def restore(task: WindowTask, files: Mapping[str, Sequence[str]]) -> None:
+def restore(task: WindowTask, task_work: TaskWork) -> None:
     """Restore the groups that may still change. Raises `UnfitError` for rows that this execution never writes."""
     plan, open_from_ms = task.plan, task.open_from_ms
-    key, value = plan.store_shapes
-    for columns, slots in _open_rows(task, files.get(plan.store.name, ()), key, value, open_from_ms):
+    for columns, slots in _open_rows(task, task_work, plan.store.name, plan.store_shapes, open_from_ms):
         if True in columns[-1]:
             raise UnfitError
         first = 0
@@ -33,8 +33,7 @@ def restore(task: WindowTask, files: Mapping[str, Sequence[str]]) -> None:
             first += width
         _set_restored(task, slots, columns[first])
     if plan.suppress and plan.starts_at_first_value:
-        key, value = plan.suppress.shapes
-        for columns, slots in _open_rows(task, files.get(plan.suppress.store, ()), key, value, open_from_ms):
+        for columns, slots in _open_rows(task, task_work, plan.suppress.store, plan.suppress.shapes, open_from_ms):
             is_null = np.asarray(columns[1].fill_null(False)) & task.groups.without_value()[slots]
             _set_restored(task, slots[is_null], columns[2].filter(pa.array(is_null)))
 
@@ -67,13 +66,14 @@ def _entries(task: WindowTask) -> list[pa.Array]:
 
 
 def _open_rows(
-    task: WindowTask, paths: Sequence[str], key: Shape, value: Shape, open_from_ms: int
+    task: WindowTask, task_work: TaskWork, store: str, shapes: tuple[Shape, Shape], open_from_ms: int
 ) -> Iterator[tuple[list[pa.Array], Array]]:
     """Yield the value and tombstone columns of rows with open windows, and the slots of their groups."""
+    key, value = shapes
     columns = [*key.names, *value.names, "_tombstone"]
     width = len(key.columns)
-    start = key.names[width - 2]
-    for batch in changelog_batches(paths, columns, wanted=RowGroupFilter(start, open_from_ms)):
+    wanted = RowGroupFilter(key.names[width - 2], open_from_ms)
+    for batch in changelog_batches(task_work.stores.get(store, ()), task_work.partition, columns, wanted=wanted):
         is_open = np.asarray(batch.column(width - 2)) > open_from_ms
         arrays = batch.columns if is_open.all() else batch.filter(pa.array(is_open)).columns
         if len(arrays[0]):

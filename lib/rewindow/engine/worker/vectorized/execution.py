@@ -52,7 +52,7 @@ def _run_windows(work: SubTopologyWork, task_work: TaskWork, plan: FinalResultsP
     first = task.clocks.offsets[plan.topic]
     try:
         with results:
-            restore(task, task_work.stores)
+            restore(task, task_work)
             _replay(work, task_work, task, results)
             changed = stage(task, targets, partition=task_work.partition, run=work.identity.run)
             sent = results.close()

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from rewindow.contracts.staged_files import StagedFile
+from rewindow.contracts.tasks import TaskWork
 from rewindow.engine.worker.changelog_reader import RowGroupFilter, changelog_batches
 from rewindow.engine.worker.staging import StagingTarget
 from rewindow.engine.worker.vectorized.arrays import LONG_BYTES
@@ -21,12 +22,12 @@ from rewindow.streams.serde.schema import Shape
 from rewindow.streams.state.suppress_buffer import ENTRY_BYTES
 
 
-def restore(task: SessionTask, files: Mapping[str, Sequence[str]]) -> None:
+def restore(task: SessionTask, task_work: TaskWork) -> None:
     """Restore the sessions that may still change. Raises `UnfitError` for rows that this execution never writes."""
     plan = task.plan
     batches: list[list[pa.Array]] = []
     found: dict[Session, tuple[int, int]] = {}
-    store = _rows(task, files.get(plan.store.name, ()), plan.store_shapes, task.stored_from_ms)
+    store = _rows(task, task_work, plan.store.name, plan.store_shapes, task.stored_from_ms)
     for sessions, values, tombstones in store:
         for row, (session, is_tombstone) in enumerate(zip(sessions, tombstones, strict=True)):
             found.pop(session, None)
@@ -57,7 +58,7 @@ def restore(task: SessionTask, files: Mapping[str, Sequence[str]]) -> None:
     if plan.suppress:
         null_index = len(plan.folds)  # the column that says whether the result is null
         for sessions, values, tombstones in _rows(
-            task, files.get(plan.suppress.store, ()), plan.suppress.shapes, held_from
+            task, task_work, plan.suppress.store, plan.suppress.shapes, held_from
         ):
             is_null = values[null_index].to_pylist()
             for session, is_empty, is_tombstone in zip(sessions, is_null, tombstones, strict=True):
@@ -138,13 +139,14 @@ def _of(task: SessionTask, sessions: Iterable[Session]) -> list[pa.Array]:
 
 
 def _rows(
-    task: SessionTask, paths: Sequence[str], shapes: tuple[Shape, Shape], ends_from_ms: int
+    task: SessionTask, task_work: TaskWork, store: str, shapes: tuple[Shape, Shape], ends_from_ms: int
 ) -> Iterator[tuple[list[Session], list[pa.Array], list[bool]]]:
     """Yield sessions that end at or after a time, their value columns, and whether each is a tombstone, in write order."""
     key, value = shapes
     columns = [*key.names, *value.names, "_tombstone"]
     width = len(key.columns)
-    for batch in changelog_batches(paths, columns, wanted=RowGroupFilter(key.names[-1], ends_from_ms - 1)):
+    wanted = RowGroupFilter(key.names[-1], ends_from_ms - 1)
+    for batch in changelog_batches(task_work.stores.get(store, ()), task_work.partition, columns, wanted=wanted):
         mask = np.asarray(batch.column(width - 1)) >= ends_from_ms
         some = batch if mask.all() else batch.filter(pa.array(mask))
         if some.num_rows:

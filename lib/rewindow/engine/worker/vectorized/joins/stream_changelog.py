@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from rewindow.contracts.staged_files import StagedFile
+from rewindow.contracts.tasks import TaskWork
 from rewindow.engine.worker.changelog_reader import RowGroupFilter, changelog_batches, row_columns
 from rewindow.engine.worker.staging import StagingTarget
 from rewindow.engine.worker.vectorized.changelog import write_changes
@@ -20,19 +21,16 @@ from rewindow.engine.worker.vectorized.keys import KeyTable
 from rewindow.streams.record import UNKNOWN
 
 
-def restore(
-    one: StreamInput, keys: KeyTable, stores: Mapping[str, JoinStore], files: Mapping[str, Sequence[str]]
-) -> None:
+def restore(one: StreamInput, keys: KeyTable, stores: Mapping[str, JoinStore], task_work: TaskWork) -> None:
     """Restore the stores of an input. Raises `UnfitError` for times beyond what sums allow."""
     clock_ms, retained = one.retained.clock_ms, one.retained
-    paths = files.get(one.store, ())
-    records = _read(one, keys, stores[one.store], paths, clock_ms - stores[one.store].builder.retention_ms)
+    records = _read(one, keys, stores[one.store], task_work, clock_ms - stores[one.store].builder.retention_ms)
     if clock_ms != UNKNOWN:
         records = records.taken(retained.are_retained(records.times, clock_ms))
     retained.add(records)
     one.peak = retained.count
     if one.waiting and one.waiting_store:
-        one.waiting.add(_read(one, keys, stores[one.waiting_store], files.get(one.waiting_store, ()), UNKNOWN))
+        one.waiting.add(_read(one, keys, stores[one.waiting_store], task_work, UNKNOWN))
         one.peak = max(one.peak, one.waiting.count)
 
 
@@ -62,14 +60,15 @@ def stage(
     return staged
 
 
-def _read(one: StreamInput, keys: KeyTable, store: JoinStore, paths: Sequence[str], above_ms: int) -> Records:
+def _read(one: StreamInput, keys: KeyTable, store: JoinStore, task_work: TaskWork, above_ms: int) -> Records:
     """Return the rows of a store by key, time and number: of several with the same, the last, unless it is a tombstone."""
     key, value = store.shapes
     width = len(key.columns) - 2
     parts = [Records.none()]
     gone = [np.empty(0, np.bool_)]
     wanted = RowGroupFilter(key.names[width], above_ms) if above_ms > UNKNOWN else None
-    for batch in changelog_batches(paths, row_columns(key, value), wanted=wanted):
+    paths = task_work.stores.get(store.builder.name, ())
+    for batch in changelog_batches(paths, task_work.partition, row_columns(key, value), wanted=wanted):
         if batch.num_rows:
             columns = batch.columns
             times, numbers = np.asarray(columns[width]), np.asarray(columns[width + 1])

@@ -84,7 +84,7 @@ class StreamJoinTask(JoinTask):
         """See `JoinTask`."""
         del work
         for one, _ in self._both:
-            stream_changelog.restore(one, self.keys, self.plan.stores, task_work.stores)
+            stream_changelog.restore(one, self.keys, self.plan.stores, task_work)
         self._check_memory()
 
     def end_epoch(self, epoch: Epoch) -> Iterator[Joined]:
