@@ -114,6 +114,17 @@ def test_spark_says_the_same_of_a_path() -> None:
     assert (error.exit_code, "commit: spark" in str(error)) == (78, True)
 
 
+def test_a_checksum_of_a_commit_that_is_not_published_does_not_hide_it(tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    create_table(str(path), pa.schema([("n", pa.int64())]))
+    manage(path)
+    (path / "_delta_log" / f"{2:020}.crc").write_text(
+        '{"tableSizeBytes":0,"numFiles":0}'
+    )  # delta-spark writes it at once
+    with pytest.raises(ConfigError, match="is a catalog-managed table"):
+        open_table(str(path))
+
+
 @pytest.mark.parametrize("feature", ["catalogManaged", "catalogOwned-preview"])
 def test_a_handle_in_the_cache_does_not_hide_the_feature(tmp_path: Path, feature: str) -> None:
     schema = pa.schema([("n", pa.int64())])

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 
 from deltalake import DeltaTable
+from pyarrow import fs
 
 from rewindow.errors import ConfigError, StorageError, one_line
+from rewindow.storage.locations import filesystem_of
 
 _WRITABLE = (
     "appendOnly",
@@ -41,14 +44,24 @@ def check_refusal(path: str, error: Exception) -> None:
     Raises `ConfigError` (78) for a table that a catalog manages, `StorageError` (74) for any other feature.
     """
     said = one_line(error)
-    unknown = [found[1]] if (found := _UNKNOWN.search(said)) else []
-    _refuse_managed(path, ["catalogManaged"] if "catalog-managed" in said else unknown)
-    if unknown:
+    if found := _UNKNOWN.search(said):
+        _refuse_managed(path, [found[1]])
         message = (
-            f"{path} has a feature that this reader does not know: {unknown[0]}. Drop it from the table "
+            f"{path} has a feature that this reader does not know: {found[1]}. Drop it from the table "
             "(ALTER TABLE ... DROP FEATURE), or name another table"
         )
         raise StorageError(message)
+    # The reader may stumble over files of commits that are not published before it comes to the feature.
+    if "catalog-managed" in said or _has_staged_commits(path):
+        _refuse_managed(path, _MANAGED[:1])
+
+
+def _has_staged_commits(path: str) -> bool:
+    system, location = filesystem_of(path)
+    with suppress(OSError):
+        found = system.get_file_info(fs.FileSelector(f"{location}/_delta_log/_staged_commits", allow_not_found=True))
+        return bool(found)
+    return False
 
 
 def _refuse_managed(path: str, features: Iterable[str]) -> None:
