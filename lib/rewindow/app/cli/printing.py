@@ -100,7 +100,10 @@ class Printer:
                 continue
             for line in _result_lines(result):
                 self.say(line)
-            if watch and result is not last:  # of an attempt that died; the watch counts the whole command
+            if watch is None:
+                for hint in result.hints:
+                    self.say(f"  {hint}.")
+            elif result is not last:  # of an attempt that died; the watch counts the whole command
                 for line in reason_lines(summarise(result, watch)):
                     self.say(line)
         if summary:
