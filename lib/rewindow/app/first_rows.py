@@ -10,7 +10,7 @@ from rewindow.app.project import Project
 from rewindow.config.job import JobConfig
 from rewindow.config.load import load_job, names_of
 from rewindow.control.plan.spec import OUTPUT
-from rewindow.errors import UsageError
+from rewindow.errors import StorageError, UsageError
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.first_rows import first_rows
 from rewindow.tables.delta.state_query import as_rows
@@ -23,11 +23,13 @@ def output_rows(project: Project, name: str, *, branch: str, limit: int, last: b
     """Yield each output table that ``name`` names, a job or a table: its job, topic, path, number of rows and some rows.
 
     A row has the table's key and value columns, ``_timestamp``, and as ``_run`` the name of the run that wrote it. A table
-    that does not exist yet has ``count`` None. Raises `UsageError` (2) for a name that no job and no output has.
+    that does not exist yet has ``count`` None. Raises `UsageError` (2) for a name that no job and no output has,
+    `StorageError` (74) if files of a table are gone.
     """
     config, topics = find_outputs(project, name)
     tables = direct(project.tables)
-    known = tables.state(config.job).branch(safe_name(branch, "branch"))
+    state = tables.state(config.job)
+    known = state.branch(safe_name(branch, "branch"))
     runs = {run.spec.run: run.spec.name for run in known.runs}
     for topic in topics:
         table = known.tables.get(f"{OUTPUT}{topic}")
@@ -36,7 +38,11 @@ def output_rows(project: Project, name: str, *, branch: str, limit: int, last: b
             yield {**found, "count": None, "rows": []}
             continue
         keys = [column.name for column in table.columns if not column.name.startswith("_")]
-        rows = first_rows(table_path(tables.warehouse, table.path), limit, last=last, keys=keys)
+        try:
+            rows = first_rows(table_path(tables.warehouse, table.path), limit, last=last, keys=keys)
+        except StorageError:
+            tables.check_published(config.job, state, branch)  # if files are gone, it names the repair
+            raise
         shown = [
             {column: value for column, value in row.items() if column not in _INTERNAL}
             | {"_run": runs.get(row["_run"])}
