@@ -12,6 +12,7 @@ import pytest
 
 from rewindow.app.cli.entry import run_command
 from rewindow.app.new_project import Example, create_project
+from rewindow.errors import ConfigError
 
 
 @pytest.fixture
@@ -61,6 +62,20 @@ def test_times_in_another_form_name_the_column_and_the_option_that_reads_them(
     assert code == 65
     assert f"If {name} has times in another form than 2026-01-05T10:00:00Z" in text
     assert 'options: {timestampFormat: "dd.MM.yyyy HH:mm"}' in text
+
+
+def test_a_landing_that_needs_spark_says_why_before_it_starts(
+    say: Say, shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_spark(*_: object, **__: object) -> None:
+        raise ConfigError("no Spark here")
+
+    monkeypatch.setattr("rewindow.app.project.open_session", no_spark)
+    edited(
+        shop, "conf/feeds/orders.yaml", ('inferSchema: "true"', 'inferSchema: "true", timestampFormat: "dd.MM.yyyy"')
+    )
+    _, text = say("land", "orders")
+    assert "starting Spark to read data/orders: it has the options timestampformat\n" in text
 
 
 def test_a_sum_of_texts_says_how_to_land_them_as_numbers(say: Say, shop: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bad_input.scene import Bench, copy_of
+from tests.bad_input.scene import Bench, copy_of, hour
 
 
 def test_the_first_and_the_last_rows_are_shown_in_the_order_of_time(template: Bench) -> None:
@@ -52,3 +52,24 @@ def test_the_version_is_printed_without_a_project(capsys: pytest.CaptureFixture[
     assert out.startswith("rewindow 0.")
     assert "pyspark " in out
     assert run_command([]) in {0, 2}
+
+
+def test_quarantined_records_are_shown_with_their_reasons(bench: Bench) -> None:
+    assert bench.run("head", "rewindow.quarantine").out == "rewindow.quarantine has no rows.\n"
+    bench.edit("conf/feeds/activity.yaml", "timestamp: t,", "timestamp: t, invalid_timestamp: skip,")
+    bench.edit(
+        "conf/jobs/counts.yaml", "on_code_change: accept\n", "on_code_change: accept\non_error: {scores: quarantine}\n"
+    )
+    bench.code("def score(row):\n    return 1 // (row.x - 3)\n")
+    bench.rows("h3", [*hour(3), {**hour(3)[0], "t": -5}])
+    landed = bench.run("land", "activity")
+    assert "(1 quarantined: `rewindow head rewindow.quarantine`)" in landed.out
+    assert bench.run("run", "counts").code == 0
+    shown = json.loads(bench.run("head", "rewindow.quarantine", "--json").out)["tables"][0]
+    assert shown["count"] == len(shown["rows"]) == 3
+    assert [(row["name"], row["node"]) for row in shown["rows"]] == [("counts", "scores")] * 2 + [("activity", None)]
+    assert "ZeroDivisionError" in shown["rows"][0]["reason"]
+    assert "negative" in shown["rows"][2]["reason"] or "-5" in shown["rows"][2]["reason"]
+    table = bench.run("head", "rewindow.quarantine").out
+    assert table.startswith("rewindow.quarantine: 3 rows")
+    assert "2023-11-15 " in table

@@ -64,6 +64,14 @@ def metrics(bench: Bench) -> Path:
     return bench.warehouse / "rewindow/metrics"
 
 
+def test_head_names_the_repair_of_a_lost_file(bench: Bench) -> None:
+    one_file(output(bench))
+    answer = bench.run("head", "counts")
+    assert answer.code == 74
+    assert "alerts/totals lacks 1 of" in answer.err
+    assert "`rewindow republish counts`" in answer.err
+
+
 @pytest.mark.parametrize("lose", [one_file, all_files, cut_short, whole_table])
 @pytest.mark.parametrize("table", [output, changelog, metrics])
 def test_no_command_succeeds_without_files_that_a_table_names(

@@ -73,6 +73,7 @@ CASES = [
     _module("a function that wants arguments", "def build_topology(x): pass\n", 78, "TypeError", "bench_job"),
     _module("a function that fails", "def build_topology():\n    return {}['x']\n", 78, "KeyError", "bench_job.py:2"),
     _module("a class that is no function", "build_topology = 5\n", 78, "has no function 'build_topology'"),
+    _built("a grace that is negative", 'grace="5m"', 'grace="-5m"', 78, "must be 0 or more", "bench_job.py:13"),
     _built("an input that is not in the feed", '"events"', '"evnts"', 78, "evnts", "events"),
     _built("an output that is not in the job", '.to("totals")', '.to("sums")', 78, "'sums'", "add it to `outputs:`"),
     _built("another window than before", '"30m"', '"20m"', 76, "--branch"),

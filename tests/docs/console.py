@@ -59,7 +59,7 @@ def _execute(page: str, command: Command, here: Path) -> None:
     assert program == "rewindow", f"{page}: only rewindow is executed here, not {program}"
     path = Path(sys.executable).parent / program
     done = subprocess.run([path, *arguments], cwd=here, capture_output=True, text=True, check=False)
-    said = done.stdout + "".join(line for line in done.stderr.splitlines(keepends=True) if line.strip() not in NOISE)
+    said = done.stdout + "".join(line for line in done.stderr.splitlines(keepends=True) if not line.startswith(NOISE))
     where = f"{page}: $ {shlex.join(command.words)}"
     assert done.returncode == command.code, f"{where} ended with {done.returncode}:\n{said}"
     assert matches(command.shown, said), f"{where} printed:\n{said}\nThe page shows:\n{command.shown}"

@@ -148,3 +148,29 @@ def test_what_the_parser_cannot_read_fails_or_is_quarantined(engine_at, tmp_path
     tables = DeltaFeedTables(f"{tmp_path}/w2")
     report = land(one_log(source=source, unreadable="skip"), tables, engine_at(tmp_path), now_ms=T0)
     assert (report.rows, report.quarantined) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("form", "texts", "zone"),
+    [
+        ("dd.MM.yyyy HH:mm:ss", ["05.01.2026 08:15:00", "06.01.2026 00:05:00", "31.02.2026 12:00:00"], "Europe/Berlin"),
+        ("dd/MM/yyyy HH:mm Z", ["05/01/2026 08:15 +0100", "06/01/2026 00:05 +0100", "soon"], "America/New_York"),
+    ],
+)
+def test_one_bad_time_spoils_no_column_in_another_form(engine_at, tmp_path, form, texts, zone):
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw" / "a.csv").write_text("user;t\n" + "".join(f"u{n};{text}\n" for n, text in enumerate(texts)))
+    source = {"path": "raw", "format": "csv", "options": {"sep": ";", "timestampFormat": form}}
+    log = {"source": source, "key": "user", "timestamp": "t", "invalid_timestamp": "skip"}
+    feed = FeedConfig.model_validate(
+        {"feed": "activity", "partitions": 1, "zone": zone, "landing": {"max_ahead": "none"}, "logs": {"events": log}}
+    )
+    tables = DeltaFeedTables(f"{tmp_path}/w")
+    assert land(feed, tables, engine_at(tmp_path), now_ms=2 * T0).quarantined == 1
+    found = {row["user"]: datetime.fromtimestamp(row["timestamp"] / 1000, UTC).isoformat() for row in log_rows(tables)}
+    assert found == {"u0": "2026-01-05T07:15:00+00:00", "u1": "2026-01-05T23:05:00+00:00"}
+    strict = feed.model_copy(
+        update={"logs": {"events": feed.logs["events"].model_copy(update={"invalid_timestamp": "fail"})}}
+    )
+    with pytest.raises(DataError, match=f"the timestamp '{texts[-1]}' is not a valid time.*`timestampFormat: {form}`"):
+        land(strict, DeltaFeedTables(f"{tmp_path}/w2"), engine_at(tmp_path), now_ms=2 * T0)

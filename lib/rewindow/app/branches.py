@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rewindow.app.cli.summary import fewer_rows, rows_of
 from rewindow.app.cli.times import parse_time, whole_number
 from rewindow.app.project import Project
 from rewindow.app.run_to_the_end import run_to_the_end
@@ -141,7 +142,7 @@ class JobBranches:
     def promote(self, branch: str, into: str, on_step: OnStep = None) -> dict[str, Any]:
         """Catch a branch up with ``into``, then replace the chain of ``into`` by its own; see `control.branch.promote`.
 
-        ``is_new`` is false if it was promoted before, ``lagged`` as of `rewind`.
+        ``is_new`` is false if it was promoted before, ``lagged`` as of `rewind`, ``fewer`` as of `fewer_rows`.
         """
         with self._project.telemetry.operation(PROMOTE, self._job, branch) as told:
             done = self._promote(branch, into, on_step, told.watching(on_step))
@@ -156,7 +157,7 @@ class JobBranches:
     def _promote(self, branch: str, into: str, on_step: OnStep, on_own_step: OnStep) -> dict[str, Any]:
         """Promote; return what happened. ``on_own_step`` is for the steps that are not of a run."""
         results: list[RunReport | UpToDate] = []
-        lagged = self._lagging(into)
+        lagged, before = self._lagging(into), rows_of(self.state.branch(into).runs)
         drive(catch_up(self._job, self._tables, branch, into), on_own_step)
         is_new = not was_promoted(self.state, branch, into)
         if is_new:
@@ -170,7 +171,8 @@ class JobBranches:
         head = self.state.branch(into).head
         at = head.spec.name if head else None
         caught_up = [one.spec.name for one in results if isinstance(one, RunReport)]
-        return {"branch": branch, "into": into, "at": at, "is_new": is_new, "lagged": lagged, "caught_up": caught_up}
+        done = {"branch": branch, "into": into, "at": at, "is_new": is_new, "lagged": lagged}
+        return {**done, "caught_up": caught_up, "fewer": fewer_rows(before, rows_of(self.state.branch(into).runs))}
 
     def branches(self) -> list[dict[str, Any]]:
         """Return the job's branches as JSON values."""

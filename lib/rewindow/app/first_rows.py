@@ -10,24 +10,34 @@ from rewindow.app.project import Project
 from rewindow.config.job import JobConfig
 from rewindow.config.load import load_job, names_of
 from rewindow.control.plan.spec import OUTPUT
-from rewindow.errors import UsageError
-from rewindow.tables.delta.commit import table_path
+from rewindow.errors import StorageError, UsageError
+from rewindow.tables.delta.commit import open_table, table_path
+from rewindow.tables.delta.content_hash import count_rows
 from rewindow.tables.delta.first_rows import first_rows
 from rewindow.tables.delta.state_query import as_rows
-from rewindow.tables.shared.paths import safe_name
+from rewindow.tables.shared.paths import QUARANTINE, safe_name
 
 _INTERNAL = ("_epoch", "_partition", "_offset", "_run")
+_QUARANTINE = "rewindow.quarantine"
+_SORTED = ("_run", "landing", "name", "topic", "partition", "offset", "timestamp")
+_SHOWN = ("name", "landing", "topic", "partition", "offset", "timestamp", "node", "reason", "record")
 
 
 def output_rows(project: Project, name: str, *, branch: str, limit: int, last: bool) -> Iterator[dict[str, Any]]:
     """Yield each output table that ``name`` names, a job or a table: its job, topic, path, number of rows and some rows.
 
+    The name ``rewindow.quarantine`` stands for the quarantine, which belongs to no job.
     A row has the table's key and value columns, ``_timestamp``, and as ``_run`` the name of the run that wrote it. A table
-    that does not exist yet has ``count`` None. Raises `UsageError` (2) for a name that no job and no output has.
+    that does not exist yet has ``count`` None. Raises `UsageError` (2) for a name that no job and no output has,
+    `StorageError` (74) if files of a table are gone.
     """
+    if name in (_QUARANTINE, QUARANTINE):
+        yield _quarantine(project, limit, last=last)
+        return
     config, topics = find_outputs(project, name)
     tables = direct(project.tables)
-    known = tables.state(config.job).branch(safe_name(branch, "branch"))
+    state = tables.state(config.job)
+    known = state.branch(safe_name(branch, "branch"))
     runs = {run.spec.run: run.spec.name for run in known.runs}
     for topic in topics:
         table = known.tables.get(f"{OUTPUT}{topic}")
@@ -36,13 +46,30 @@ def output_rows(project: Project, name: str, *, branch: str, limit: int, last: b
             yield {**found, "count": None, "rows": []}
             continue
         keys = [column.name for column in table.columns if not column.name.startswith("_")]
-        rows = first_rows(table_path(tables.warehouse, table.path), limit, last=last, keys=keys)
+        try:
+            rows = first_rows(table_path(tables.warehouse, table.path), limit, last=last, keys=keys)
+        except StorageError:
+            tables.check_published(config.job, state, branch)  # if files are gone, it names the repair
+            raise
         shown = [
             {column: value for column, value in row.items() if column not in _INTERNAL}
             | {"_run": runs.get(row["_run"])}
             for row in as_rows(rows)
         ]
         yield {**found, "count": tables.count_rows(table), "rows": shown}
+
+
+def _quarantine(project: Project, limit: int, *, last: bool) -> dict[str, Any]:
+    """Return the quarantine as `output_rows` does its tables: rows of jobs in the order of runs, then those of landings."""
+    tables = direct(project.tables)
+    path = table_path(tables.warehouse, QUARANTINE)
+    found: dict[str, Any] = {"job": None, "topic": None, "table": _QUARANTINE}
+    if open_table(path) is None:
+        return {**found, "count": 0, "rows": []}
+    rows = as_rows(first_rows(path, limit, last=last, keys=list(_SORTED)))
+    columns = [name for name in _SHOWN if any(row[name] is not None for row in rows)]
+    shown = [{"_timestamp" if name == "timestamp" else name: row[name] for name in columns} for row in rows]
+    return {**found, "count": count_rows(path), "rows": shown}
 
 
 def find_outputs(project: Project, name: str) -> tuple[JobConfig, list[str]]:
@@ -61,7 +88,9 @@ def find_outputs(project: Project, name: str) -> tuple[JobConfig, list[str]]:
             return config, [topic]
         known += [output.table for output in config.outputs.values()]
     shown = [", ".join(names) or "there are none" for names in (jobs, known)]
-    message = f"{name!r} is neither a job ({shown[0]}) nor an output table ({shown[1]}): name one of these"
+    message = (
+        f"{name!r} is neither a job ({shown[0]}) nor an output table ({shown[1]}): name one of these, or {_QUARANTINE}"
+    )
     raise UsageError(message)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from rewindow.app.cli.times import show_time
 from rewindow.control.heartbeat import was_killed
-from rewindow.control.plan.spec import Attempt
+from rewindow.control.plan.spec import MAIN, Attempt
 from rewindow.control.run import Job, RunReport
 from rewindow.streams.drop_totals import DROPS, sum_by_reason
 from rewindow.streams.duration import in_words
@@ -91,7 +91,8 @@ def _next_close(job: Job, report: RunReport, windows: Windows) -> str:
             "Only records of the same partition advance time: `semantics: {stream_time_from: watermark}` lets the landing's "
             "watermark advance it too"
         )
-    return f"{'. '.join(sentences)}. `rewindow run {job.name} --final` closes all"
+    branch = "" if report.spec.branch == MAIN else f" --branch {report.spec.branch}"
+    return f"{'. '.join(sentences)}. `rewindow run {job.name}{branch} --final` closes all"
 
 
 def _dropped(report: RunReport, nodes: set[str]) -> tuple[int, str]:

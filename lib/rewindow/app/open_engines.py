@@ -29,10 +29,12 @@ def open_landing_engine(
     slots: int,
     most_rows: int,
     on_share: Callable[[float], None],
+    on_other: Callable[[str], None],
 ) -> LandingEngine:
     """Return the engine. Spark starts when it reads the first row.
 
     ``most_rows`` is the number of rows of a source that this process lands without Spark, ``slots`` that of Spark's tasks.
+    ``on_other`` gets the reason why Spark reads a source, whatever its size.
     """
     if isinstance(tables, DeltaFeedTables):
         from rewindow.engine.spark.ingest import SparkLandingEngine  # noqa: PLC0415 - Spark only where it is needed
@@ -41,7 +43,9 @@ def open_landing_engine(
 
         other = SparkLandingEngine(spark, project_root=root, on_share=on_share)
         passes = SparkPasses(spark, slots=slots, project_root=root, on_share=on_share)
-        return ArrowLandingEngine(other, passes, project_root=root, most_rows=most_rows, on_share=on_share)
+        return ArrowLandingEngine(
+            other, passes, project_root=root, most_rows=most_rows, on_share=on_share, on_other=on_other
+        )
     from rewindow.tables.governed.ingest import CatalogArrowEngine, CatalogLandingEngine  # noqa: PLC0415
 
     governed = CatalogLandingEngine(spark, tables.journal, tables.name_of, project_root=root, on_share=on_share)

@@ -61,6 +61,7 @@ class Project:
         self.target = target
         self._debug = debug
         self._watch: Watch | None = None
+        self._why_spark: list[str] = []
         self.warehouse = warehouse_location(root, target)
         self.tables = open_tables(target, self.warehouse, lambda: self.spark)
         self.locator = Locator(root, target, self.warehouse, self.tables)
@@ -214,6 +215,7 @@ class Project:
             slots=self.slots,
             most_rows=self.target.most_landed_here,
             on_share=self._on_share,
+            on_other=self._why_spark.append,
         )
 
     @cached_property
@@ -249,7 +251,7 @@ class Project:
     def spark(self) -> SparkSession:
         """The Spark session of the target, started on first use."""
         if self._watch:
-            self._watch.say("starting Spark")
+            self._watch.say(" to read ".join(["starting Spark", *self._why_spark[:1]]))
         return open_session(self.root, self.target, self.slots, debug=self._debug)
 
     def _landed(self, config: JobConfig) -> Feed:

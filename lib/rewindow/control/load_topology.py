@@ -34,7 +34,8 @@ class TopologyLoader:
             raise ConfigError(message)
         try:
             topology = build()
-        except RewindowError:
+        except RewindowError as error:
+            error.args = (f"{error}{where(error)}",)
             raise
         except (Exception, SystemExit) as error:
             what = f"{type(error).__name__}: {error}{where(error)}{_instead(error)}"

@@ -7,7 +7,7 @@ replaces the whole content. If a process is killed anywhere, call again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
@@ -20,11 +20,11 @@ from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.commit import TargetTotal
 from rewindow.control.plan.planner import check_has_landings
 from rewindow.control.plan.repair_decisions import check_same_code, decide_give_up, decide_republish, decide_restage
-from rewindow.control.plan.spec import OUTPUT, Attempt, RunSpec
+from rewindow.control.plan.spec import CHANGELOG, MAIN, OUTPUT, Attempt, RunSpec
 from rewindow.control.plan.tasks import Restored
 from rewindow.control.run import Engine, Job, Tables, execute
 from rewindow.control.verify import LikeBefore, content
-from rewindow.errors import InvariantError, UsageError
+from rewindow.errors import CheckpointError, InvariantError, UsageError
 
 Steps = Generator[str, None, "Republished"]
 
@@ -92,6 +92,8 @@ class Republished:
     republished: Sequence[str] = field(default=())
     repeated: Sequence[str] = field(default=())
     lagged: Sequence[str] = field(default=())
+    left_out: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """By target the runs whose rows are no longer in it: their files were gone, and no branch needs the runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +116,9 @@ def republish(
     state = tables.state(job.name)
     drift = {found.target: found.what for found in repair.drift(job.name, state, asked.branch)}
     lagged = tuple(target for target in tables.lagging(job.name, state, asked.branch) if target not in drift)
-    targets = _targets(repair.published(state, asked.branch), asked, drift)
+    known = repair.published(state, asked.branch)
+    without = dict(_rows_given_up(state, asked.branch, known, repair))
+    targets = _targets(known, asked, {*drift, *without})
     lost, given_up = repair.lost(state, asked.branch, [*state.branch(asked.branch).tables])
     if given_up:
         yield from update(tables, job.name, "give up", lambda now: decide_give_up(now, given_up))
@@ -122,10 +126,24 @@ def republish(
         yield from _repeat(job, run, attempts(), engine, tables, repair)
     for target in targets:
         table = state.branch(asked.branch).tables[target]
-        decide = partial(decide_republish, branch=asked.branch, target=target, table=table)
+        left_out = without.get(target, ())
+        decide = partial(decide_republish, branch=asked.branch, target=target, table=table, without=left_out)
         yield from update(tables, job.name, f"republish {target}", decide)
     yield from tables.publish(job.name, tables.state(job.name), asked.branch)
-    return Republished(drift, targets, [run.spec.name for run in lost], lagged)
+    names = {run.spec.run: run.spec.name for run in state.committed}
+    left_out_runs = {target: [names[number] for number in numbers] for target, numbers in without.items()}
+    return Republished(drift, targets, [run.spec.name for run in lost], lagged, left_out_runs)
+
+
+def _rows_given_up(
+    state: JobState, branch: str, known: Sequence[str], repair: Repair
+) -> Iterator[tuple[str, Sequence[int]]]:
+    """Yield metrics and the like with the runs whose rows are gone, if no branch needs the runs: nothing repeats them."""
+    for target in known:
+        if not target.startswith((OUTPUT, CHANGELOG)):
+            _, given_up = repair.lost(state, branch, [target])
+            if given_up:
+                yield target, sorted(given_up)
 
 
 def _targets(known: Sequence[str], asked: Asked, drift: Iterable[str]) -> list[str]:
@@ -142,7 +160,13 @@ def _repeat(
     job: Job, run: CommittedRun, attempt: Attempt, engine: Engine, tables: Tables, repair: Repair
 ) -> Generator[str, None, None]:
     """Stage a run's files again, as it was planned."""
-    check_same_code(run, job.binding)
+    try:
+        check_same_code(run, job.binding)
+    except CheckpointError as error:
+        if run.spec.branch != MAIN:
+            drop = f"`rewindow branch drop {job.name} {run.spec.branch}`"
+            error.args = (f"{error}; or drop its branch, if nobody needs it any more: {drop}",)
+        raise
     check_has_landings(run, job.feed)
     spec = replace(run.spec, attempt=attempt)
     before = repair.known_reports(run)

@@ -11,12 +11,15 @@ from traceback import extract_tb, walk_tb
 from types import MethodType
 
 from rewindow.errors import ConfigError, DataError, EmissionError, LimitError, RewindowError
+from rewindow.streams.dropped_records import record_text
 from rewindow.streams.task_context import TaskContext
 
 _OURS = __file__.rpartition("streams")[0]
 _PYTHONS = json.__file__.rpartition("json")[0]
 """The folder of the standard library."""
-_LONGEST_REASON, _LONGEST_MESSAGE = 200, 2_000
+_LONGEST_REASON, _LONGEST_RECORD, _LONGEST_MESSAGE = 200, 500, 2_000
+_LOOP_FILE, _LOOP = f"{_OURS}streams/task.py", "_replay"
+"""The function whose frame has the input record in ``key`` and ``value``."""
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}")
 _SECRET = re.compile(
     r"(?i)(passw(?:or)?d|secret|token|api[_-]?key|authorization|://[^/\s:@]+)(['\"]?\s*[=:]\s*)[^\s,;@]+"
@@ -40,7 +43,7 @@ def explained(task_context: TaskContext) -> Iterator[None]:
         at = f"at {task_context.record_context}, partition {task_context.partition}" + (
             f", node {node!r}" if node else ""
         )
-        raise type(error)(f"{error} [{at}]") from error
+        raise type(error)(f"{error} [{at}]{_record(error, task_context)}") from error
     except RewindowError:
         raise
     except MemoryError as error:
@@ -59,9 +62,28 @@ def _explain(error: BaseException, task_context: TaskContext) -> DataError:
     what = f"{type(error).__name__}: {_clipped(_message(error), _LONGEST_MESSAGE)}{where(error)}"
     has_unused_policy = task_context.record_context.topic is None and node in task_context.nodes_with_policy
     note = " (on_error is for records, not for this)" if has_unused_policy else ""
-    return DataError(
-        f"node {node!r} failed at {at}: {what}{note}{_signature(error)}. Nothing was committed: fix the code and run again"
+    record = _record(error, task_context)
+    aside = (
+        f", or set `on_error: {{{node}: quarantine}}` to put such records aside"
+        if record and node and node not in task_context.nodes_with_policy
+        else ""
     )
+    return DataError(
+        f"node {node!r} failed at {at}: {what}{note}{_signature(error)}. Nothing was committed: fix the code and run "
+        f"again{aside}.{record}"
+    )
+
+
+def _record(error: BaseException, task_context: TaskContext) -> str:
+    """Return key and value of the input record that was being processed, as a sentence; nothing if there was none."""
+    context = task_context.record_context
+    for frame, _ in walk_tb(error.__traceback__):
+        if frame.f_code.co_filename == _LOOP_FILE and frame.f_code.co_name == _LOOP and context.topic:
+            found = frame.f_locals
+            if found.get("offset") == context.offset and "value" in found:
+                text = _SECRET.sub(r"\1\2***", record_text(found["key"], found["value"]))
+                return f" The record: {_clipped(text, _LONGEST_RECORD)}"
+    return ""
 
 
 def _signature(error: BaseException) -> str:

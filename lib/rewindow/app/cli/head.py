@@ -26,7 +26,7 @@ def head(
         str,
         typer.Argument(
             metavar="JOB|TABLE",
-            help="A job, for all its outputs, or an output table.",
+            help="A job, for all its outputs, an output table, or rewindow.quarantine.",
             autocompletion=names("jobs"),
         ),
     ],
@@ -40,7 +40,7 @@ def head(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Show rows of output tables, in the order of their timestamps. Times are in UTC."""
+    """Show rows of output tables, in the order of their timestamps, or of the quarantine. Times are in UTC."""
     project = Project.open(folder, target, debug=debug)
     found = list(output_rows(project, name, branch=branch, limit=limit, last=last))
     printer = Printer(as_json=as_json)

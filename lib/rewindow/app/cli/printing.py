@@ -100,7 +100,10 @@ class Printer:
                 continue
             for line in _result_lines(result):
                 self.say(line)
-            if watch and result is not last:  # of an attempt that died; the watch counts the whole command
+            if watch is None:
+                for hint in result.hints:
+                    self.say(f"  {hint}.")
+            elif result is not last:  # of an attempt that died; the watch counts the whole command
                 for line in reason_lines(summarise(result, watch)):
                     self.say(line)
         if summary:
@@ -201,7 +204,9 @@ def landed_lines(feed: str, report: LandReport) -> Iterator[str]:
     numbers = f"landing {first}" if first == last else f"landings {first} to {last}"
     records = "1 record" if report.rows == 1 else f"{report.rows} records"
     line = f"Feed {feed}: {numbers}, {records}, complete through {show_time(report.watermark_ms)}."
-    yield line + (f" ({report.quarantined} quarantined)" if report.quarantined else "")
+    yield line + (
+        f" ({report.quarantined} quarantined: `rewindow head rewindow.quarantine`)" if report.quarantined else ""
+    )
     if report.behind:
         rows = counted(report.behind, "row")
         part = "it is" if report.behind == 1 else "they are"

@@ -114,6 +114,11 @@ def promoted_lines(job: str, done: Mapping[str, Any]) -> Iterator[str]:
         yield f"Promoted branch {done['branch']} of {job} to {done['into']}, now at {done['at']}.{caught_up}"
     else:
         yield f"Branch {done['branch']} of {job} is part of {done['into']} already, which is at {done['at']}."
+    for output, (before, after) in done["fewer"].items():
+        yield (
+            f"  {output}: {before - after} rows fewer than before, {after} in place of {before}. Rows whose windows the new "
+            f"code still keeps open come with later landings: `rewindow why {job} KEY --missing` says when."
+        )
     yield from consequences(done)
 
 

@@ -30,6 +30,7 @@ class MaintenancePrinter(Printer):
                     "republished": list(done.republished),
                     "repeated": list(done.repeated),
                     "lagged": list(done.lagged),
+                    "left_out": {target: list(runs) for target, runs in done.left_out.items()},
                 }
             )
             return
@@ -39,6 +40,10 @@ class MaintenancePrinter(Printer):
             self.say(f"Run {run} of {job} was replayed and gave the same rows.")
         for target in done.republished:
             self.say(f"{target} was republished.")
+        for target, runs in done.left_out.items():
+            self.say(
+                f"{target} no longer has rows of {', '.join(runs)}: their files were gone, and no branch needs the runs."
+            )
         if done.lagged:
             self.say(f"Published what an interrupted command had left: {', '.join(done.lagged)}.")
         if not (done.drift or done.republished or done.repeated or done.lagged):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from rewindow.app.cli.progress import Watch
+from rewindow.control.plan.branches import CommittedRun
 from rewindow.control.plan.commit import Commit
 from rewindow.control.plan.spec import MAIN, OUTPUT
 from rewindow.control.run import RunReport
@@ -51,6 +53,19 @@ def rows_by_output(commit: Commit) -> dict[str, int]:
     return {
         target.removeprefix(OUTPUT): total.rows for target, total in commit.targets.items() if target.startswith(OUTPUT)
     }
+
+
+def rows_of(runs: Iterable[CommittedRun]) -> Counter[str]:
+    """Return the rows that runs together added, by output topic."""
+    found = Counter[str]()
+    for run in runs:
+        found.update(rows_by_output(run.commit))
+    return found
+
+
+def fewer_rows(before: Counter[str], after: Counter[str]) -> dict[str, list[int]]:
+    """Return the rows before and after of each output that has fewer rows than before."""
+    return {output: [rows, after[output]] for output, rows in before.items() if after[output] < rows}
 
 
 def dropped_by_reason(metrics: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, int]]:

@@ -159,7 +159,7 @@ def _never_landed(project: Project, past: History, asked: Asked) -> tuple[str, l
     refused = sum((landing.counts or {}).get("quarantined", 0) for landing in landings)
     if refused:
         reasons.append(
-            f"{refused:,} rows of the feed are in the quarantine, where the record may be: see rewindow/quarantine"
+            f"{refused:,} rows of the feed are in the quarantine, where the record may be: `rewindow head rewindow.quarantine`"
         )
     following = lands_next(load_feed(project.root, name), project_root=str(project.root), warehouse=project.warehouse)
     reasons.append(f"The next landing brings new records: `rewindow land {name}`{following}".removesuffix("."))

@@ -19,6 +19,7 @@ from rewindow.contracts.ingest import (
     ReadWindow,
     SourceLook,
 )
+from rewindow.contracts.text_times import other_form
 from rewindow.control.ingest.fields import LandedFields, check_fields, landed_fields
 from rewindow.control.ingest.intervals import Epochs, Grid, due_intervals
 from rewindow.control.ingest.protocols import Call
@@ -145,9 +146,11 @@ def _arrivals(
     for spec in call.feed.logs:
         seen.append(call.engine.intervals(spec, columns[spec.topic], looks[spec.topic], window, intervals))
         if window.through_ms is None and seen[-1].fault and not seen[-1].waiting and seen[-1].starts == {None}:
+            column = spec.arrived_at or spec.timestamp
             message = (
                 f"feed {call.feed.feed}: no row of the log {spec.topic} has a valid arrival, the first because: "
-                f"{seen[-1].fault}. Nothing was landed. Fix `arrived_at: {spec.arrived_at}`, `units:` or the source"
+                f"{seen[-1].fault}. Nothing was landed. {other_form(spec.source, column)}"
+                f"Fix `arrived_at: {column}`, `units:` or the source"
             )
             raise DataError(message)
     return frozenset[int | None]().union(*(found.starts for found in seen))

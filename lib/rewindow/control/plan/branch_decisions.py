@@ -32,10 +32,11 @@ def find_run(state: JobState, branch: Branch, text: str) -> CommittedRun | None:
             return run
     known = ", ".join(run.spec.name for run in branch.runs[-8:]) or "none"
     is_committed = any(run.spec.name == text for run in state.committed)
-    why = "was rewound or belongs to another branch" if is_committed else "does not exist"
+    why = "was rewound, replaced by a promotion, or belongs to another branch" if is_committed else "does not exist"
+    undo = ". To undo a promotion, restore the code, then backfill and promote again" if is_committed else ""
     message = (
         f"run {text!r} {why}. The last runs of branch {branch.name!r} are {known}: choose one of them, or {BEGINNING} for "
-        "the beginning"
+        f"the beginning{undo}"
     )
     raise UsageError(message)
 

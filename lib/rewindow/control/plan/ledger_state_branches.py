@@ -70,9 +70,14 @@ def _fold_drop(state: JobState, row: LedgerRow) -> JobState:
 def _fold_republish(state: JobState, row: LedgerRow) -> JobState:
     target, name = row.body["target"], row.body["branch"]
     if name is None:
-        before = state.restarts.get(target, Restart(1, 0))
-        restart = Restart(before.epoch + 1, len(state.shared(target)))
-        return replace(state, restarts={**state.restarts, target: restart})
+        before, changes = state.restarts.get(target, Restart(1, 0)), state.changes
+        if without := frozenset(row.body.get("without", ())):
+            gone = tuple(run for run in state.naming(target) if run.spec.run in without)
+            if len(gone) != len(without):
+                raise broken(row, f"it leaves out {sorted(without)}, some of which {target} does not have")
+            changes = {**changes, target: state.shared(target).append(Publication(removes=gone))}
+        restart = Restart(before.epoch + 1, len(changes.get(target, ())))
+        return replace(state, changes=changes, restarts={**state.restarts, target: restart})
     branch = state.branch(name)
     if target not in branch.tables:
         raise broken(row, f"{name!r} has no table for {target!r}")

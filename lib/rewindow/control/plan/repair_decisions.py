@@ -15,11 +15,17 @@ from rewindow.control.plan.spec import OUTPUT, JobBinding, TableSpec
 from rewindow.errors import CheckpointError, InvariantError, StorageError
 
 
-def decide_republish(state: JobState, branch: str, target: str, table: TableSpec) -> LedgerRow:
-    """Return the row that republishes a table: an output of a branch, or a table that branches share."""
+def decide_republish(
+    state: JobState, branch: str, target: str, table: TableSpec, without: Collection[int] = ()
+) -> LedgerRow:
+    """Return the row that republishes a table: an output of a branch, or a table that branches share.
+
+    ``without``: runs whose rows leave a shared table, because their files are gone and nothing needs them any more.
+    """
     is_output = target.startswith(OUTPUT)
     body = {"target": target if is_output else table.path, "branch": branch if is_output else None}
-    return LedgerRow(state.rows + 1, REPUBLISH, body)
+    left = {run.spec.run for run in state.naming(table.path)} & set(without)
+    return LedgerRow(state.rows + 1, REPUBLISH, {**body, **({"without": sorted(left)} if left else {})})
 
 
 def decide_restage(state: JobState, run: CommittedRun, attempt: str, journal: JournalFile) -> LedgerRow:

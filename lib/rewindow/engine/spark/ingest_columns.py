@@ -6,6 +6,7 @@ without a zone are in the feed's zone. -0.0 becomes 0.0, so that equal numbers h
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql import types as T  # noqa: N812
 
 from rewindow.contracts.ingest import LogSpec
+from rewindow.contracts.text_times import form_of_times
 from rewindow.contracts.time_units import MS, RANGES
 from rewindow.engine.worker.landing.log_columns import landed_type, source_types, unknown_column
 from rewindow.errors import ConfigError, SourceError
@@ -21,6 +23,9 @@ from rewindow.streams.serde.schema import Column
 
 _INTEGERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 _ZONED = r"(Z|z|[+-]\d{2}:?\d{2}|UTC|GMT)\s*$"
+
+_LITERAL, _FORM_OF_ZONE = re.compile("'[^']*'"), re.compile("[VzOXxZ]")
+"""Of the patterns of ``timestampFormat``."""
 
 
 class SourceColumn(NamedTuple):
@@ -65,7 +70,9 @@ def time_ms(spec: LogSpec, name: str, found: Mapping[str, SourceColumn]) -> Expr
     if isinstance(kind, T.StringType):
         instant = source.read.try_cast("timestamp")
         local = F.to_utc_timestamp(instant, spec.zone)
-        return F.unix_millis(F.when(source.read.rlike(_ZONED), instant).otherwise(local))
+        standard = F.unix_millis(F.when(source.read.rlike(_ZONED), instant).otherwise(local))
+        form = form_of_times(spec.source)
+        return standard if form is None else F.coalesce(_in_form(source.read, form, spec.zone), standard)
     if isinstance(kind, T.DateType):
         return F.unix_millis(F.to_utc_timestamp(source.read.cast("timestamp"), spec.zone))
     if isinstance(kind, (T.TimestampType, T.TimestampNTZType)):
@@ -75,6 +82,13 @@ def time_ms(spec: LogSpec, name: str, found: Mapping[str, SourceColumn]) -> Expr
         "milliseconds, or `timestamp: module:function`"
     )
     raise ConfigError(message)
+
+
+def _in_form(text: Expression, form: str, zone: str) -> Expression:
+    """Return the times of a column that Spark reads as text, because not all of its values have the form of the others."""
+    instant = F.try_to_timestamp(text, F.lit(form))
+    has_zone = _FORM_OF_ZONE.search(_LITERAL.sub("", form)) is not None
+    return F.unix_millis(instant if has_zone else F.to_utc_timestamp(instant, zone))
 
 
 def arrival_unit(spec: LogSpec, found: Mapping[str, SourceColumn]) -> Expression | None:

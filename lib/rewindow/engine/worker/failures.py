@@ -90,6 +90,19 @@ _MEANINGS: Final[tuple[tuple[tuple[str, ...], type[RewindowError], str], ...]] =
         SourceError,
         "restore it, or check the path or table in conf/feeds",
     ),
+    (
+        ("PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE",),
+        ConfigError,
+        (
+            "use a target with governed tables (`commit: spark`, see docs/deployment/databricks.md) and the table's name in the "
+            "catalog, or name another table"
+        ),
+    ),
+    (
+        ("UNSUPPORTED_CATALOG_MANAGED_TABLE",),
+        ConfigError,
+        "the catalog does not do this with catalog-managed tables: use tables without the feature catalogManaged",
+    ),
     (("MALFORMED_", "KD000"), DataError, "fix the file, or set the source's options (mode: PERMISSIVE)"),
     (("ModuleNotFoundError: ", "ImportError: "), ConfigError, "install it on Spark's workers"),
     (("FileNotFoundError: ", "OSError: "), StorageError, "a file could not be read or written: run again"),

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from rewindow.contracts.ingest import LogSpec, LogWrite, SourceLook
+from rewindow.contracts.text_times import other_form
 from rewindow.contracts.time_units import RANGES, unit_in, unit_of, wrong_unit
 from rewindow.engine.worker.bad_values import first_bad_value
 from rewindow.engine.worker.timestamps import UNREADABLE, Longs
@@ -17,8 +18,6 @@ from rewindow.errors import DataError
 
 NEVER_ARRIVED = "it has no arrived_at"
 
-_TEXTS = ("csv", "json")
-"""Formats in which a time is a text, in whatever form."""
 _INTEGERS = ("byte", "short", "integer", "long")
 
 
@@ -64,12 +63,9 @@ def fix_of(reason: str, spec: LogSpec) -> str:
         return "Nothing was landed. Fix the file, or set `unreadable: skip` for this log, which quarantines such rows"
     fix = "Fix the source, or set `invalid_timestamp: skip` (quarantines the record) or `partition_time` for this log"
     is_missing = reason == NEVER_ARRIVED
-    if spec.source.format in _TEXTS and (is_missing or "is not a valid time" in reason):
-        name = spec.arrived_at if is_missing else spec.timestamp
-        form = '`options: {timestampFormat: "dd.MM.yyyy HH:mm"}`'
-        return (
-            f"If {name} has times in another form than 2026-01-05T10:00:00Z, give it to the source, like {form}. {fix}"
-        )
+    if is_missing or "is not a valid time" in reason:
+        column = (spec.arrived_at if is_missing else None) or spec.timestamp
+        return other_form(spec.source, column) + fix
     return fix
 
 

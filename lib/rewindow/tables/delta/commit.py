@@ -23,7 +23,7 @@ from rewindow.control.plan.stored_format import check_layout
 from rewindow.errors import CheckpointError, InvariantError, StorageError, did_not_land, failed_io, one_line
 from rewindow.storage.locations import failed, is_uri, options_of
 from rewindow.streams.serde.meta_columns import PARTITION
-from rewindow.tables.delta.features import check_writable
+from rewindow.tables.delta.features import check_direct, check_refusal, check_writable
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.handle_cache import release, take
 from rewindow.tables.delta.path_safety import safe_path
@@ -52,17 +52,20 @@ def table_path(warehouse: str, path: str) -> str:
 def open_table(path: str) -> DeltaTable | None:
     """Return a handle on the newest version, for the caller alone; None if there is no table.
 
-    Raises `StorageError` (74), or as `failed`.
+    Raises `ConfigError` (78) for a catalog-managed table, `StorageError` (74), or as `failed`.
     """
     try:
-        return take(path)
+        table = take(path)
     except TableNotFoundError:
         return None
     except (DeltaError, OSError) as error:
+        check_refusal(path, error)
         if is_uri(path):
             raise failed(path, error) from error
         fix = "Restore its _delta_log from a copy, or remove the table"
         raise StorageError(f"the Delta log of {path} cannot be read: {one_line(error)}. {fix}") from error
+    check_direct(path, table)
+    return table
 
 
 def existing_table(path: str) -> DeltaTable:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from deltalake import DeltaTable
+import re
+from collections.abc import Iterable
+from contextlib import suppress
 
-from rewindow.errors import StorageError
+from deltalake import DeltaTable
+from pyarrow import fs
+
+from rewindow.errors import ConfigError, StorageError, one_line
+from rewindow.storage.locations import filesystem_of
 
 _WRITABLE = (
     "appendOnly",
@@ -18,7 +24,55 @@ _WRITABLE = (
 _READABLE = frozenset({"deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
 """Reader features with which the files hold the table's rows; deletion vectors only while there are none."""
 
+_MANAGED = ("catalogManaged", "catalogOwned-preview", "coordinatedCommits-preview")
+"""Features with which a catalog decides what is committed, and the log's folder may lack the newest commits (ADR-119)."""
+_UNKNOWN = re.compile(r"Feature '([^']+)' is not supported")
+"""How delta-rs refuses a table with a feature that it does not know."""
+
 _LAST_LEGACY_READER, _LAST_LEGACY_WRITER = 1, 4
+
+
+def check_direct(path: str, table: DeltaTable) -> None:
+    """Raise `ConfigError` (78) if a table's files may not be read or written directly, because a catalog manages them."""
+    if protocol_features := table.protocol().reader_features:
+        _refuse_managed(path, protocol_features)
+
+
+def check_refusal(path: str, error: Exception) -> None:
+    """Raise the error for a table that delta-rs refuses to open because of its features; return if that is not why.
+
+    Raises `ConfigError` (78) for a table that a catalog manages, `StorageError` (74) for any other feature.
+    """
+    said = one_line(error)
+    if found := _UNKNOWN.search(said):
+        _refuse_managed(path, [found[1]])
+        message = (
+            f"{path} has a feature that this reader does not know: {found[1]}. Drop it from the table "
+            "(ALTER TABLE ... DROP FEATURE), or name another table"
+        )
+        raise StorageError(message)
+    # The reader may stumble over files of commits that are not published before it comes to the feature.
+    if "catalog-managed" in said or _has_staged_commits(path):
+        _refuse_managed(path, _MANAGED[:1])
+
+
+def _has_staged_commits(path: str) -> bool:
+    system, location = filesystem_of(path)
+    with suppress(OSError):
+        found = system.get_file_info(fs.FileSelector(f"{location}/_delta_log/_staged_commits", allow_not_found=True))
+        return bool(found)
+    return False
+
+
+def _refuse_managed(path: str, features: Iterable[str]) -> None:
+    found = [feature for feature in features if feature in _MANAGED]
+    if found:
+        message = (
+            f"{path} is a catalog-managed table ({found[0]}): only its catalog knows its newest commits, so nothing may read "
+            "or write its files directly. Use a target with governed tables (`commit: spark`, see "
+            "docs/deployment/databricks.md) and the table's name in the catalog, or name another table"
+        )
+        raise ConfigError(message)
 
 
 def check_writable(path: str, table: DeltaTable) -> None:

@@ -28,8 +28,10 @@ def check_csv(source: SourceSpec, pieces: Sequence[Piece]) -> None:
     """Raise `UnsuitableError` for options with which Arrow does not read as Spark does, and for large or compressed files."""
     options = lower_options(source)
     unknown = set(options) - {"header", "inferschema", "sep", "delimiter"}
-    if unknown or options.get("header", "true").lower() != "true" or _separator(source) not in _SEPARATORS:
-        raise UnsuitableError("its options change what Spark reads")
+    if unknown:
+        raise UnsuitableError(f"it has the options {', '.join(sorted(unknown))}")
+    if options.get("header", "true").lower() != "true" or _separator(source) not in _SEPARATORS:
+        raise UnsuitableError("it has no header, or another separator than , ; | and tab")
     check_files(pieces, _SUFFIXES, _MOST_BYTES)
 
 

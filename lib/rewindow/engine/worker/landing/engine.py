@@ -56,12 +56,13 @@ class ArrowLandingEngine:
         project_root: str,
         most_rows: int,
         on_share: Callable[[float], None] | None = None,
+        on_other: Callable[[str], None] | None = None,
     ) -> None:
         """``schedule`` lands sources of more than ``most_rows``, ``other`` what Arrow cannot read.
 
-        ``on_share`` gets the share of the files that is read, from 0 to 1.
+        ``on_share`` gets the share of the files that is read, from 0 to 1, ``on_other`` why the other engine reads a source.
         """
-        self._on_share = on_share
+        self._on_share, self._on_other = on_share, on_other
         self._other, self._schedule, self._most_rows = other, schedule, most_rows
         self.project_root = project_root
 
@@ -77,8 +78,8 @@ class ArrowLandingEngine:
         """Decide the typed columns of a log. Raises `ConfigError` (78) for columns that cannot be landed."""
         try:
             schema = inferred_schema(spec, look)
-        except UnsuitableError:
-            return self._other.columns(spec, look)
+        except UnsuitableError as error:
+            return self._left(spec, error).columns(spec, look)
         return log_columns(spec, normalized(schema))
 
     def intervals(
@@ -89,8 +90,8 @@ class ArrowLandingEngine:
         try:
             source = open_source(spec, columns, look, replace(window, until_ms=FAR), 1)
             return source.arrivals(intervals, until_ms)
-        except UnsuitableError:
-            return self._other.intervals(spec, columns, look, window, intervals)
+        except UnsuitableError as error:
+            return self._left(spec, error).intervals(spec, columns, look, window, intervals)
 
     def fields(self, spec: LogSpec, columns: LogColumns, look: SourceLook) -> SourceFields:
         """Return the fields of a log's schema and of the files to land."""
@@ -98,8 +99,8 @@ class ArrowLandingEngine:
             return stored_fields(spec, columns, look)
         try:
             return json_fields(spec, columns, look)
-        except UnsuitableError:
-            return self._other.fields(spec, columns, look)
+        except UnsuitableError as error:
+            return self._left(spec, error).fields(spec, columns, look)
 
     def first_above(self, spec: LogSpec, partition: int, offsets: tuple[int, int], time_ms: int) -> int | None:
         """Return the first of some offsets with a timestamp above a time, for a log that keeps its source's offsets."""
@@ -115,9 +116,15 @@ class ArrowLandingEngine:
                 blocks = self._other.write(write, look, window)
             else:
                 blocks = self._schedule(write, source)
-        except UnsuitableError:
-            return self._other.write(write, look, window)
+        except UnsuitableError as error:
+            return self._left(write.spec, error).write(write, look, window)
         return sorted(blocks, key=lambda block: (block.landing, block.partition))
+
+    def _left(self, spec: LogSpec, error: UnsuitableError) -> LandingEngine:
+        """Return the other engine, which reads a source because of an error."""
+        if self._on_other is not None:
+            self._on_other(f"{spec.source.name}: {error}")
+        return self._other
 
     def _followed(self, portions: Sequence[Portion]) -> Iterator[Portion]:
         """Yield portions, and report the share that is done before each next one."""

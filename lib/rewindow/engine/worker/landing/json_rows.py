@@ -30,7 +30,7 @@ _MOST_LONG = 2**63
 def check_json(source: SourceSpec, pieces: Sequence[Piece]) -> None:
     """Raise `UnsuitableError` for options, and for large or compressed files."""
     if source.options:
-        raise UnsuitableError("its options change what Spark reads")
+        raise UnsuitableError("it has options")
     check_files(pieces, _SUFFIXES, _MOST_BYTES)
 
 

@@ -1,0 +1,28 @@
+"""A promotion that takes rows away says so, and so does what comes before and after it."""
+
+from __future__ import annotations
+
+import json
+
+from tests.bad_input.scene import MODULE, SCORE, Bench
+
+
+def test_a_promotion_that_takes_rows_away_says_how_many_and_how_it_is_undone(bench: Bench) -> None:
+    (before,) = json.loads(bench.run("head", "counts", "--json").out)["tables"]
+    bench.write("bench_job.py", MODULE.format(score=SCORE).replace('grace="5m"', 'grace="3d"'))
+    branch = bench.run("backfill", "counts", "--from", "1", "--branch", "patient")
+    assert "totals got no rows from its 24 records" in branch.out
+    assert "`rewindow run counts --branch patient --final` closes all." in branch.out
+    promoted = bench.run("promote", "counts", "patient")
+    assert promoted.code == 0, promoted
+    assert f"totals: {before['count']} rows fewer than before, 0 in place of {before['count']}." in promoted.out
+    back = bench.run("rewind", "counts", "--to", "main/2")
+    assert back.code == 2
+    assert "To undo a promotion, restore the code, then backfill and promote again" in back.err
+    bench.code(SCORE)
+    for words in (("backfill", "counts", "--from", "1", "--branch", "undo"), ("promote", "counts", "undo", "--json")):
+        answer = bench.run(*words)
+        assert answer.code == 0, answer
+    assert json.loads(answer.out)["fewer"] == {}
+    (after,) = json.loads(bench.run("head", "counts", "--json").out)["tables"]
+    assert [{**row, "_run": ""} for row in after["rows"]] == [{**row, "_run": ""} for row in before["rows"]]
