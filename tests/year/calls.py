@@ -20,6 +20,7 @@ from typer.main import get_command
 from rewindow.app.cli.entry import run_command
 from tests.year.project import MODULE
 from tests.year.requests import Requests
+from tests.year.shortened import short_ages
 from tests.year.watched import start
 
 EXPECTED = frozenset({0})
@@ -48,7 +49,7 @@ def here(root: Path, *words: str) -> Called:
     """Call a command in this process."""
     out, err = io.StringIO(), io.StringIO()
     arguments = [*words, "--project", str(root), "--json"]
-    with redirect_stdout(out), redirect_stderr(err), _own_modules(root):
+    with redirect_stdout(out), redirect_stderr(err), _own_modules(root), short_ages():
         begun, cpu = time.perf_counter(), time.process_time()
         code = run_command(arguments)
         costs = {"seconds": time.perf_counter() - begun, "cpu": time.process_time() - cpu}
