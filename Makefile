@@ -12,7 +12,7 @@ CODE := $(wildcard lib tests jobs dags)
 PROGRESS := awk '/^ *Collecting/ {printf "\r\033[K  %d %s", ++n, $$2; fflush()} \
 	/^ *(Building wheel for|Installing)/ {printf "\r\033[K  %s", substr($$0, 1, 70); fflush()} END {printf "\r\033[K"}'
 
-.PHONY: help docs setup env java jars test test-fast test-spark wheel databricks-wheel airflow cluster crash matrix check format demo conformance oracle bench bench-execution lock clean
+.PHONY: help docs setup env java jars test test-fast test-spark wheel databricks-wheel airflow cluster crash year matrix check format demo conformance oracle bench bench-execution lock clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -76,6 +76,9 @@ cluster: setup ## jobs on a Spark cluster and behind Spark Connect on this machi
 
 crash: setup ## kill everything everywhere: nothing lost, nothing doubled (hours; stopped, it goes on where it was)
 	$(PY) -m tests.crash $(CRASH)
+
+year: setup ## a year of hourly landings and runs in fast motion; writes tests/year/RESULTS.md (hours; stopped, it goes on where it was)
+	$(PY) -m tests.year $(YEAR)
 
 matrix: env ## the oldest and the newest supported versions, each in its own environment; writes the table in README.md (an hour)
 	$(PY) -m tests.matrix $(ROWS)

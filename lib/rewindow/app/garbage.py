@@ -5,10 +5,16 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branches import JobState
 from rewindow.tables.delta.warehouse import DeltaTables
+
+_MANY = 50_000
+"""Number of new objects that take a collection milliseconds."""
+_COLLECTED_EVERY = 16
+_long_pauses = count(1)
 
 
 class UncollectedTables(DeltaTables):
@@ -35,7 +41,19 @@ def without_collection() -> Iterator[None]:
     try:
         yield
     finally:
-        # Together they make all objects old ones: otherwise the first collection would search the new ones at once.
-        gc.freeze()
-        gc.unfreeze()
+        if gc.get_count()[0] > _MANY:
+            _make_old()
         gc.enable()
+
+
+def _make_old() -> None:
+    """Make all objects old ones: otherwise the first collection would search the new ones at once.
+
+    That also starts Python's counts anew, by which it finds garbage among old objects. So now and then this is a collection: a
+    process that lives long, such as a notebook's, would otherwise keep what commands leave in cycles.
+    """
+    if next(_long_pauses) % _COLLECTED_EVERY == 0:
+        gc.collect()
+        return
+    gc.freeze()
+    gc.unfreeze()

@@ -1,0 +1,79 @@
+"""What happens in which hour of the year: a pure function of the number of hours, so an interrupted year can go on."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+DAY, MONTHS, WEEK = 24, 12, 7
+SAMPLES, SAMPLED = 14, 3
+"""The days on which commands are processes of their own, and for how many hours of such a day."""
+OLD_DAYS = 0.5
+"""For how long the code of the released format works on the warehouse, before the upgrade."""
+LAND, RUN, GC = "land", "run", "gc"
+
+
+@dataclass(frozen=True, slots=True)
+class Hour:
+    """The events of an hour. ``killed``: commands that are killed first; ``after``: what follows the hour's landing and run."""
+
+    is_sample: bool = False
+    is_old: bool = False
+    is_doubled: bool = False
+    killed: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Year:
+    """A year of so many hours. A shorter one has the same events, closer together."""
+
+    hours: int = 8_760
+    day: int = DAY
+    samples: int = SAMPLES
+
+    @property
+    def days(self) -> int:
+        """The number of whole days."""
+        return self.hours // self.day
+
+    @property
+    def upgraded(self) -> int:
+        """The hour whose landing and run are the first after the upgrade."""
+        return self.days // 2 * self.day
+
+    def of(self, hour: int) -> Hour:
+        """Return the events of an hour, which is counted from 0."""
+        day, of_day = divmod(hour, self.day)
+        rng = random.Random(f"year {hour}")
+        is_end = of_day == self.day - 1
+        is_sample = day in self._sampled() and of_day >= self.day - SAMPLED
+        is_old = self.upgraded - round(OLD_DAYS * self.day) <= hour < self.upgraded
+        return Hour(
+            is_sample=is_sample,
+            is_old=is_old,
+            is_doubled=not (is_old or is_sample) and self._is_chosen(rng),
+            killed=() if is_old or is_sample or not self._is_chosen(rng) else (rng.choice((LAND, RUN)),),
+            after=tuple(self._after(day, rng)) if is_end else (),
+        )
+
+    def _after(self, day: int, rng: random.Random) -> list[str]:
+        month = max(2, self.days // MONTHS)
+        found = []
+        if (day + 1) * self.day == self.upgraded:
+            found.append("upgrade")
+        if day % month == month - 1:
+            found.append("rewind")
+        if day == self.days * 3 // 5:
+            found.append("branch")
+        if day not in self._sampled() and rng.random() < 4 / month:
+            found.append("kill gc")
+        return [*found, "gc"]
+
+    def _is_chosen(self, rng: random.Random) -> bool:
+        """Return whether something happens that happens every few days."""
+        return rng.random() < 1 / (6 * self.day)
+
+    def _sampled(self) -> set[int]:
+        some = min(self.samples, self.days)
+        return {round(number * (self.days - 1) / max(1, some - 1)) for number in range(some)}
