@@ -28,7 +28,7 @@ _DUE = pl.col("window_start") + HOUR_MS + GRACE_MS
 
 
 def check_day(raw: Path, results: Path, state: Path, size: Size, day: int) -> dict[str, Any]:
-    """Compute a day from the state after the previous one, compare the windows that it settles, and save the state.
+    """Compute a day from the state after the previous one, compare the windows that it closes, and save the state.
 
     Returns the figures of the day: late records, results, and whether they are exact.
     """

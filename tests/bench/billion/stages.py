@@ -59,7 +59,7 @@ class Scene:
         self.project.run(JOB, RunRequest(through_landing=(day + 1) * HOURS))
 
     def check(self, day: int) -> dict[str, Any]:
-        """Compare the results that a day settles with the exact ones."""
+        """Compare the results that a day closes with the exact ones."""
         from tests.bench.billion.answer import check_day
 
         return check_day(
