@@ -18,6 +18,7 @@ from tests.bench import (
     incremental,
     join,
     land,
+    land_small,
     limits,
     overhead,
     processor,
@@ -36,6 +37,7 @@ BENCHES: Mapping[str, Callable[..., dict[str, Any]]] = {
     "governed": governed.measure,
     "limits": limits.measure,
     "land": land.measure,
+    "land-small": land_small.measure,
     "end-to-end": end_to_end.measure,
     "processor": processor.measure,
     "incremental": incremental.measure,
@@ -57,7 +59,7 @@ ROWS = {
     "billion": billion.ROWS,
 }
 ROWS |= dict.fromkeys((f"nexmark-{query}" for query in nexmark.LOGS), 2_000_000)
-ROWS |= {"join": 1_000_000, "join-streams": 200_000, "overhead": 10_000, "governed": 1_000}
+ROWS |= {"join": 1_000_000, "join-streams": 200_000, "overhead": 10_000, "land-small": 10_000, "governed": 1_000}
 """The default number of records: a benchmark ends within minutes on two cores."""
 MOST_ROWS = 10_000_000
 

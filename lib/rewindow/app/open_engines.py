@@ -16,6 +16,9 @@ from rewindow.tables.shared.warehouse import Warehouse
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from rewindow.contracts.blocks import Block
+    from rewindow.contracts.ingest import LogWrite
+    from rewindow.engine.worker.landing.source import ArrowSource
     from rewindow.tables.governed.feeds import CatalogFeedTables
     from rewindow.tables.governed.warehouse import CatalogTables
 
@@ -34,13 +37,20 @@ def open_landing_engine(
     ``most_rows`` is the number of rows of a source that this process lands without Spark, ``slots`` that of Spark's tasks.
     """
     if isinstance(tables, DeltaFeedTables):
-        from rewindow.engine.spark.ingest import SparkLandingEngine  # noqa: PLC0415 - Spark only where it is needed
-        from rewindow.engine.spark.landing_passes import SparkPasses  # noqa: PLC0415
-        from rewindow.engine.worker.landing.engine import ArrowLandingEngine  # noqa: PLC0415
+        from rewindow.engine.worker.landing.engine import ArrowLandingEngine  # noqa: PLC0415 - loads pyarrow
 
-        other = SparkLandingEngine(spark, project_root=root, on_share=on_share)
-        passes = SparkPasses(spark, slots=slots, project_root=root, on_share=on_share)
-        return ArrowLandingEngine(other, passes, project_root=root, most_rows=most_rows, on_share=on_share)
+        # Loading pyspark takes a third of a small landing, which needs neither.
+        def other() -> LandingEngine:
+            from rewindow.engine.spark.ingest import SparkLandingEngine  # noqa: PLC0415
+
+            return SparkLandingEngine(spark, project_root=root, on_share=on_share)
+
+        def schedule(write: LogWrite, source: ArrowSource) -> list[Block]:
+            from rewindow.engine.spark.landing_passes import SparkPasses  # noqa: PLC0415
+
+            return SparkPasses(spark, slots=slots, project_root=root, on_share=on_share)(write, source)
+
+        return ArrowLandingEngine(other, schedule, project_root=root, most_rows=most_rows, on_share=on_share)
     from rewindow.tables.governed.ingest import CatalogArrowEngine, CatalogLandingEngine  # noqa: PLC0415
 
     governed = CatalogLandingEngine(spark, tables.journal, tables.name_of, project_root=root, on_share=on_share)

@@ -50,14 +50,14 @@ class ArrowLandingEngine:
 
     def __init__(
         self,
-        other: LandingEngine,
+        other: Callable[[], LandingEngine],
         schedule: Schedule,
         *,
         project_root: str,
         most_rows: int,
         on_share: Callable[[float], None] | None = None,
     ) -> None:
-        """``schedule`` lands sources of more than ``most_rows``, ``other`` what Arrow cannot read.
+        """``schedule`` lands sources of more than ``most_rows``, the engine of ``other`` what Arrow cannot read.
 
         ``on_share`` gets the share of the files that is read, from 0 to 1.
         """
@@ -78,7 +78,7 @@ class ArrowLandingEngine:
         try:
             schema = inferred_schema(spec, look)
         except UnsuitableError:
-            return self._other.columns(spec, look)
+            return self._other().columns(spec, look)
         return log_columns(spec, normalized(schema))
 
     def intervals(
@@ -90,7 +90,7 @@ class ArrowLandingEngine:
             source = open_source(spec, columns, look, replace(window, until_ms=FAR), 1)
             return source.arrivals(intervals, until_ms)
         except UnsuitableError:
-            return self._other.intervals(spec, columns, look, window, intervals)
+            return self._other().intervals(spec, columns, look, window, intervals)
 
     def fields(self, spec: LogSpec, columns: LogColumns, look: SourceLook) -> SourceFields:
         """Return the fields of a log's schema and of the files to land."""
@@ -99,11 +99,11 @@ class ArrowLandingEngine:
         try:
             return json_fields(spec, columns, look)
         except UnsuitableError:
-            return self._other.fields(spec, columns, look)
+            return self._other().fields(spec, columns, look)
 
     def first_above(self, spec: LogSpec, partition: int, offsets: tuple[int, int], time_ms: int) -> int | None:
         """Return the first of some offsets with a timestamp above a time, for a log that keeps its source's offsets."""
-        return self._other.first_above(spec, partition, offsets, time_ms)
+        return self._other().first_above(spec, partition, offsets, time_ms)
 
     def write(self, write: LogWrite, look: SourceLook, window: ReadWindow) -> list[Block]:
         """Write the due rows of a log as staged files; return a block per landing and partition."""
@@ -112,11 +112,11 @@ class ArrowLandingEngine:
             if source.rows <= self._most_rows:
                 blocks = self._land_here(write, source)
             elif source.is_text:  # only Spark divides a text file among workers
-                blocks = self._other.write(write, look, window)
+                blocks = self._other().write(write, look, window)
             else:
                 blocks = self._schedule(write, source)
         except UnsuitableError:
-            return self._other.write(write, look, window)
+            return self._other().write(write, look, window)
         return sorted(blocks, key=lambda block: (block.landing, block.partition))
 
     def _followed(self, portions: Sequence[Portion]) -> Iterator[Portion]:
