@@ -12,7 +12,7 @@ CODE := $(wildcard lib tests jobs dags)
 PROGRESS := awk '/^ *Collecting/ {printf "\r\033[K  %d %s", ++n, $$2; fflush()} \
 	/^ *(Building wheel for|Installing)/ {printf "\r\033[K  %s", substr($$0, 1, 70); fflush()} END {printf "\r\033[K"}'
 
-.PHONY: help docs setup env java jars test test-fast test-spark wheel databricks-wheel airflow cluster crash year matrix check format demo conformance oracle bench bench-execution lock clean
+.PHONY: help docs setup env java jars test test-fast test-spark wheel databricks-wheel airflow cluster crash year matrix check format demo conformance oracle bench bench-execution billion lock clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -109,6 +109,9 @@ bench: setup ## measure rewindow next to its yardsticks, and write tests/bench/R
 
 bench-execution: setup ## records per CPU-second of record execution, next to a plain loop
 	@$(PY) -m tests.bench.record_execution
+
+billion: setup ## a billion records: generate, land, replay, check (an hour, 25 GB of disk; stopped, it goes on where it was): make billion [ROWS=50000000] [FOLDER=/disk]
+	@$(PY) -m tests.bench billion $(if $(ROWS),--rows $(ROWS)) $(if $(FOLDER),--folder $(FOLDER))
 
 lock: env ## resolve the dependencies of pyproject.toml anew into requirements.lock
 	$(VENV)/bin/uv pip compile --quiet --upgrade --generate-hashes --python-version 3.11 --python-platform linux \

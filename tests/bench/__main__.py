@@ -6,6 +6,7 @@ import argparse
 import json
 from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from tests.bench import (
@@ -17,6 +18,7 @@ from tests.bench import (
     incremental,
     join,
     land,
+    land_small,
     limits,
     overhead,
     processor,
@@ -24,6 +26,7 @@ from tests.bench import (
     scale,
     year,
 )
+from tests.bench.billion import measure as billion
 from tests.bench.nexmark import measure as nexmark
 
 BENCHES: Mapping[str, Callable[..., dict[str, Any]]] = {
@@ -34,6 +37,7 @@ BENCHES: Mapping[str, Callable[..., dict[str, Any]]] = {
     "governed": governed.measure,
     "limits": limits.measure,
     "land": land.measure,
+    "land-small": land_small.measure,
     "end-to-end": end_to_end.measure,
     "processor": processor.measure,
     "incremental": incremental.measure,
@@ -42,6 +46,7 @@ BENCHES: Mapping[str, Callable[..., dict[str, Any]]] = {
     "scale": scale.measure,
     "overhead": overhead.measure,
     "year": year.measure,
+    "billion": billion.measure,
     **{f"nexmark-{query}": partial(nexmark.measure, query=query) for query in nexmark.LOGS},
 }
 ROWS = {
@@ -51,9 +56,10 @@ ROWS = {
     "processor": 1_000_000,
     "incremental": 4_000_000,
     "year": 8_760 * year.PER_RUN,
+    "billion": billion.ROWS,
 }
 ROWS |= dict.fromkeys((f"nexmark-{query}" for query in nexmark.LOGS), 2_000_000)
-ROWS |= {"join": 1_000_000, "join-streams": 200_000, "overhead": 10_000, "governed": 1_000}
+ROWS |= {"join": 1_000_000, "join-streams": 200_000, "overhead": 10_000, "land-small": 10_000, "governed": 1_000}
 """The default number of records: a benchmark ends within minutes on two cores."""
 MOST_ROWS = 10_000_000
 
@@ -67,13 +73,17 @@ def main() -> None:
     parser.add_argument("--execution", choices=("auto", "record"), default="auto")
     parser.add_argument("--landings", choices=("hourly", "one"), default="hourly")
     parser.add_argument("--source", choices=("auto", "shuffle"), default="auto")
+    parser.add_argument("--folder", type=Path, help="billion: where its files are (40 GB of disk; default: build)")
+    parser.add_argument("--inline", type=int, help="billion: as in a target")
     parser.add_argument("--cold", action="store_true", help="each measurement is the first job of a fresh session")
     parser.add_argument("--json", action="store_true", help="print one JSON object and write nothing")
     options = parser.parse_args()
     usual = ROWS.get(options.name, MOST_ROWS)
     rows = options.rows or usual
+    where = {"folder": options.folder, "inline": options.inline} if options.name == "billion" else {}
     figures = BENCHES[options.name](
         rows,
+        **where,
         rounds=options.rounds,
         execution=options.execution,
         landings=options.landings,

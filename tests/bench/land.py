@@ -46,7 +46,7 @@ def measure(rows: int, *, rounds: int, landings: str = "hourly", **_: object) ->
             by_polars(root / "raw", root / "polars")
             costs["polars"].append(meter.read())
         projects["Spark's workers"].spark.stop()
-        is_exact = all(_is_right(root / "raw", project, rounds) for project in projects.values())
+        is_exact = all(is_landed(root / "raw", project, rounds) for project in projects.values())
     warm = {
         way: {what: median(one[what] for one in found[1:]) for what in ("cpu", "seconds")}
         for way, found in costs.items()
@@ -95,7 +95,7 @@ def by_polars(raw: Path, results: Path) -> None:
         some.sort("arrived_at", maintain_order=True).write_parquet(results / f"{part}.parquet")
 
 
-def _is_right(raw: Path, project: Project, number: int) -> bool:
+def is_landed(raw: Path, project: Project, number: int) -> bool:
     """Return whether a log has the source's rows, each in the partition of its key, in order of arrival."""
     names = ["partition", "offset", "timestamp", "arrived_at", "user", "amount"]
     found = read_rows(log_of(project, number), columns=names).sort_by(

@@ -13,7 +13,7 @@ IN_PROCESS, ON_SPARK = 10**9, 0
 """The settings of `inline` with which this process lands everything, or Spark's workers do."""
 
 
-def open_rounds(root: Path, raw: Path, rounds: int, *, landings: str, inline: int) -> Project:
+def open_rounds(root: Path, raw: Path, rounds: int, *, landings: str, inline: int | None) -> Project:
     """Return a new project over the files of ``raw``, which are linked and not copied."""
     (root / "raw").mkdir(parents=True)
     for file in raw.iterdir():
@@ -30,7 +30,7 @@ def open_rounds(root: Path, raw: Path, rounds: int, *, landings: str, inline: in
                 own = own.replace("bench.results", f"bench.results{number}")
             file = root / "conf" / name.replace(f"{FEED}.yaml", f"{FEED}{number}.yaml")
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(own + (f"inline: {inline}\n" if name.startswith("targets/") else ""))
+            file.write_text(own + (f"inline: {inline}\n" if name.startswith("targets/") and inline is not None else ""))
     windows = 'TimeWindows.of("1h", grace="10m").advance_by("60m")'
     (root / "bench_job.py").write_text(TOPOLOGY.format(windows=windows))
     return Project.open(root)

@@ -60,7 +60,7 @@ def land_in_every_way(spark, tmp_path, feed, now_ms):
         engine = (
             other
             if most_rows is None
-            else ArrowLandingEngine(_Unused(), passes, project_root=str(tmp_path), most_rows=most_rows)
+            else ArrowLandingEngine(_Unused, passes, project_root=str(tmp_path), most_rows=most_rows)
         )
         tables = DeltaFeedTables(f"{tmp_path}/{way}")
         land(feed, tables, engine, now_ms=now_ms)

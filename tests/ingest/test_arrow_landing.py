@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import subprocess
 import sys
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -16,6 +17,8 @@ from rewindow.engine.worker.landing.engine import ArrowLandingEngine
 from rewindow.engine.worker.landing.exchange import write_run
 from rewindow.errors import StorageError
 from rewindow.tables.delta.feeds import DeltaFeedTables
+from tests.bench.day import JOB, write_project, write_source
+from tests.conftest import ROOT
 from tests.ingest.local_engine import HOUR, T0, feed_config, land_locally, landings, log_rows, one_log, write_rows
 
 
@@ -27,7 +30,7 @@ class NoSpark:
 
 
 def arrow_at(root, most_rows=10**9):
-    return ArrowLandingEngine(NoSpark(), NoSpark(), project_root=str(root), most_rows=most_rows)
+    return ArrowLandingEngine(NoSpark, NoSpark(), project_root=str(root), most_rows=most_rows)
 
 
 @pytest.fixture(params=["at once", "in runs"])
@@ -140,3 +143,14 @@ def test_rows_that_exceed_the_memory_of_a_feed_are_sorted_on_disk(tmp_path, monk
     land_locally(one_log(landing={"memory": "1MiB"}), small, tmp_path, T0, engine=arrow_at(tmp_path))
     assert len(runs) > 1
     assert log_rows(small) == log_rows(large)
+
+
+def test_the_command_of_a_small_landing_loads_no_spark(tmp_path):
+    write_project(tmp_path, execution="auto", landings="hourly", source="auto", advance=60)
+    write_source(tmp_path / "raw", 100)
+    code = (
+        "import sys; from rewindow.app.project import Project; "
+        f"print(Project.open({str(tmp_path)!r}).land({JOB!r}).rows, 'pyspark' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.split() == ["100", "False"]

@@ -17,6 +17,9 @@ from rewindow.tables.shared.warehouse import Warehouse
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from rewindow.contracts.blocks import Block
+    from rewindow.contracts.ingest import LogWrite
+    from rewindow.engine.worker.landing.source import ArrowSource
     from rewindow.tables.governed.feeds import CatalogFeedTables
     from rewindow.tables.governed.warehouse import CatalogTables
 
@@ -37,14 +40,21 @@ def open_landing_engine(
     ``on_other`` gets the reason why Spark reads a source, whatever its size.
     """
     if isinstance(tables, DeltaFeedTables):
-        from rewindow.engine.spark.ingest import SparkLandingEngine  # noqa: PLC0415 - Spark only where it is needed
-        from rewindow.engine.spark.landing_passes import SparkPasses  # noqa: PLC0415
-        from rewindow.engine.worker.landing.engine import ArrowLandingEngine  # noqa: PLC0415
+        from rewindow.engine.worker.landing.engine import ArrowLandingEngine  # noqa: PLC0415 - loads pyarrow
 
-        other = SparkLandingEngine(spark, project_root=root, on_share=on_share)
-        passes = SparkPasses(spark, slots=slots, project_root=root, on_share=on_share)
+        # Loading pyspark takes a third of a small landing, which needs neither.
+        def other() -> LandingEngine:
+            from rewindow.engine.spark.ingest import SparkLandingEngine  # noqa: PLC0415
+
+            return SparkLandingEngine(spark, project_root=root, on_share=on_share)
+
+        def schedule(write: LogWrite, source: ArrowSource) -> list[Block]:
+            from rewindow.engine.spark.landing_passes import SparkPasses  # noqa: PLC0415
+
+            return SparkPasses(spark, slots=slots, project_root=root, on_share=on_share)(write, source)
+
         return ArrowLandingEngine(
-            other, passes, project_root=root, most_rows=most_rows, on_share=on_share, on_other=on_other
+            other, schedule, project_root=root, most_rows=most_rows, on_share=on_share, on_other=on_other
         )
     from rewindow.tables.governed.ingest import CatalogArrowEngine, CatalogLandingEngine  # noqa: PLC0415
 

@@ -140,7 +140,9 @@ class CatalogArrowEngine(ArrowLandingEngine):
         on_share: Callable[[float], None] | None = None,
     ) -> None:
         """``spark`` lands sources of more than ``most_rows``, and those that Arrow does not read."""
-        super().__init__(spark, _too_large, project_root=spark.project_root, most_rows=most_rows, on_share=on_share)
+        super().__init__(
+            lambda: spark, _too_large, project_root=spark.project_root, most_rows=most_rows, on_share=on_share
+        )
         self._journal_of = journal_of
 
     def _land_here(self, write: LogWrite, source: ArrowSource) -> list[Block]:

@@ -50,7 +50,7 @@ class ArrowLandingEngine:
 
     def __init__(
         self,
-        other: LandingEngine,
+        other: Callable[[], LandingEngine],
         schedule: Schedule,
         *,
         project_root: str,
@@ -58,7 +58,7 @@ class ArrowLandingEngine:
         on_share: Callable[[float], None] | None = None,
         on_other: Callable[[str], None] | None = None,
     ) -> None:
-        """``schedule`` lands sources of more than ``most_rows``, ``other`` what Arrow cannot read.
+        """``schedule`` lands sources of more than ``most_rows``, the engine of ``other`` what Arrow cannot read.
 
         ``on_share`` gets the share of the files that is read, from 0 to 1, ``on_other`` why the other engine reads a source.
         """
@@ -104,7 +104,7 @@ class ArrowLandingEngine:
 
     def first_above(self, spec: LogSpec, partition: int, offsets: tuple[int, int], time_ms: int) -> int | None:
         """Return the first of some offsets with a timestamp above a time, for a log that keeps its source's offsets."""
-        return self._other.first_above(spec, partition, offsets, time_ms)
+        return self._other().first_above(spec, partition, offsets, time_ms)
 
     def write(self, write: LogWrite, look: SourceLook, window: ReadWindow) -> list[Block]:
         """Write the due rows of a log as staged files; return a block per landing and partition."""
@@ -113,7 +113,7 @@ class ArrowLandingEngine:
             if source.rows <= self._most_rows:
                 blocks = self._land_here(write, source)
             elif source.is_text:  # only Spark divides a text file among workers
-                blocks = self._other.write(write, look, window)
+                blocks = self._other().write(write, look, window)
             else:
                 blocks = self._schedule(write, source)
         except UnsuitableError as error:
@@ -124,7 +124,7 @@ class ArrowLandingEngine:
         """Return the other engine, which reads a source because of an error."""
         if self._on_other is not None:
             self._on_other(f"{spec.source.name}: {error}")
-        return self._other
+        return self._other()
 
     def _followed(self, portions: Sequence[Portion]) -> Iterator[Portion]:
         """Yield portions, and report the share that is done before each next one."""

@@ -16,7 +16,7 @@ def merged(runs: Sequence[Iterable[pa.RecordBatch]], names: Sequence[str]) -> It
     while len(cursors) > 1:
         # Rows up to the smallest last row of a batch are complete: no run has more of them.
         limit = min(cursor.last for cursor in cursors)
-        taken = [rows for cursor in cursors if (rows := cursor.take_through(limit)).num_rows]
+        taken = [cursor.take_through(limit) for cursor in cursors if cursor.first <= limit]
         cursors = [cursor for cursor in cursors if cursor.rows is not None]
         yield taken[0] if len(taken) == 1 else sorted_rows(pa.concat_batches(taken), names)
     for cursor in cursors:
@@ -30,16 +30,20 @@ def sorted_rows(rows: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
 
 
 class _Cursor:
-    """A run with its current batch (None at the end) and the sort key of that batch's last row."""
+    """A run with its current batch (None at the end) and the sort keys of that batch's first and last rows.
+
+    Rows mostly arrive in order, so most runs have no rows up to a limit: their first key tells.
+    """
 
     def __init__(self, batches: Iterator[pa.RecordBatch], names: Sequence[str]) -> None:
         self._batches, self._names = batches, names
         self.rows: pa.RecordBatch | None = None
+        self.first: tuple[Any, ...] = ()
         self.last: tuple[Any, ...] = ()
         self._next()
 
     def take_through(self, limit: tuple[Any, ...]) -> pa.RecordBatch:
-        """Return the rows of the current batch up to and including the limit, and move past them."""
+        """Return the rows of the current batch up to and including the limit, of which there are some; move past them."""
         rows = self.rows
         assert rows is not None  # noqa: S101 - `merged` drops cursors at their end
         if self.last <= limit:
@@ -53,6 +57,7 @@ class _Cursor:
             else:
                 high = middle
         self.rows = rows.slice(low)
+        self.first = self._key(rows, low)
         return rows.slice(0, low)
 
     def rest(self) -> Iterator[pa.RecordBatch]:
@@ -64,6 +69,7 @@ class _Cursor:
     def _next(self) -> None:
         self.rows = next(self._batches, None)
         if self.rows is not None:
+            self.first = self._key(self.rows, 0)
             self.last = self._key(self.rows, self.rows.num_rows - 1)
 
     def _key(self, rows: pa.RecordBatch, row: int) -> tuple[Any, ...]:

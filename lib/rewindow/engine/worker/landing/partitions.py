@@ -1,4 +1,7 @@
-"""Partitions of whole key columns: each distinct key is encoded and hashed once (`streams.serde.key_bytes`)."""
+"""Partitions of whole key columns: each distinct key of a batch is encoded and hashed once (`streams.serde.key_bytes`).
+
+Batches of a row group often share one dictionary of texts. Its partitions are remembered for the next batch.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,17 @@ from rewindow.streams.serde.key_bytes import encode_key
 NULL_PARTITION = 0
 """The partition of records without a key."""
 
+_MOST_KEPT = 1 << 16
+"""A larger dictionary is not worth its memory: its values hardly repeat."""
+
 
 def partitions_of(keys: Sequence[pa.Array], *, is_scalar: bool, partitions: int) -> pa.Array:
     """Return the partition of each row, by its landed key columns. A key of several columns is never null."""
     rows = len(keys[0])
+    if is_scalar and pa.types.is_string(keys[0].type):
+        keys = [keys[0].dictionary_encode()]
+    if is_scalar and pa.types.is_dictionary(keys[0].type):
+        return pa.array(_partitions_of_dictionary(keys[0].dictionary, partitions)[_indices(keys[0])])
     codes, values = zip(*map(_coded, keys), strict=True)
     if is_scalar:
         return pa.array(_hashed(values[0], partitions)[codes[0]])
@@ -33,9 +43,28 @@ def partitions_of(keys: Sequence[pa.Array], *, is_scalar: bool, partitions: int)
 def _coded(column: pa.Array) -> tuple[npt.NDArray[np.int64], list[object]]:
     """Return a code for each row, and the value of each code; the last code is null's."""
     coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    values = coded.dictionary.to_pylist()
-    indices = coded.indices.fill_null(len(values)) if coded.null_count else coded.indices
-    return np.asarray(indices).astype(np.int64), [*values, None]
+    return _indices(coded).astype(np.int64), [*coded.dictionary.to_pylist(), None]
+
+
+def _indices(coded: pa.DictionaryArray) -> npt.NDArray[np.int32]:
+    """Return the codes of the rows; a null has the one behind the last."""
+    indices = coded.indices.fill_null(len(coded.dictionary)) if coded.null_count else coded.indices
+    return np.asarray(indices)
+
+
+def _partitions_of_dictionary(dictionary: pa.Array, partitions: int) -> npt.NDArray[np.int32]:
+    """Return the partition of each distinct value, and of null."""
+    known = _last.get(partitions)
+    if known is not None and known[0].equals(dictionary):
+        return known[1]
+    found = _hashed([*dictionary.to_pylist(), None], partitions)
+    if len(dictionary) <= _MOST_KEPT:
+        _last[partitions] = dictionary, found
+    return found
+
+
+_last: dict[int, tuple[pa.Array, npt.NDArray[np.int32]]] = {}
+"""By number of partitions: the last dictionary, and the partitions of its values."""
 
 
 def _hashed(keys: Sequence[object], partitions: int) -> npt.NDArray[np.int32]:

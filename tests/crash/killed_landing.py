@@ -1,0 +1,145 @@
+"""A landing that is killed several times, and then called until its end: the log is that of an unbroken landing.
+
+`python -m tests.crash.killed_landing [--rows N] [--kills K] [--seed S] [--folder F]` does it with real commands and many
+records, at random moments, and writes the section of the benchmarks' page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import signal
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from deltalake import DeltaTable
+
+from rewindow.tables.delta.content_hash import content_hash, table_files
+from tests.bench.billion.records import HOURS, Size, write_hour
+from tests.bench.day import FEED
+from tests.bench.results import REPORT, machine
+from tests.bench.rounds import IN_PROCESS, ON_SPARK, open_rounds
+from tests.bench.sections import write_section
+from tests.cli_process import command, done
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ROWS, KILLS = 50_000_000, 3
+WAYS = {"Spark's workers": ON_SPARK, "the command's process": IN_PROCESS}
+LAND = ("land", f"{FEED}0")
+END_S = 3600
+
+
+class Landed(NamedTuple):
+    """What a landing left: the content hash of the log, its rows, and the files of the exchange, of which none may remain."""
+
+    hash: str
+    rows: int
+    exchange: int
+
+
+def write_raw(folder: Path, rows: int) -> None:
+    """Write the raw files of a day."""
+    folder.mkdir(parents=True)
+    size = Size(rows)
+    for hour in range(HOURS * size.days):
+        write_hour(folder, hour, size.rows_of(hour))
+
+
+def scene(root: Path, raw: Path, inline: int) -> Path:
+    """Return the folder of a new project over the raw files."""
+    open_rounds(root, raw, 1, landings="hourly", inline=inline)
+    return root
+
+
+def land(root: Path) -> Landed:
+    """Land to the end."""
+    done(command(root, *LAND), seconds=END_S)
+    log = str(log_of(root))
+    rows = sum(file.rows or 0 for file in table_files(log, DeltaTable(log)))
+    return Landed(content_hash(log), rows, len(exchanged(root)))
+
+
+def kill(root: Path, is_time: Callable[[], bool]) -> str:
+    """Start a landing and kill it without warning when it is time. Return what it was doing, or that it had ended."""
+    process = command(root, *LAND)
+    while process.poll() is None and not is_time():
+        time.sleep(0.01)
+    was = stage_of(root) if process.poll() is None else "ended"
+    if process.poll() is None:
+        os.kill(process.pid, signal.SIGKILL)
+    process.communicate(timeout=END_S)
+    return was
+
+
+def stage_of(root: Path) -> str:
+    """Return which pass of a landing has left files."""
+    if next(log_of(root).glob("generation=*/*/*"), None):
+        return "writing the log"
+    return "sorting" if exchanged(root) else "before its first file"
+
+
+def exchanged(root: Path) -> list[Path]:
+    """Return the files between the two passes of landings on Spark."""
+    return list((log_of(root) / "_exchange").glob("*"))
+
+
+def log_of(root: Path) -> Path:
+    """Return the folder of the log."""
+    return root / "warehouse" / "logs" / f"{FEED}0" / "events"
+
+
+def main() -> None:
+    """Kill landings at random moments of the unbroken one, finish them, compare, and write the section."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=ROWS)
+    parser.add_argument("--kills", type=int, default=KILLS)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--folder", type=Path, help="where the files are (default: the temporary folder)")
+    options = parser.parse_args()
+    rng, lines = random.Random(options.seed), []
+    with tempfile.TemporaryDirectory(prefix="rewindow-kills-", dir=options.folder) as folder:
+        write_raw(Path(folder) / "raw", options.rows)
+        for number, (way, inline) in enumerate(WAYS.items()):
+            raw = Path(folder) / "raw"
+            begun = time.monotonic()
+            expected = land(scene(Path(folder) / f"unbroken{number}", raw, inline))
+            seconds = time.monotonic() - begun
+            killed = scene(Path(folder) / f"killed{number}", raw, inline)
+            moments = []
+            for _ in range(options.kills):
+                due = time.monotonic() + (at := rng.uniform(0, 0.9 * seconds))
+                moments.append(f"{at:.0f} s ({kill(killed, lambda due=due: time.monotonic() >= due)})")  # type: ignore[misc]
+            found = land(killed)
+            is_same = found == expected and not found.exchange
+            lines.append(
+                f"| {way} | {seconds:.0f} | {', '.join(moments)} | {found.rows:,} | "
+                f"{'the same' if is_same else f'**WRONG** {expected} {found}'} |"
+            )
+            print(lines[-1], flush=True)
+    write_section(
+        REPORT, "killed-landing", "python -m tests.crash.killed_landing", as_text(options.rows, options.seed, lines)
+    )
+
+
+def as_text(rows: int, seed: int, lines: list[str]) -> str:
+    """Return the section."""
+    known = machine()
+    table = "\n".join(lines)
+    return f"""### `killed-landing`: a landing of {rows:,} records that `kill -9` ends several times
+
+{known["date"]}, {known["machine"]}, {known["versions"]}.
+Random moments of seed {seed}. Afterwards the landing is called again, to its end.
+
+| landed by | seconds unbroken | killed after | records then | content hash of the log |
+| --- | --- | --- | --- | --- |
+{table}
+"""
+
+
+if __name__ == "__main__":
+    main()

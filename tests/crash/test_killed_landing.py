@@ -1,0 +1,22 @@
+"""Landings of real commands that are killed without warning, by this process and by Spark's workers."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.bench.rounds import IN_PROCESS, ON_SPARK
+from tests.crash.killed_landing import kill, land, scene, stage_of, write_raw
+
+ROWS = 200_000
+
+
+@pytest.mark.parametrize(
+    "inline", [pytest.param(IN_PROCESS, marks=pytest.mark.slow), pytest.param(ON_SPARK, marks=pytest.mark.spark)]
+)
+def test_a_landing_that_is_killed_while_it_writes_the_log_lands_every_record_once(tmp_path, inline):
+    write_raw(tmp_path / "raw", ROWS)
+    expected = land(scene(tmp_path / "unbroken", tmp_path / "raw", IN_PROCESS))
+    assert expected.rows == ROWS
+    root = scene(tmp_path / "killed", tmp_path / "raw", inline)
+    assert kill(root, lambda: stage_of(root) == "writing the log") == "writing the log"
+    assert land(root) == expected
