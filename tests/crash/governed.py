@@ -154,11 +154,11 @@ def suite(settings: Settings) -> Figures:
     figures, results = Figures("governed"), Results.of("governed", settings.results)
     names = [settings.point] if settings.point in OPERATIONS else ["run"] if settings.quick else list(OPERATIONS)
     chosen: Callable[[str], bool] = lambda site: not settings.quick or site in QUICK  # noqa: E731
-    with folder() as place, server(Path(place)):
-        warm_up(Path(place))
+    with folder() as root, server(Path(root)):
+        warm_up(Path(root))
         for seed in range(1 if settings.quick else min(SEEDS, settings.seeds)):
             for name in names:
-                _kill_everywhere(Path(place), name, seed, results, settings, chosen)
+                _kill_everywhere(Path(root), name, seed, results, settings, chosen)
     for (name, seed, site), said in results.said.items():
         figures.count(said, f"{name} {seed} {site}")
     figures.more = {**results.extent(), "during": sum(DURING in site for _, _, site in results.said)}
@@ -166,26 +166,26 @@ def suite(settings: Settings) -> Figures:
 
 
 def _kill_everywhere(
-    place: Path, name: str, seed: int, results: Results, settings: Settings, chosen: Callable[[str], bool]
+    root: Path, name: str, seed: int, results: Results, settings: Settings, chosen: Callable[[str], bool]
 ) -> None:
     known = results.sites.get((name, seed))
     if known is not None and all(results.knows(name, seed, site) for site in known if chosen(site)):
         return
-    ground = Ground(place, name, seed)
+    ground = Ground(root, name, seed)
     results.note_sites(name, seed, ground.sites)
     left = [site for site in ground.sites if chosen(site) and not results.knows(name, seed, site)]
     results.keep((ground.kill(name, site) for site in left), settings.say)
     settings.say(f"governed: {name} {seed} done, {len(results.said)} cases known")
 
 
-def warm_up(place: Path) -> None:
+def warm_up(root: Path) -> None:
     """Import what the cases import, so that their processes need not."""
 
     def work() -> None:
-        empty(place / "warm")
-        tables = backend(place)
+        empty(root / "warm")
+        tables = backend(root)
         tables.land_scene(0, through=2)
         tables.run(MAIN, 2)
-        view(place)
+        view(root)
 
     preload(work)

@@ -10,13 +10,11 @@ import time
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from rewindow.control.plan.stored_format import check_layout
 from rewindow.engine.spark.errors import mapped
-from rewindow.errors import CheckpointError, ConfigError, StorageError, one_line
+from rewindow.errors import CheckpointError, ConfigError, RewindowError, StorageError, one_line
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.governed.names import TableName
 
@@ -82,9 +80,10 @@ def _create_unless_created(spark: SparkSession, name: TableName, what: str) -> N
     """Create a table. Another process, even one that died, may be creating it: Delta then refuses until the catalog has it."""
     for looks_left in reversed(range(_LOOKS)):
         try:
-            spark.sql(f"CREATE TABLE IF NOT EXISTS {name.quoted} {what}")
-        except (PySparkException, Py4JError) as error:
-            if _FILES_FOUND not in str(error):
+            with mapped():
+                spark.sql(f"CREATE TABLE IF NOT EXISTS {name.quoted} {what}")
+        except RewindowError as error:
+            if _FILES_FOUND not in str(error.__cause__):
                 raise
             time.sleep(_LOOK_SECONDS)
             if not looks_left:
