@@ -56,16 +56,6 @@ MUTANTS_OF_UPKEEP = (
         [Hold("gc | promote", "forget")],
     ),
     Mutant(
-        "gc: runs are merged whatever left the table in between",
-        [
-            Rewrite("tables.delta.merge_runs:_commit", ", max_commit_retries=0", ""),
-            Rewrite(
-                "tables.delta.merge_runs:_commit", "Transaction(guard, version)", "Transaction(uuid4().hex, version)"
-            ),
-        ],
-        [Hold("gc | rewind", "merge out/hourly: written")],
-    ),
-    Mutant(
         "republish: a table is published anew under its old id",
         [
             Rewrite(
