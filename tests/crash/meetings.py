@@ -97,6 +97,7 @@ PAIRS = {
         Pair("gc | run", some_runs([1, 2]), "gc", "run"),
         Pair("run | gc", some_runs([1, 2]), "run", "gc", FILE_GONE),
         Pair("gc | rewind", some_runs([1, 2, 3]), "gc", "rewind"),
+        Pair("rewind | gc", some_runs([1, 2, 3]), "rewind", "gc"),
         Pair("gc | promote", branched, "gc", "promote"),
         Pair("run | reset", some_runs([1, 2]), "run", "reset"),
         Pair("reset | run", branched, "reset", "run"),

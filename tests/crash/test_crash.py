@@ -49,6 +49,7 @@ DURABLE = {
 WRAPPED = {
     ("tables/delta/files.py", "delete_file"),
     ("tables/delta/compaction.py", "create_write_transaction"),
+    ("tables/delta/merge_runs.py", "create_write_transaction"),
     ("tables/delta/ledger.py", "create_write_transaction"),
     ("tables/delta/commit.py", "create_write_transaction"),
     ("tables/delta/commit.py", "create"),

@@ -42,14 +42,14 @@ _TEXT_LIMIT = 32  # as in staged files: no bounds for longer texts
 class RunFiles(NamedTuple):
     """The files of a job in a table that may be merged.
 
-    ``guards``: application ids with their versions, under which rows leave the table. A merge is committed under them too, so
+    ``fences``: application ids with their versions, under which rows leave the table. A merge is committed under them too, so
     Delta refuses whichever of the two comes second: it was decided on files that are not there any more.
     """
 
     path: str
     table: DeltaTable
     files: list[TableFile]
-    guards: dict[str, int]
+    fences: dict[str, int]
 
 
 def merged_by(job: str) -> str:
@@ -67,16 +67,16 @@ def run_files(warehouse: str, job: str, state: JobState) -> Iterator[RunFiles]:
             seen.add(due.table.path)
             path = table_path(warehouse, due.table.path)
             table = open_table(path)
-            guard = publication_id(state.ledger, job, due.target, due.restart.epoch)
-            published = table.transaction_version(guard) if table else None
+            fence = publication_id(state.ledger, job, due.target, due.restart.epoch)
+            published = table.transaction_version(fence) if table else None
             if table is None or direct_problem(table) or not published or published != len(due.publications):
                 continue
             column = SHARED_TABLES.get(due.table.path)
-            yield RunFiles(path, table, _own(path, table, column, job), {guard: published})
+            yield RunFiles(path, table, _own(path, table, column, job), {fence: published})
     path = table_path(warehouse, JOURNAL)
     table = open_table(path)
     if table is not None and not direct_problem(table):
-        guard = f"rewindow.gc/{job}"
+        fence = f"rewindow.gc/{job}"
         # Reports of dead attempts leave the journal one by one.
         ended = {f"job={job}/{run.commit.attempt}.parquet" for run in state.committed}
         files = [
@@ -84,7 +84,7 @@ def run_files(warehouse: str, job: str, state: JobState) -> Iterator[RunFiles]:
             for file in table_files(path, table)
             if file.path in ended or file.path.startswith(f"job={job}/{merged_by(job)}-")
         ]
-        yield RunFiles(path, table, files, {guard: (table.transaction_version(guard) or 0) + 1})
+        yield RunFiles(path, table, files, {fence: (table.transaction_version(fence) or 0) + 1})
 
 
 def _own(path: str, table: DeltaTable, column: str | None, job: str) -> list[TableFile]:
@@ -163,14 +163,14 @@ def _removal(file: TableFile) -> RemoveAction:
 
 def _commit(found: RunFiles, actions: Sequence[AddAction | RemoveAction]) -> None:
     """Try to commit through the handle on which the merge was decided. The caller reads the log to see whether it landed."""
-    guards = [Transaction(guard, version) for guard, version in found.guards.items()]
+    fences = [Transaction(fence, version) for fence, version in found.fences.items()]
     try:
         found.table.create_write_transaction(
             list(actions),
             mode="append",
             schema=found.table.schema(),
             partition_by=found.table.metadata().partition_columns,
-            commit_properties=CommitProperties(app_transactions=guards, max_commit_retries=0),
+            commit_properties=CommitProperties(app_transactions=fences, max_commit_retries=0),
         )
     except Exception:  # noqa: BLE001 - the commit may have landed: the log decides
         time.sleep(0.01)
