@@ -49,18 +49,24 @@ class CatalogJobGc:
         rows = self._tables.ledger_rows(self._job)
         state, now = self._tables.state(self._job), now_ms()
         dead, needed = dead_attempts(rows, state), Needed(rows, state, now - keep_ms)
-        is_quiet, due = self._is_quiet(state), self._tables.unpublished(self._job, state)
-        found = []
-        for one in listed:
-            if one.attempt in dead:
-                if not is_report(one.part):
-                    found.append((one, "of an attempt that died"))
-            elif not needed.is_known(one.attempt):
-                if one.recorded_at < now - max(keep_ms, UNKNOWN_MS):
-                    found.append((one, "of an unknown attempt"))
-            elif not (one.attempt in due or needed.has(one.attempt, one.part) or (is_state(one.part) and not is_quiet)):
-                found.append((one, WHY[one.part]))
-        yield from list(self._rows.garbage(found))
+        is_quiet, oldest = self._is_quiet(state), now - max(keep_ms, UNKNOWN_MS)
+        found = [(one, "of an attempt that died") for one in listed if one.attempt in dead and not is_report(one.part)]
+        others = [one for one in listed if one.attempt not in dead]
+        found += [
+            (one, "of an unknown attempt")
+            for one in others
+            if not needed.is_known(one.attempt) and one.recorded_at < oldest
+        ]
+        left = [
+            one
+            for one in others
+            if needed.is_known(one.attempt)
+            and not needed.has(one.attempt, one.part)
+            and (is_quiet or not is_state(one.part))
+        ]
+        due = self._tables.unpublished(self._job, state, {one.attempt for one in left})
+        found += [(one, WHY[one.part]) for one in left if one.attempt not in due]
+        yield from list(self._rows.garbage(sorted(found)))
 
     def delete(self, garbage: Sequence[Garbage]) -> None:
         """Delete rows of the journal, if they are still there."""

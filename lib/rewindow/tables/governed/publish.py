@@ -7,7 +7,7 @@ last ordinal nothing follows that depends on it, and the next command looks at t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 
 import pyarrow as pa
@@ -118,16 +118,23 @@ def lagging(
 
 
 def unpublished(
-    spark: Callable[[], SparkSession], job: str, state: JobState, name_of: Callable[[str], TableName]
+    spark: Callable[[], SparkSession],
+    job: str,
+    state: JobState,
+    attempts: Collection[str],
+    name_of: Callable[[str], TableName],
 ) -> set[str]:
-    """Return the attempts whose rows a publication to some branch's table still adds."""
-    return {
-        run.commit.attempt
-        for branch in state.branches
-        for due in published_tables(state, branch)
-        for ordinal in _lacking_now(spark, job, state, due, name_of)
-        for run in due.publications[ordinal - 1].adds
-    }
+    """Return those of some attempts whose rows a publication to some branch's table still adds."""
+    found: set[str] = set()
+    for branch in state.branches:
+        for due in published_tables(state, branch):
+            if _added(due, lacking(due, 0)) & set(attempts):  # otherwise the table's history need not be read
+                found |= _added(due, _lacking_now(spark, job, state, due, name_of))
+    return found
+
+
+def _added(due: Due, ordinals: Iterable[int]) -> set[str]:
+    return {run.commit.attempt for ordinal in ordinals for run in due.publications[ordinal - 1].adds}
 
 
 def _lacking_now(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from uuid import uuid4
 
@@ -235,9 +235,9 @@ class CatalogTables:
             yield step
             self._look.clear()
 
-    def unpublished(self, job: str, state: JobState) -> set[str]:
-        """Return the attempts whose rows a publication to some branch's table still adds."""
-        return unpublished(self._spark_of, job, state, self.name_of)
+    def unpublished(self, job: str, state: JobState, attempts: Collection[str]) -> set[str]:
+        """Return those of some attempts whose rows a publication to some branch's table still adds."""
+        return unpublished(self._spark_of, job, state, attempts, self.name_of)
 
     def lagging(self, job: str, state: JobState, branch: str) -> dict[str, int]:
         """Return how many commits each of a branch's tables lacks, by target, without those that lack none."""
