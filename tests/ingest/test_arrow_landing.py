@@ -15,6 +15,7 @@ from deltalake import write_deltalake
 
 from rewindow.engine.worker.landing.engine import ArrowLandingEngine
 from rewindow.engine.worker.landing.exchange import write_run
+from rewindow.engine.worker.landing.source_rows import open_parquet
 from rewindow.errors import StorageError
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from tests.bench.day import JOB, write_project, write_source
@@ -154,3 +155,33 @@ def test_the_command_of_a_small_landing_loads_no_spark(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout.split() == ["100", "False"]
+@pytest.mark.parametrize(
+    "kind", [pa.int64(), pa.timestamp("ms", "UTC"), pa.timestamp("us", "UTC"), pa.timestamp("ms"), pa.timestamp("us")]
+)
+def test_a_landed_file_is_read_again_only_for_rows_that_arrived_later(tmp_path, monkeypatch, kind):
+    read = []
+    monkeypatch.setattr(
+        "rewindow.engine.worker.landing.source_rows.open_parquet",
+        lambda path, coded=(): read.append(path.rpartition("/")[2]) or open_parquet(path, coded),
+    )
+    feed, tables = feed_config(log={"invalid_timestamp": "skip"}), DeltaFeedTables(f"{tmp_path}/w")
+    (tmp_path / "raw").mkdir()
+    for hour, later in enumerate((0, 0, 2, 0, 0, 0)):
+        got = [T0 + hour * HOUR, None, T0 + (hour + later) * HOUR + 1]
+        table = pa.table(
+            {
+                "user": ["a", "b", "c"],
+                "t": pa.array(got).fill_null(T0),
+                "got": pa.array(got).cast(pa.timestamp("ms", "UTC")).cast(kind),
+            }
+        )
+        pq.write_table(
+            table.append_column("x", pa.array([1, 3, 2])), tmp_path / "raw" / f"{hour}.parquet", row_group_size=2
+        )
+        read.clear()
+        land_locally(feed, tables, tmp_path, T0 + (hour + 1) * HOUR, engine=arrow_at(tmp_path))
+        waiting = ["2.parquet"] if hour in {3, 4} else []  # the row that was not due when its file was landed
+        assert sorted(set(read)) == [*waiting, f"{hour}.parquet"], hour
+    assert sorted(row["arrived_at"] for row in log_rows(tables) if row["x"] == 2) == [
+        T0 + hour * HOUR + 1 for hour in (0, 1, 3, 4, 4, 5)
+    ]

@@ -1,4 +1,4 @@
-"""Play a year in fast motion, or odd sizes: ``python -m tests.year [play|governed|sizes|report]``.
+"""Play a year in fast motion, or odd sizes: ``python -m tests.year [play|compare|report|governed|sizes]``.
 
 The exit code is 1 if something grows that should not, if the end of the year differs from one run over everything, or if an odd
 size neither works nor ends with 71 and a clear message.
@@ -21,6 +21,8 @@ from tests.year.odd_cases import CASES, call
 from tests.year.series import series_of
 from tests.year.simulation import SETTINGS, Simulation, read_lines
 
+PARTS = ("play", "compare", "report", "governed", "sizes")
+"""``compare``: compare a year that is not over with one run; ``report``: only write the page."""
 LAW = "law.json"
 FOLDER = Path(__file__).resolve().parents[2] / ".cache" / "year"
 
@@ -39,6 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
         asked.folder.mkdir()
     if asked.what == "play":
         Simulation(asked.folder, Year(asked.hours, asked.day), _say).play()
+    if asked.what in {"play", "compare"}:
         (asked.folder / LAW).write_text(json.dumps(law.compare(asked.folder)))
     return _report(asked)
 
@@ -90,9 +93,7 @@ def _say(line: str) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.year", description=__doc__)
-    parser.add_argument(
-        "what", nargs="?", default="play", choices=("play", "governed", "sizes", "report"), help="default: play"
-    )
+    parser.add_argument("what", nargs="?", default="play", choices=PARTS, help="default: play")
     parser.add_argument("names", nargs="*", help=f"of sizes: {', '.join(CASES)}; default: all")
     parser.add_argument("--hours", type=int, default=8_760, help="the length of the year")
     parser.add_argument("--day", type=int, default=DAY, help="hours of a day")

@@ -43,7 +43,9 @@ even the smallest growth in that interval, over 8,760 runs, is above the bound.
 GOVERNED = """\
 ### Governed tables, scaled down: {runs} landings and runs
 
-{date}, {machine}, {versions}. 50 records per landing, over Spark Connect, each command with a newly opened project.
+{date}, {machine}, {versions}. 50 records per landing, over Spark Connect, each command in a newly opened project. Spark jobs are
+what counts: this machine did other work too, whose load the seconds show. A slope whose interval has 0 in it is no growth that
+was measured.
 
 | | first | slope per run | at run 8,760, extrapolated |
 | --- | --- | --- | --- |
@@ -71,9 +73,9 @@ def write_year(year: Year, lines: Sequence[Line], law: Mapping[str, Any] | None,
     is_steady = sum("stored" in line for line in lines) > series.STEADY_DAYS + 3
     text = YEAR.format(
         **machine(),
-        hours=year.hours,
+        hours=len(lines),
         day=year.day,
-        played=_played(year),
+        played=_played(year, lines),
         runs=lines[-1]["runs"],
         events=_events(lines),
         law=_law(law),
@@ -89,12 +91,10 @@ def write_governed(lines: Sequence[Mapping[str, Any]]) -> None:
     """Write the section of governed tables. The first run is left out: it makes tables."""
     rows = []
     for name in ("land", "plan", "run", "show"):
-        for what in ("jobs", "seconds"):
+        for what, title in (("jobs", "Spark jobs"), ("cpu", "CPU-seconds of the command"), ("seconds", "seconds")):
             line = fit([(one["runs"], one[name][what]) for one in lines[1:]])
-            title = f"`{name}`, {'Spark jobs' if what == 'jobs' else what}"
-            rows.append(
-                f"| {title} | {line.level:.1f} | {line.slope:.3f} ± {line.error:.3f} | {line.at(YEAR_RUNS):,.0f} |"
-            )
+            far = f"{max(0, line.at(YEAR_RUNS)):,.0f} ± {line.error * YEAR_RUNS:,.0f}"
+            rows.append(f"| `{name}`, {title} | {line.level:.2f} | {line.slope:.4f} ± {line.error:.4f} | {far} |")
     write_section(PAGE, "governed", COMMAND, GOVERNED.format(**machine(), runs=len(lines), rows="\n".join(rows)))
 
 
@@ -123,10 +123,12 @@ def _row(one: Judged) -> str:
     )
 
 
-def _played(year: Year) -> str:
-    if year.hours >= YEAR_RUNS:
+def _played(year: Year, lines: Sequence[Line]) -> str:
+    if len(lines) >= YEAR_RUNS:
         return "A whole year."
-    return f"Not a whole year: {year.hours:,} of 8,760 hours, with the same events closer together. `make year` plays all of it."
+    whole = "" if len(lines) == year.hours else f" of {year.hours:,}, stopped before its end"
+    played = f"Not a whole year: {len(lines):,} hours{whole}, with the events of a year closer together"
+    return f"{played}. `make year` plays all of it."
 
 
 def _events(lines: Sequence[Line]) -> str:

@@ -112,8 +112,17 @@ def _portion(reader: RowReader, due: Portion, piece: Piece, look: SourceLook) ->
     footer = _footer(piece.path)
     inside = {name: reader.types[name] for name in reader.needed() if name not in look.partition_columns}
     check_stored(footer.schema, inside)
-    groups = tuple(range(footer.num_row_groups))
-    return replace(due, piece=piece, row_groups=groups), footer.num_rows
+    groups = tuple(number for number in range(footer.num_row_groups) if not _is_over(reader, due, footer, number))
+    rows = sum(footer.row_group(number).num_rows for number in groups)
+    return replace(due, piece=piece, row_groups=groups), rows
+
+
+def _is_over(reader: RowReader, due: Portion, footer: pq.FileMetaData, number: int) -> bool:
+    """Return whether all rows of a row group arrived before what is due. So landed files are not read again."""
+    if due.from_ms is None or due.with_unknown:
+        return False
+    last = reader.latest(footer.row_group(number))
+    return last is not None and last < due.from_ms
 
 
 def _footer(path: str) -> pq.FileMetaData:

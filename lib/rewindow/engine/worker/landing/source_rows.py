@@ -15,7 +15,7 @@ from rewindow.contracts.ingest import ARRIVAL, LogColumns, LogSpec, Piece
 from rewindow.contracts.time_units import MS, RANGES, wrong_unit
 from rewindow.engine.worker.faults import NEVER_ARRIVED
 from rewindow.engine.worker.landing.partitions import partitions_of
-from rewindow.engine.worker.landing.source_types import INTEGERS, arrow_type, as_landed, as_time
+from rewindow.engine.worker.landing.source_types import INTEGERS, TIMES, arrow_type, as_landed, as_time
 from rewindow.engine.worker.landing.text_formats import TEXT_FORMATS
 from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, PARTITION, TIMESTAMP
 from rewindow.errors import LimitError, StorageError
@@ -108,6 +108,26 @@ class RowReader:
             arrived, faults = self._arrived(_Found(batch, portion.piece, self.types))
             due = portion.due(arrived)
             yield arrived.filter(due), faults.filter(due)
+
+    def latest(self, group: pq.RowGroupMetaData) -> int | None:
+        """Return the last arrival (epoch ms) in a row group of a file, rounded up; None if its statistics do not tell."""
+        source = self.sources[self.spec.arrived_at] if self.spec.arrived_at else None
+        if source is None or self.types[source] not in (*INTEGERS, *TIMES):
+            return None
+        for number in range(group.num_columns):
+            column = group.column(number)
+            if column.path_in_schema == source and column.is_stats_set and column.statistics.has_min_max:
+                return self._arrival_of(source, column.statistics.max)
+        return None
+
+    def _arrival_of(self, source: str, value: Any) -> int | None:
+        try:
+            stored = pa.array([value], arrow_type(self.types[source]))
+        except (pa.ArrowException, OverflowError, TypeError):
+            return None
+        arrived, _ = self._arrived(_Found(pa.record_batch([stored], names=[source]), Piece(""), self.types))
+        last = arrived[0].as_py()
+        return None if last is None else last + 1  # the statistics of nanoseconds are cut off
 
     def _batches(self, portion: Portion, names: set[str], coded: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
         if text := TEXT_FORMATS.get(self.spec.source.format):
