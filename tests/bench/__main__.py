@@ -36,6 +36,7 @@ BENCHES: Mapping[str, Callable[..., dict[str, Any]]] = {
     "land": land.measure,
     "end-to-end": end_to_end.measure,
     "processor": processor.measure,
+    "processor-batch": partial(processor.measure, job="processor-batch"),
     "incremental": incremental.measure,
     "join": partial(join.measure, kind=join.STREAM_TABLE),
     "join-streams": partial(join.measure, kind=join.STREAM_STREAM),
@@ -49,6 +50,7 @@ ROWS = {
     "finals-session": 2_000_000,
     "functions": 4_000_000,
     "processor": 1_000_000,
+    "processor-batch": 1_000_000,
     "incremental": 4_000_000,
     "year": 8_760 * year.PER_RUN,
 }

@@ -58,8 +58,9 @@ def decoded(first: int, columns: Sequence[pa.Array], key: Shape, value: Shape) -
     """Return the rows of timestamp, key and value columns. The first row has the offset ``first``."""
     timestamps, width = columns[0], 1 + len(key.columns)
     keys, values = decode(key, columns[1:width]), DecodedLater(value, columns[width:])
-    running_ms = np.maximum.accumulate(np.asarray(timestamps)).tolist()
-    return Rows(range(first, first + len(timestamps)), timestamps.to_pylist(), running_ms, keys, values)
+    times = np.asarray(timestamps)
+    running_ms = np.maximum.accumulate(times).tolist()
+    return Rows(range(first, first + len(timestamps)), times.tolist(), running_ms, keys, values)
 
 
 def ordered_batches(

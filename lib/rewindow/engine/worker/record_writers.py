@@ -139,11 +139,13 @@ class OutputWriter(RecordBuffer, Sink):
 
     def process_many(self, keys: Sequence[Any], values: Sequence[Any], timestamps: Sequence[int]) -> None:
         """See `Sink`."""
-        for start in range(0, len(keys), self._limit):
-            some = slice(start, start + self._limit)
+        start, count = 0, len(keys)
+        while start < count:
+            some = slice(start, start + self._limit - len(self.keys))
             self.values += map(self.kept, values[some]) if self.may_change else values[some]
             self.keys += keys[some]
             self.timestamps += timestamps[some]
+            start = some.stop
             if len(self.keys) >= self._limit:
                 self._flush_full()
 

@@ -52,14 +52,17 @@ class KeyRows:
 
     def put_many(self, rows: dict[Any, Any]) -> None:
         """Set rows whose keys are all of the exact class."""
-        changed, values = self.changed, self.values
-        begun = [key for key in rows if key not in changed]
+        changed, values, given = self.changed, self.values, rows.keys()
+        begun = rows if changed.keys().isdisjoint(given) else [key for key in rows if key not in changed]
         is_text = self._key_type.exact_class is str
         if not (is_text and "".join(begun).isascii()):
             for key in begun:
                 if key not in values:
                     self._encode(key)
-        changed.update({key: key not in values for key in begun})
+        if values.keys().isdisjoint(given):
+            changed.update(dict.fromkeys(begun, True))
+        else:
+            changed.update({key: key not in values for key in begun})
         values.update(rows)
 
     def pop_many(self, keys: Iterable[Any]) -> None:
