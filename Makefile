@@ -102,7 +102,7 @@ oracle: setup ## new scenarios on the real Kafka Streams and on rewindow (needs 
 conformance: env ## play recorded Kafka Streams scenarios: make conformance FILES="a.jsonl b.jsonl" MODE=whole|cut|spark
 	@$(PY) -m tests.conformance --mode $(or $(MODE),whole) $(FILES)
 
-BENCHES := finals finals-hopping finals-session functions processor incremental join join-streams scale overhead limits
+BENCHES := finals finals-hopping finals-session functions processor processor-batch incremental join join-streams scale overhead limits
 
 bench: setup ## measure rewindow next to its yardsticks, and write tests/bench/RESULTS.md: make bench NAMES=finals ROWS=10000000
 	@for name in $(or $(NAMES),$(BENCHES)); do $(PY) -m tests.bench $$name $(if $(ROWS),--rows $(ROWS)); done

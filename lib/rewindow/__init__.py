@@ -26,6 +26,8 @@ from rewindow.dsl.suppressed import (
 from rewindow.dsl.table import KTable
 from rewindow.dsl.windowed import SessionWindowedKStream, TimeWindowedKStream
 from rewindow.errors import RewindowError
+from rewindow.streams.batch import Batch
+from rewindow.streams.batch_processor import BatchContext, BatchProcessor
 from rewindow.streams.legacy import (
     LegacyContext,
     LegacyProcessor,
@@ -62,6 +64,9 @@ __version__ = "0.2.0.dev0"
 
 __all__ = [
     "Backfill",
+    "Batch",
+    "BatchContext",
+    "BatchProcessor",
     "BranchedKStream",
     "BufferConfig",
     "Cancellable",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,6 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rewindow import (
+    Batch,
+    BatchProcessor,
     Count,
     Processor,
     ProcessorContext,
@@ -108,6 +111,35 @@ def processor_topology() -> Topology:
     topology.add_store(key_value_store("counters", key=str, value=int))
     topology.add_source("events", "events")
     topology.add_processor("count", CountByKey, "events", stores=("counters",))
+    return topology.add_sink("counts", "results", "count", key=str, value=int)
+
+
+class CountBatches(BatchProcessor):
+    """Counts as `CountByKey`, many records at a time."""
+
+    def init(self, context: ProcessorContext) -> None:
+        self.counters = context.store("counters")
+        context.schedule("10m", PunctuationType.STREAM_TIME, self.report)
+
+    def process_batch(self, batch: Batch) -> None:
+        counts = Counter(batch.keys)
+        before = self.counters.get_many(counts)
+        self.counters.put_many(
+            {key: count + (known or 0) for (key, count), known in zip(counts.items(), before, strict=True)}
+        )
+
+    def report(self, now_ms: int) -> None:
+        del now_ms
+        counts = dict(self.counters.all())
+        self.context.forward_many(list(counts), list(counts.values()))
+        self.counters.delete_many(counts)
+
+
+def batch_topology() -> Topology:
+    topology = Topology()
+    topology.add_store(key_value_store("counters", key=str, value=int))
+    topology.add_source("events", "events")
+    topology.add_processor("count", CountBatches, "events", stores=("counters",))
     return topology.add_sink("counts", "results", "count", key=str, value=int)
 
 
@@ -238,6 +270,11 @@ class Job:
 JOBS = {
     "processor": Job(
         processor_topology,
+        HandWrittenCount,
+        {"key": pa.string(), "value": pa.int64(), "_timestamp": pa.int64()},
+    ),
+    "processor-batch": Job(
+        batch_topology,
         HandWrittenCount,
         {"key": pa.string(), "value": pa.int64(), "_timestamp": pa.int64()},
     ),

@@ -14,6 +14,8 @@ from rewindow.control.plan.explain_holds import describe_holds
 from rewindow.control.plan.spec import OUTPUT
 from rewindow.control.plan.tasks import simulated_seconds
 from rewindow.control.run import Job
+from rewindow.streams.batched_nodes import MANY, batch_limits
+from rewindow.streams.error_policy import policies_of
 from rewindow.streams.metrics import add_up, kind_of
 from rewindow.streams.nodes import SourceNode
 from rewindow.streams.record import known_time
@@ -89,6 +91,7 @@ def describe_topology(
     topology = job.code.topology
     parts = []
     for part, described in zip(topology.sub_topologies(), topology.describe(), strict=True):
+        batches = batch_limits(part, policies_of(part, job.code.settings.on_error), keeps_dropped=keeps_dropped)
         parts.append(
             {
                 "sub_topology": part.index,
@@ -108,6 +111,7 @@ def describe_topology(
                         "parents": list(node["parents"]),
                         "stores": list(node.get("stores", ())),
                     }
+                    | _describe_batches(batches.get(node["name"]))
                     for node in described["nodes"]
                 ],
                 "stores": [
@@ -134,6 +138,13 @@ def describe_topology(
         "sub_topologies": parts,
         "outputs": outputs,
     }
+
+
+def _describe_batches(reason: str | None) -> dict[str, str]:
+    """Return how a node takes its records, if it is a `BatchProcessor`; ``reason``: why it takes them one by one."""
+    if reason is None:
+        return {}
+    return {"batches": "many records at a time" if reason == MANY else f"one record at a time, because {reason}"}
 
 
 def _describe_source(source: SourceNode, tables: Mapping[str, LogTable | None]) -> str:

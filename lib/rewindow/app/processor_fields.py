@@ -10,6 +10,7 @@ from rewindow.app.shared_state import CHANGES, with_bases
 
 _BASES: Final = (
     "Processor",
+    "BatchProcessor",
     "FixedKeyProcessor",
     "LegacyProcessor",
     "Transformer",

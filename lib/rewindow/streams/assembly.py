@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rewindow.errors import ConfigError, RewindowError
+from rewindow.streams.batch_processor import BatchContext, BatchProcessor, refuse_both_forms
 from rewindow.streams.error_context import where
 from rewindow.streams.error_policy import ErrorPolicy
 from rewindow.streams.nodes import ProcessorNode, SinkNode, SourceNode
@@ -36,6 +37,9 @@ def assemble(
     """Make and connect a sub-topology's processors. Raises `ConfigError` (78) if a supplier fails."""
     processors = {node.name: _make(node) for node in part.nodes if isinstance(node, ProcessorNode)}
     contexts = {name: _context(processor, name, task_context) for name, processor in processors.items()}
+    for name, processor in processors.items():
+        if isinstance(processor, BatchProcessor) and isinstance(context := contexts[name], BatchContext):
+            processor.context = context
     entries: dict[str, list[Take]] = {source.name: [] for source in part.sources}
     for node in part.nodes:
         if isinstance(node, SourceNode):
@@ -49,7 +53,23 @@ def assemble(
             else:
                 policy = policies.get(parent)
                 contexts[parent].attach(node.name, policy.behind(take) if policy else take)
+    _connect_columns(part, contexts, sinks, policies)
     return Assembly(processors, contexts, [to_all(entries[source.name]) for source in part.sources])
+
+
+def _connect_columns(
+    part: SubTopology,
+    contexts: Mapping[str, ProcessorContext],
+    sinks: Mapping[str, Sink],
+    policies: Mapping[str, ErrorPolicy],
+) -> None:
+    """Let a node that has columns, and a sink that takes them as its only child, pass them on as they are."""
+    for name, context in contexts.items():
+        children = [node for node in part.nodes if name in node.parents]
+        if isinstance(context, BatchContext) and name not in policies and len(children) == 1:
+            (child,) = children
+            if isinstance(child, SinkNode) and sinks[child.topic].takes_columns:
+                context.sink = sinks[child.topic]
 
 
 def connections(part: SubTopology, stores: Mapping[str, Store]) -> dict[str, tuple[Store, tuple[str, ...]]]:
@@ -75,6 +95,7 @@ def check_suppliers(part: SubTopology) -> None:
                     )
                     raise ConfigError(message)
                 made.append(processor)
+            refuse_both_forms(f"node {node.name!r}", type(processor))
 
 
 def _make(node: ProcessorNode) -> Processor:

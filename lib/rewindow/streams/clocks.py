@@ -7,6 +7,9 @@ advanced stream time has passed through the graph, so the task fires them later,
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Sequence
+
 from rewindow.streams.limits import Punctuations
 from rewindow.streams.metrics import PUNCTUATE
 from rewindow.streams.punctuation import PunctuationType, Schedule
@@ -27,7 +30,8 @@ class Clocks:
         self._wall_queue = task_context.schedules.queues[PunctuationType.WALL_CLOCK_TIME]
         self._task_context = task_context
         self._glides = semantics.wall_clock is WallClock.STREAM_TIME
-        self._is_lowest = semantics.stream_time is StreamTime.MIN
+        self.is_lowest = semantics.stream_time is StreamTime.MIN
+        """Whether stream time is the lowest of the topics', so that a record may be ahead of it."""
         self._punctuations = Punctuations(limits, task_context)
 
     def take(self, rank: int, timestamp: int) -> None:
@@ -39,7 +43,7 @@ class Clocks:
         else:
             self.glide(timestamp)
         self.partition_times[rank] = timestamp
-        self.move_stream_time(min(self.partition_times) if self._is_lowest else timestamp)
+        self.move_stream_time(min(self.partition_times) if self.is_lowest else timestamp)
 
     def move_stream_time(self, reached: int) -> None:
         """Advance stream time; it never goes back."""
@@ -84,6 +88,26 @@ class Clocks:
         self._wall_queue.fire_last(self._punctuate_in_order)
         self._task_context.record_context.order_ms = MAX_MS
         self.stream_queue.fire_last(self.punctuate)
+
+    def batch_end(self, running_ms: Sequence[int], start: int, limit: int) -> int:
+        """Return where a batch that begins at ``start`` ends: behind a record at which a stream-time schedule may be due.
+
+        A record before which a wall-clock schedule may be due begins the next batch. ``running_ms`` never falls.
+        """
+        if self.stream_queue.next_due_ms <= self._task_context.stream_time_ms:
+            return start + 1
+        end = min(limit, bisect_left(running_ms, self.stream_queue.next_due_ms, start, limit) + 1)
+        return bisect_left(running_ms, self._wall_queue.next_due_ms, start + 1, end) if self._glides else end
+
+    def stream_times(self, rank: int, running_ms: Sequence[int]) -> list[int]:
+        """Return stream time after each of these records of a topic, which have not been taken."""
+        stream_ms = self._task_context.stream_time_ms
+        if self.is_lowest:
+            others = min((at_ms for other, at_ms in enumerate(self.partition_times) if other != rank), default=MAX_MS)
+            reached = self.partition_times[rank]
+            return [max(stream_ms, min(others, max(reached, at_ms))) for at_ms in running_ms]
+        below = bisect_left(running_ms, stream_ms)
+        return [*([stream_ms] * below), *running_ms[below:]]
 
     def end_epoch(self) -> None:
         """Reset the count of punctuations."""

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, chain, islice, repeat
+from itertools import accumulate, chain, groupby, islice, repeat
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 Event = tuple[int, int, int, int, Any, Any]
@@ -50,15 +51,36 @@ def events(rank: int, epoch: Iterable[Rows]) -> Iterator[Event]:
     return chain.from_iterable(_events_of(rank, epoch))
 
 
-def _events_of(rank: int, epoch: Iterable[Rows]) -> Iterator[Iterable[Event]]:
+def ordered_rows(epoch: Iterable[Rows]) -> Iterator[Rows]:
+    """Yield the rows of one topic-partition and epoch with the running maximum of the whole epoch, which is the order key."""
     highest = -1
-    for offsets, timestamps, running_ms, keys, values in epoch:
+    for rows in epoch:
+        running_ms = rows.running_ms
         if not running_ms:
             continue
         if running_ms[0] < highest:
             below = bisect_left(running_ms, highest)
             running_ms[:below] = [highest] * below
         highest = running_ms[-1]
+        yield rows
+
+
+def same_topic(merged: Iterable[Event]) -> Iterator[tuple[int, list[Event]]]:
+    """Yield consecutive events of one topic, with its rank."""
+    merged = iter(merged)
+    while block := list(islice(merged, BLOCK)):
+        for rank, run in groupby(block, itemgetter(1)):
+            yield rank, list(run)
+
+
+def rows_from(run: Sequence[Event]) -> Rows:
+    """Return consecutive events of one topic as columns, with their order keys."""
+    running_ms, _, offsets, timestamps, keys, values = zip(*run, strict=True)
+    return Rows(offsets, timestamps, list(running_ms), keys, values)
+
+
+def _events_of(rank: int, epoch: Iterable[Rows]) -> Iterator[Iterable[Event]]:
+    for offsets, timestamps, running_ms, keys, values in ordered_rows(epoch):
         yield zip(running_ms, repeat(rank), offsets, timestamps, keys, values)
 
 

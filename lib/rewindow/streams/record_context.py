@@ -8,12 +8,14 @@ from rewindow.streams.record import UNKNOWN, RecordMetadata
 class RecordContext:
     """Source, timestamp and order key of the current event. The task owns one and updates it in place."""
 
-    __slots__ = ("firing", "offset", "order_ms", "scheduled_ms", "timestamp", "topic")
+    __slots__ = ("firing", "last_offset", "offset", "order_ms", "scheduled_ms", "timestamp", "topic")
 
     def __init__(self) -> None:
         self.topic: str | None = None
         """The topic of the record; None outside a record."""
         self.offset = UNKNOWN
+        self.last_offset = UNKNOWN
+        """The offset of the last record of a batch while its processor runs; -1 elsewhere."""
         self.timestamp = UNKNOWN
         """The timestamp that forwarded records inherit."""
         self.scheduled_ms = UNKNOWN
@@ -34,6 +36,8 @@ class RecordContext:
 
     def __str__(self) -> str:
         """Describe the event for an error message."""
+        if self.topic and self.last_offset > self.offset:
+            return f"{self.topic}, a batch of the offsets {self.offset} to {self.last_offset}"
         if self.topic:
             return f"{self.topic} offset {self.offset}"
         return "an epoch's bounds" if self.scheduled_ms == UNKNOWN else f"the punctuation due at {self.scheduled_ms} ms"

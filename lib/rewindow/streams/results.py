@@ -42,12 +42,12 @@ def checked(process: Callable[[Record], Any]) -> Callable[[Record], None]:
     return take
 
 
-def refuse_result(process: Callable[[Record], Any], result: object) -> None:
-    """Raise `ConfigError` (78) for a result that is not None."""
+def refuse_result(process: Callable[[Any], Any], result: object, *, send: str = "self.context.forward(record)") -> None:
+    """Raise `ConfigError` (78) for a result that is not None; ``send`` is how to send records."""
     code = getattr(process, "__code__", None)
     at = f" ({code.co_filename}:{code.co_firstlineno})" if code else ""
     message = (
         f"{getattr(process, '__qualname__', 'process')}{at} returned a {type(result).__name__}, which nobody gets: send "
-        "records with self.context.forward(record), and return nothing"
+        f"records with {send}, and return nothing"
     )
     raise ConfigError(message)

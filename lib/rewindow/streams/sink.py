@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from rewindow.streams.limits import Outputs
 from rewindow.streams.nodes import SinkNode
@@ -22,6 +23,13 @@ class Sink(ABC):
 
     process: Callable[[Record], None]
     """Takes one record; set by `begin`. Parents call it directly."""
+
+    takes_columns = False
+    """Whether `process_many` works: it needs no event (`RecordContext`) of each record."""
+
+    def process_many(self, keys: Sequence[Any], values: Sequence[Any], timestamps: Sequence[int]) -> None:
+        """Take several records as columns. For sinks that say so in ``takes_columns``."""
+        raise NotImplementedError
 
     @abstractmethod
     def begin(self, record_context: RecordContext, number: int, outputs: Outputs) -> None:

@@ -15,12 +15,15 @@ Rules of this file:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
 from rewindow.errors import InvariantError
 from rewindow.streams.assembly import Assembly, assemble, check_suppliers, connections
+from rewindow.streams.batch_processor import BatchProcessor
+from rewindow.streams.batch_replay import BatchReplay
+from rewindow.streams.batched_nodes import batch_limits, batched_sources
 from rewindow.streams.checkpoint import Checkpoint, TaskState, held_in, open_stores
 from rewindow.streams.clocks import Clocks
 from rewindow.streams.dropped_records import Drop
@@ -29,7 +32,7 @@ from rewindow.streams.error_policy import error_policies
 from rewindow.streams.limits import CHECK_EVERY, check_stores
 from rewindow.streams.metrics import PROCESS, RECORD_LATENESS
 from rewindow.streams.nodes import SinkNode
-from rewindow.streams.ordering import Event
+from rewindow.streams.ordering import Event, Rows, events, merge, ordered_rows, rows_from, same_topic
 from rewindow.streams.record import MAX_MS, UNKNOWN, make_record
 from rewindow.streams.semantics import StreamTimeFrom
 from rewindow.streams.settings import TaskConfig
@@ -74,6 +77,9 @@ class Task:
         )
         self._policies = error_policies(part, settings, self._task_context, self._stores)
         self._task_context.nodes_with_policy = self._policies
+        limits = batch_limits(part, self._policies, keeps_dropped=settings.keeps_dropped)
+        self._batched = batched_sources(part, limits)
+        """The sources whose records go in batches to a node, by rank."""
         self._task_context.retain_clocks([node.name for node in part.nodes])
         self._topics = [source.topic for source in part.sources]
         self._offsets = [state.offsets.get(topic, 0) for topic in self._topics]
@@ -113,6 +119,29 @@ class Task:
             events = iter(events)
             while self._replay(islice(events, CHECK_EVERY)):
                 check_stores(self._part, self._stores, self._limits, self._task_context)
+
+    def replay_rows(self, topics: Sequence[Iterable[Rows]]) -> None:
+        """Process all records of the current epoch, given as the rows of each topic: as `replay` does their merged events.
+
+        Batch processors get many records at once (`streams.batch_replay`).
+        """
+        with explained(self._task_context):
+            self._open()
+            batched = self._batched
+        if not batched:
+            self.replay(merge([events(rank, rows) for rank, rows in enumerate(topics)]))
+            return
+        with explained(self._task_context):
+            if len(topics) == 1:
+                for rows in ordered_rows(topics[0]):
+                    self._replay_batches(batched[0], 0, rows)
+                return
+            for rank, run in same_topic(merge([events(rank, rows) for rank, rows in enumerate(topics)])):
+                if rank in batched:
+                    self._replay_batches(batched[rank], rank, rows_from(run))
+                else:
+                    self._replay(run)
+                    check_stores(self._part, self._stores, self._limits, self._task_context)
 
     def end_epoch(self, watermark_ms: int, *, is_final: bool = False, number: int = 0) -> None:
         """Close the epoch at its watermark (-1: none). ``is_final``: no epoch will follow (D18).
@@ -185,6 +214,16 @@ class Task:
             least_ms = least_ms if late == taken else 0
             task_context.metrics.measure("task", "", RECORD_LATENESS).record_many(taken, late_ms, least_ms, latest_ms)
         return taken
+
+    def _replay_batches(self, node: str, rank: int, rows: Rows) -> None:
+        """Process consecutive records of one topic in batches."""
+        processor = self._open().processors[node]
+        if not isinstance(processor, BatchProcessor):
+            raise InvariantError(f"{node} takes no batches")
+        context = self._task_context
+        BatchReplay(processor, rank, self._topics[rank], self._clocks, context, self._limits).replay(rows)
+        self._offsets[rank] = rows.offsets[-1] + 1
+        check_stores(self._part, self._stores, self._limits, context)
 
     def _end_epoch(self, watermark_ms: int, *, is_final: bool, number: int) -> None:
         assembly = self._open()

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from rewindow.streams.dropped_records import Dropped
 from rewindow.streams.metrics import Measure, add_up
 from rewindow.streams.nodes import SinkNode, SourceNode
-from rewindow.streams.ordering import Emission, Event, events, internal_log, merge, rows_of
+from rewindow.streams.ordering import Emission, Rows, events, internal_log, merge, rows_from, rows_of
 from rewindow.streams.partitioner import partition_for
 from rewindow.streams.record import UNKNOWN, Record
 from rewindow.streams.semantics import Semantics
@@ -86,8 +86,8 @@ class LocalReplay:
         """Replay epochs, then checkpoint, discard and restore every task.
 
         ``wall_clock_ms`` is the time to which the clock jumps after the records (D8, ``run``). The other parameters vary
-        what must not change the result: without ``restarts`` the tasks live on, ``batch`` records are passed to a task at
-        once, and ``backwards`` runs the tasks of each sub-topology in reverse order.
+        what must not change the result: without ``restarts`` the tasks live on, a task and so a `BatchProcessor` gets at
+        most ``batch`` records at once, and ``backwards`` runs the tasks of each sub-topology in reverse order.
         """
         logs = [self._by_partition(epoch) for epoch in epochs]
         order = sorted(self._tasks, key=lambda index: (index[0], -index[1] if backwards else index[1]))
@@ -139,12 +139,9 @@ class LocalReplay:
         local = self._tasks[sub_topology, partition]
         for number, (epoch, rows) in enumerate(zip(epochs, logs, strict=True), start=self._epochs_taken):
             self._epoch = number
-            topics = [
-                events(rank, [rows_of(self._rows(source, local, rows))])
-                for rank, source in enumerate(local.part.sources)
-            ]
-            for events_at_once in _batches(merge(topics), batch):
-                local.task.replay(events_at_once)
+            topics = [[rows_of(self._rows(source, local, rows))] for source in local.part.sources]
+            for topics_at_once in _batches(topics, batch):
+                local.task.replay_rows(topics_at_once)
             if wall_clock_ms != UNKNOWN and epoch is epochs[-1]:
                 local.task.advance_wall_clock(wall_clock_ms)
             local.task.end_epoch(epoch.watermark_ms, is_final=epoch.is_final, number=number + 1)
@@ -182,12 +179,15 @@ class LocalReplay:
         return 0 if key is None else partition_of(key, self._partitions)
 
 
-def _batches(ordered: Iterator[Event], size: int | None) -> Iterator[Iterable[Event]]:
+def _batches(topics: Sequence[Sequence[Rows]], size: int | None) -> Iterator[Sequence[Sequence[Rows]]]:
+    """Yield the rows of all topics, ``size`` records at a time in the order of L1."""
     if size is None:
-        yield ordered
+        yield topics
         return
+    ordered = merge([events(rank, rows) for rank, rows in enumerate(topics)])
     while batch := list(islice(ordered, size)):
-        yield batch
+        of_topics = [[event for event in batch if event[1] == rank] for rank in range(len(topics))]
+        yield [[rows_from(run)] if run else [] for run in of_topics]
 
 
 def _numbers(measure: Measure) -> tuple[int, int, int | None, int | None]:

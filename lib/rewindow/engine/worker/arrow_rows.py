@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -21,6 +21,7 @@ _ARROW = {
     "boolean": pa.bool_(),
     "binary": pa.binary(),
 }
+_TIMESTAMP = pa.field("_timestamp", pa.int64())
 _COLUMN_TYPES = {arrow: name for name, arrow in _ARROW.items() if name != "json"}
 
 
@@ -46,6 +47,25 @@ def decode(shape: Shape, columns: Sequence[pa.Array]) -> Iterable[Any]:
     """Return the values that Arrow columns hold."""
     lists = [column.to_pylist() for column in columns]
     return lists[0] if shape.is_bare else map(shape.decode, zip(*lists, strict=True))
+
+
+class DecodedLater(Sequence[Any]):
+    """The values that Arrow columns hold, decoded when they are read. Most batch processors read few of them."""
+
+    def __init__(self, shape: Shape, columns: Sequence[pa.Array]) -> None:
+        self._shape, self._columns = shape, columns
+        self._values: list[Any] | None = None
+
+    def __len__(self) -> int:
+        return len(self._columns[0])
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(decode(self._shape, self._columns))
+
+    def __getitem__(self, index: Any) -> Any:
+        if self._values is None:
+            self._values = list(self)
+        return self._values[index]
 
 
 def encode_values(shape: Shape, values: Sequence[Any], target: str) -> list[pa.Array]:
@@ -84,6 +104,14 @@ def encode_column(field: pa.Field, values: Sequence[Any], target: str) -> pa.Arr
         return pa.array([coerce(value, column) for value in values], field.type)
     except DataError as error:
         raise _at(target, error) from error
+
+
+def encode_timestamps(timestamps: Sequence[int], target: str) -> pa.Array:
+    """Return the timestamps of forwarded records as a column: ints, of which one may be too large."""
+    try:
+        return pa.array(timestamps, _TIMESTAMP.type)
+    except OverflowError:
+        return encode_column(_TIMESTAMP, timestamps, target)
 
 
 def _column_type(arrow: pa.DataType) -> str:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from rewindow.contracts.tasks import LogFile, LogSlice
 from rewindow.engine.worker import batch_size
-from rewindow.engine.worker.arrow_rows import decode
+from rewindow.engine.worker.arrow_rows import DecodedLater, decode
 from rewindow.engine.worker.checksums import UNREADABLE, open_verified, unreadable, uses_threads
 from rewindow.errors import StorageError
 from rewindow.streams.ordering import Rows
@@ -57,9 +57,10 @@ class LogReader:
 def decoded(first: int, columns: Sequence[pa.Array], key: Shape, value: Shape) -> Rows:
     """Return the rows of timestamp, key and value columns. The first row has the offset ``first``."""
     timestamps, width = columns[0], 1 + len(key.columns)
-    keys, values = decode(key, columns[1:width]), decode(value, columns[width:])
-    running_ms = np.maximum.accumulate(np.asarray(timestamps)).tolist()
-    return Rows(range(first, first + len(timestamps)), timestamps.to_pylist(), running_ms, keys, values)
+    keys, values = decode(key, columns[1:width]), DecodedLater(value, columns[width:])
+    times = np.asarray(timestamps)
+    running_ms = np.maximum.accumulate(times).tolist()
+    return Rows(range(first, first + len(timestamps)), times.tolist(), running_ms, keys, values)
 
 
 def ordered_batches(

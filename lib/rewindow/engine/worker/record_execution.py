@@ -26,7 +26,7 @@ from rewindow.errors import InvariantError
 from rewindow.streams.checkpoint import Checkpoint, TaskState
 from rewindow.streams.metrics import ENFORCED_PROCESSING
 from rewindow.streams.nodes import SinkNode, SourceNode
-from rewindow.streams.ordering import Event, Rows, events, merge
+from rewindow.streams.ordering import Rows
 from rewindow.streams.record import UNKNOWN
 from rewindow.streams.serde.binding import LogShapes, bind_sink, bind_store, bound
 from rewindow.streams.settings import TaskConfig
@@ -151,10 +151,7 @@ def _replay(
         for writer in writers:
             writer.epoch = epoch.number
         offsets = task.offsets
-        topics: list[Iterator[Event]] = [
-            events(rank, source(epoch.number, offsets[topic])) for rank, (topic, source) in enumerate(sources.items())
-        ]
-        task.replay(merge(topics))
+        task.replay_rows([source(epoch.number, offsets[topic]) for topic, source in sources.items()])
         if epoch.clock_to_ms != UNKNOWN:
             task.advance_wall_clock(epoch.clock_to_ms)
         task.end_epoch(epoch.watermark_ms, is_final=epoch.is_final, number=epoch.number)

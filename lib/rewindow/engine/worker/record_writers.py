@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.contracts.tasks import SubTopologyWork, TaskWork
-from rewindow.engine.worker.arrow_rows import arrow_schema, encode, encode_column, encode_values
+from rewindow.engine.worker.arrow_rows import arrow_schema, encode, encode_timestamps, encode_values
 from rewindow.engine.worker.batch_size import written_rows
 from rewindow.engine.worker.parquet_writer import FileWriter
 from rewindow.engine.worker.staging import StagingTarget, staging_target
@@ -25,26 +25,32 @@ from rewindow.streams.serde.meta_columns import INTERNAL_META, OUTPUT_META
 from rewindow.streams.serde.schema import Shape
 from rewindow.streams.sink import Sink
 
-_TIMESTAMP = pa.field("_timestamp", pa.int64())
-
 
 class RecordBuffer(ABC):
-    """Buffers output records for one file and converts them to columns in bulk.
+    """Buffers output records for one file as columns, and converts them in bulk.
 
-    Callers append the result of `kept` to ``records`` and flush when there are `written_rows`.
+    Callers append to ``keys``, ``values`` (the result of `kept`) and ``timestamps``, and flush when there are `written_rows`.
     """
 
     def __init__(self, file: FileWriter, shapes: tuple[Shape, Shape], target: StagingTarget) -> None:
         self._file, self._target, self._sender = file, target.target, target.sender
         self._key, self._value = shapes
         self._value_schema = arrow_schema(self._value.columns)
-        self.records: list[Record] = []
+        self.keys: list[Any] = []
+        self.values: list[Any] = []
+        self.timestamps: list[int] = []
         # A value without a declared type may be a list that user code still changes, so it is encoded immediately.
         self.may_change = self._value.has_json
 
-    def kept(self, record: Record) -> Record:
-        """Return a record that user code can no longer change."""
-        return record.with_value(self._encoded(record.value)) if self.may_change else record
+    def kept(self, value: Any) -> Any:
+        """Return a value that user code can no longer change."""
+        if not self.may_change:
+            return value
+        try:
+            return self._value.encode(value)
+        except DataError as error:
+            message = f"{self._target}: {error}"
+            raise DataError(message) from error
 
     def close(self) -> list[StagedFile]:
         """Finish the file. Returns nothing if there were no records."""
@@ -58,16 +64,18 @@ class RecordBuffer(ABC):
 
     def flush(self) -> None:
         """Write the buffered records. Raises `EmissionError` (65) for a record that does not fit its columns."""
-        if self.records:
+        if self.keys:
+            columns = self.keys, self.values, self.timestamps
             try:
-                arrays = self._columns(self.records)
+                arrays = self._columns(*columns)
             except DataError:
-                for index, record in enumerate(self.records):
-                    self._check(record, index)
+                for index, (key, value, timestamp) in enumerate(zip(*columns, strict=True)):
+                    self._check(key, value, timestamp, index)
                 raise
             arrays += self._meta()
             self._file.write(pa.RecordBatch.from_arrays(arrays, schema=self._file.schema))
-            self.records.clear()
+            for column in columns:
+                column.clear()
 
     @abstractmethod
     def _meta(self) -> list[pa.Array]:
@@ -77,64 +85,78 @@ class RecordBuffer(ABC):
     def _epoch_and_number(self, index: int) -> tuple[int, int]:
         """Return the epoch of a buffered record, and its number in the topic."""
 
-    def _columns(self, records: Sequence[Record]) -> list[pa.Array]:
+    def _columns(self, keys: Sequence[Any], values: Sequence[Any], timestamps: Sequence[int]) -> list[pa.Array]:
         """Return the columns of keys, values and timestamps."""
-        arrays = encode_values(self._key, [record.key for record in records], self._target)
-        values = [record.value for record in records]
+        arrays = encode_values(self._key, keys, self._target)
         if self.may_change:
             arrays += encode(values, self._value_schema, self._target).columns
         else:
             arrays += encode_values(self._value, values, self._target)
-        return [*arrays, encode_column(_TIMESTAMP, [record.timestamp for record in records], self._target)]
+        return [*arrays, encode_timestamps(timestamps, self._target)]
 
-    def _check(self, record: Record, index: int) -> None:
+    def _check(self, key: Any, value: Any, timestamp: int, index: int) -> None:
         try:
-            self._columns([record])
+            self._columns([key], [value], [timestamp])
         except DataError as error:
             epoch, number = self._epoch_and_number(index)
             message = (
-                f"{error} [the record with the key {record.key!r} and the timestamp {record.timestamp}, number {number} "
+                f"{error} [the record with the key {key!r} and the timestamp {timestamp}, number {number} "
                 f"of its topic, sent by {self._sender} in epoch {epoch}]"
             )
             raise EmissionError(message) from error
 
-    def _encoded(self, value: Any) -> tuple[Any, ...]:
-        try:
-            return self._value.encode(value)
-        except DataError as error:
-            message = f"{self._target}: {error}"
-            raise DataError(message) from error
-
 
 class OutputWriter(RecordBuffer, Sink):
     """Writes the records of one output topic. The caller sets ``epoch``."""
+
+    takes_columns = True
 
     def __init__(self, target: StagingTarget, shapes: tuple[Shape, Shape], *, partition: int, run: int) -> None:
         columns = (*shapes[0].columns, *shapes[1].columns, *OUTPUT_META)
         super().__init__(target.file(columns, [column.name for column in columns]), shapes, target)
         self._partition, self._run = partition, run
         self._first = 0
+        self._limit = 1
         self._epochs: list[tuple[int, int]] = []
         """Index of the first buffered record of each epoch, with the epoch."""
 
     def begin(self, record_context: RecordContext, number: int, outputs: Outputs) -> None:
         """See `Sink`."""
         del record_context
-        self._first = number
-        records, append, kept, limit = self.records, self.records.append, self.kept, written_rows()
+        self._first, self._outputs, self._limit = number, outputs, written_rows()
+        keys, limit, kept, flush = self.keys, self._limit, self.kept if self.may_change else None, self._flush_full
+        add_key, add_value, add_timestamp = keys.append, self.values.append, self.timestamps.append
 
         def process(record: Record) -> None:
-            append(record)
-            if len(records) >= limit:
-                outputs.see(self.number)
-                self.flush()
+            key, value, timestamp, _ = record
+            add_value(kept(value) if kept else value)  # first, because it may be refused
+            add_key(key)
+            add_timestamp(timestamp)
+            if len(keys) >= limit:
+                flush()
 
-        self.process = (lambda record: process(kept(record))) if self.may_change else process
+        self.process = process
+
+    def process_many(self, keys: Sequence[Any], values: Sequence[Any], timestamps: Sequence[int]) -> None:
+        """See `Sink`."""
+        start, count = 0, len(keys)
+        while start < count:
+            some = slice(start, start + self._limit - len(self.keys))
+            self.values += map(self.kept, values[some]) if self.may_change else values[some]
+            self.keys += keys[some]
+            self.timestamps += timestamps[some]
+            start = some.stop
+            if len(self.keys) >= self._limit:
+                self._flush_full()
+
+    def _flush_full(self) -> None:
+        self._outputs.see(self.number)
+        self.flush()
 
     @property
     def number(self) -> int:
         """See `Sink`."""
-        return self._first + len(self.records)
+        return self._first + len(self.keys)
 
     @property
     def epoch(self) -> int:
@@ -143,10 +165,10 @@ class OutputWriter(RecordBuffer, Sink):
 
     @epoch.setter
     def epoch(self, epoch: int) -> None:
-        self._epochs.append((len(self.records), epoch))
+        self._epochs.append((len(self.keys), epoch))
 
     def _meta(self) -> list[pa.Array]:
-        count, (starts, epochs) = len(self.records), zip(*self._epochs, strict=True)
+        count, (starts, epochs) = len(self.keys), zip(*self._epochs, strict=True)
         of_epoch = np.diff([*starts, count])
         numbers = np.arange(self._first, self._first + count)
         self._first += count
@@ -167,7 +189,9 @@ class InternalBuffer(RecordBuffer):
 
     def take(self, record: Record, epoch: int, order_ms: int, number: int) -> None:
         """Add one record."""
-        self.records.append(self.kept(record))
+        self.values.append(self.kept(record.value))
+        self.keys.append(record.key)
+        self.timestamps.append(record.timestamp)
         self._positions.append((epoch, order_ms, number))
 
     def _meta(self) -> list[pa.Array]:

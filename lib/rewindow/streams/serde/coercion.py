@@ -7,7 +7,8 @@ integer in a ``double`` column, up to 2^53, where every integer is exactly a flo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from array import array
+from collections.abc import Callable, Collection
 from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperation, Overflow
 from functools import cache
 from typing import Any
@@ -79,6 +80,24 @@ def coerce_double(value: Any) -> Any:
 
 
 _COERCERS: dict[str, Normalizer] = {"string": coerce_text, "long": coerce_long, "double": coerce_double}
+
+
+def stay_as_they_are(values: Collection[Any], normalize: Normalizer) -> bool:
+    """Return True only if a normalizer would return each of several values as it is. Much faster than asking it for each."""
+    if not values or normalize not in _CLASS_OF or set(map(type, values)) != {_CLASS_OF[normalize]}:
+        return False
+    if normalize is coerce_long:
+        try:
+            array("q", values)  # 64 bits; faster than the least and the greatest
+        except OverflowError:
+            return False
+        return True
+    if normalize is coerce_text:
+        return "".join(values).isascii()
+    return bool(all(values))  # without 0.0 there is no -0.0
+
+
+_CLASS_OF: dict[Normalizer, type[Any]] = {coerce_text: str, coerce_long: int, coerce_double: float}
 
 
 def _class_coercer(column_type: str) -> Normalizer:

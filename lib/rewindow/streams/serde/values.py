@@ -8,7 +8,7 @@ Counter as a dict, a NamedTuple as a bare row), so it is refused when it is put 
 from __future__ import annotations
 
 import typing
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from decimal import Decimal
 from types import UnionType
 from typing import Any, NamedTuple
@@ -70,6 +70,11 @@ def is_frozen(value: Any) -> bool:
                 return False
         return True
     return value.__class__ in _FROZEN
+
+
+def are_frozen(values: Collection[Any]) -> bool:
+    """Return whether none of several values can be changed in place."""
+    return set(map(type, values)) <= _FROZEN or all(map(is_frozen, values))
 
 
 def copied(value: Any) -> Any:

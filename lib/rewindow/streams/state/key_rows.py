@@ -46,6 +46,35 @@ class KeyRows:
         note_removal(self.changed, key)
         return self.values.pop(key)
 
+    def get_many(self, keys: Iterable[Any]) -> list[Any]:
+        """Return the values of keys in their order; None for a key without one."""
+        return list(map(self.values.get, keys))
+
+    def put_many(self, rows: dict[Any, Any]) -> None:
+        """Set rows whose keys are all of the exact class."""
+        changed, values, given = self.changed, self.values, rows.keys()
+        begun = rows if changed.keys().isdisjoint(given) else [key for key in rows if key not in changed]
+        is_text = self._key_type.exact_class is str
+        if not (is_text and "".join(begun).isascii()):
+            for key in begun:
+                if key not in values:
+                    self._encode(key)
+        if values.keys().isdisjoint(given):
+            changed.update(dict.fromkeys(begun, True))
+        else:
+            changed.update({key: key not in values for key in begun})
+        values.update(rows)
+
+    def pop_many(self, keys: Iterable[Any]) -> None:
+        """Delete the rows of keys."""
+        changed, pop_value, exact_class = self.changed, self.values.pop, self._key_type.exact_class
+        pop_flag = changed.pop
+        for key in keys:
+            if key.__class__ is not exact_class:
+                self.pop(key)
+            elif pop_value(key, None) is not None and not pop_flag(key, False):
+                changed[key] = False
+
     def scan(self) -> Iterator[tuple[Any, Any]]:
         """Iterate over the rows by key bytes. Later writes are safe and not seen."""
         keys = by_bytes(self.values, self._encode)

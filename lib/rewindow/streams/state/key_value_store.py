@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from rewindow.errors import DataError
 from rewindow.streams.record import UNKNOWN
+from rewindow.streams.serde.coercion import stay_as_they_are
 from rewindow.streams.serde.key_bytes import encode_key
 from rewindow.streams.serde.values import copied, is_frozen
 from rewindow.streams.state.key_rows import KeyRows
@@ -78,6 +79,35 @@ class KeyValueStore(Store):
         """Delete the key; return its value, or None."""
         return self._rows.pop(key)
 
+    def get_many(self, keys: Iterable[Any]) -> list[Any]:
+        """Return the values of several keys, in their order; None for a key without one."""
+        values = self._rows.get_many(keys)
+        return values if self._all_frozen else list(map(copied, values))
+
+    def put_many(self, rows: Mapping[Any, Any]) -> None:
+        """Set the values of several keys; None deletes a key. The same as a call of `put` for each.
+
+        Raises `DataError` as `put` does, and for anything but a mapping.
+        """
+        given: object = rows  # user code may pass anything
+        if not isinstance(given, Mapping):
+            message = f"store {self.name!r}: put_many takes a dict of keys and values, not a {type(rows).__name__}"
+            raise DataError(message)
+        values = self._normalized(rows)
+        if values is not None:
+            self._rows.put_many(values)
+            return
+        for key, value in rows.items():
+            self.put(key, value)
+
+    def delete_many(self, keys: Collection[Any]) -> None:
+        """Delete several keys: a list, a dict or the like. Raises `DataError` for an iterator."""
+        given: object = keys  # user code may pass anything
+        if not isinstance(given, Collection) or isinstance(given, str):
+            message = f"store {self.name!r}: delete_many takes a list of keys, not a {type(keys).__name__}"
+            raise DataError(message)
+        self._rows.pop_many(keys)
+
     def all(self) -> Iterator[tuple[Any, Any]]:
         """Iterate over ``(key, value)`` by key bytes. Writes during the iteration are safe and not seen."""
         rows = self._rows.scan()
@@ -130,6 +160,18 @@ class KeyValueStore(Store):
             return self._rows.savepoint(self._keys.as_stored(key))
         except TypeError:  # the key is unhashable, so the write will be refused
             return lambda: None
+
+    def _normalized(self, rows: Mapping[Any, Any]) -> dict[Any, Any] | None:
+        """Return rows as they are kept; None if each needs a `put` of its own."""
+        if self._watches or set(map(type, rows)) != {self._keys.exact_class}:
+            return None
+        if stay_as_they_are(rows.values(), self._normalize):
+            return rows if isinstance(rows, dict) else dict(rows)
+        try:
+            values = dict(zip(rows, map(self._normalize, rows.values()), strict=True))
+        except DataError:
+            return None  # `put` names the key
+        return None if None in values.values() else values
 
     def _live_keys(self) -> Iterable[Any]:
         return self._rows.live_keys()

@@ -66,7 +66,12 @@ class Undo:
 def _savepoints(store: Store) -> dict[str, Callable[..., RollBack]]:
     """Return, for each method that writes, the function that saves what a call with the same arguments changes."""
     if isinstance(store, KeyValueStore):
-        return {"put": lambda key, value: store.savepoint(key), "delete": store.savepoint}  # noqa: ARG005
+        return {
+            "put": lambda key, value: store.savepoint(key),  # noqa: ARG005
+            "delete": store.savepoint,
+            "put_many": lambda rows: _all_of([store.savepoint(key) for key in rows]),
+            "delete_many": lambda keys: _all_of([store.savepoint(key) for key in keys]),
+        }
     if isinstance(store, SessionStore):
         return {"put": lambda session, value: store.savepoint(session), "remove": store.savepoint}  # noqa: ARG005
     if isinstance(store, WindowStore):
@@ -80,6 +85,14 @@ def _savepoints(store: Store) -> dict[str, Callable[..., RollBack]]:
             "pop_before": store.savepoint_before,
         }
     return {}
+
+
+def _all_of(savepoints: list[RollBack]) -> RollBack:
+    def roll_back() -> None:
+        for one in reversed(savepoints):
+            one()
+
+    return roll_back
 
 
 def _nothing() -> None:

@@ -92,6 +92,29 @@ class SpillingRows(KeyRows):
             self._budget.spend()
         return value
 
+    def get_many(self, keys: Iterable[Any]) -> list[Any]:
+        """See `KeyRows`."""
+        return super().get_many(keys) if self._spill is None else list(map(self._get, keys))
+
+    def put_many(self, rows: dict[Any, Any]) -> None:
+        """See `KeyRows`."""
+        if self._spill is None:
+            super().put_many(rows)
+            self._budget.spend(len(rows))
+            return
+        for key, value in rows.items():
+            if key not in self.changed:
+                self.begin_change(key)
+            self.values[key] = value
+
+    def pop_many(self, keys: Iterable[Any]) -> None:
+        """See `KeyRows`."""
+        if self._spill is None:
+            super().pop_many(keys)
+            return
+        for key in keys:
+            self.pop(key)
+
     def scan(self) -> Iterator[tuple[Any, Any]]:
         """See `KeyRows`."""
         if self._spill is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from rewindow.engine.worker.provenance.watcher import Watcher, entry_of
@@ -116,11 +116,29 @@ def _pops_one(watcher: Watcher, store: Store, method: Method) -> Method:
     return popping
 
 
+def _each(name: str) -> Wrap:
+    """Watch a method that takes many entries by calling the watched method ``name`` for each: keys, or a dict of rows."""
+
+    def wrap(watcher: Watcher, store: Store, method: Method) -> Method:
+        del watcher, method
+
+        def calling(many: Any) -> list[Any]:
+            one = getattr(store, name)
+            return [one(*entry) for entry in (many.items() if isinstance(many, Mapping) else zip(many, strict=True))]
+
+        return calling
+
+    return wrap
+
+
 _KEY_VALUE: dict[str, Wrap] = {
     "get": _reads(entry_of),
     "find": _reads(entry_of),
     "put": _writes(lambda key, value: entry_of(key)),  # noqa: ARG005
     "delete": _removes(entry_of, is_read=True),
+    "get_many": _each("get"),
+    "put_many": _each("put"),
+    "delete_many": _each("delete"),
     "all": _visits(lambda item: entry_of(item[0]), is_visited=True),
     "range": _visits(lambda item, *_: entry_of(item[0]), is_visited=True),
     "beginning_with": _visits(lambda item, _: entry_of(item[0]), is_visited=True),

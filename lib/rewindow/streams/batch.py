@@ -1,0 +1,191 @@
+"""Batches: consecutive records of one topic-partition as columns, and what a processor sends for each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import deepcopy
+from itertools import repeat
+from typing import Any, NamedTuple
+
+from rewindow.errors import DataError
+from rewindow.streams.record import Record, To, make_record
+from rewindow.streams.serde.values import are_frozen, is_frozen
+
+Lost = Callable[["Batch", int, str, str, int], None]
+"""Counts a record of a batch that is not processed further: its index, a metric, a reason, the number of drops."""
+
+
+class Columns(NamedTuple):
+    """The columns of a batch, of equal length. ``values`` returns those of the values."""
+
+    keys: Sequence[Any]
+    values: Callable[[], Sequence[Any]]
+    timestamps: Sequence[int]
+    offsets: Sequence[int]
+    stream_times_ms: Sequence[int]
+
+
+class Batch:
+    """Consecutive records, as columns of equal length. The index of a record in its columns identifies it.
+
+    How many records a batch has differs between runs and is at least one, so no result may depend on it (L2).
+    """
+
+    __slots__ = (
+        "_check",
+        "_headers",
+        "_lost",
+        "_values",
+        "at",
+        "is_closed",
+        "keys",
+        "name",
+        "offsets",
+        "partition",
+        "sent",
+        "stream_times_ms",
+        "timestamps",
+        "to",
+        "topic",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        topic: str | None,
+        partition: int,
+        columns: Columns,
+        check: Callable[[To], None],
+        lost: Lost,
+        headers: tuple[tuple[str, bytes], ...] = (),
+    ) -> None:
+        """``check`` raises `DataError` for a target that the node lacks; ``lost`` counts dropped records."""
+        self.name = name
+        """The node."""
+        self.topic = topic
+        """The topic of all records; None if another node sent the record while it handled a punctuation."""
+        self.partition = partition
+        """The task's partition."""
+        self.keys, self._values, self.timestamps, self.offsets, self.stream_times_ms = columns
+        self._check, self._lost, self._headers = check, lost, headers
+        self.at: list[int] = []
+        self.sent: list[Record] = []
+        self.to: dict[int, To] = {}
+        """The targets of the sent records that have one, by position in ``sent``."""
+        self.is_closed = False
+
+    @property
+    def values(self) -> Sequence[Any]:
+        """The values of the records, decoded when they are asked for."""
+        return self._values()
+
+    def __len__(self) -> int:
+        """The number of records."""
+        return len(self.keys)
+
+    def __iter__(self) -> Iterator[Record]:
+        """Iterate over the records."""
+        columns = zip(self.keys, self.values, self.timestamps, repeat(self._headers))
+        return map(make_record, columns)
+
+    def forward(self, index: int, record: Record, *, to: To | None = None) -> None:
+        """Send a record that the record at ``index`` caused. It passes through the nodes below after `process_batch`.
+
+        A record without a timestamp gets that of the record at ``index``. Outputs leave in the order of their indexes, those
+        of one index in the order of the calls. Raises `DataError` as `ProcessorContext.forward` does, for an index that the
+        batch does not have, and after `process_batch` has returned.
+        """
+        given: object = record  # user code may pass anything
+        if not isinstance(given, Record):
+            message = f"{self.name} forwarded {record!r}: give forward(index, Record(key, value))"
+            raise DataError(message)
+        self._check_indexes((index,))
+        timestamp: Any = record.timestamp
+        if to is not None:
+            self._check(to)
+            timestamp = timestamp if to.timestamp is None else to.timestamp
+            self.to[len(self.sent)] = To(to.child_name)
+        if timestamp is None:
+            timestamp = self.timestamps[index]
+        self._check_timestamps((timestamp,))
+        key, value, _, headers = record
+        if not is_frozen(value):  # the processor may still modify it
+            value = deepcopy(value)
+        self.at.append(index)
+        self.sent.append(Record(key, value, timestamp, headers))
+
+    def forward_many(
+        self,
+        indexes: Sequence[int],
+        keys: Sequence[Any],
+        values: Sequence[Any],
+        timestamps: Sequence[int] | None = None,
+    ) -> None:
+        """Send several records to all children: the record at ``indexes[n]`` caused that of ``keys[n]`` and ``values[n]``.
+
+        The same as a call of `forward` for each. Raises `DataError` as it does, and if the columns differ in length.
+        """
+        times = [self.timestamps[index] for index in self._check_indexes(indexes)] if timestamps is None else timestamps
+        check_lengths(self.name, indexes, keys, values, times)
+        if timestamps is not None:
+            self._check_timestamps(times)
+        self.at.extend(indexes)
+        self.sent.extend(map(make_record, zip(keys, frozen(values), times, repeat(()))))
+
+    def drop(self, index: int, name: str, *, reason: str, times: int = 1) -> None:
+        """Count the record at ``index`` as one that is not processed further: see `ProcessorContext.drop`."""
+        self._check_indexes((index,))
+        self._lost(self, index, name, reason, times)
+
+    def outputs(self) -> Iterator[tuple[int, Record, To | None]]:
+        """Iterate over what was sent, by index: the index, the record, its target."""
+        order: Iterable[int] = range(len(self.at))
+        if any(one > other for one, other in zip(self.at, self.at[1:], strict=False)):
+            order = sorted(order, key=self.at.__getitem__)
+        for position in order:
+            yield self.at[position], self.sent[position], self.to.get(position)
+
+    def _check_indexes(self, indexes: Sequence[int]) -> Sequence[int]:
+        if self.is_closed:
+            message = f"{self.name} forwards a batch's records after process_batch: forward them before it returns"
+            raise DataError(message)
+        if not set(map(type, indexes)) <= {int}:
+            message = f"{self.name} gives {indexes!r:.80} as indexes of a batch's records: give ints"
+            raise DataError(message)
+        if indexes and not (min(indexes) >= 0 and max(indexes) < len(self)):
+            wrong = next(index for index in indexes if not 0 <= index < len(self))
+            message = (
+                f"{self.name} sends a record for index {wrong} of a batch of {len(self)} records: give the index of the "
+                f"record that causes it, 0 to {len(self) - 1}"
+            )
+            raise DataError(message)
+        return indexes
+
+    def _check_timestamps(self, timestamps: Sequence[Any]) -> None:
+        check_timestamps(self.name, timestamps)
+
+
+def check_lengths(name: str, *columns: Sequence[Any]) -> None:
+    """Raise `DataError` if columns that a node forwards differ in length."""
+    lengths = [len(column) for column in columns]
+    if len(set(lengths)) > 1:
+        message = (
+            f"{name} forwards columns of {', '.join(map(str, lengths))} items: give each column an item per record"
+        )
+        raise DataError(message)
+
+
+def check_timestamps(name: str, timestamps: Sequence[Any]) -> None:
+    """Raise `DataError` if one of the timestamps that a node forwards is not an int of at least 0."""
+    if timestamps and not (set(map(type, timestamps)) == {int} and min(timestamps) >= 0):
+        wrong = next(one for one in timestamps if one.__class__ is not int or one < 0)
+        message = (
+            f"{name} forwarded a record with the timestamp {wrong!r} ({type(wrong).__name__}): "
+            "give an int of epoch milliseconds, never negative"
+        )
+        raise DataError(message)
+
+
+def frozen(values: Sequence[Any]) -> Sequence[Any]:
+    """Return values that the processor can no longer modify; it may modify those that it forwarded."""
+    return values if are_frozen(values) else [v if is_frozen(v) else deepcopy(v) for v in values]

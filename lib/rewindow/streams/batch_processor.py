@@ -1,0 +1,202 @@
+"""Processors that take their records in batches, and their context.
+
+Rules of this file:
+
+1. A batch is the plain loop with its first half done in advance: `process_batch` sees several records, then what it sent
+   for each of them passes through the nodes below, in the order of the records and with their clocks.
+2. So inside `process_batch` there is no current record. What depends on it is refused, or given by index in the batch.
+3. A batch ends where a punctuation is due, at an epoch's end, and where the topic changes. Where else it ends is nobody's
+   business: the same records in other batches must give the same outputs and the same state (L2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rewindow.errors import DataError, TopologyError
+from rewindow.streams.batch import Batch, Columns, check_lengths, check_timestamps, frozen
+from rewindow.streams.processor import AdaptedProcessor, Processor
+from rewindow.streams.processor_context import ProcessorContext
+from rewindow.streams.record import Record, RecordMetadata, To, make_record
+from rewindow.streams.results import refuse_result
+
+if TYPE_CHECKING:
+    from rewindow.streams.punctuation import Cancellable
+    from rewindow.streams.seeded_random import SeededRandom
+    from rewindow.streams.sink import Sink
+    from rewindow.streams.task_context import TaskContext
+
+_ONE_BY_ONE = "derive the class from Processor, which gets one record at a time"
+
+
+class BatchContext(ProcessorContext):
+    """The context of a `BatchProcessor`. While `process_batch` runs, it answers only what is the same for all records."""
+
+    __slots__ = ("is_in_batch", "sink")
+
+    def __init__(self, name: str, task_context: TaskContext) -> None:
+        super().__init__(name, task_context)
+        self.is_in_batch = False
+        self.sink: Sink | None = None
+        """The only child, if it is a sink that takes columns."""
+
+    def batch(
+        self,
+        topic: str | None,
+        columns: Columns,
+        headers: tuple[tuple[str, bytes], ...] = (),
+    ) -> Batch:
+        """Return a batch of this node's records: see `Batch`."""
+        return Batch(self.name, topic, self.partition, columns, self._check_to, self._lose, headers)
+
+    def deliver(self, record: Record, to: To | None) -> None:
+        """Pass a record of a batch on to the nodes below; the task has set the event."""
+        super().forward(record, to=to)
+
+    def forward(self, record: Record, *, to: To | None = None) -> None:
+        """See `ProcessorContext.forward`. Raises `DataError` in `process_batch`, where records have indexes."""
+        self._refuse_in_batch("context.forward(record)", "send it with batch.forward(index, record)")
+        super().forward(record, to=to)
+
+    def forward_many(self, keys: Sequence[Any], values: Sequence[Any], timestamps: Sequence[int] | None = None) -> None:
+        """Send several records to all children, in a punctuation: the same as a call of `forward` for each.
+
+        By default they get the timestamp of the punctuation. Raises `DataError` as `forward` does, and if the columns
+        differ in length.
+        """
+        self._refuse_in_batch("context.forward_many(...)", "send them with batch.forward_many(indexes, keys, values)")
+        times = [self._record_context.timestamp] * len(keys) if timestamps is None else timestamps
+        check_lengths(self.name, keys, values, times)
+        check_timestamps(self.name, times[:1] if timestamps is None else times)
+        if self.sink is not None and not self.is_closed:
+            self.sink.process_many(keys, frozen(values), times)
+            return
+        for key, value, timestamp in zip(keys, values, times, strict=True):
+            super().forward(make_record((key, value, timestamp, ())))
+
+    def schedule(self, *args: Any, **kwargs: Any) -> Cancellable:
+        """See `ProcessorContext.schedule`. Raises `DataError` in `process_batch`."""
+        self._refuse_in_batch("context.schedule(...)", f"schedule in init or in a punctuation, or {_ONE_BY_ONE}")
+        return super().schedule(*args, **kwargs)
+
+    @property
+    def stream_time_ms(self) -> int:
+        """See `ProcessorContext.stream_time_ms`."""
+        self._refuse_in_batch("context.stream_time_ms", "read batch.stream_times_ms[index]")
+        return super().stream_time_ms
+
+    @property
+    def wall_clock_ms(self) -> int:
+        """See `ProcessorContext.wall_clock_ms`."""
+        self._refuse_in_batch("context.wall_clock_ms", f"read it in a punctuation, or {_ONE_BY_ONE}")
+        return super().wall_clock_ms
+
+    @property
+    def timestamp(self) -> int:
+        """See `ProcessorContext.timestamp`."""
+        self._refuse_in_batch("context.timestamp", "read batch.timestamps[index]")
+        return super().timestamp
+
+    @property
+    def record_metadata(self) -> RecordMetadata:
+        """See `ProcessorContext.record_metadata`."""
+        self._refuse_in_batch("context.record_metadata", "read batch.topic, batch.partition and batch.offsets[index]")
+        return super().record_metadata
+
+    def random(self) -> SeededRandom:
+        """See `ProcessorContext.random`."""
+        self._refuse_in_batch("context.random()", _ONE_BY_ONE)
+        return super().random()
+
+    def uuid(self) -> str:
+        """See `ProcessorContext.uuid`."""
+        self._refuse_in_batch("context.uuid()", _ONE_BY_ONE)
+        return super().uuid()
+
+    def idempotency_key(self) -> str:
+        """See `ProcessorContext.idempotency_key`."""
+        self._refuse_in_batch("context.idempotency_key()", _ONE_BY_ONE)
+        return super().idempotency_key()
+
+    def drop(self, record: Record, name: str, *, reason: str, times: int = 1) -> None:
+        """See `ProcessorContext.drop`."""
+        self._refuse_in_batch("context.drop(record, ...)", "count it with batch.drop(index, name, reason=...)")
+        super().drop(record, name, reason=reason, times=times)
+
+    def _refuse_in_batch(self, what: str, instead: str) -> None:
+        if self.is_in_batch:
+            message = f"{self.name} uses {what} in process_batch, where there is no current record: {instead}"
+            raise DataError(message)
+
+    def _check_to(self, to: To) -> None:
+        given: object = to  # user code may pass anything
+        if not isinstance(given, To):
+            raise DataError(f"{self.name} forwarded with to={to!r}: give To.child(name) or To.all()")
+        if to.child_name is not None:
+            self._child(to.child_name)
+
+    def _lose(self, batch: Batch, index: int, name: str, reason: str, times: int) -> None:
+        record_context = self._record_context
+        before = record_context.offset
+        record_context.offset = batch.offsets[index]
+        record = Record(batch.keys[index], batch.values[index], batch.timestamps[index])
+        super().drop(record, name, reason=reason, times=times)
+        record_context.offset = before
+
+
+class BatchProcessor(AdaptedProcessor):
+    """A processor that takes records many at a time, in `process_batch`. Punctuations are those of a `Processor`.
+
+    Where batches cannot have more than one record, it gets batches of one: `explain` says where and why.
+    """
+
+    context: BatchContext
+    context_type: ClassVar[type[ProcessorContext]] = BatchContext
+
+    def process_batch(self, batch: Batch) -> None:
+        """Handle consecutive records. What it sends it forwards by index, `Batch.forward`: it returns nothing."""
+        raise NotImplementedError
+
+    def take(self, record: Record) -> None:
+        """Handle one record, as a batch of one."""
+        context = self.context
+        task_context = context._task_context  # noqa: SLF001 - the two classes belong together
+        at = task_context.record_context
+        columns = Columns(
+            (record.key,),
+            lambda: (record.value,),
+            (record.timestamp,),
+            (at.offset,),
+            (task_context.stream_time_ms,),
+        )
+        batch = context.batch(at.topic, columns, record.headers)
+        self.run(batch)
+        for _, output, to in batch.outputs():
+            context.deliver(output, to)
+
+    def run(self, batch: Batch) -> None:
+        """Call `process_batch`. Raises `ConfigError` (78) if it returns anything."""
+        context = self.context
+        context.is_in_batch = True
+        try:
+            result: object = self.process_batch(batch)  # type: ignore[func-returns-value]  # user code may return anything
+            if result is not None:
+                refuse_result(self.process_batch, result, send="batch.forward(index, record)")
+        finally:
+            context.is_in_batch = False
+            batch.is_closed = True
+
+
+def refuse_both_forms(what: str, made: type[Processor]) -> None:
+    """Raise `TopologyError` (78) for a class whose `process` or ``process_batch`` would never be called."""
+    if issubclass(made, BatchProcessor):
+        if made.process is not Processor.process:
+            message = f"{what}: {made.__name__} has process and process_batch, and only process_batch would be called: keep one"
+            raise TopologyError(message)
+    elif hasattr(made, "process_batch"):
+        message = (
+            f"{what}: {made.__name__} has process_batch, which only a BatchProcessor gets called: derive the class from "
+            "BatchProcessor"
+        )
+        raise TopologyError(message)

@@ -1,0 +1,130 @@
+"""Replays the records of a topic in batches, with the order, clocks and punctuations of the loop in `streams.task`.
+
+For each batch: the clocks advance to its first record, which fires due wall-clock punctuations -> the batch ends at the
+first record at which a stream-time punctuation is due, or before one at which a wall-clock punctuation is -> the processor
+handles the batch -> record by record, the clocks advance, what the processor sent for it passes through the nodes below,
+and due stream-time punctuations fire.
+
+Nodes below may schedule punctuations when they get those records. These fire in the last step, as in the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import sub
+from typing import Any
+
+from rewindow.streams.batch import Batch, Columns
+from rewindow.streams.batch_processor import BatchProcessor
+from rewindow.streams.clocks import Clocks
+from rewindow.streams.limits import CHECK_EVERY
+from rewindow.streams.metrics import PROCESS, RECORD_LATENESS
+from rewindow.streams.ordering import Rows
+from rewindow.streams.record import UNKNOWN
+from rewindow.streams.settings import Limits
+from rewindow.streams.task_context import TaskContext
+
+
+class BatchReplay:
+    """Passes rows of one topic to a batch processor."""
+
+    def __init__(
+        self,
+        processor: BatchProcessor,
+        rank: int,
+        topic: str,
+        clocks: Clocks,
+        task_context: TaskContext,
+        limits: Limits,
+    ) -> None:
+        self._processor, self._rank, self._topic = processor, rank, topic
+        self._clocks, self._task_context = clocks, task_context
+        self._most_outputs = limits.outputs_per_record
+
+    def replay(self, rows: Rows) -> None:
+        """Process consecutive records. ``running_ms`` must have their order keys."""
+        rows = rows._replace(keys=_sequence(rows.keys), values=_sequence(rows.values))
+        start, count = 0, len(rows.running_ms)
+        while start < count:
+            start = self._batch(rows, start, min(start + CHECK_EVERY, count))
+
+    def _batch(self, rows: Rows, start: int, limit: int) -> int:
+        """Process the batch that begins at ``start``; return its end."""
+        clocks, task_context = self._clocks, self._task_context
+        self._advance(rows, start)
+        end = clocks.batch_end(rows.running_ms, start, limit)
+        stream_times = clocks.stream_times(self._rank, rows.running_ms[start:end])
+        self._measure(stream_times, rows.timestamps[start:end])
+        batch = self._processor.context.batch(self._topic, _columns(rows, start, end, stream_times))
+        record_context = task_context.record_context
+        self._enter(rows, start)
+        record_context.last_offset = rows.offsets[end - 1]
+        self._processor.run(batch)
+        record_context.last_offset = UNKNOWN
+        sink = self._processor.context.sink
+        if batch.at and (sink is None or batch.to or len(batch.at) > self._most_outputs):
+            self._deliver(batch, rows, start, end)
+            return end
+        self._advance_to(rows, end - 1)
+        if batch.at and sink is not None:
+            records = [record for _, record, _ in batch.outputs()]
+            keys, values, timestamps, _ = zip(*records, strict=True)
+            sink.process_many(keys, values, timestamps)
+        self._fire()
+        return end
+
+    def _deliver(self, batch: Batch, rows: Rows, start: int, end: int) -> None:
+        """Pass on what was sent, record by record."""
+        context = self._processor.context
+        outputs = batch.outputs()
+        index, record, to = next(outputs)
+        for position in range(start, end):
+            if position > start:
+                self._advance(rows, position)
+            self._enter(rows, position)
+            while start + index == position:
+                context.deliver(record, to)
+                index, record, to = next(outputs, (UNKNOWN - start, record, to))
+            self._fire()
+
+    def _advance(self, rows: Rows, position: int) -> None:
+        """Advance the clocks to a record."""
+        timestamp = rows.timestamps[position]
+        if timestamp == rows.running_ms[position] and timestamp > self._clocks.partition_times[self._rank]:
+            self._clocks.take(self._rank, timestamp)
+
+    def _advance_to(self, rows: Rows, position: int) -> None:
+        """Advance the clocks over several records, at which no punctuation is due, and enter the last."""
+        running_ms = rows.running_ms[position]
+        if running_ms > self._clocks.partition_times[self._rank]:
+            self._clocks.take(self._rank, running_ms)
+        self._enter(rows, position)
+
+    def _enter(self, rows: Rows, position: int) -> None:
+        record_context = self._task_context.record_context
+        record_context.topic, record_context.offset = self._topic, rows.offsets[position]
+        record_context.timestamp, record_context.order_ms = rows.timestamps[position], rows.running_ms[position]
+
+    def _fire(self) -> None:
+        stream_ms = self._task_context.stream_time_ms
+        if self._clocks.stream_queue.next_due_ms <= stream_ms:
+            self._clocks.stream_queue.fire(stream_ms, self._clocks.punctuate)
+
+    def _measure(self, stream_times: Sequence[int], timestamps: Sequence[int]) -> None:
+        late_ms = list(map(sub, stream_times, timestamps))
+        least_ms = 0 if 0 in late_ms else min(late_ms)
+        if self._clocks.is_lowest:
+            late_ms = [max(one, 0) for one in late_ms]
+            least_ms = min(late_ms)
+        taken, metrics = len(late_ms), self._task_context.metrics
+        metrics.measure("task", "", PROCESS).record_many(taken, taken, 1, 1)
+        metrics.measure("task", "", RECORD_LATENESS).record_many(taken, sum(late_ms), least_ms, max(late_ms))
+
+
+def _columns(rows: Rows, start: int, end: int, stream_times: Sequence[int]) -> Columns:
+    keys, values, some = _sequence(rows.keys), _sequence(rows.values), slice(start, end)
+    return Columns(keys[some], lambda: values[some], rows.timestamps[some], rows.offsets[some], stream_times)
+
+
+def _sequence(items: Any) -> Sequence[Any]:
+    return items if isinstance(items, Sequence) else list(items)
