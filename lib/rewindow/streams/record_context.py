@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rewindow.streams.record import UNKNOWN, RecordMetadata
 
 
@@ -14,8 +16,8 @@ class RecordContext:
         self.topic: str | None = None
         """The topic of the record; None outside a record."""
         self.offset = UNKNOWN
-        self.timestamp = UNKNOWN
-        """The timestamp that forwarded records inherit."""
+        self.timestamp: Any = UNKNOWN
+        """The timestamp that forwarded records inherit, an int: the very object, which `Forwarding.forward` looks for."""
         self.scheduled_ms = UNKNOWN
         """When the punctuation was due; -1 outside a punctuation."""
         self.order_ms = UNKNOWN

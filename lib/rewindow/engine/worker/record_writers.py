@@ -16,6 +16,7 @@ from rewindow.engine.worker.batch_size import written_rows
 from rewindow.engine.worker.parquet_writer import FileWriter
 from rewindow.engine.worker.staging import StagingTarget, staging_target
 from rewindow.errors import DataError, EmissionError
+from rewindow.streams.forwarding import buffering
 from rewindow.streams.limits import Outputs
 from rewindow.streams.nodes import SinkNode
 from rewindow.streams.partitioner import partition_for
@@ -121,15 +122,14 @@ class OutputWriter(RecordBuffer, Sink):
         """See `Sink`."""
         del record_context
         self._first = number
-        records, append, kept, limit = self.records, self.records.append, self.kept, written_rows()
+        kept = self.kept
 
-        def process(record: Record) -> None:
-            append(record)
-            if len(records) >= limit:
-                outputs.see(self.number)
-                self.flush()
+        def flush() -> None:
+            outputs.see(self.number)
+            self.flush()
 
-        self.process = (lambda record: process(kept(record))) if self.may_change else process
+        take = buffering(self.records, written_rows(), flush)
+        self.process = (lambda record: take(kept(record))) if self.may_change else take
 
     @property
     def number(self) -> int:
