@@ -7,12 +7,12 @@ MAKEFLAGS += --no-print-directory
 PYTHON ?= python3.11
 VENV := .venv
 PY := $(VENV)/bin/python
-CODE := $(wildcard lib tests jobs dags)
+CODE := $(wildcard lib tests jobs dags setup.py)
 # Installs are quiet but for one line that moves, so that a log stays short and a person sees progress.
 PROGRESS := awk '/^ *Collecting/ {printf "\r\033[K  %d %s", ++n, $$2; fflush()} \
 	/^ *(Building wheel for|Installing)/ {printf "\r\033[K  %s", substr($$0, 1, 70); fflush()} END {printf "\r\033[K"}'
 
-.PHONY: help docs setup env java jars test test-fast test-spark wheel databricks-wheel airflow cluster crash year matrix check format demo conformance oracle bench bench-execution billion lock clean
+.PHONY: help docs setup env java jars test test-fast test-spark wheel databricks-wheel airflow cluster crash year matrix compiled check format demo conformance oracle bench bench-execution billion lock clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -82,6 +82,9 @@ year: setup ## a year of hourly landings and runs in fast motion; writes tests/y
 
 matrix: env ## the oldest and the newest supported versions, each in its own environment; writes the table in README.md (an hour)
 	$(PY) -m tests.matrix $(ROWS)
+
+compiled: env ## compile the core with mypyc (needs a C compiler) into .cache/compiled, and run the fast tests and all scenarios with it
+	@$(PY) -m tests.compiled
 
 check: env ## formatting, lint, types and the layers
 	$(VENV)/bin/ruff format --check --output-format concise $(CODE)

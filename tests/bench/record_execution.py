@@ -4,7 +4,8 @@
 
 Two jobs over one log (`workload`), three ways each (`measure`). Each measurement has its own process, and the ways of a
 round alternate so that a slow hour of the machine affects all of them alike. The results of record execution are compared
-with those of the loop. A run over 2,000,000 rows or more writes its figures into RECORD_EXECUTION.md.
+with those of the loop. A run over 2,000,000 rows or more writes its figures into RECORD_EXECUTION.md, where those of a
+compiled core (ADR-115) have their own section.
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from rewindow.app.own_code import is_compiled
 from tests.bench.workload import EPOCHS, JOBS, KEYS, PARTITIONS, make_log
 
 ROOT = Path(__file__).resolve().parents[2]
 REPORT = Path(__file__).with_name("RECORD_EXECUTION.md")
-BEGIN, END = "<!-- figures: written by python -m tests.bench.record_execution -->", "<!-- end of figures -->"
+CORE = "compiled core" if is_compiled() else "core in Python"
+BEGIN, END = f"<!-- figures ({CORE}): written by python -m tests.bench.record_execution -->", "<!-- end of figures -->"
 ROWS = 2_000_000
 WAYS = {
     "loop": "plain loop, results kept in memory",
@@ -59,7 +62,7 @@ def main() -> None:
     print(text)
     if options.rows >= ROWS:
         before, rest = REPORT.read_text().split(BEGIN)
-        REPORT.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{rest.split(END)[1]}")
+        REPORT.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{rest.split(END, 1)[1]}")
 
 
 def _measured(job: str, ways: list[str], folder: Path, rows: int, rounds: int) -> dict[str, Any]:
@@ -107,13 +110,14 @@ def _machine() -> dict[str, Any]:
     return {
         "machine": cpu,
         "versions": f"Python {platform.python_version()}, {packages}",
+        "is_compiled": is_compiled(),
         "date": datetime.now(UTC).date().isoformat(),
     }
 
 
 def _heading(figures: dict[str, Any]) -> str:
     return (
-        f"{figures['date']}, {figures['machine']}, {figures['versions']}. {figures['rows']:,} records, "
+        f"{figures['date']}, {figures['machine']}, {figures['versions']}, {CORE}. {figures['rows']:,} records, "
         f"{KEYS:,} keys, {PARTITIONS} partitions, {EPOCHS} landings; median of {figures['rounds']} rounds.\n"
     )
 

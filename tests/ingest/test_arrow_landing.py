@@ -155,6 +155,8 @@ def test_the_command_of_a_small_landing_loads_no_spark(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout.split() == ["100", "False"]
+
+
 @pytest.mark.parametrize(
     "kind", [pa.int64(), pa.timestamp("ms", "UTC"), pa.timestamp("us", "UTC"), pa.timestamp("ms"), pa.timestamp("us")]
 )

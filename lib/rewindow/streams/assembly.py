@@ -9,9 +9,10 @@ from rewindow.errors import ConfigError, RewindowError
 from rewindow.streams.batch_processor import BatchContext, BatchProcessor, refuse_both_forms
 from rewindow.streams.error_context import where
 from rewindow.streams.error_policy import ErrorPolicy
+from rewindow.streams.forwarding import Take, to_all
 from rewindow.streams.nodes import ProcessorNode, SinkNode, SourceNode
 from rewindow.streams.processor import AdaptedProcessor, Processor
-from rewindow.streams.processor_context import ProcessorContext, Take, to_all
+from rewindow.streams.processor_context import ProcessorContext
 from rewindow.streams.results import checked, returns_nothing
 from rewindow.streams.sink import Sink
 from rewindow.streams.state.stores import Store

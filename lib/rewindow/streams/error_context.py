@@ -7,14 +7,15 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from traceback import extract_tb, walk_tb
-from types import MethodType
+from traceback import walk_tb
+from types import FrameType, MethodType
 
 from rewindow.errors import ConfigError, DataError, EmissionError, LimitError, RewindowError
 from rewindow.streams.dropped_records import record_text
 from rewindow.streams.task_context import TaskContext
 
-_OURS = __file__.rpartition("streams")[0]
+_OURS = "rewindow."
+"""What our modules' names begin with. Their files would not do: those of compiled code have the paths of its build."""
 _PYTHONS = json.__file__.rpartition("json")[0]
 """The folder of the standard library."""
 _LONGEST_REASON, _LONGEST_RECORD, _LONGEST_MESSAGE = 200, 500, 2_000
@@ -24,7 +25,11 @@ _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}")
 _SECRET = re.compile(
     r"(?i)(passw(?:or)?d|secret|token|api[_-]?key|authorization|://[^/\s:@]+)(['\"]?\s*[=:]\s*)[^\s,;@]+"
 )
-_WRONG_CALL = re.compile(r"\w+Context\.(forward|schedule)\(\) (?:takes|missing|got) ")
+_WRONG_CALL = re.compile(
+    r"(?:\w+Context|Forwarding)\.(forward|schedule)\(\) (?:takes|missing|got) "
+    # Compiled code (`streams.forwarding`) says it without the class.
+    r"|(?:'\w+' is an invalid keyword argument for )?(forward)\(\)(?: takes (?:exactly|at most) | missing required |$)"
+)
 _SIGNATURES = {
     "forward": "forward takes one Record: write forward(Record(key, value), to=To.child(name))",
     "schedule": "schedule takes an interval, a PunctuationType and a callback: give all three",
@@ -91,7 +96,7 @@ def _signature(error: BaseException) -> str:
     found = _WRONG_CALL.match(_message(error)) if isinstance(error, TypeError) else None
     if found is None:
         return ""
-    return f". {_SIGNATURES[found[1]]}, or derive the class from LegacyProcessor to keep Kafka's old signatures"
+    return f". {_SIGNATURES[found[1] or found[2]]}, or derive the class from LegacyProcessor to keep Kafka's old signatures"
 
 
 def _node(error: BaseException, task_context: TaskContext) -> str:
@@ -119,7 +124,7 @@ def reason_of(error: Exception) -> str:
     stack = "\n".join(
         f"{frame.f_globals.get('__name__')}:{frame.f_code.co_name}:{line}"
         for frame, line in walk_tb(error.__traceback__)
-        if not frame.f_code.co_filename.startswith(_OURS)
+        if not _is_ours(frame)
     )
     digest = hashlib.sha256(stack.encode()).hexdigest()[:12]
     return f"{type(error).__name__}: {_clipped(message, _LONGEST_REASON)} [stack {digest}]"
@@ -139,13 +144,17 @@ def _clipped(text: str, longest: int) -> str:
 
 def where(error: BaseException) -> str:
     """Return `` (file:line)`` of the deepest frame outside rewindow, if possible the user's own; nothing if there is none."""
-    frames = [frame for frame in extract_tb(error.__traceback__) if not frame.filename.startswith(_OURS)]
-    own = [
-        frame for frame in frames if not frame.filename.startswith(_PYTHONS) and "site-packages" not in frame.filename
-    ]
+    frames = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__) if not _is_ours(frame)]
+    own = [(file, line) for file, line in frames if not file.startswith(_PYTHONS) and "site-packages" not in file]
     frames = own or frames
     if frames:
-        return f" ({frames[-1].filename}:{frames[-1].lineno})"
-    code = next((one.__func__.__code__ for one in _called(error) if hasattr(one.__func__, "__code__")), None)
-    is_users = code is not None and not code.co_filename.startswith(_OURS)
-    return f" ({code.co_filename}:{code.co_firstlineno})" if code is not None and is_users else ""
+        file, line = frames[-1]
+        return f" ({file}:{line})"
+    function = next((one.__func__ for one in _called(error) if hasattr(one.__func__, "__code__")), None)
+    if function is None or function.__module__.startswith(_OURS):
+        return ""
+    return f" ({function.__code__.co_filename}:{function.__code__.co_firstlineno})"
+
+
+def _is_ours(frame: FrameType) -> bool:
+    return str(frame.f_globals.get("__name__")).startswith(_OURS)

@@ -18,9 +18,9 @@ from copy import deepcopy
 
 from rewindow.errors import ConfigError, DataError, RewindowError
 from rewindow.streams.error_context import reason_of
+from rewindow.streams.forwarding import Take
 from rewindow.streams.metrics import QUARANTINED
 from rewindow.streams.nodes import ProcessorNode
-from rewindow.streams.processor_context import Take
 from rewindow.streams.record import Record
 from rewindow.streams.serde.values import is_frozen
 from rewindow.streams.settings import OnError, Settings

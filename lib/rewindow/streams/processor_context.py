@@ -2,95 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rewindow.errors import ConfigError, DataError
 from rewindow.streams.duration import to_ms
+from rewindow.streams.forwarding import Forwarding
 from rewindow.streams.metrics import Measure
 from rewindow.streams.punctuation import Cancellable, PunctuationType
 from rewindow.streams.record import UNKNOWN, Record, RecordMetadata, To
 from rewindow.streams.seeded_random import SeededRandom
 from rewindow.streams.task_context import TaskContext
 
-Take = Callable[[Record], None]
-"""Handles one record: a processor, a sink, or several of them."""
 
-
-class ProcessorContext:
+class ProcessorContext(Forwarding):
     """A processor's only access to the task: forwarding, schedules, stores, clocks and metrics.
 
     Each node gets a new context in each epoch.
     """
 
-    __slots__ = ("_by_name", "_children", "_record_context", "_task_context", "_to_all", "is_closed", "name")
+    __slots__ = ("_task_context",)
 
     def __init__(self, name: str, task_context: TaskContext) -> None:
-        self.name = name
+        super().__init__(name, task_context.record_context)
         self._task_context = task_context
-        self._record_context = task_context.record_context
-        self._by_name: dict[str, Take] = {}
-        self._children: tuple[Take, ...] = ()
-        self._to_all = to_all(())
-        self.is_closed = False
 
-    def attach(self, name: str, child: Take) -> None:
-        """Connect a child. Records are forwarded to children in the order in which they were attached."""
-        self._by_name[name] = child
-        self._children = (*self._children, child)
-        self._to_all = to_all(self._children)
+    if TYPE_CHECKING:  # what it takes; `Forwarding` refuses anything else
 
-    def close(self) -> None:
-        """Refuse to forward or schedule from now on: the epoch is over."""
-        self.is_closed = True
-        self._to_all = self._refuse
-        self._by_name = dict.fromkeys(self._by_name, self._refuse)
-
-    def forward(self, record: Record, *, to: To | None = None) -> None:
-        """Send a record to all children, or as ``to`` says (KIP-251).
-
-        When this returns, the record has passed through all nodes below. It gets the timestamp of ``to``; by default it
-        keeps its own, and a record without one gets that of the record or punctuation being handled.
-        Raises `DataError` if ``record`` is not a `Record`, if there is no such child, or if the timestamp is not an
-        integer of at least 0.
-        """
-        record_context = self._record_context
-        before = record_context.timestamp
-        try:
-            timestamp: Any = record.timestamp
-        except AttributeError as error:
-            message = f"{self.name} forwarded {record!r}: give a Record(key, value), with To.child(name) as to="
-            raise DataError(message) from error
-        if timestamp is before and to is None and before >= 0:  # the common case: the very same int, so it is valid
-            self._to_all(record)
-            return
-        take = self._to_all
-        if to is not None:
-            if to.__class__ is not To:
-                raise DataError(f"{self.name} forwarded with to={to!r}: give To.child(name) or To.all()")
-            if to.child_name is not None:
-                take = self._child(to.child_name)
-            if to.timestamp is not None:
-                timestamp = to.timestamp
-        if timestamp is None:
-            timestamp = before
-        if timestamp.__class__ is not int or timestamp < 0:
-            message = (
-                f"{self.name} forwarded a record with the timestamp {timestamp!r} ({type(timestamp).__name__}): "
-                "give an int of epoch milliseconds, never negative"
-            )
-            raise DataError(message)
-        if timestamp is not record.timestamp:
-            record = Record(record.key, record.value, timestamp, record.headers)
-        if timestamp == before:
-            take(record)
-            return
-        record_context.timestamp = timestamp
-        try:
-            take(record)
-        finally:
-            record_context.timestamp = before
+        def forward(self, record: Record, *, to: To | None = None) -> None:
+            """See `Forwarding.forward`."""
 
     def schedule(
         self,
@@ -158,7 +99,8 @@ class ProcessorContext:
     @property
     def timestamp(self) -> int:
         """The timestamp of the record or punctuation being handled, in epoch milliseconds."""
-        return self._record_context.timestamp
+        timestamp: int = self._record_context.timestamp
+        return timestamp
 
     @property
     def topic(self) -> str | None:
@@ -225,29 +167,6 @@ class ProcessorContext:
         """
         self._task_context.metrics.measure("node", self.name, name, reason).record_many(times, times, 1, 1)
         self._task_context.drop(self.name, reason, record.key, record.value, record.timestamp)
-
-    def _refuse(self, record: Record) -> None:
-        raise DataError(f"{self.name} forwards {record.key!r} in close(): the epoch is over; forward before it ends")
-
-    def _child(self, name: str) -> Take:
-        child = self._by_name.get(name)
-        if child is None:
-            known = ", ".join(self._by_name) or "none"
-            message = f"{self.name} has no child {name!r} (children: {known}): name one of them in To.child"
-            raise DataError(message)
-        return child
-
-
-def to_all(children: Sequence[Take]) -> Take:
-    """Return a function that gives a record to all children in order. A single child is returned as it is."""
-    if len(children) == 1:
-        return children[0]
-
-    def take(record: Record) -> None:
-        for child in children:
-            child(record)
-
-    return take
 
 
 def _whole_ms(value: str | timedelta, what: str, *, at_least: int) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rewindow.streams.record import UNKNOWN, RecordMetadata
 
 
@@ -16,8 +18,8 @@ class RecordContext:
         self.offset = UNKNOWN
         self.last_offset = UNKNOWN
         """The offset of the last record of a batch while its processor runs; -1 elsewhere."""
-        self.timestamp = UNKNOWN
-        """The timestamp that forwarded records inherit."""
+        self.timestamp: Any = UNKNOWN
+        """The timestamp that forwarded records inherit, an int: the very object, which `Forwarding.forward` looks for."""
         self.scheduled_ms = UNKNOWN
         """When the punctuation was due; -1 outside a punctuation."""
         self.order_ms = UNKNOWN

@@ -202,9 +202,10 @@ class Task:
                     offsets[last_rank] = last_offset + 1
                 current_rank, take, record_context.topic = rank, entries[rank], topics[rank]
             last_rank, last_offset = rank, offset
-            record_context.offset, record_context.timestamp, record_context.order_ms = offset, timestamp, order_ms
+            own: Any = timestamp  # one object for the record and its context, compiled too (`Forwarding.forward`)
+            record_context.offset, record_context.timestamp, record_context.order_ms = offset, own, order_ms
             taken += 1
-            take(make_record((key, value, timestamp, ())))
+            take(make_record((key, value, own, ())))
             if stream_queue.next_due_ms <= stream_ms:
                 stream_queue.fire(stream_ms, clocks.punctuate)
                 current_rank = UNKNOWN

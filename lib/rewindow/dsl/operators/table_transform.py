@@ -98,7 +98,8 @@ class _LookupContext(ValueContext):
 
     def at(self, timestamp: int) -> int:
         """Set the timestamp that the transformer sees, and return the one before."""
-        before, self._record_context.timestamp = self._record_context.timestamp, timestamp
+        before: int = self._record_context.timestamp
+        self._record_context.timestamp = timestamp
         return before
 
 

@@ -97,9 +97,10 @@ def encoded_size(value: Any) -> int:
 
 def by_bytes(keys: Iterable[Key], encode: Callable[[Any], bytes] = encode_key) -> list[Key]:
     """Return keys ordered by their bytes. Strings sort as their UTF-8, so they need no encoding."""
-    if encode is encode_key and set(map(type, keys := list(keys))) == {str}:
-        return sorted(keys)  # type: ignore[type-var]  # all are str
-    return sorted(keys, key=encode)
+    listed = list(keys)
+    if encode is encode_key and set(map(type, listed)) == {str}:
+        return sorted(listed)  # type: ignore[type-var]  # all are str
+    return sorted(listed, key=encode)
 
 
 def canonical(key: Any) -> Any:

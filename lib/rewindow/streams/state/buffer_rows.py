@@ -97,7 +97,8 @@ class BufferRows:
 
     def rows_of(self, keys: Iterable[Any]) -> Iterator[tuple[Any, Buffered]]:
         """See `GroupRows`."""
-        return ((key, self.entries[key]) for key in keys)
+        for key in keys:
+            yield key, self.entries[key]
 
     def admit(self, row_key: Any, value: Buffered) -> None:
         """See `GroupRows`."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from rewindow.errors import DataError
+from rewindow.streams.compilation import mypyc_attr
 from rewindow.streams.record import UNKNOWN
 from rewindow.streams.serde.coercion import stay_as_they_are
 from rewindow.streams.serde.key_bytes import encode_key
@@ -18,19 +19,20 @@ from rewindow.streams.state.spilling_rows import SpillingRows
 from rewindow.streams.state.stores import Store, StoreBuilder, codec_of, refused
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class KeyValueStore(Store):
     """Keys and values. With a disk, rows that do not fit in memory spill to it."""
 
-    encode: Callable[[Any], bytes] = staticmethod(encode_key)
-    """Returns the bytes of a key, which order the rows."""
-
-    def __init__(self, builder: StoreBuilder, disk: Disk | None = None) -> None:
+    def __init__(
+        self, builder: StoreBuilder, disk: Disk | None = None, encode: Callable[[Any], bytes] = encode_key
+    ) -> None:
+        """``encode`` returns the bytes of a key, which order the rows."""
         super().__init__(builder)
         self._keys = KeyType(builder, self._live_keys)
         if disk is None:
-            self._rows = KeyRows(self._keys, self.encode)
+            self._rows = KeyRows(self._keys, encode)
         else:
-            self._rows = SpillingRows(self._keys, codec_of(builder), SpillFile(builder.name, disk), encode=self.encode)
+            self._rows = SpillingRows(self._keys, codec_of(builder), SpillFile(builder.name, disk), encode=encode)
         self._values, self._changed = self._rows.values, self._rows.changed
         self._normalize = builder.normalizers.value
         self._get = self._rows.get
@@ -45,7 +47,9 @@ class KeyValueStore(Store):
         value = self._get(key)
         return value if self._all_frozen else copied(value)
 
-    find = get
+    def find(self, key: Any) -> Any:
+        """Return the value, or None."""
+        return self.get(key)
 
     def put(self, key: Any, value: Any) -> None:
         """Set the value; None deletes the key.
@@ -62,9 +66,10 @@ class KeyValueStore(Store):
             value = self._normalize(value)
         except DataError as error:
             raise refused(self.name, key, error) from error
-        if key not in self._changed:
-            self._rows.begin_change(key)
-        self._values[key] = value
+        rows = self._rows
+        if key not in rows.changed:
+            rows.begin_change(key)
+        rows.values[key] = value
         if self._watches:
             self._watch(value)
 
@@ -111,7 +116,7 @@ class KeyValueStore(Store):
     def all(self) -> Iterator[tuple[Any, Any]]:
         """Iterate over ``(key, value)`` by key bytes. Writes during the iteration are safe and not seen."""
         rows = self._rows.scan()
-        return rows if self._all_frozen else ((key, copied(value)) for key, value in rows)
+        return rows if self._all_frozen else _copies(rows)
 
     def range(self, first: Any, last: Any) -> Iterator[tuple[Any, Any]]:
         """Iterate as `all` over the keys whose bytes are between those of ``first`` and ``last``, both included."""
@@ -179,3 +184,8 @@ class KeyValueStore(Store):
     def _watch(self, value: Any) -> None:
         if not is_frozen(value):
             self._all_frozen = self._watches = False
+
+
+def _copies(rows: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
+    for key, value in rows:
+        yield key, copied(value)

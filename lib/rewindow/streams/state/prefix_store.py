@@ -15,13 +15,13 @@ from rewindow.streams.state.stores import StoreBuilder
 
 
 class PrefixStore(KeyValueStore):
-    """Keys are ``(first, second)``; finding those of one ``first`` does not read the others."""
+    """Keys are ``(first, second)``; finding those of one ``first`` does not read the others.
 
-    encode = staticmethod(encode_pair)
-    """Kafka's order of subscriptions: by foreign key, then by the bytes of the left key."""
+    Rows have Kafka's order of subscriptions: by foreign key, then by the bytes of the left key.
+    """
 
     def __init__(self, builder: StoreBuilder, disk: Disk | None = None) -> None:
-        super().__init__(builder, disk)
+        super().__init__(builder, disk, encode_pair)
         self._by_first: dict[bytes, dict[Any, None]] = {}
         """The keys in memory by the bytes of their first part, without those that were only read from the spill."""
         if isinstance(self._rows, SpillingRows):

@@ -126,7 +126,7 @@ class SpillingRows(KeyRows):
         hidden = {*self.values, *self._gone}
         if not hidden:
             return iter(scan)
-        return merge(super().scan(), (row for row in scan if row[0] not in hidden), key=self._row_bytes)
+        return merge(super().scan(), _without(scan, hidden), key=self._row_bytes)
 
     def scan_spilled(self, span: Span, hidden: Collection[Any]) -> Iterator[tuple[Any, Any]]:
         """Iterate over the rows on the spill in a span, by key bytes, without deleted and ``hidden`` keys.
@@ -143,7 +143,8 @@ class SpillingRows(KeyRows):
     def live_keys(self) -> Iterator[Any]:
         """See `KeyRows`. Nothing moves between memory and the spill."""
         yield from self.values
-        yield from (key for key, _ in self.scan_spilled(self._span, self.values))
+        for key, _ in self.scan_spilled(self._span, self.values):
+            yield key
 
     def _admit(self, key: Any, value: Any) -> None:
         self._is_restoring = True
@@ -264,3 +265,9 @@ class SpillingRows(KeyRows):
 
     def _row_bytes(self, row: tuple[Any, Any]) -> bytes:
         return self._encode(row[0])
+
+
+def _without(rows: Iterable[tuple[Any, Any]], hidden: Collection[Any]) -> Iterator[tuple[Any, Any]]:
+    for row in rows:
+        if row[0] not in hidden:
+            yield row

@@ -131,7 +131,7 @@ class TimeOrderedBuffer(GroupedStore):
         return key, self._remove(key)
 
     def _pop_until(self, time_ms: int) -> Iterator[tuple[Any, Buffered]]:
-        evicted = ((key, self._remove(key)) for key in self._rows.keys_until(time_ms))
+        evicted = self._take_resident(time_ms)
         if self._is_spilled_until(time_ms):
             evicted = merge(evicted, self._take_spilled(time_ms), key=_by_time)
         is_any = False
@@ -140,6 +140,10 @@ class TimeOrderedBuffer(GroupedStore):
             yield entry
         if is_any:
             self.sample()
+
+    def _take_resident(self, time_ms: int) -> Iterator[tuple[Any, Buffered]]:
+        for key in self._rows.keys_until(time_ms):
+            yield key, self._remove(key)
 
     def _is_spilled_until(self, time_ms: int) -> bool:
         return self._spilled is not None and time_ms >= self._spilled.first_due

@@ -38,7 +38,7 @@ class WindowStore(Store):
         """The latest window start put so far."""
         return self._newest_start_ms
 
-    def put(self, key: Any, value: Any, start_ms: int) -> None:
+    def put(self, key: Any, value: Any, start_ms: Any) -> None:
         """Set the value of a key's window; None deletes it. A write to an expired window is dropped and counted.
 
         Raises `DataError` as `KeyValueStore.put` does, and for a start that is not an integer.
@@ -173,7 +173,7 @@ class WindowStore(Store):
                 _note_start(index, key, start_ms, is_there=True)
         return index
 
-    def _advance_to(self, start_ms: int) -> KeyRows | None:
+    def _advance_to(self, start_ms: Any) -> KeyRows | None:
         """Return the rows of a new window, advancing the clock; None if the window has expired."""
         if start_ms.__class__ is not int:
             message = f"store {self.name!r}: the start of a window must be epoch milliseconds, not {start_ms!r}"
@@ -191,7 +191,7 @@ class WindowStore(Store):
             insort(self._starts, start_ms)
         return rows
 
-    def _windowed(self, start_ms: int, key: Any) -> Windowed:
+    def _windowed(self, start_ms: Any, key: Any) -> Windowed:
         return Windowed(key, Window(start_ms, start_ms + self.builder.window_size_ms))
 
     def _is_expired(self, start_ms: int) -> bool:

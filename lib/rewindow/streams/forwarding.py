@@ -1,0 +1,110 @@
+"""How a node sends records to its children: the part of its context that runs for each record, and may be compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rewindow.errors import DataError
+from rewindow.streams.compilation import mypyc_attr
+from rewindow.streams.record import Record, To
+from rewindow.streams.record_context import RecordContext
+
+Take = Callable[[Record], None]
+"""Handles one record: a processor, a sink, or several of them."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Forwarding:
+    """The children of a node. `ProcessorContext` documents what users call."""
+
+    __slots__ = ("_by_name", "_children", "_record_context", "_to_all", "is_closed", "name")
+
+    def __init__(self, name: str, record_context: RecordContext) -> None:
+        self.name = name
+        self._record_context = record_context
+        self._by_name: dict[str, Take] = {}
+        self._children: tuple[Take, ...] = ()
+        self._to_all = to_all(())
+        self.is_closed = False
+
+    def attach(self, name: str, child: Take) -> None:
+        """Connect a child. Records are forwarded to children in the order in which they were attached."""
+        self._by_name[name] = child
+        self._children = (*self._children, child)
+        self._to_all = to_all(self._children)
+
+    def close(self) -> None:
+        """Refuse to forward or schedule from now on: the epoch is over."""
+        self.is_closed = True
+        self._to_all = self._refuse
+        self._by_name = dict.fromkeys(self._by_name, self._refuse)
+
+    def forward(self, record: Any, *, to: Any = None) -> None:
+        """Send a `Record` to all children, or as ``to`` says (a `To`, KIP-251).
+
+        When this returns, the record has passed through all nodes below. It gets the timestamp of ``to``; by default it
+        keeps its own, and a record without one gets that of the record or punctuation being handled.
+        Raises `DataError` if ``record`` is not a `Record`, if there is no such child, or if the timestamp is not an
+        integer of at least 0.
+        """
+        record_context = self._record_context
+        before = record_context.timestamp
+        try:
+            timestamp: Any = record.timestamp
+        except AttributeError as error:
+            message = f"{self.name} forwarded {record!r}: give a Record(key, value), with To.child(name) as to="
+            raise DataError(message) from error
+        if timestamp is before and to is None and before >= 0:  # the common case: the very same int, so it is valid
+            self._to_all(record)
+            return
+        take = self._to_all
+        target: Any = to  # its fields may be of any class, too
+        if to is not None:
+            if to.__class__ is not To:
+                raise DataError(f"{self.name} forwarded with to={to!r}: give To.child(name) or To.all()")
+            if target.child_name is not None:
+                take = self._child(target.child_name)
+            if target.timestamp is not None:
+                timestamp = target.timestamp
+        if timestamp is None:
+            timestamp = before
+        if timestamp.__class__ is not int or timestamp < 0:
+            message = (
+                f"{self.name} forwarded a record with the timestamp {timestamp!r} ({type(timestamp).__name__}): "
+                "give an int of epoch milliseconds, never negative"
+            )
+            raise DataError(message)
+        if timestamp is not record.timestamp:
+            record = Record(record.key, record.value, timestamp, record.headers)
+        if timestamp == before:
+            take(record)
+            return
+        record_context.timestamp = timestamp
+        try:
+            take(record)
+        finally:
+            record_context.timestamp = before
+
+    def _refuse(self, record: Record) -> None:
+        raise DataError(f"{self.name} forwards {record.key!r} in close(): the epoch is over; forward before it ends")
+
+    def _child(self, name: Any) -> Take:
+        child = self._by_name.get(name)
+        if child is None:
+            known = ", ".join(self._by_name) or "none"
+            message = f"{self.name} has no child {name!r} (children: {known}): name one of them in To.child"
+            raise DataError(message)
+        return child
+
+
+def to_all(children: Sequence[Take]) -> Take:
+    """Return a function that gives a record to all children in order. A single child is returned as it is."""
+    if len(children) == 1:
+        return children[0]
+
+    def take(record: Record) -> None:
+        for child in children:
+            child(record)
+
+    return take

@@ -1,0 +1,1 @@
+"""Test with the compiled core: `make compiled`."""
