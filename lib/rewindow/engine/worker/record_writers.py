@@ -124,18 +124,26 @@ class OutputWriter(RecordBuffer, Sink):
         """See `Sink`."""
         del record_context
         self._first, self._outputs, self._limit = number, outputs, written_rows()
-        keys, limit, kept, flush = self.keys, self._limit, self.kept if self.may_change else None, self._flush_full
+        keys, limit, kept, flush = self.keys, self._limit, self.kept, self._flush_full
         add_key, add_value, add_timestamp = keys.append, self.values.append, self.timestamps.append
 
         def process(record: Record) -> None:
             key, value, timestamp, _ = record
-            add_value(kept(value) if kept else value)  # first, because it may be refused
+            add_value(value)
             add_key(key)
             add_timestamp(timestamp)
             if len(keys) >= limit:
                 flush()
 
-        self.process = process
+        def process_changing(record: Record) -> None:
+            key, value, timestamp, _ = record
+            add_value(kept(value))  # first, because it may be refused
+            add_key(key)
+            add_timestamp(timestamp)
+            if len(keys) >= limit:
+                flush()
+
+        self.process = process_changing if self.may_change else process
 
     def process_many(self, keys: Sequence[Any], values: Sequence[Any], timestamps: Sequence[int]) -> None:
         """See `Sink`."""

@@ -45,7 +45,8 @@ class KeyRows:
             return None
         if key.__class__ is not self._key_type.exact_class:
             key = self._key_type.normalize(key)
-        note_removal(self.changed, key)
+        if not self.changed.pop(key, False):  # a row that no checkpoint has leaves no trace
+            self.changed[key] = False
         return self.values.pop(key)
 
     def get_many(self, keys: Iterable[Any]) -> list[Any]:

@@ -41,6 +41,8 @@ class KeyValueStore(Store):
         self._watches = not builder.normalizers.is_frozen
         if not self._watches:  # no value can ever be changed in place, so a read is a lookup
             self.get = self.find = self._get  # type: ignore[method-assign, assignment]
+        if type(self).delete is KeyValueStore.delete:
+            self.delete = self._rows.pop  # type: ignore[method-assign]
 
     def get(self, key: Any) -> Any:
         """Return the value, or None."""
