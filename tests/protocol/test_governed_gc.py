@@ -18,7 +18,7 @@ from tests.crash import scene
 from tests.protocol import backends
 from tests.protocol.backends import Backend
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.cluster]
 
 SEED = 3
 DAY_MS = 86_400_000
