@@ -13,7 +13,7 @@ import signal
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -26,10 +26,8 @@ from tests.bench.day import FEED
 from tests.bench.results import REPORT, machine
 from tests.bench.rounds import IN_PROCESS, ON_SPARK, open_rounds
 from tests.bench.sections import write_section
+from tests.bench.workload import PARTITIONS
 from tests.cli_process import command, done
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 ROWS, KILLS = 50_000_000, 3
 WAYS = {"Spark's workers": ON_SPARK, "the command's process": IN_PROCESS}
@@ -77,16 +75,22 @@ def land(root: Path) -> Landed:
     return Landed(digest.hexdigest(), rows, len(exchanged(root)))
 
 
-def kill(root: Path, is_time: Callable[[], bool]) -> str:
-    """Start a landing and kill it without warning when it is time. Return what it was doing, or that it had ended."""
+def kill(root: Path, files: int) -> str:
+    """Start a landing and kill it without warning once it has written so many files. Return what it was doing."""
+    before = _files(root)
     process = command(root, *LAND)
-    while process.poll() is None and not is_time():
+    while process.poll() is None and len(_files(root) - before) < files:
         time.sleep(0.01)
     was = stage_of(root) if process.poll() is None else "ended"
     if process.poll() is None:
         os.kill(process.pid, signal.SIGKILL)
     process.communicate(timeout=END_S)
     return was
+
+
+def _files(root: Path) -> set[Path]:
+    """Return the files of the exchange and of the log, of which some may be drafts."""
+    return {*exchanged(root), *log_of(root).glob("generation=*/*/*")}
 
 
 def stage_of(root: Path) -> str:
@@ -125,8 +129,8 @@ def main() -> None:
             killed = scene(Path(folder) / f"killed{number}", raw, inline)
             moments = []
             for _ in range(options.kills):
-                due = time.monotonic() + (at := rng.uniform(0, 0.9 * seconds))
-                moments.append(f"{at:.0f} s ({kill(killed, lambda due=due: time.monotonic() >= due)})")  # type: ignore[misc]
+                files = rng.randrange(1, HOURS * PARTITIONS)
+                moments.append(f"{files} files ({kill(killed, files)})")
             found = land(killed)
             is_same = found == expected and not found.exchange
             lines.append(

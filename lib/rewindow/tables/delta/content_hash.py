@@ -78,8 +78,13 @@ def read_rows(path: str, columns: Sequence[str] | None = None, where: pc.Express
     """
     table = existing_table(path)
     schema, folder = table_schema(table), Folder(path)
-    parts = [read_file(folder, file, schema) for file in table_files(path, table)]
-    rows = pa.concat_tables(parts) if parts else schema.empty_table()
+    files = (read_file(folder, file, schema) for file in table_files(path, table))
+    # File by file, so that only the wanted rows and columns are in memory together.
+    parts = [_chosen(rows, columns, where) for rows in files]
+    return pa.concat_tables(parts) if parts else _chosen(schema.empty_table(), columns, where)
+
+
+def _chosen(rows: pa.Table, columns: Sequence[str] | None, where: pc.Expression | None) -> pa.Table:
     rows = rows if where is None else rows.filter(where)
     return rows if columns is None else rows.select(list(columns))
 
