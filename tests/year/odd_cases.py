@@ -21,13 +21,14 @@ RECORD = "record"
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A project of an odd size, and the commands that are called in it. ``most_mb``: the memory that each may take."""
+    """A project of an odd size, and the commands that are called in it. Each may take ``most_mb`` and ``most_seconds``."""
 
     what: str
     size: int
     make: Callable[[Path, int], None]
     commands: tuple[tuple[str, ...], ...] = (LAND, PLAN, RUN, SHOW)
     most_mb: int = 6_000
+    most_seconds: float = 1_800
 
 
 @dataclass(slots=True)
@@ -56,6 +57,7 @@ CASES: Mapping[str, Case] = {
         "records of one key, collected in one list, record execution",
         10_000_000,
         partial(sizes.key, body=sizes.COLLECT, execution=RECORD),
+        most_seconds=240,
     ),
     "key-collected": Case(
         "records of one key, collected in one list", 10_000_000, partial(sizes.key, body=sizes.COLLECT)
@@ -71,7 +73,7 @@ def call(case: Case, size: int | None = None) -> Called:
         root = Path(folder)
         case.make(root, size)
         for words in case.commands:
-            done = watched(root, *words, most_mb=case.most_mb)
+            done = watched(root, *words, most_mb=case.most_mb, most_seconds=case.most_seconds)
             said = "" if done.code == 0 else done.last_line.replace(folder, "...")
             called.commands.append(
                 {
