@@ -29,7 +29,7 @@ def _layer(ours: str, third_party: str = "") -> Layer:
 
 LAYERS = {
     "errors": _layer(""),
-    # At run time the standard library alone: `streams.compilation` takes a name for the compiler's eyes (ADR-115).
+    # At run time the standard library alone: `streams.compilation` takes a name for the compiler's eyes (ADR-114).
     "streams": _layer("", "mypy_extensions"),
     "dsl": _layer("streams"),
     "contracts": _layer("streams"),

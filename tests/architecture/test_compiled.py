@@ -1,4 +1,4 @@
-"""The modules that are compiled (ADR-115): the list in pyproject.toml, what was built, and what the sources say about it."""
+"""The modules that are compiled (ADR-114): the list in pyproject.toml, what was built, and what the sources say about it."""
 
 from __future__ import annotations
 

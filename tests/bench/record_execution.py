@@ -5,7 +5,7 @@
 Two jobs over one log (`workload`), three ways each (`measure`). Each measurement has its own process, and the ways of a
 round alternate so that a slow hour of the machine affects all of them alike. The results of record execution are compared
 with those of the loop. A run over 2,000,000 rows or more writes its figures into RECORD_EXECUTION.md, where those of a
-compiled core (ADR-115) have their own section.
+compiled core (ADR-114) have their own section.
 """
 
 from __future__ import annotations

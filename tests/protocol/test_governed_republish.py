@@ -13,7 +13,7 @@ from tests.crash import scene
 from tests.protocol import backends
 from tests.protocol.backends import Backend
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.cluster]
 
 SEED = 3
 TARGET = "output/hourly"

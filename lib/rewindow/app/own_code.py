@@ -20,7 +20,7 @@ def running_version() -> str:
 
 
 def is_compiled() -> bool:
-    """Return whether the core is compiled (ADR-115): then its modules are no Python files."""
+    """Return whether the core is compiled (ADR-114): then its modules are no Python files."""
     return not str(import_module("rewindow.streams.task").__file__).endswith(".py")
 
 

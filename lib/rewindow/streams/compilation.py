@@ -1,4 +1,4 @@
-"""Subclasses in Python of compiled classes (ADR-115). Without compilation, this does nothing."""
+"""Subclasses in Python of compiled classes (ADR-114). Without compilation, this does nothing."""
 
 from __future__ import annotations
 

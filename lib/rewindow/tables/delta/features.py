@@ -25,7 +25,7 @@ _READABLE = frozenset({"deletionVectors", "timestampNtz", "v2Checkpoint", "vacuu
 """Reader features with which the files hold the table's rows; deletion vectors only while there are none."""
 
 _MANAGED = ("catalogManaged", "catalogOwned-preview", "coordinatedCommits-preview")
-"""Features with which a catalog decides what is committed, and the log's folder may lack the newest commits (ADR-119)."""
+"""Features with which a catalog decides what is committed, and the log's folder may lack the newest commits (ADR-117)."""
 _UNKNOWN = re.compile(r"Feature '([^']+)' is not supported")
 """How delta-rs refuses a table with a feature that it does not know."""
 
