@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -12,6 +13,7 @@ from rich.console import Console
 from rewindow.app.cli.progress import watched
 from rewindow.app.project import Project
 from rewindow.contracts.steps import Step
+from rewindow.engine.worker.landing.source_types import UnsuitableError
 from tests.bad_input.scene import Bench, copy_of
 from tests.ingest.local_engine import HOUR, T0, LocalEngine
 
@@ -86,6 +88,11 @@ def test_a_step_without_a_known_number_of_records_has_a_bar_too() -> None:
     assert "0:00:0" in out.getvalue()
 
 
+def refused(*_: object) -> Any:
+    """Say that Arrow cannot read a source."""
+    raise UnsuitableError("it is another engine's")
+
+
 @pytest.mark.parametrize("terminal", ["a terminal", ""])
 def test_land_says_that_spark_is_starting_before_it_starts(
     terminal: str, template: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -100,6 +107,7 @@ def test_land_says_that_spark_is_starting_before_it_starts(
             "rewindow.engine.spark.ingest.SparkLandingEngine",
             lambda spark, project_root, on_share: spark() or LocalEngine(project_root),
         )
+        monkeypatch.setattr("rewindow.engine.worker.landing.engine.open_source", refused)
         project.land("activity", on_step=watch)
     (before,) = seen
     assert "starting Spark" in before

@@ -92,9 +92,10 @@ class MemoryJobGc:
             if "-".join(name.split("-")[:2]) in dead and not path.startswith(f"{ROOT}/rewindow/"):
                 yield path
 
-    def delete(self, garbage: str) -> None:
-        here().faults.point(f"{garbage}: delete")
-        self._met["deleted"] += here().world.files.pop(garbage, None) is not None
+    def delete(self, garbage: Sequence[str]) -> None:
+        for path in garbage:
+            here().faults.point(f"{path}: delete")
+            self._met["deleted"] += here().world.files.pop(path, None) is not None
 
     def compact_ledger(self) -> None:
         return

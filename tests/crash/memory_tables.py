@@ -130,7 +130,7 @@ class MemoryTables(DeltaTables):
         return MemoryJournal(f"{ROOT}/{paths.JOURNAL}", job)
 
 
-def _add_actions(folder: MemoryFolder, files: Sequence[StagedFile], _fix: str) -> list[Add]:
+def _add_actions(folder: MemoryFolder, files: Sequence[StagedFile], _columns: object, _fix: str) -> list[Add]:
     for file in files:
         if folder.facts(file.path) is None:
             message = f"the staged file {folder.full_path(file.path)} is gone"

@@ -19,8 +19,8 @@ _OURS = "rewindow."
 _PYTHONS = json.__file__.rpartition("json")[0]
 """The folder of the standard library."""
 _LONGEST_REASON, _LONGEST_RECORD, _LONGEST_MESSAGE = 200, 500, 2_000
-_LOOP_FILE, _LOOP = f"{_OURS}streams/task.py", "_replay"
-"""The function whose frame has the input record in ``key`` and ``value``."""
+_LOOP_MODULE, _LOOP = f"{_OURS}streams.task", "_replay"
+"""The function whose frame has the input record in ``key`` and ``value``; compiled, it has no variables."""
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}")
 _SECRET = re.compile(
     r"(?i)(passw(?:or)?d|secret|token|api[_-]?key|authorization|://[^/\s:@]+)(['\"]?\s*[=:]\s*)[^\s,;@]+"
@@ -83,7 +83,8 @@ def _record(error: BaseException, task_context: TaskContext) -> str:
     """Return key and value of the input record that was being processed, as a sentence; nothing if there was none."""
     context = task_context.record_context
     for frame, _ in walk_tb(error.__traceback__):
-        if frame.f_code.co_filename == _LOOP_FILE and frame.f_code.co_name == _LOOP and context.topic:
+        is_loop = frame.f_code.co_name == _LOOP and frame.f_globals.get("__name__") == _LOOP_MODULE
+        if is_loop and context.topic:
             found = frame.f_locals
             if found.get("offset") == context.offset and "value" in found:
                 text = _SECRET.sub(r"\1\2***", record_text(found["key"], found["value"]))
