@@ -9,7 +9,10 @@ DAY, MONTHS, WEEK = 24, 12, 7
 SAMPLES, SAMPLED = 14, 3
 """The days on which commands are processes of their own, and for how many hours of such a day."""
 OLD_DAYS = 0.5
-"""For how long the code of the released format works on the warehouse, before the upgrade."""
+"""For how long the year is made by the code of the released format, before the upgrade.
+
+It takes a process for each command. And what newer code has written, older code refuses by name, so it comes first.
+"""
 LAND, RUN, GC = "land", "run", "gc"
 
 
@@ -40,7 +43,7 @@ class Year:
     @property
     def upgraded(self) -> int:
         """The hour whose landing and run are the first after the upgrade."""
-        return self.days // 2 * self.day
+        return round(OLD_DAYS * self.day)
 
     def of(self, hour: int) -> Hour:
         """Return the events of an hour, which is counted from 0."""
@@ -48,20 +51,18 @@ class Year:
         rng = random.Random(f"year {hour}")
         is_end = of_day == self.day - 1
         is_sample = day in self._sampled() and of_day >= self.day - SAMPLED
-        is_old = self.upgraded - round(OLD_DAYS * self.day) <= hour < self.upgraded
+        is_old = hour < self.upgraded
         return Hour(
             is_sample=is_sample,
             is_old=is_old,
             is_doubled=not (is_old or is_sample) and self._is_chosen(rng),
             killed=() if is_old or is_sample or not self._is_chosen(rng) else (rng.choice((LAND, RUN)),),
-            after=tuple(self._after(day, rng)) if is_end else (),
+            after=(*(["upgrade"] if hour == self.upgraded - 1 else []), *(self._after(day, rng) if is_end else ())),
         )
 
     def _after(self, day: int, rng: random.Random) -> list[str]:
         month = max(2, self.days // MONTHS)
         found = []
-        if (day + 1) * self.day == self.upgraded:
-            found.append("upgrade")
         if day % month == month - 1:
             found.append("rewind")
         if day == self.days * 3 // 5:
