@@ -16,14 +16,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rewindow.control.plan.branches import Branch, Standing
+from rewindow.control.plan.branches import Standing
 from rewindow.control.plan.spec import MAIN, OUTPUT
 from rewindow.tables.governed.own_table import METRICS_VIEW
 from tests.crash.forks import answer, fork, preload
 from tests.crash.governed_ground import HOME, Kept, backend, connected, empty, server
 from tests.crash.governed_operations import OPERATIONS
 from tests.crash.governed_sites import DURING, die_at, traced
-from tests.crash.judge import View, verdict
+from tests.crash.judge import View, check_output, text_of, verdict
 from tests.crash.matrix import Outcome, folder, in_a_line
 from tests.crash.results import Results
 from tests.crash.scene import FEED, JOB
@@ -33,7 +33,6 @@ from tests.protocol.backends import Backend
 SEEDS = 2
 QUICK = ("commit > append rewindow_ledger: while it executes", "publish output/hourly 3 > append hourly: not sent")
 """Sites of the operation `run` that a quick call kills at."""
-_UNNUMBERED = ("_run",)
 
 
 def view(root: Path) -> View:
@@ -51,22 +50,10 @@ def view(root: Path) -> View:
             for target, table in branch.tables.items():
                 if target.startswith(OUTPUT):
                     rows = connected().table(warehouse.name_of(table.path).quoted).toArrow().to_pylist()
-                    _check_output(branch, target, rows)
+                    check_output(branch, target, rows)
                     says["rows"][table.path] = _texts(rows)
     _check_own(tables, {run.commit.attempt for run in state.committed})
     return says
-
-
-def _check_output(branch: Branch, target: str, rows: list[dict[str, Any]]) -> None:
-    times = Counter((row["_partition"], row["_offset"]) for row in rows)
-    assert not times or max(times.values()) == 1, f"doubled output: {target} {times.most_common(1)}"
-    by_run = Counter(row["_run"] for row in rows)
-    for run in branch.published_runs[branch.inherited :]:
-        total = run.commit.targets.get(target)
-        due, found = total.rows if total else 0, by_run.pop(run.spec.run, 0)
-        word = "lost" if found < due else "doubled"
-        assert found == due, f"{word}: {target} has {found} rows of run {run.spec.name}, committed were {due}"
-    assert not by_run, f"{target} has rows of runs that do not count: {dict(by_run)}"
 
 
 def _check_own(tables: Backend, committed: set[str]) -> None:
@@ -84,10 +71,7 @@ def _check_own(tables: Backend, committed: set[str]) -> None:
 
 
 def _texts(rows: list[dict[str, Any]]) -> list[str]:
-    return sorted(
-        json.dumps({name: value for name, value in row.items() if name != "_run"}, sort_keys=True, default=str)
-        for row in rows
-    )
+    return sorted(map(text_of, rows))
 
 
 class Ground:

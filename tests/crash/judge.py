@@ -63,7 +63,7 @@ def _landed(warehouse: str) -> View:
     for path in (log_path(FEED, TOPIC), QUARANTINE):
         if DeltaTable.is_deltatable(table_path(warehouse, path)):
             found = read_rows(table_path(warehouse, path)).to_pylist()
-            rows[path] = sorted(_text(row) for row in found)
+            rows[path] = sorted(text_of(row) for row in found)
             _check_once(path, warehouse)
     if any("files" in row.body for row in ledger):
         assert list(tables.publish_steps(FEED)) == [], "something was left to publish"
@@ -90,15 +90,15 @@ def _replayed(warehouse: str) -> View:
             if target.startswith(OUTPUT):
                 found = read_rows(path).to_pylist()
                 if branch.standing is Standing.OPEN:
-                    _check_output(branch, target, found)
+                    check_output(branch, target, found)
                 _check_ordinal(path, target, branch, state.ledger)
-                rows[table.path] = sorted(_text(row) for row in found)
+                rows[table.path] = sorted(text_of(row) for row in found)
             else:
                 _check_shared(path, target, state.naming(table.path))
     return {**says, "rows": rows}
 
 
-def _check_output(branch: Branch, target: str, rows: Sequence[Mapping[str, Any]]) -> None:
+def check_output(branch: Branch, target: str, rows: Sequence[Mapping[str, Any]]) -> None:
     counts = Counter((row["_partition"], row["_offset"]) for row in rows)
     assert not counts or max(counts.values()) == 1, f"doubled output: {target} {counts.most_common(1)}"
     by_run = Counter(row["_run"] for row in rows)
@@ -145,7 +145,7 @@ def _check_once(name: str, warehouse: str) -> None:
     """See that no version of the log adds a file that another had added: who reads version by version sees it twice."""
     seen: Counter[str] = Counter()
     for log in sorted((Path(table_path(warehouse, name)) / "_delta_log").glob("*.json")):
-        for line in log.read_text().splitlines():
+        for line in log.readtext_of().splitlines():
             action = json.loads(line)
             if "add" in action:
                 seen[action["add"]["path"]] += 1
@@ -155,5 +155,5 @@ def _check_once(name: str, warehouse: str) -> None:
     assert not twice, f"doubled: {name} adds a file twice: {twice[:2]}"
 
 
-def _text(row: Mapping[str, Any]) -> str:
+def text_of(row: Mapping[str, Any]) -> str:
     return json.dumps({name: value for name, value in row.items() if name != "_run"}, sort_keys=True, default=str)

@@ -51,6 +51,8 @@ from tests.conftest import ROOT
 from tests.crash import scene
 from tests.ingest.local_engine import LocalEngine as LocalLandingEngine
 
+SEED = 3
+"""The scene of the tests in this folder."""
 _numbers = count()
 
 

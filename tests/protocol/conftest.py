@@ -28,3 +28,23 @@ def backend(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factor
     if request.param == "direct":
         return backends.direct(root)
     return backends.through_spark(spark, root, most_here=10_000 if request.param == "spark-inline" else 0)
+
+
+@pytest.fixture(scope="module")
+def jobs(backend: Backend) -> Backend:
+    """Return the backend with the landed scene."""
+    from tests.protocol.backends import SEED
+
+    backend.land_scene(SEED)
+    return backend
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Return the outputs of one clean run on the backend of files."""
+    from tests.crash import scene
+    from tests.protocol import backends
+
+    files = backends.direct(tmp_path_factory.mktemp("clean"))
+    files.land_scene(backends.SEED)
+    return files.run("clean", scene.LANDINGS)

@@ -12,18 +12,9 @@ from rewindow.tables.shared.paths import EXPECTATIONS
 from rewindow.tables.shared.warehouse import TableSpec
 from tests.crash import scene
 from tests.protocol import backends
-from tests.protocol.backends import Backend
+from tests.protocol.backends import SEED, Backend
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
-
-SEED = 3
-
-
-@pytest.fixture(scope="module")
-def jobs(backend: Backend) -> Backend:
-    """Return the backend with the landed scene."""
-    backend.land_scene(SEED)
-    return backend
 
 
 @pytest.fixture(scope="module")

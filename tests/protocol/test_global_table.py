@@ -9,11 +9,9 @@ import pytest
 from rewindow import StreamsBuilder, Topology
 from tests.crash import scene
 from tests.protocol import backends
-from tests.protocol.backends import Backend
+from tests.protocol.backends import SEED, Backend
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
-
-SEED = 3
 
 
 def topology() -> Topology:

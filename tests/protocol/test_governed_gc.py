@@ -16,11 +16,10 @@ from rewindow.tables.governed.gc_feed import CatalogFeedGc
 from rewindow.tables.governed.own_rows import feed_name
 from tests.crash import scene
 from tests.protocol import backends
-from tests.protocol.backends import Backend
+from tests.protocol.backends import SEED, Backend
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.cluster]
 
-SEED = 3
 DAY_MS = 86_400_000
 
 

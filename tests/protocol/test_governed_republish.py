@@ -11,11 +11,10 @@ from rewindow.control.plan.spec import MAIN
 from rewindow.errors import CheckpointError, StorageError
 from tests.crash import scene
 from tests.protocol import backends
-from tests.protocol.backends import Backend
+from tests.protocol.backends import SEED, Backend
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.cluster]
 
-SEED = 3
 TARGET = "output/hourly"
 HARM = {
     "RESTORE": "RESTORE TABLE {table} TO VERSION AS OF {version}",

@@ -18,11 +18,10 @@ from rewindow.control.plan.spec import MAIN
 from rewindow.tables.governed.warehouse import CatalogTables
 from tests.crash import scene
 from tests.protocol import backends
-from tests.protocol.backends import Backend
+from tests.protocol.backends import SEED, Backend
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-SEED = 3
 UNCHECKED = "spark.databricks.delta.retentionDurationCheck.enabled"
 
 

@@ -21,27 +21,9 @@ from rewindow.tables.governed.names import TableName, output_name
 from rewindow.tables.governed.warehouse import CatalogTables
 from rewindow.tables.shared.paths import METRICS, RUNS
 from tests.crash import scene
-from tests.protocol import backends
 from tests.protocol.backends import Backend
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
-
-SEED = 3
-
-
-@pytest.fixture(scope="module")
-def jobs(backend: Backend) -> Backend:
-    """Return the backend with the landed scene."""
-    backend.land_scene(SEED)
-    return backend
-
-
-@pytest.fixture(scope="module")
-def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Return the outputs of one clean run on the backend of files."""
-    files = backends.direct(tmp_path_factory.mktemp("clean"))
-    files.land_scene(SEED)
-    return files.run("clean", scene.LANDINGS)
 
 
 def row(seq: int, said: str) -> LedgerRow:

@@ -10,27 +10,9 @@ from rewindow.control.plan.ledger_state import COMMIT, PLAN
 from rewindow.control.plan.ledger_state_gc import SNAPSHOT
 from rewindow.tables.governed.warehouse import CatalogTables
 from tests.crash import scene
-from tests.protocol import backends
 from tests.protocol.backends import Backend
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
-
-SEED = 3
-
-
-@pytest.fixture(scope="module")
-def jobs(backend: Backend) -> Backend:
-    """Return the backend with the landed scene."""
-    backend.land_scene(SEED)
-    return backend
-
-
-@pytest.fixture(scope="module")
-def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Return the outputs of one clean run on the backend of files."""
-    files = backends.direct(tmp_path_factory.mktemp("clean"))
-    files.land_scene(SEED)
-    return files.run("clean", scene.LANDINGS)
 
 
 def test_a_run_restores_a_snapshot_and_the_runs_since(jobs: Backend, expected: dict[str, str]) -> None:
