@@ -145,7 +145,7 @@ def _check_once(name: str, warehouse: str) -> None:
     """See that no version of the log adds a file that another had added: who reads version by version sees it twice."""
     seen: Counter[str] = Counter()
     for log in sorted((Path(table_path(warehouse, name)) / "_delta_log").glob("*.json")):
-        for line in log.readtext_of().splitlines():
+        for line in log.read_text().splitlines():
             action = json.loads(line)
             if "add" in action:
                 seen[action["add"]["path"]] += 1
