@@ -106,11 +106,11 @@ class CountByKey(Processor):
             self.counters.delete(key)
 
 
-def processor_topology() -> Topology:
+def processor_topology(counting: type[Processor | BatchProcessor] = CountByKey) -> Topology:
     topology = Topology()
     topology.add_store(key_value_store("counters", key=str, value=int))
     topology.add_source("events", "events")
-    topology.add_processor("count", CountByKey, "events", stores=("counters",))
+    topology.add_processor("count", counting, "events", stores=("counters",))
     return topology.add_sink("counts", "results", "count", key=str, value=int)
 
 
@@ -136,11 +136,7 @@ class CountBatches(BatchProcessor):
 
 
 def batch_topology() -> Topology:
-    topology = Topology()
-    topology.add_store(key_value_store("counters", key=str, value=int))
-    topology.add_source("events", "events")
-    topology.add_processor("count", CountBatches, "events", stores=("counters",))
-    return topology.add_sink("counts", "results", "count", key=str, value=int)
+    return processor_topology(CountBatches)
 
 
 def finals_topology() -> Topology:

@@ -157,7 +157,10 @@ def test_records_that_a_window_store_expired_are_in_the_metrics() -> None:
 
 def test_a_value_that_a_store_rejects_names_node_and_record() -> None:
     one = driver(doing(lambda context, record: context.store("seen").put(record.key, object())))
-    with pytest.raises(DataError, match=r"store 'seen', key 'k': .* \[at in offset 0, partition 0, node 'p'\]"):
+    record = r"The record: {\"key\":\"k\",\"value\":null}$"
+    with pytest.raises(
+        DataError, match=rf"store 'seen', key 'k': .* \[at in offset 0, partition 0, node 'p'\] {record}"
+    ):
         one.pipe("in", "k", None, 10)
 
 
