@@ -9,7 +9,7 @@ from tests.crash import simulation
 from tests.crash.forks import answer, attempts
 from tests.crash.matrix import folder, nothing, warm_up
 from tests.crash.mutant import Mutant
-from tests.crash.mutants_of_branches import MUTANTS_OF_BRANCHS
+from tests.crash.mutants_of_branches import MUTANTS_OF_BRANCHES
 from tests.crash.mutants_of_commits import MUTANTS_OF_COMMITS
 from tests.crash.mutants_of_feeds import MUTANTS_OF_FEEDS
 from tests.crash.mutants_of_fold import MUTANTS_OF_FOLD
@@ -17,7 +17,7 @@ from tests.crash.mutants_of_upkeep import MUTANTS_OF_UPKEEP
 from tests.crash.probes import Forged, Grounds, Probe, first_catch
 from tests.crash.settings import Figures, Settings
 
-MUTANTS = (*MUTANTS_OF_COMMITS, *MUTANTS_OF_BRANCHS, *MUTANTS_OF_FEEDS, *MUTANTS_OF_UPKEEP, *MUTANTS_OF_FOLD)
+MUTANTS = (*MUTANTS_OF_COMMITS, *MUTANTS_OF_BRANCHES, *MUTANTS_OF_FEEDS, *MUTANTS_OF_UPKEEP, *MUTANTS_OF_FOLD)
 
 
 def suite(settings: Settings) -> Figures:

@@ -8,7 +8,7 @@ from tests.crash.mutants_of_fold import FOLD, TRAVEL_FOLD
 from tests.crash.probes import Forged, Hold, Kill
 from tests.crash.rewriting import Rewrite
 
-MUTANTS_OF_BRANCHS = (
+MUTANTS_OF_BRANCHES = (
     Mutant(
         "no fence check before COMMIT",
         [Rewrite("control.run:_commit", "check_is_pending(state, spec)", "pass")],

@@ -57,9 +57,9 @@ MUTANTS_OF_FEEDS = (
     Mutant(
         "gc of a feed: merges whatever came between",
         [
-            Rewrite("tables.delta.compaction:_commit", ", max_commit_retries=0", ""),
+            Rewrite("tables.delta.merge_files:_commit", ", max_commit_retries=0", ""),
             Rewrite(
-                "tables.delta.compaction:_commit", "Transaction(app_id, version)", "Transaction(uuid4().hex, version)"
+                "tables.delta.merge_files:_commit", "Transaction(app_id, version)", "Transaction(uuid4().hex, version)"
             ),
         ],
         [Hold("gc-feed | gc-feed", "compact events: written")],

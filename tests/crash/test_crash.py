@@ -33,7 +33,7 @@ MACHINES = (
 )
 """The modules that name steps."""
 
-STEP_CALLS = {"update", "_append", "step"}
+STEP_CALLS = {"update", "_append", "step", "merge_files"}
 """The functions whose argument is the name of a step."""
 
 DURABLE = {
@@ -48,8 +48,7 @@ DURABLE = {
 }
 WRAPPED = {
     ("tables/delta/files.py", "delete_file"),
-    ("tables/delta/compaction.py", "create_write_transaction"),
-    ("tables/delta/merge_runs.py", "create_write_transaction"),
+    ("tables/delta/merge_files.py", "create_write_transaction"),
     ("tables/delta/ledger.py", "create_write_transaction"),
     ("tables/delta/commit.py", "create_write_transaction"),
     ("tables/delta/commit.py", "create"),

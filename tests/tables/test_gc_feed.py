@@ -15,9 +15,8 @@ from rewindow.control.gc_feed import FeedCollected, Steps, collect_feed
 from rewindow.control.ingest.progress import held_file
 from rewindow.control.plan.compaction import LogPart, due_merges, is_covered
 from rewindow.errors import StorageError
-from rewindow.tables.delta import compaction
 from rewindow.tables.delta.commit import open_table
-from rewindow.tables.delta.compaction import log_parts
+from rewindow.tables.delta.compaction import LogPartition, log_parts
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from rewindow.tables.delta.gc_feed import FeedGc
 from rewindow.tables.delta.warehouse import DeltaTables
@@ -60,7 +59,7 @@ def log(warehouse: str) -> str:
     return DeltaFeedTables(warehouse).roots(FEED, TOPIC)[0]
 
 
-def parts(warehouse: str) -> dict[compaction.Place, list[LogPart]]:
+def parts(warehouse: str) -> dict[LogPartition, list[LogPart]]:
     table = open_table(log(warehouse))
     assert table is not None
     return log_parts(log(warehouse), table)

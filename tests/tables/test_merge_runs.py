@@ -136,6 +136,16 @@ def test_a_retraction_that_was_decided_before_a_merge_is_decided_again(warehouse
     assert all(ended not in (run_counts(Folder(path), file) or ()) for file in table_files(path, DeltaTable(path)))
 
 
+def test_a_merge_that_another_commit_overtakes_is_decided_again(warehouse: str) -> None:
+    path, rows = output(warehouse), content_hash(output(warehouse), exclude=())
+    steps = merge(warehouse, JOB, DeltaTables(warehouse).state(JOB), 2)
+    assert [next(steps) for _ in range(2)] == ["merge alerts/totals", "merge alerts/totals: written"]
+    commit_files(path, [], app_id="another", version=1)
+    again = ["merge alerts/totals", "merge alerts/totals: written", (RUNS, 1)]
+    assert [next(steps) for _ in range(3)] == again
+    assert (len(listed(path)), content_hash(path, exclude=())) == (1, rows)
+
+
 def test_an_altered_file_is_not_merged(warehouse: str) -> None:
     path = Path(output(warehouse), listed(output(warehouse))[0])
     data = bytearray(path.read_bytes())

@@ -22,6 +22,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.errors import InvariantError, StorageError, did_not_land
+from rewindow.tables.delta.actions import removal
 from rewindow.tables.delta.commit import SHORT_LOG, commit_actions, create_table, open_table, table_path
 from rewindow.tables.delta.features import check_writable
 from rewindow.tables.delta.files import Folder, digest_of
@@ -248,10 +249,10 @@ class Ledger:
         remove the same files and add the rows twice.
         """
         merged = self._write_file(self._rows_in(paths), data_change=False)
-        now = time.time_ns() // 1_000_000
-        partition: dict[str, str | None] = {"name": self.name}
-        removals = [RemoveAction(path, False, now, None, partition) for path in paths]
-        actions: list[AddAction | RemoveAction] = [merged, *removals]
+        actions: list[AddAction | RemoveAction] = [
+            merged,
+            *(removal(path, {"name": self.name}, data_change=False) for path in paths),
+        ]
         try:
             seen.table.create_write_transaction(
                 actions,

@@ -10,25 +10,24 @@ the ledger names them, and `republish`, `promote` and restores read them.
 
 from __future__ import annotations
 
-import json
-import time
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
-from uuid import uuid4
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake import DeltaTable
 from deltalake.transaction import AddAction, RemoveAction
 
 from rewindow.control.plan.branches import JobState
 from rewindow.control.plan.compaction import due_neighbours
 from rewindow.control.plan.spec import CHANGELOG
-from rewindow.errors import StorageError
+from rewindow.tables.delta.actions import Actions, file_stats, removal
 from rewindow.tables.delta.commit import open_table, table_path
 from rewindow.tables.delta.content_hash import TableFile, column_bounds, read_file, table_files, table_schema
 from rewindow.tables.delta.features import direct_problem
 from rewindow.tables.delta.files import Folder
+from rewindow.tables.delta.merge_files import Merge, merge_files, write_merged
 from rewindow.tables.delta.run_counts import with_run_counts
 from rewindow.tables.shared.paths import JOURNAL
 from rewindow.tables.shared.publications import SHARED_TABLES, due_tables, publication_id
@@ -58,33 +57,43 @@ def merged_by(job: str) -> str:
 
 
 def run_files(warehouse: str, job: str, state: JobState) -> Iterator[RunFiles]:
-    """Yield the tables of a job whose files may be merged. A table that lags behind the ledger is left to the next call."""
-    seen = set()
+    """Yield the tables of a job whose files may be merged."""
+    yield from (found for look in _looks(warehouse, job, state).values() if (found := look()) is not None)
+
+
+def _looks(warehouse: str, job: str, state: JobState) -> dict[str, Callable[[], RunFiles | None]]:
+    """Return, for each table by its path, what opens it and returns its files that may be merged."""
+    found: dict[str, Callable[[], RunFiles | None]] = {}
     for branch in state.branches.values():
         for due in due_tables(state, branch.name) if branch.is_kept else ():
-            if due.target.startswith(CHANGELOG) or due.table.path in seen:
-                continue
-            seen.add(due.table.path)
-            path = table_path(warehouse, due.table.path)
-            table = open_table(path)
-            fence = publication_id(state.ledger, job, due.target, due.restart.epoch)
-            published = table.transaction_version(fence) if table else None
-            if table is None or direct_problem(table) or not published or published != len(due.publications):
-                continue
-            column = SHARED_TABLES.get(due.table.path)
-            yield RunFiles(path, table, _own(path, table, column, job), {fence: published})
+            if not due.target.startswith(CHANGELOG):
+                fence = publication_id(state.ledger, job, due.target, due.restart.epoch)
+                look = partial(_in_table, warehouse, job, due.table.path, fence, len(due.publications))
+                found.setdefault(due.table.path, look)
+    return found | {JOURNAL: partial(_in_journal, warehouse, job, state)}
+
+
+def _in_table(warehouse: str, job: str, name: str, fence: str, publications: int) -> RunFiles | None:
+    """Return a table's files of runs. None if it lags behind the ledger, or is ahead of it: the next call looks again."""
+    path = table_path(warehouse, name)
+    table = open_table(path)
+    published = table.transaction_version(fence) if table else None
+    if table is None or direct_problem(table) or not published or published != publications:
+        return None
+    return RunFiles(path, table, _own(path, table, SHARED_TABLES.get(name), job), {fence: published})
+
+
+def _in_journal(warehouse: str, job: str, state: JobState) -> RunFiles | None:
     path = table_path(warehouse, JOURNAL)
     table = open_table(path)
-    if table is not None and not direct_problem(table):
-        fence = f"rewindow.gc/{job}"
-        # Reports of dead attempts leave the journal one by one.
-        ended = {f"job={job}/{run.commit.attempt}.parquet" for run in state.committed}
-        files = [
-            file
-            for file in table_files(path, table)
-            if file.path in ended or file.path.startswith(f"job={job}/{merged_by(job)}-")
-        ]
-        yield RunFiles(path, table, files, {fence: (table.transaction_version(fence) or 0) + 1})
+    if table is None or direct_problem(table):
+        return None
+    fence = f"rewindow.gc/{job}"
+    # Reports of dead attempts leave the journal one by one.
+    ended = {f"job={job}/{run.commit.attempt}.parquet" for run in state.committed}
+    merged = f"job={job}/{merged_by(job)}-"
+    files = [file for file in table_files(path, table) if file.path in ended or file.path.startswith(merged)]
+    return RunFiles(path, table, files, {fence: (table.transaction_version(fence) or 0) + 1})
 
 
 def _own(path: str, table: DeltaTable, column: str | None, job: str) -> list[TableFile]:
@@ -105,72 +114,35 @@ def due_merges(found: RunFiles, least: int) -> list[list[TableFile]]:
 
 
 def merge(warehouse: str, job: str, state: JobState, least: int) -> Iterator[str | tuple[int, int]]:
-    """Merge small files. Yield the name of each step before it, then for each table how many files became how many.
+    """Merge small files, table by table; see `merge_files`. Raises `StorageError` (74) for a file that was altered."""
+    for name, look in _looks(warehouse, job, state).items():
+        yield from merge_files(f"merge {name}", table_path(warehouse, name), partial(_decide, look, job, least))
 
-    If another commit comes first, the table is left to the next call. Raises `StorageError` (74) for a file that was altered.
-    """
-    for found in run_files(warehouse, job, state):
-        groups = due_merges(found, least)
-        if not groups:
-            continue
-        name = found.path.removeprefix(f"{warehouse}/")
-        yield f"merge {name}"
-        actions: list[AddAction | RemoveAction] = []
-        new = set()
-        for group in groups:
-            added = _merged(found, group, job)
-            actions += [added, *(_removal(file) for file in group)]
-            new.add(added.path)
-        yield f"merge {name}: written"
-        _commit(found, actions)
-        after = open_table(found.path)
-        if after is not None and new <= {file.path for file in table_files(found.path, after)}:
-            yield len(actions) - len(new), len(new)
+
+def _decide(look: Callable[[], RunFiles | None], job: str, least: int) -> Merge | None:
+    found = look()
+    groups = due_merges(found, least) if found else []
+    return Merge(found.table, found.fences, lambda: _write(found, groups, job)) if found and groups else None
+
+
+def _write(found: RunFiles, groups: Iterable[Sequence[TableFile]], job: str) -> Actions:
+    actions: list[AddAction | RemoveAction] = []
+    for group in groups:
+        actions.append(_merged(found, group, job))
+        actions += [removal(file.path, file.partition, data_change=False) for file in group]
+    return actions
 
 
 def _merged(found: RunFiles, group: Sequence[TableFile], job: str) -> AddAction:
     """Write the rows of some files as one file, in the order of their runs."""
-    folder, schema = Folder(found.path), table_schema(found.table)
+    folder, schema, values = Folder(found.path), table_schema(found.table), group[0].partition
     rows = pa.concat_tables([read_file(folder, file, schema) for file in group])
-    values = {name: None if value is None else str(value) for name, value in group[0].partition.items()}
     stored = with_run_counts(rows.drop_columns(list(values)).combine_chunks())
-    directory = "/".join(f"{name}={value}" for name, value in values.items())
-    name, facts = folder.write_staged(directory, merged_by(job), uuid4().hex, stored)
-    if not folder.read_table(name).equals(stored):
-        message = f"{folder.full_path(name)} does not contain what was written: check that disk"
-        raise StorageError(message)
-    return AddAction(name, facts.bytes, values, facts.modified_ms, False, json.dumps(_stats(stored)))
+    bounded = [name for name in stored.column_names if _has_bounds(stored[name])]
+    return write_merged(folder, merged_by(job), values, stored, file_stats(stored, bounded))
 
 
-def _stats(rows: pa.Table) -> dict[str, Any]:
-    bounds = {}
-    for name, column in zip(rows.column_names, rows.columns, strict=True):
-        is_short = pa.types.is_string(column.type) and (pc.max(pc.utf8_length(column)).as_py() or 0) <= _TEXT_LIMIT
-        if (is_short or pa.types.is_integer(column.type)) and column.null_count < len(column):
-            bounds[name] = pc.min_max(column).as_py()
-    return {
-        "numRecords": rows.num_rows,
-        "minValues": {name: bound["min"] for name, bound in bounds.items()},
-        "maxValues": {name: bound["max"] for name, bound in bounds.items()},
-        "nullCount": {name: column.null_count for name, column in zip(rows.column_names, rows.columns, strict=True)},
-    }
-
-
-def _removal(file: TableFile) -> RemoveAction:
-    values = {name: None if value is None else str(value) for name, value in file.partition.items()}
-    return RemoveAction(file.path, False, time.time_ns() // 1_000_000, None, values)
-
-
-def _commit(found: RunFiles, actions: Sequence[AddAction | RemoveAction]) -> None:
-    """Try to commit through the handle on which the merge was decided. The caller reads the log to see whether it landed."""
-    fences = [Transaction(fence, version) for fence, version in found.fences.items()]
-    try:
-        found.table.create_write_transaction(
-            list(actions),
-            mode="append",
-            schema=found.table.schema(),
-            partition_by=found.table.metadata().partition_columns,
-            commit_properties=CommitProperties(app_transactions=fences, max_commit_retries=0),
-        )
-    except Exception:  # noqa: BLE001 - the commit may have landed: the log decides
-        time.sleep(0.01)
+def _has_bounds(column: pa.ChunkedArray) -> bool:
+    if pa.types.is_string(column.type):
+        return bool((pc.max(pc.utf8_length(column)).as_py() or 0) <= _TEXT_LIMIT)
+    return bool(pa.types.is_integer(column.type))

@@ -6,19 +6,16 @@ A file holds the rows of one run, unless files were merged outside rewindow (OPT
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.transaction import AddAction, RemoveAction
 
+from rewindow.tables.delta.actions import Actions, file_stats, partition_values, removal
 from rewindow.tables.delta.content_hash import TableFile, column_bounds, read_file, table_files, table_schema
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.run_counts import with_run_counts
-
-Actions = Sequence[AddAction | RemoveAction]
 
 
 def retract_all(path: str, table: DeltaTable) -> Actions:
@@ -76,15 +73,10 @@ def _without(path: str, table: DeltaTable, file: TableFile, removed: pc.Expressi
         return [_removal(file)]
     stored = with_run_counts(kept.drop_columns(list(file.partition)))
     name, facts = Folder(path).write_digested("kept", stored)
-    bounds = pc.min_max(kept["_run"]).as_py()
-    stats = {"numRecords": kept.num_rows, "minValues": {"_run": bounds["min"]}, "maxValues": {"_run": bounds["max"]}}
-    values = {key: None if value is None else str(value) for key, value in file.partition.items()}
-    added = AddAction(
-        name, facts.bytes, values, facts.modified_ms, True, json.dumps({**stats, "nullCount": {"_run": 0}})
-    )
+    stats = json.dumps(file_stats(stored.select(["_run"]), ["_run"]))
+    added = AddAction(name, facts.bytes, partition_values(file.partition), facts.modified_ms, True, stats)
     return [_removal(file), added]
 
 
 def _removal(file: TableFile) -> RemoveAction:
-    values: dict[str, str | None] = {k: None if v is None else str(v) for k, v in file.partition.items()}
-    return RemoveAction(file.path, True, time.time_ns() // 1_000_000, None, values)
+    return removal(file.path, file.partition, data_change=True)
