@@ -14,7 +14,7 @@ from rewindow.config.load import load_feed, names_of
 from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.contracts.steps import drive
 from rewindow.contracts.tasks import SubTopologyWork
-from rewindow.control.gc import Collected, JobGc, collect
+from rewindow.control.gc import MERGE_FROM, Collected, JobGc, collect
 from rewindow.control.gc_feed import FeedCollected, collect_feed
 from rewindow.control.heartbeat import this_attempt
 from rewindow.control.plan.planner import UpToDate
@@ -85,7 +85,7 @@ class JobMaintenance:
         row = decide_forget(state, time.time_ns() // 1_000_000 - keep_ms)
         snapshots = [run.spec.name for run in due_snapshots(state)]
         forgotten = len(row.body["runs"]) if row else 0
-        return Collected(snapshots, forgotten, merged=gc.due(), deleted=list(gc.garbage(keep_ms)))
+        return Collected(snapshots, forgotten, merged=gc.due(MERGE_FROM), deleted=list(gc.garbage(keep_ms)))
 
     def would_reset(self) -> list[str]:
         """Return the paths of the tables that `reset` would empty; none if the job is at its beginning."""

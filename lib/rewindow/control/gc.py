@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from rewindow.control.ledger import update
 from rewindow.control.plan.retention import EVERY, decide_forget, due_snapshots
@@ -21,28 +21,22 @@ MERGE_FROM = 16
 """So many small files of a table become one. With fewer, the same rows would be written again by each call."""
 
 
-class Garbage(Protocol):
-    """A file or folder, or rows of a table, that can be deleted."""
+UNKNOWN_MS = 24 * 3_600_000
+"""What an attempt wrote that no ledger row names stays for at least a day: its process may still run."""
 
-    @property
-    def folder(self) -> str:
-        """The folder or table that it is in."""
-        ...
 
-    @property
-    def path(self) -> str:
-        """Its path in the folder, or what names the rows."""
-        ...
+@dataclass(frozen=True, slots=True)
+class Garbage:
+    """A file, a folder with its contents or rows of a table, that nothing needs.
 
-    @property
-    def bytes(self) -> int:
-        """Its size."""
-        ...
+    ``folder``: the folder or table that it is in; ``path``: its path there, or what names the rows. ``why`` it can be deleted.
+    """
 
-    @property
-    def why(self) -> str:
-        """Why it can be deleted."""
-        ...
+    folder: str
+    path: str
+    bytes: int
+    why: str
+    is_folder: bool = False
 
 
 class OrphanFiles(Protocol):
@@ -52,7 +46,7 @@ class OrphanFiles(Protocol):
         """Yield what can be deleted now, given the retention."""
         ...
 
-    def delete(self, garbage: Sequence[Any]) -> None:
+    def delete(self, garbage: Sequence[Garbage]) -> None:
         """Delete garbage, one after the other or together."""
         ...
 
@@ -68,7 +62,7 @@ class JobGc(OrphanFiles, Protocol):
         """Remove the reports of dead attempts from the journal; return how many."""
         ...
 
-    def due(self) -> int:
+    def due(self, least: int) -> int:
         """Return how many small files `merge` would merge now."""
         ...
 

@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import pyarrow.compute as pc
 
+from rewindow.control.gc import UNKNOWN_MS, Garbage
 from rewindow.control.ingest.landings import GENERATION, LANDING
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.control.plan.compaction import LogPart, dead_landings, held_paths, is_covered
@@ -18,7 +19,7 @@ from rewindow.tables.delta.features import direct_problem
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.ledger import Ledger
-from rewindow.tables.delta.orphan_files import UNKNOWN_MS, Garbage, left_before, staged_by
+from rewindow.tables.delta.orphan_files import left_before, staged_by
 from rewindow.tables.shared.paths import LANDINGS, QUARANTINE
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rewindow.control.gc import MERGE_FROM
+from rewindow.control.gc import Garbage
 from rewindow.control.plan.planner import Alive
 from rewindow.control.plan.retention import dead_attempts
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.merge_runs import due_merges, merge, run_files
-from rewindow.tables.delta.orphan_files import Garbage, JobOrphanFiles
+from rewindow.tables.delta.orphan_files import JobOrphanFiles
 from rewindow.tables.delta.warehouse import DeltaTables
 
 
@@ -28,10 +28,10 @@ class JobGc:
         """Merge the small files of runs; see `merge_runs.merge`."""
         yield from merge(self._tables.warehouse, self._job, self._tables.state(self._job), least)
 
-    def due(self) -> int:
-        """Return how many files would be merged."""
+    def due(self, least: int) -> int:
+        """Return how many files `merge` would merge."""
         found = run_files(self._tables.warehouse, self._job, self._tables.state(self._job))
-        return sum(len(group) for one in found for group in due_merges(one, MERGE_FROM))
+        return sum(len(group) for one in found for group in due_merges(one, least))
 
     def garbage(self, keep_ms: int) -> Iterator[Garbage]:
         """Yield what can be deleted now. All of it is found before the first is yielded."""

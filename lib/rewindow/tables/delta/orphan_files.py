@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from urllib.parse import unquote
 
 from deltalake import DeltaTable
 
 from rewindow.contracts.staged_files import StagedFile
+from rewindow.control.gc import UNKNOWN_MS, Garbage
 from rewindow.control.plan.branches import JobState
 from rewindow.control.plan.spec import CHANGELOG, OUTPUT
 from rewindow.tables.delta.commit import commit_files, open_table, table_path
@@ -27,21 +27,8 @@ from rewindow.tables.shared.paths import JOURNAL, RUNS
 from rewindow.tables.shared.publications import SHARED_TABLES
 
 HOUR_MS = 3_600_000
-UNKNOWN_MS = 24 * HOUR_MS
-"""Files of an attempt that no ledger row names stay for at least a day: its process may still run."""
 
 _NAME = re.compile(r"(.+)-[0-9a-f]{32}(?:\.[0-9a-f]{8})?\.(?:parquet|arrow)")
-
-
-@dataclass(frozen=True, slots=True)
-class Garbage:
-    """A file, or a folder with its contents, that nothing needs."""
-
-    folder: str
-    path: str
-    bytes: int
-    why: str
-    is_folder: bool = False
 
 
 class JobOrphanFiles:

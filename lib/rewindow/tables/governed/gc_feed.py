@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from rewindow.control.gc import UNKNOWN_MS, Garbage
 from rewindow.control.ingest.landings import LANDING, PLAN
 from rewindow.control.plan.compaction import dead_landings
 from rewindow.tables.governed.feeds import CatalogFeedTables
-from rewindow.tables.governed.journal_rows import UNKNOWN_MS, Garbage, JournalRows
+from rewindow.tables.governed.journal_rows import JournalRows
 from rewindow.tables.governed.own_rows import feed_name
 from rewindow.tables.shared.ledger import now_ms
 

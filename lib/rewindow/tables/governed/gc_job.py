@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from rewindow.control.gc import UNKNOWN_MS, Garbage
 from rewindow.control.plan.branches import JobState
 from rewindow.control.plan.needed_blocks import WHY, Needed, is_state
 from rewindow.control.plan.planner import Alive
 from rewindow.control.plan.retention import dead_attempts
-from rewindow.tables.governed.journal_rows import UNKNOWN_MS, Garbage, JournalRows, is_report
+from rewindow.tables.governed.journal_rows import JournalRows, is_report
 from rewindow.tables.governed.warehouse import CatalogTables
 from rewindow.tables.shared.ledger import now_ms
 
@@ -35,7 +36,7 @@ class CatalogJobGc:
             self._rows.delete([f"{one.attempt}/{one.part}" for one in found])
         return len({one.attempt for one in found})
 
-    def due(self) -> int:
+    def due(self, _least: int) -> int:
         """Return 0: the files of outputs are the platform's to merge (OPTIMIZE)."""
         return 0
 

@@ -7,18 +7,15 @@ The part of a block is the first element of its target: ``output``, ``changelog`
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
+from rewindow.control.gc import Garbage
 from rewindow.engine.spark.errors import mapped
 from rewindow.tables.governed.blocks import BLOCK
 from rewindow.tables.governed.own_table import METRIC, REPORT, OwnTable
-
-UNKNOWN_MS = 24 * 3_600_000
-"""Rows of an attempt that no ledger row names stay for at least a day: its process may still run."""
 
 _PART = f"CASE kind WHEN '{BLOCK}' THEN split(path, '/')[1] ELSE kind END"
 _AT_ONCE = 500
@@ -34,16 +31,6 @@ class Listed(NamedTuple):
     attempt: str
     part: str
     recorded_at: int
-
-
-@dataclass(frozen=True, slots=True)
-class Garbage:
-    """Rows of the journal that nothing needs. ``folder`` is the table, ``path`` the attempt and the part."""
-
-    folder: str
-    path: str
-    bytes: int
-    why: str
 
 
 class JournalRows:
@@ -63,7 +50,7 @@ class JournalRows:
         return sorted(Listed(row["attempt"], row["part"], row["last"]) for row in found)
 
     def garbage(self, found: Sequence[tuple[Listed, str]]) -> Iterator[Garbage]:
-        """Yield garbage with its size. ``found``: what can be deleted, and why."""
+        """Yield garbage with its size. ``found``: what can be deleted, and why. A path names an attempt and a part."""
         for some in _in_parts(found):
             attempts = sorted({one.attempt for one, _ in some})
             rows = self._rows().where(F.col("attempt").isin(attempts))
