@@ -20,8 +20,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rewindow.engine.worker.local import LocalEngine
+from tests.bench.by_hand import read
+from tests.bench.jobs import JOBS, sub_topology_work
 from tests.bench.meter import Meter
-from tests.bench.workload import EPOCHS, JOBS, Slice, read, sub_topology_work
+from tests.bench.workload import EPOCHS, Slice
 
 if TYPE_CHECKING:
     from rewindow.contracts.staged_files import TaskReport

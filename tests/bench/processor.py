@@ -1,4 +1,4 @@
-"""`processor` and `processor-batch`: counters by key, forwarded and cleared every ten minutes of stream time (`workload`).
+"""`processor` and `processor-batch`: counters by key, forwarded and cleared every ten minutes of stream time (`jobs`).
 
 The yardstick is a plain Python loop over the same Arrow batches that keeps its results in memory. The ratio is our records
 per CPU-second divided by the loop's, with a goal of 0.7. Also measured: the loop that writes its results, record execution in

@@ -2,7 +2,7 @@
 
     python -m tests.bench.record_execution [--rows 2000000] [--rounds 3] [--json]
 
-Two jobs over one log (`workload`), three ways each (`measure`). Each measurement has its own process, and the ways of a
+Two jobs (`jobs`) over one log (`workload`), three ways each (`measure`). Each measurement has its own process, and the ways of a
 round alternate so that a slow hour of the machine affects all of them alike. The results of record execution are compared
 with those of the loop. A run over 2,000,000 rows or more writes its figures into RECORD_EXECUTION.md, where those of a
 compiled core (ADR-114) have their own section.
@@ -23,7 +23,8 @@ from statistics import median
 from typing import Any
 
 from rewindow.app.own_code import is_compiled
-from tests.bench.workload import EPOCHS, JOBS, KEYS, PARTITIONS, make_log
+from tests.bench.jobs import JOBS
+from tests.bench.workload import EPOCHS, KEYS, PARTITIONS, make_log
 
 ROOT = Path(__file__).resolve().parents[2]
 REPORT = Path(__file__).with_name("RECORD_EXECUTION.md")

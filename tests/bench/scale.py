@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rewindow.contracts.tasks import Execution
+from tests.bench.jobs import sub_topology_work
 from tests.bench.meter import Meter, PeakMemory
 from tests.bench.record_execution import ROOT
 from tests.bench.stored import median_of
-from tests.bench.workload import Slice, make_log, sub_topology_work
+from tests.bench.workload import Slice, make_log
 
 if TYPE_CHECKING:
     from rewindow.engine.spark.engine import SparkEngine

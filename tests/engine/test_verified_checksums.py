@@ -16,7 +16,7 @@ from rewindow.contracts.staged_files import staged_name
 from rewindow.contracts.tasks import LogSlice, LogSpan, LogTable, SubTopologyWork, TaskWork
 from rewindow.engine.spark.verified_checksums import verified
 from rewindow.errors import RewindowError, StorageError
-from tests.bench.workload import sub_topology_work
+from tests.bench.jobs import sub_topology_work
 
 DATA = b"what was written"
 

@@ -1,0 +1,126 @@
+"""Runs on hold: what readers and commands see of them, and how they are accepted or rewound."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import rewindow
+from rewindow.airflow.asset_events import has_event
+from rewindow.contracts.exit_codes import ON_HOLD
+from rewindow.errors import UsageError
+from tests.bad_input.expecting import NOTHING_IS_NEW, expecting, replayed, state, table
+from tests.bad_input.scene import FRESH, Bench, copy_of, hour
+
+
+def test_a_run_on_hold_is_committed_and_not_published(bench: Bench) -> None:
+    expecting(bench, NOTHING_IS_NEW % "hold")
+    before = table(bench, "alerts/totals").num_rows
+    answer = replayed(bench, ON_HOLD)
+    assert "staged for alerts/totals, not published" in answer.out
+    assert "Run main/3 is on hold" in answer.out
+    assert "`rewindow publish counts --accept --run main/3`" in answer.out
+    assert table(bench, "alerts/totals").num_rows == before
+    assert bench.run("run", "counts").code == ON_HOLD, "a scheduler that calls again is told again"
+    assert bench.run("publish", "counts").code == ON_HOLD
+    said = {
+        words: bench.run(*words.split()) for words in ("plan counts", "show counts", "ls", "status", "resume counts")
+    }
+    assert [answer.code for answer in said.values()] == [0, 0, 0, 1, ON_HOLD]
+    assert all("main/3" in answer.out and "on hold" in answer.out for answer in said.values())
+    found = json.loads(bench.run("status", "--json").out)
+    assert "on_hold" in json.dumps(found)
+    verdict = json.loads(bench.run("report", "counts", "--json").out)["verdict"]
+    assert "on hold" in verdict[0]["text"]
+    assert "`rewindow publish counts --accept --run main/3`" in verdict[1]["text"]
+
+
+def test_an_accepted_run_is_published_as_if_nothing_had_held_it(template: Bench, tmp_path: Path) -> None:
+    free, held = copy_of(template, tmp_path / "a"), copy_of(template, tmp_path / "b")
+    expecting(held, NOTHING_IS_NEW % "hold")
+    for number in (FRESH, FRESH + 1, FRESH + 2):
+        for bench in (free, held):
+            bench.rows(f"h{number}", hour(number))
+        replayed(free, 0)
+        replayed(held, ON_HOLD)
+    names = [run.spec.name for run in state(held).on_hold("main")]
+    assert names == ["main/3", "main/4", "main/5"]
+    refused = held.run("publish", "counts", "--accept")
+    assert (refused.code, "3 runs are on hold" in refused.err) == (2, True)
+    codes = [held.run("publish", "counts", "--accept", "--run", name).code for name in names]
+    assert codes == [ON_HOLD, ON_HOLD, 0]
+    assert held.run("publish", "counts", "--accept", "--run", "main/5").code == 0, "it is accepted already"
+    assert held.result() == free.result()
+    assert held.run("verify", "counts", "main/4").code == 0
+    assert held.run("republish", "counts", "--all").code == 0
+    assert held.result() == free.result()
+
+
+def test_a_run_on_hold_that_is_rewound_was_never_seen(bench: Bench) -> None:
+    clean = bench.result()
+    expecting(bench, NOTHING_IS_NEW % "hold")
+    replayed(bench, ON_HOLD)
+    assert bench.run("rewind", "counts", "--to", "main/2").code == 0
+    assert {name: clean[name] for name in clean if name.startswith("output")} == {
+        name: one for name, one in bench.result().items() if name.startswith("output")
+    }
+    bench.edit("conf/jobs/counts.yaml", "on_fail: hold", "on_fail: warn")
+    replayed(bench, 0)
+
+
+def test_a_branch_on_hold_is_not_promoted(bench: Bench) -> None:
+    expecting(bench, NOTHING_IS_NEW % "hold")
+    answer = bench.run("backfill", "counts", "--from", "1", "--branch", "fix")
+    assert answer.code == ON_HOLD, answer.err
+    refused = bench.run("promote", "counts", "fix")
+    assert refused.code == 76
+    assert "`rewindow publish counts --branch fix --accept --run fix/1`" in refused.err
+    assert bench.run("publish", "counts", "--branch", "fix", "--accept").code == 0
+    assert bench.run("promote", "counts", "fix").code == 0
+
+
+def test_json_says_what_is_on_hold_and_what_was_accepted(bench: Bench) -> None:
+    expecting(bench, NOTHING_IS_NEW % "hold", "unique: key")
+    ran = json.loads(replayed(bench, ON_HOLD, "--json").out)
+    assert ran["run"] == "main/3"
+    assert [(one["name"], one["on_fail"], one["failed"]) for one in ran["expectations"]] == [
+        ("rows", "hold", 1),
+        ("unique key", "fail", 0),
+    ]
+    assert [(one["run"], one["before"], one["behind"]) for one in ran["on_hold"]] == [("main/3", "main/2", [])]
+    assert {one["run"] for one in ran["published"]} == {"main/2"}, "what readers see is the run before"
+    assert not has_event({}, ran)
+    done = json.loads(bench.run("publish", "counts", "--accept", "--json").out)
+    assert (done["accepted"], done["on_hold"], done["job"], done["branch"]) == ("main/3", [], "counts", "main")
+    assert {one["run"] for one in done["published"]} == {"main/3"}
+    assert has_event({}, done)
+    again = json.loads(bench.run("publish", "counts", "--accept", "--json").out)
+    assert again["accepted"] is None
+    assert not has_event({}, again)
+
+
+def test_why_a_row_is_missing_names_the_run_on_hold(bench: Bench) -> None:
+    expecting(bench, NOTHING_IS_NEW % "hold")
+    replayed(bench, ON_HOLD)
+    assert "`rewindow publish counts --accept --run main/3`" in bench.run("why", "counts", "zoe", "--missing").out
+
+
+def test_python_gives_the_results(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(bench.root))
+    expecting(bench, NOTHING_IS_NEW % "hold")
+    project = rewindow.Project.load(bench.root)
+    run = project.run("counts", land=True)
+    assert (run.name, run.is_published, [one.is_met for one in run.expectations]) == ("main/3", False, [False])
+    assert [one.is_published for one in project.runs("counts")] == [True, True, False]
+    assert "not published" in run._repr_html_()
+    with pytest.raises(UsageError, match="the rows of run main/3 are not published"):
+        run.output().to_arrow()
+    names = set(project.output("counts").to_arrow()["_run"].to_pylist())
+    assert names <= {"main/1", "main/2"}
+    done = project.publish("counts", accept=True)
+    assert done["accepted"] == "main/3"
+    assert "Accepted run main/3" in repr(done)
+    assert "main/3" in run.output().to_arrow()["_run"].to_pylist()
+    assert [one.is_published for one in project.runs("counts")] == [True, True, True]
