@@ -38,8 +38,7 @@ from rewindow.tables.delta.ledger import Ledger
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.arrow_schema import arrow_schema
 from rewindow.tables.shared.feeds import LOG_PARTITIONS
-from rewindow.tables.shared.paths import LANDINGS, changelog_path, log_path, output_path
-from rewindow.tables.shared.warehouse import METRICS_TABLE
+from rewindow.tables.shared.paths import LANDINGS, METRICS, changelog_path, log_path, output_path
 from rewindow.testing import Epoch
 
 JOB = "job"
@@ -95,9 +94,7 @@ def replay(
     """Replay into a new branch, in runs that end at these landings. ``load`` must be picklable."""
     landed = tables.feed(feed)
     code = JobCode(load, partial(log_shapes, dict(landed.definition.logs)), semantics)
-    paths = TablePaths(
-        output=partial(output_of, branch), changelog=partial(changelog_path, JOB), metrics=METRICS_TABLE.path
-    )
+    paths = TablePaths(output=partial(output_of, branch), changelog=partial(changelog_path, JOB), metrics=METRICS)
     binding = bind_job(JOB, landed, load(), code.load_logs(), asdict(semantics), paths)
     job = Job(JOB, code, binding, landed)
     reports = []

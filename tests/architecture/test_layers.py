@@ -15,6 +15,7 @@ from tests.architecture.rules import (
     PURE,
     connect_unsafe,
     import_cycles,
+    imports_of_cli,
     impurities,
     is_pure,
     layer_of,
@@ -52,6 +53,11 @@ def test_no_modules_import_each_other_at_run_time():
 
 def test_only_fluent_modules_import_each_others_types():
     assert import_cycles({path: read(path) for path in FILES}, with_types=True) == [sorted(FLUENT)]
+
+
+def test_the_rest_of_app_does_not_depend_on_its_command_line():
+    wrong = [line for path in FILES for line in imports_of_cli(path, read(path))]
+    assert not wrong, "\n".join(wrong)
 
 
 def test_library_code_is_safe_for_spark_connect():
@@ -241,6 +247,20 @@ def test_cycles_that_do_not_meet_are_two():
         ["streams/a", "streams/b", "streams/c"],
         ["streams/d", "streams/e"],
     ]
+
+
+@pytest.mark.parametrize(
+    ("path", "source", "count"),
+    [
+        ("app/branches.py", "from rewindow.app.cli.summary import rows_of", 1),
+        ("app/api/job.py", "def f():\n    from rewindow.app.cli import options", 1),
+        ("app/branches.py", "from rewindow.app.cli.times import parse_time", 0),
+        ("app/cli/app.py", "from rewindow.app.cli.summary import summarise", 0),
+        ("__main__.py", "from rewindow.app.cli.entry import main", 0),
+    ],
+)
+def test_an_import_of_the_command_line_is_named(path, source, count):
+    assert len(imports_of_cli(path, source)) == count
 
 
 @pytest.mark.parametrize("source", ["spark._jvm.x()", "frame.rdd.map(f)", "spark.sparkContext.broadcast(1)"])

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from rewindow.app.cli.progress import Watch
+from rewindow.app.watch import Watch
 from tests.bad_input.scene import Answer, Bench
 
 

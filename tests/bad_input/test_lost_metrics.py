@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rewindow.app.cli.progress import Watch
+from rewindow.app.watch import Watch
 from tests.bad_input.scene import MODULE, SCORE, Bench, copy_of, goes_on
 
 

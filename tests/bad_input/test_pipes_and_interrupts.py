@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rewindow.app.cli.progress import Watch
+from rewindow.app.watch import Watch
 from tests.bad_input.scene import Bench, copy_of
 from tests.cli_process import LIB
 

@@ -28,8 +28,7 @@ from rewindow.control.run import Engine, Job, steps
 from rewindow.engine.spark.engine import LocalEngine
 from rewindow.streams.semantics import Semantics
 from rewindow.tables.delta.warehouse import DeltaTables
-from rewindow.tables.shared.paths import EXPECTATIONS, changelog_path, output_path
-from rewindow.tables.shared.warehouse import METRICS_TABLE
+from rewindow.tables.shared.paths import EXPECTATIONS, METRICS, changelog_path, output_path
 from rewindow.testing import Epoch
 from tests import landed
 from tests.ingest.local_engine import HOUR, T0, feed_config, write_rows
@@ -82,7 +81,7 @@ def bound(tables: DeltaTables, branch: str = MAIN, *, expects: bool = False) -> 
     paths = TablePaths(
         output=partial(_output, branch),
         changelog=partial(changelog_path, JOB),
-        metrics=METRICS_TABLE.path,
+        metrics=METRICS,
         expectations=EXPECTATIONS if expects else None,
     )
     binding = bind_job(JOB, feed, topology(), code.load_logs(), asdict(code.semantics), paths)

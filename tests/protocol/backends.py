@@ -45,8 +45,15 @@ from rewindow.tables.governed.ledger import SparkLedger
 from rewindow.tables.governed.names import output_name
 from rewindow.tables.governed.warehouse import CatalogTables
 from rewindow.tables.shared.ledger import now_ms
-from rewindow.tables.shared.paths import EXPECTATIONS, LANDINGS, QUARANTINE, changelog_path, log_path, output_path
-from rewindow.tables.shared.warehouse import METRICS_TABLE
+from rewindow.tables.shared.paths import (
+    EXPECTATIONS,
+    LANDINGS,
+    METRICS,
+    QUARANTINE,
+    changelog_path,
+    log_path,
+    output_path,
+)
 from tests.conftest import ROOT
 from tests.crash import scene
 from tests.ingest.local_engine import LocalEngine as LocalLandingEngine
@@ -79,7 +86,7 @@ class Backend:
         paths = TablePaths(
             output=lambda topic: self.output(topic, branch),
             changelog=partial(changelog_path, scene.JOB),
-            metrics=METRICS_TABLE.path,
+            metrics=METRICS,
             expectations=EXPECTATIONS if expects else None,
         )
         binding = bind_job(scene.JOB, feed, scene.topology(), code.load_logs(), asdict(code.semantics), paths)

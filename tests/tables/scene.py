@@ -32,8 +32,7 @@ from rewindow.tables.delta.ledger import Ledger
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.arrow_schema import arrow_schema
 from rewindow.tables.shared.feeds import LOG_PARTITIONS
-from rewindow.tables.shared.paths import LANDINGS, changelog_path, log_path, output_path
-from rewindow.tables.shared.warehouse import METRICS_TABLE
+from rewindow.tables.shared.paths import LANDINGS, METRICS, changelog_path, log_path, output_path
 from tests.control.ledgers import HOUR, TOPIC, a_feed
 
 JOB = "counts"
@@ -122,7 +121,7 @@ def a_job(
     paths = TablePaths(
         output=lambda topic: output_path(f"alerts.{topic}", branch),
         changelog=partial(changelog_path, name),
-        metrics=METRICS_TABLE.path,
+        metrics=METRICS,
         quarantine=quarantine,
     )
     return Job(name, code, bind_job(name, feed, build(), code.load_logs(), asdict(code.semantics), paths), feed)

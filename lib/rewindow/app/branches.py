@@ -1,4 +1,4 @@
-"""A job's branches, as commands change them: resolves runs, landings and times from the command line."""
+"""A job's branches, as commands change and compare them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rewindow.app.cli.summary import fewer_rows, rows_of
-from rewindow.app.cli.times import parse_time, whole_number
+from rewindow.app.cli.times import whole_number
 from rewindow.app.project import Project
+from rewindow.app.run_references import committed_run, request_through, starting_epoch, with_runs
 from rewindow.app.run_to_the_end import run_to_the_end
+from rewindow.app.run_totals import fewer_rows, rows_of
 from rewindow.app.telemetry.facts import BACKFILL, PROMOTE, REWIND
 from rewindow.app.telemetry.gather import backfill_done, branch_changed
 from rewindow.app.telemetry.telemetry import Observed, OnStep
@@ -17,10 +18,9 @@ from rewindow.config.load import load_feed, names_of
 from rewindow.contracts.steps import drive
 from rewindow.control.branch import begin_backfill, catch_up, drop, promote, rewind
 from rewindow.control.heartbeat import this_attempt
-from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.backfill_decisions import Backfill
-from rewindow.control.plan.branch_decisions import find_run, first_epoch_at, run_before, was_promoted
-from rewindow.control.plan.branches import Branch, CommittedRun, JobState, shared_runs
+from rewindow.control.plan.branch_decisions import run_before, was_promoted
+from rewindow.control.plan.branches import CommittedRun, JobState, shared_runs
 from rewindow.control.plan.explain_holds import describe_holds
 from rewindow.control.plan.job_diff import code_changes
 from rewindow.control.plan.planner import UpToDate
@@ -124,10 +124,10 @@ class JobBranches:
     ) -> Backfilled:
         state, feed = self.state, self._project.bind(self._job).feed
         main = state.branch(MAIN)
-        first = self._first_epoch(start, main, feed)
+        first = starting_epoch(state, main, feed, start)
         unnamed = branch or self._interrupted_backfill(state, run_before(state, main, first))
         name = safe_name(unnamed or f"{_BACKFILL}{state.rows + 1}", "branch")
-        request = replace(self._through(name, end, main), accept_changes=accept_changes)
+        request = replace(request_through(state, main, name, end), accept_changes=accept_changes)
         bound = self._project.bind(self._job, name)
         asked = self._project.with_acceptance(self._job, request)
         wanted = Backfill(first, asked, bound.feed, bound.binding, this_attempt(), self._project.is_alive)
@@ -203,7 +203,7 @@ class JobBranches:
         Raises `UsageError` (2) for a branch without runs.
         """
         state = self.state
-        one, other = (self._known(state, name) for name in (first, second))
+        one, other = (with_runs(self._job, state, name) for name in (first, second))
         for name in (first, second):
             for _step in self._tables.publish(self._job, state, name):
                 pass
@@ -224,15 +224,15 @@ class JobBranches:
     def code_changes(self, first: str, second: str) -> list[str]:
         """Return how the code of one branch's last run differs from that of another's."""
         state = self.state
-        one, other = (self._known(state, name).runs[-1].spec.binding for name in (first, second))
+        one, other = (with_runs(self._job, state, name).runs[-1].spec.binding for name in (first, second))
         return code_changes(one.code, other.code)
 
     def verify(self, branch: str, runs: Sequence[str], on_step: OnStep = None) -> Iterator[Verified]:
         """Replay committed runs, by default a branch's last one, and compare the rows; see `control.verify.verify`."""
         state = self.state
-        known = self._known(state, branch)
+        known = with_runs(self._job, state, branch)
         self._tables.check_published(self._job, state, branch)
-        chosen = [self._run(state, known, name) for name in runs] or [known.runs[-1]]
+        chosen = [committed_run(self._job, state, known, name) for name in runs] or [known.runs[-1]]
         project = self._project
         for run in chosen:
             job = project.bind(self._job, run.spec.branch)
@@ -257,41 +257,6 @@ class JobBranches:
         root = self._project.root
         feeds = [load_feed(root, name) for name in names_of(root, "feeds")] if branch == MAIN else []
         return [feed.feed for feed in feeds if any(log.source.job == self._job for log in feed.logs.values())]
-
-    def _first_epoch(self, text: str, main: Branch, feed: Feed) -> int:
-        if "/" in text:
-            run = find_run(self.state, main, text)
-            return run.spec.input.first if run else 1
-        number = whole_number(text)
-        if number is not None:
-            return number
-        return first_epoch_at(feed, parse_time(text) or 0)
-
-    def _through(self, branch: str, text: str | None, main: Branch) -> RunRequest:
-        if text is None:
-            return RunRequest(branch=branch, through_landing=main.last_epoch or None)
-        if "/" in text:
-            run = find_run(self.state, main, text)
-            return RunRequest(branch=branch, through_landing=run.spec.input.last if run else None)
-        number = whole_number(text)
-        if number is not None:
-            return RunRequest(branch=branch, through_landing=number)
-        return RunRequest(branch=branch, through_ms=parse_time(text))
-
-    def _known(self, state: JobState, name: str) -> Branch:
-        branch = state.branch(name)
-        if not branch.runs:
-            known = ", ".join(one.name for one in state.branches.values() if one.runs) or "none"
-            message = f"job {self._job!r} has no runs on branch {name!r} (branches: {known})"
-            raise UsageError(message)
-        return branch
-
-    def _run(self, state: JobState, branch: Branch, text: str) -> CommittedRun:
-        run = find_run(state, branch, text)
-        if run is None:
-            message = f"{text!r} names no run: choose one that `rewindow show {self._job}` lists"
-            raise UsageError(message)
-        return run
 
     def _output_keys(self) -> Mapping[str, Sequence[str]]:
         job = self._project.bind(self._job)

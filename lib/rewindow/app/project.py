@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rewindow.app.bind_job import bind_to_feed
-from rewindow.app.cli.progress import Watch
 from rewindow.app.describe import add_spark_plans, describe_job, describe_published, describe_topology
 from rewindow.app.hints import hints, killed_hint
 from rewindow.app.never_landed import expected_feed, lands_next
@@ -28,6 +27,7 @@ from rewindow.app.telemetry.facts import LAND, RUN
 from rewindow.app.telemetry.gather import landing_done, landing_planned, run_done, run_planned, run_skipped
 from rewindow.app.telemetry.tables import Locator
 from rewindow.app.telemetry.telemetry import Observed, OnStep, telemetry_of
+from rewindow.app.watch import Watch
 from rewindow.config.feed import FeedConfig
 from rewindow.config.job import JobConfig
 from rewindow.config.load import check_feed_exists, find_project, load_feed, load_job, load_target, names_of

@@ -74,11 +74,6 @@ class Expectation:
     allowed: tuple[Any, ...] = ()
     query: str = ""
 
-    @property
-    def reads_rows(self) -> bool:
-        """Whether it is evaluated on rows, not on the number of rows or the run's metrics."""
-        return self.kind not in (Kind.ROWS, Kind.LATE)
-
 
 @dataclass(frozen=True, slots=True)
 class Observation:

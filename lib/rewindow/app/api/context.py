@@ -12,9 +12,9 @@ import structlog
 
 from rewindow.app.api.own_code import own_code
 from rewindow.app.api.worker_code import RemoteCode
-from rewindow.app.cli.progress import Watch
 from rewindow.app.failures import as_rewindow_error
 from rewindow.app.project import Project as OpenProject
+from rewindow.app.watch import Watch
 from rewindow.errors import RewindowError
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from rewindow.app.api.outcome import Outcome
 from rewindow.app.api.rows import Output, State
 from rewindow.app.api.show import joined, lines, table
 from rewindow.app.api.sources import output_source, store_source
-from rewindow.app.cli.summary import dropped_by_reason, rows_by_output
 from rewindow.app.next_run import UpToDateButChanged
+from rewindow.app.run_totals import dropped_by_reason, rows_by_output
 from rewindow.contracts.expectations import Observation
 from rewindow.control.plan.branches import Branch, CommittedRun
 from rewindow.control.plan.planner import UpToDate

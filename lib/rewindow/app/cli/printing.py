@@ -12,10 +12,12 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from rewindow.app.cli.progress import Watch, log_failure, log_summary, watched
-from rewindow.app.cli.summary import dropped_by_reason, reason_lines, summarise, summary_lines
+from rewindow.app.cli.progress import log_failure, log_summary, watched
+from rewindow.app.cli.summary import reason_lines, summarise, summary_lines
 from rewindow.app.cli.times import show_time, with_readable_times
 from rewindow.app.next_run import UpToDateButChanged
+from rewindow.app.run_totals import dropped_by_reason
+from rewindow.app.watch import Watch
 from rewindow.control.ingest.protocols import LandReport
 from rewindow.control.plan.explain import explain, explain_lag
 from rewindow.control.plan.explain_holds import Hold, explain_holds

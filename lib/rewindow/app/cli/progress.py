@@ -1,10 +1,9 @@
-"""Progress of a command: logs each step, shows it as a bar on a terminal, and counts commits for the summary."""
+"""Progress of a command on a terminal, as a bar for each step, and its log (`--log-format`)."""
 
 from __future__ import annotations
 
 import logging
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -13,76 +12,11 @@ import structlog
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from rewindow.contracts.staged_files import TaskReport
+from rewindow.app.watch import Watch
 from rewindow.errors import UsageError
 
 FORMATS = ("json", "text")
 OPTION = "--log-format"
-
-DECISIONS = ("decide", "commit", "snapshot", "forget", "restage", "republish", "give up")
-"""The steps that append to a ledger begin so."""
-
-
-class Watch:
-    """Observer of a command's steps. ``commits`` counts those that committed or published something."""
-
-    def __init__(self, bars: Bars | None = None, console: Console | None = None, log: Any = None) -> None:
-        """Create an observer. ``bars`` shows the steps on a terminal, ``console`` takes lines, ``log`` replaces structlog's."""
-        self.commits = 0
-        self._bars, self._console = bars, console
-        self._began = time.monotonic()
-        self._log = log or structlog.get_logger()
-        self._known: dict[str, Any] = {}
-        self._step = ""
-        self._has_decided = False
-
-    def __call__(self, step: str) -> None:
-        """Record a step that is about to start, with the details that a `contracts.steps.Step` carries."""
-        name = str(step)
-        self._step = name
-        self._has_decided |= name.startswith(DECISIONS)
-        self._known = dict(getattr(step, "known", {}))
-        self.commits += name in {"decide", "commit"} or name.startswith("publish ")
-        self._log.info("step", step=name, **self._known)
-        if self._bars:
-            self._bars.begin(name, self._known.get("records"))
-
-    def say(self, line: str) -> None:
-        """Log a line about what takes time now, or print it if nothing is logged."""
-        if self._log.is_enabled_for(logging.INFO):
-            self._log.info(line)
-        elif self._console:
-            self._console.print(line, markup=False)
-
-    def task(self, report: TaskReport) -> None:
-        """Log a task that has finished."""
-        known = {name: self._known[name] for name in ("job", "branch", "run", "ledger_row") if name in self._known}
-        records = sum(report.consumed.values())
-        self._log.info(
-            "task",
-            **known,
-            sub_topology=report.sub_topology,
-            partition=report.partition,
-            records=records,
-            rows=report.rows,
-        )
-
-    def share(self, done: float) -> None:
-        """Show the fraction of the current step that is done, from 0 to 1."""
-        if self._bars:
-            self._bars.move(done)
-
-    def what_is_kept(self) -> str:
-        """Return what an interrupted command leaves, and what to do next."""
-        where = f"interrupted at the step {self._step!r}" if self._step else "interrupted before the first step"
-        if self._has_decided:
-            return f"{where}. What it had committed is kept: the same command again publishes it and continues"
-        return f"{where}. Nothing was committed: the same command again starts over, with the same plan if it had one"
-
-    @property
-    def seconds(self) -> float:
-        """Seconds since the command started."""
-        return round(time.monotonic() - self._began, 3)
 
 
 class Bars:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rewindow.app.cli.progress import Watch
-from rewindow.control.plan.branches import CommittedRun
-from rewindow.control.plan.commit import Commit
-from rewindow.control.plan.spec import MAIN, OUTPUT
+from rewindow.app.run_totals import dropped_by_reason, rows_by_output
+from rewindow.app.watch import Watch
+from rewindow.control.plan.spec import MAIN
 from rewindow.control.run import RunReport
-from rewindow.streams.drop_totals import DROPS, sum_by_reason
+from rewindow.streams.drop_totals import sum_by_reason
 from rewindow.streams.metrics import PUNCTUATE
 
 
@@ -46,30 +44,3 @@ def reason_lines(summary: Mapping[str, Any]) -> Iterator[str]:
     for kind, reasons in summary["dropped"].items():
         yield f"  {kind}: {', '.join(f'{count} {reason}'.strip() for reason, count in reasons.items())}"
     yield from (f"  {hint}." for hint in summary["hints"])
-
-
-def rows_by_output(commit: Commit) -> dict[str, int]:
-    """Return the rows that a run added, by output topic."""
-    return {
-        target.removeprefix(OUTPUT): total.rows for target, total in commit.targets.items() if target.startswith(OUTPUT)
-    }
-
-
-def rows_of(runs: Iterable[CommittedRun]) -> Counter[str]:
-    """Return the rows that runs together added, by output topic."""
-    found = Counter[str]()
-    for run in runs:
-        found.update(rows_by_output(run.commit))
-    return found
-
-
-def fewer_rows(before: Counter[str], after: Counter[str]) -> dict[str, list[int]]:
-    """Return the rows before and after of each output that has fewer rows than before."""
-    return {output: [rows, after[output]] for output, rows in before.items() if after[output] < rows}
-
-
-def dropped_by_reason(metrics: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
-    """Return the records that a run dropped, by kind and reason."""
-    rows = list(metrics)
-    dropped = {kind: sum_by_reason(rows, name) for name, kind in DROPS.items()}
-    return {kind: reasons for kind, reasons in dropped.items() if reasons}

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from rewindow.app.cli.summary import dropped_by_reason, rows_by_output
+from rewindow.app.run_totals import dropped_by_reason, rows_by_output
 from rewindow.app.telemetry.facts import ColumnOrigins, Facts, Measure, Read, Table, Written
 from rewindow.app.telemetry.tables import Locator
 from rewindow.control.ingest.landings import LANDING, Feed, Landing

@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Protocol
 
-from rewindow.contracts.staged_files import METRICS as METRICS_COLUMNS
 from rewindow.control.ingest.landings import Feed, fold_feed
 from rewindow.control.plan.branches import JobState, LedgerRow
 from rewindow.control.plan.ledger_state import fold_row
@@ -15,10 +14,6 @@ from rewindow.control.plan.spec import RunSpec, TableSpec
 from rewindow.control.verify import Scratch
 from rewindow.errors import InvariantError, SourceError
 from rewindow.tables.shared.diff import TableDiff
-from rewindow.tables.shared.paths import METRICS
-
-METRICS_TABLE = TableSpec(METRICS, METRICS_COLUMNS)
-"""The metrics table, as `JobBinding.tables` names it."""
 
 
 class Warehouse(Scratch, Protocol):

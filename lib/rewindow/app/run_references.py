@@ -1,0 +1,56 @@
+"""The runs and epochs that people name: by a run (``main/3``), by a landing (``12``), or by an event time."""
+
+from __future__ import annotations
+
+from rewindow.app.cli.times import parse_time, whole_number
+from rewindow.control.ingest.landings import Feed
+from rewindow.control.plan.branch_decisions import find_run, first_epoch_at
+from rewindow.control.plan.branches import Branch, CommittedRun, JobState
+from rewindow.control.plan.spec import RunRequest
+from rewindow.errors import UsageError
+
+
+def starting_epoch(state: JobState, main: Branch, feed: Feed, text: str) -> int:
+    """Return the epoch at which what ``text`` names begins. Raises `UsageError` (2) for what names nothing."""
+    if "/" in text:
+        run = find_run(state, main, text)
+        return run.spec.input.first if run else 1
+    number = whole_number(text)
+    if number is not None:
+        return number
+    return first_epoch_at(feed, parse_time(text) or 0)
+
+
+def request_through(state: JobState, main: Branch, branch: str, text: str | None) -> RunRequest:
+    """Return the request for a run of ``branch`` to what ``text`` names, by default to the last epoch of `main`.
+
+    Raises `UsageError` (2) for what names nothing.
+    """
+    if text is None:
+        return RunRequest(branch=branch, through_landing=main.last_epoch or None)
+    if "/" in text:
+        run = find_run(state, main, text)
+        return RunRequest(branch=branch, through_landing=run.spec.input.last if run else None)
+    number = whole_number(text)
+    if number is not None:
+        return RunRequest(branch=branch, through_landing=number)
+    return RunRequest(branch=branch, through_ms=parse_time(text))
+
+
+def with_runs(job: str, state: JobState, name: str) -> Branch:
+    """Return a branch. Raises `UsageError` (2) if it has no runs."""
+    branch = state.branch(name)
+    if not branch.runs:
+        known = ", ".join(one.name for one in state.branches.values() if one.runs) or "none"
+        message = f"job {job!r} has no runs on branch {name!r} (branches: {known})"
+        raise UsageError(message)
+    return branch
+
+
+def committed_run(job: str, state: JobState, branch: Branch, text: str) -> CommittedRun:
+    """Return the run of a branch that ``text`` names. Raises `UsageError` (2) for what names none."""
+    run = find_run(state, branch, text)
+    if run is None:
+        message = f"{text!r} names no run: choose one that `rewindow show {job}` lists"
+        raise UsageError(message)
+    return run
