@@ -3,30 +3,66 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+import stat
 from pathlib import Path
+from typing import NamedTuple
 
 from rewindow.errors import ConfigError
 
-_Identity = tuple[str, int, int]
-_safe: dict[tuple[str, str], tuple[_Identity, _Identity]] = {}
-"""The tables that this process found safe, by warehouse and path, with what both folders were then."""
+_SMALL = 64
+"""A folder with at most so many entries is looked into after every change."""
+
+_Identity = tuple[tuple[int, int], ...]
+
+
+class _Looked(NamedTuple):
+    """What a look into a table's folder found: which folder it was, and when its entries last changed.
+
+    ``entries``: how many it had. ``unseen``: how many changes were not looked at since. ``folders``: the paths of its folders.
+    """
+
+    folder: _Identity
+    changed_ns: int
+    entries: int
+    unseen: int
+    folders: tuple[str, ...]
+
+
+_safe: dict[tuple[str, str], _Looked] = {}
+"""The tables that this process found safe, by warehouse and path."""
 
 
 def safe_path(warehouse: str, full: str) -> str:
-    """Return a table's full path. A folder is looked into again only when it has changed, because it can have many files.
+    """Return a table's full path.
+
+    A folder is looked into again only when it has changed. One with many entries is looked into as a whole only after as many
+    changes as it has entries, because each run adds a file. In between only its folders are looked at: a name that leads out
+    matters where rewindow writes below it, and the names of its files are new and random.
 
     Raises `ConfigError` (78) if a symbolic link on that path, or in that folder, leads out of the warehouse.
     """
     if "://" in warehouse:
         return full
-    folders = _identity(warehouse), _identity(full)
-    if None not in folders and _safe.get((warehouse, full)) == folders:
+    found, before = _identity(warehouse, full), _safe.get((warehouse, full))
+    if found is None:  # there is no such folder, or a link on the way to it, which may change
+        _check(warehouse, [full, *_inside(full)[1]])
         return full
-    root, paths = os.path.realpath(warehouse), [full]
-    if Path(full).is_dir():
-        with os.scandir(full) as entries:
-            paths += [entry.path for entry in entries if entry.is_symlink()]
+    folder, changed_ns = found
+    if before is not None and before.folder == folder:
+        if before.changed_ns == changed_ns:
+            return full
+        if max(_SMALL, before.unseen) < before.entries:
+            _check(warehouse, [*before.folders, f"{full}/_delta_log"])
+            _safe[warehouse, full] = before._replace(changed_ns=changed_ns, unseen=before.unseen + 1)
+            return full
+    entries, links, folders = _inside(full)
+    _check(warehouse, [full, *links])
+    _safe[warehouse, full] = _Looked(folder, changed_ns, entries, 0, folders)
+    return full
+
+
+def _check(warehouse: str, paths: list[str]) -> None:
+    root = os.path.realpath(warehouse)
     for path in paths:
         real = os.path.realpath(path)
         if os.path.commonpath((root, real)) != root:
@@ -35,14 +71,33 @@ def safe_path(warehouse: str, full: str) -> str:
                 "warehouse, or name their folder as the warehouse"
             )
             raise ConfigError(message)
-    if folders[0] is not None and folders[1] is not None:
-        _safe[warehouse, full] = folders[0], folders[1]
-    return full
 
 
-def _identity(folder: str) -> _Identity | None:
-    """Return where a folder is behind any links, its inode, and when its entries last changed; None if there is none."""
-    with suppress(OSError):
-        found = os.stat(folder)  # noqa: PTH116 - called hundreds of times in a run
-        return os.path.realpath(folder), found.st_ino, found.st_mtime_ns
-    return None
+def _inside(full: str) -> tuple[int, list[str], tuple[str, ...]]:
+    """Return how many entries a folder has, and the paths of its links and of its folders."""
+    if not Path(full).is_dir():
+        return 0, [], ()
+    with os.scandir(full) as found:
+        entries = list(found)
+    links = [entry.path for entry in entries if entry.is_symlink()]
+    return len(entries), links, tuple(entry.path for entry in entries if entry.is_dir())
+
+
+def _identity(warehouse: str, full: str) -> tuple[_Identity, int] | None:
+    """Return which folders the warehouse and each folder below it on a path are, and when the last one changed.
+
+    None if one does not exist, or is a link: a folder that was moved away and linked to is the same folder elsewhere.
+    """
+    path, found = warehouse.rstrip("/"), []
+    try:
+        at = os.stat(warehouse)  # noqa: PTH116 - called hundreds of times in a run
+        found.append((at.st_dev, at.st_ino))
+        for part in full[len(path) :].strip("/").split("/"):
+            path = f"{path}/{part}"
+            at = os.lstat(path)
+            if stat.S_ISLNK(at.st_mode):
+                return None
+            found.append((at.st_dev, at.st_ino))
+    except OSError:
+        return None
+    return tuple(found), at.st_mtime_ns
