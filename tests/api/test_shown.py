@@ -38,7 +38,7 @@ def test_everything_that_a_project_returns_is_drawn(with_two_runs: rewindow.Proj
     assert texts(markup(project.feeds))[1][:2] == ["orders", "fresh"]
     runs = texts(markup(project.runs("daily_orders")))
     assert runs[0] == ["run", "epochs", "records", "rows", "complete through", "final"]
-    assert runs[1] == ["main/1", "1-3", "10", "5", "2026-01-07 18:45:00", ""]
+    assert runs[1] == ["main/1", "1-3", "10", "5", "2026-01-07 18:45:00Z", ""]
     assert "Branch with-refunds of daily_orders starts without a parent run" in markup(backfill)
     assert ["daily-orders", "6", "1", "0", "0"] in texts(markup(diff))
     assert "customer=bob" in markup(diff)
@@ -50,7 +50,7 @@ def test_everything_that_a_project_returns_is_drawn(with_two_runs: rewindow.Proj
 def test_rows_are_drawn_as_head_prints_them(with_two_runs: rewindow.Project) -> None:
     shown = markup(with_two_runs.output("daily-orders", run=1))
     assert "daily-orders of daily_orders as of main/1: 5 rows" in shown
-    first = ["bob", "2026-01-05 00:00:00", "2026-01-06 00:00:00", "1", "40.0", "2026-01-05 11:02:00", "main/1"]
+    first = ["bob", "2026-01-05 00:00:00Z", "2026-01-06 00:00:00Z", "1", "40.0", "2026-01-05 11:02:00Z", "main/1"]
     assert texts(shown)[1] == first
 
 

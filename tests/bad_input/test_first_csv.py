@@ -96,7 +96,7 @@ def test_keys_that_differ_are_shown_with_times_not_with_milliseconds(say: Say, s
     say("backfill", "daily_orders", "--from", "1", "--branch", "fix")
     code, text = say("diff", "daily_orders", "main", "fix")
     assert code == 1
-    assert "window_start=2026-01-06 00:00:00" in text
+    assert "window_start=2026-01-06 00:00:00Z" in text
     assert "_timestamp=2026-01-06 09:" in text
     assert re.search(r"=1\d{12}", text) is None
 

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from rewindow.app.cli.entry import run_command
-from rewindow.app.cli.times import show_instant
+from rewindow.contracts.instants import as_argument
 from rewindow.streams.record import Windowed, row_class
 from rewindow.streams.semantics import Semantics
 from rewindow.testing import TopologyTestDriver
@@ -66,7 +66,7 @@ def test_the_records_that_why_names_give_each_row(
 
 def iso(window: list[str]) -> list[str]:
     """Return the option with its time in ISO 8601."""
-    return [window[0], show_instant(int(window[1])).replace(" ", "T")] if window else []
+    return [window[0], as_argument(int(window[1]))] if window else []
 
 
 def replayed(build: Any, found: dict[str, Any], output: str, log_key: str) -> list[Any]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
+
+from rewindow.contracts.instants import instant
 
 _OUTPUT = "output/"
 """What the names of targets begin with that are output tables."""
@@ -46,8 +47,7 @@ def _landed(report: Mapping[str, Any]) -> Iterator[str]:
     if not landings:
         yield f"Feed {report.get('feed')}: {report.get('waiting') or 'nothing new to land'}"
     else:
-        watermark = report.get("watermark_ms", -1)
-        through = datetime.fromtimestamp(watermark / 1000, UTC).isoformat() if 0 <= watermark < 2**47 else "no time yet"
+        through = instant(report.get("watermark_ms"), "no time yet")
         yield (
             f"Feed {report.get('feed')}: landings {landings[0]} to {landings[-1]}, {report.get('rows', 0)} records landed, "
             f"{report.get('behind', 0)} after their interval, {report.get('quarantined', 0)} quarantined, "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 
-from rewindow.app.cli.times import show_time
+from rewindow.contracts.instants import instant
 from rewindow.control.heartbeat import was_killed
 from rewindow.control.plan.spec import MAIN, Attempt
 from rewindow.control.run import Job, RunReport
@@ -37,16 +37,16 @@ def hints(job: Job, report: RunReport) -> Iterator[str]:
     for node in topology.nodes.values():
         if not isinstance(node, SinkNode) or node.is_internal or _rows(report, f"output/{node.topic}"):
             continue
-        above = list(_above(topology, node))
-        sources = [one.topic for one in above if isinstance(one, SourceNode)]
+        upstream = list(above(topology, node))
+        sources = [one.topic for one in upstream if isinstance(one, SourceNode)]
         taken = sum(report.commit.consumed.get(topic, 0) for topic in sources)
         if taken and not report.spec.final:
             what = "its 1 record" if taken == 1 else f"its {taken:,} records"
-            yield f"{node.topic} got no rows from {what}: {_reason(job, report, above, taken)}"
+            yield f"{node.topic} got no rows from {what}: {_reason(job, report, upstream, taken)}"
 
 
-def _reason(job: Job, report: RunReport, above: list[Node], taken: int) -> str:
-    nodes = [node for node in above if isinstance(node, ProcessorNode)]
+def _reason(job: Job, report: RunReport, upstream: list[Node], taken: int) -> str:
+    nodes = [node for node in upstream if isinstance(node, ProcessorNode)]
     stores = [store for node in nodes for store in node.stores]
     is_stored = any(_rows(report, f"changelog/{store}") for store in stores)
     waiting = sum(report.commit.held.get(store, 0) for store in stores)
@@ -79,10 +79,10 @@ def _next_close(job: Job, report: RunReport, windows: Windows) -> str:
     landed = job.feed.landings[report.spec.input.last - 1]
     newest_ms = max((one.max_timestamp for one in landed.ranges.values()), default=-1)
     now_ms = report.commit.watermark_ms if by_watermark else newest_ms
-    sentences = [f"Time is {show_time(now_ms)}"]
+    sentences = [f"Time is {instant(now_ms)}"]
     if isinstance(windows, TimeWindows) and now_ms >= 0:
         first = max(0, (now_ms - windows.closes_after_ms) // windows.advance_ms + 1) * windows.advance_ms
-        sentences = [f"{sentences[0]}, and the next window closes at {show_time(first + windows.closes_after_ms)}"]
+        sentences = [f"{sentences[0]}, and the next window closes at {instant(first + windows.closes_after_ms)}"]
     elif isinstance(windows, SessionWindows):
         closes = in_words(windows.final_after_end_ms - 1)
         sentences = [f"{sentences[0]}, and a session closes {closes} after its last record"]
@@ -110,10 +110,10 @@ def _rows(report: RunReport, target: str) -> int:
 
 def _has_store(topology: Topology, node: Node) -> Iterator[bool]:
     """Yield for each node above whether it has a store."""
-    return (bool(one.stores) for one in _above(topology, node) if isinstance(one, ProcessorNode) and one is not node)
+    return (bool(one.stores) for one in above(topology, node) if isinstance(one, ProcessorNode) and one is not node)
 
 
-def _above(topology: Topology, node: Node) -> Iterator[Node]:
+def above(topology: Topology, node: Node) -> Iterator[Node]:
     """Yield a node and all nodes above it, nearest first, through repartitions."""
     waiting, seen = [node], {node.name}
     while waiting:

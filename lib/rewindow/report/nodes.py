@@ -30,9 +30,6 @@ class TimedNode:
     sends_nulls: bool
     has_one_window: bool
     """Whether each record has one window, so that it is late at most once."""
-    size_ms: int | None = None
-    gap_ms: int | None = None
-    """The size of its windows, or the gap of its sessions; None for a suppress."""
 
 
 def timed_nodes(topology: Sequence[Mapping[str, Any]]) -> Iterator[TimedNode]:
@@ -61,8 +58,6 @@ def timed_nodes(topology: Sequence[Mapping[str, Any]]) -> Iterator[TimedNode]:
                 final_after_ms=final,
                 sends_nulls="limit" in spans,
                 has_one_window="gap" in spans or ("size" in spans and spans.get("advance") == spans["size"]),
-                size_ms=spans.get("size"),
-                gap_ms=spans.get("gap"),
             )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rewindow.control.plan.explain import when
+from rewindow.contracts import instants
 from rewindow.control.plan.spec import MAIN
 from rewindow.report.figures import Drop, RunFigures
 from rewindow.streams.duration import in_words
@@ -18,8 +18,8 @@ def asked(job: str, branch: str) -> str:
 
 
 def instant(time_ms: int | None) -> str:
-    """Return a time in UTC, without milliseconds if there are none; a dash if it is unknown."""
-    return DASH if time_ms is None else when(time_ms).replace(".000Z", "Z")
+    """Return a time as everywhere (`instants.instant`); a dash if it is unknown."""
+    return instants.instant(time_ms, DASH)
 
 
 def to_the_second(time_ms: int | None) -> str:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rewindow.app.cli.times import TIME_COLUMNS
+from rewindow.contracts.instants import END_OF_TIME_MS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
 RUN = "_run"
 INTERNAL = ("_epoch", "_partition", "_offset")
 """Columns of output tables that say where a row comes from, which only rewindow needs."""
-_END_OF_TIME = 2**62
-"""From this time on, a time means that there is none: the end of an unlimited window."""
 _TIME = pa.timestamp("ms", tz="UTC")
 
 
@@ -29,7 +28,7 @@ def readable(rows: pa.Table, runs: Mapping[int, str] | None = None) -> pa.Table:
     shown = {}
     for name, column in zip(rows.column_names, rows.columns, strict=True):
         if name in TIME_COLUMNS and pa.types.is_int64(column.type):
-            is_known = pc.and_(pc.greater_equal(column, 0), pc.less(column, _END_OF_TIME))
+            is_known = pc.and_(pc.greater_equal(column, 0), pc.less(column, END_OF_TIME_MS))
             shown[name] = pc.if_else(is_known, column, pa.scalar(None, pa.int64())).cast(_TIME)
         elif name == RUN and runs is not None:
             at = pc.index_in(column, pa.array(list(runs), pa.int64()))
@@ -59,7 +58,7 @@ def readable_frame(
     for name in columns:
         column = F.col(f"`{name}`")
         if name in TIME_COLUMNS and dict(frame.dtypes)[name] == "bigint":
-            is_known = (column >= 0) & (column < _END_OF_TIME)
+            is_known = (column >= 0) & (column < END_OF_TIME_MS)
             column = F.timestamp_millis(F.when(is_known, column))
         shown.append((F.col("_name") if name == RUN else column).alias(name))
     return joined.select(*shown)

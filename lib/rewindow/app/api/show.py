@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rewindow.app.cli.printing import readable as readable_row
-from rewindow.app.cli.times import show_instant
+from rewindow.contracts.instants import instant
 from rewindow.report.html import Content, Html, render, tag
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def preview(title: str, rows: pa.Table) -> Html:
     )
     lines = [
         [
-            show_instant(value) if name in times and value is not None else _short(value)
+            instant(value) if name in times and value is not None else _short(value)
             for name, value in zip(rows.column_names, line.values(), strict=True)
         ]
         for line in whole.to_pylist()

@@ -23,7 +23,7 @@ from rewindow.app.cli.publish import register as register_publish
 from rewindow.app.cli.report import register as register_report
 from rewindow.app.cli.state import register as register_state
 from rewindow.app.cli.status import register as register_status
-from rewindow.app.cli.times import parse_through, parse_time
+from rewindow.app.cli.times import ZONE, parse_through, parse_time
 from rewindow.app.cli.upgrade import register as register_upgrade
 from rewindow.app.cli.version import print_version
 from rewindow.app.cli.why import register as register_why
@@ -67,13 +67,14 @@ def root(
 Through = Annotated[
     str | None,
     typer.Option(
-        metavar="LANDING|TIME", help="Stop after this landing (a number), or at this event time. Default: take all."
+        metavar="LANDING|TIME",
+        help=f"Stop after this landing (a number), or at this event time {ZONE}. Default: take all.",
     ),
 ]
 Until = Annotated[
     str | None,
     typer.Option(
-        metavar="TIME", help="Take only complete intervals of arrival up to this time. Also applies to --land."
+        metavar="TIME", help=f"Take only complete intervals of arrival up to this time {ZONE}. Also applies to --land."
     ),
 ]
 Final = Annotated[bool, typer.Option(help="Close every open window, then seal the branch: no run can follow.")]
@@ -84,10 +85,12 @@ def land(
     feed: Feed,
     until: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Land only complete intervals of arrival up to this time. Default: now."),
+        typer.Option(
+            metavar="TIME", help=f"Land only complete intervals of arrival up to this time {ZONE}. Default: now."
+        ),
     ] = None,
     watermark: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Declare the log complete through this event time.")
+        str | None, typer.Option(metavar="TIME", help=f"Declare the log complete through this event time {ZONE}.")
     ] = None,
     new_generation: Annotated[
         bool, typer.Option(help="Start a new generation: land again under the feed's current definition.")

@@ -11,6 +11,7 @@ from rewindow.app.cli.completing import branches as branch_names
 from rewindow.app.cli.options import AcceptChanges, Branch, Debug, Folder, Job, Json, Target
 from rewindow.app.cli.printing_branches import BranchPrinter
 from rewindow.app.cli.publish import end_on_hold
+from rewindow.app.cli.times import ZONE
 from rewindow.app.hash_seed import other_hash_seed
 from rewindow.app.project import Project
 from rewindow.control.plan.spec import MAIN
@@ -54,7 +55,7 @@ def backfill(
         typer.Option(
             "--from",
             metavar="TIME|LANDING|RUN",
-            help="First event time, landing or run to replay; rounded down to the start of a run.",
+            help=f"First event time {ZONE}, landing or run to replay; rounded down to the start of a run.",
         ),
     ],
     end: Annotated[
@@ -62,7 +63,7 @@ def backfill(
         typer.Option(
             "--to",
             metavar="TIME|LANDING|RUN",
-            help="Last event time, landing or run to replay. Default: the end of main.",
+            help=f"Last event time {ZONE}, landing or run to replay. Default: the end of main.",
         ),
     ] = None,
     branch: Annotated[

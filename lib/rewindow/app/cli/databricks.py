@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from rewindow.app.cli.options import Json
-from rewindow.app.cli.times import parse_time
+from rewindow.app.cli.times import ZONE, parse_time
 from rewindow.errors import UsageError
 
 databricks_app = typer.Typer(help="Run a job in a Databricks workspace.", no_args_is_help=True)
@@ -22,7 +22,7 @@ def register(app: typer.Typer) -> None:
 def submit(
     job: Annotated[str, typer.Argument(metavar="JOB", help="Name or id of the deployed job.")],
     interval_end: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Job parameter interval_end: the time to process up to.")
+        str | None, typer.Option(metavar="TIME", help=f"Job parameter interval_end: the time to process up to {ZONE}.")
     ] = None,
     parameter: Annotated[
         list[str] | None,

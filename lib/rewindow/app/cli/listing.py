@@ -8,9 +8,9 @@ import typer
 
 from rewindow.app.cli.options import Debug, Folder, Json, Target
 from rewindow.app.cli.printing import Printer
-from rewindow.app.cli.times import show_time
 from rewindow.app.listing import Entry, list_project
 from rewindow.app.project import Project
+from rewindow.contracts.instants import instant
 
 
 def register(app: typer.Typer) -> None:
@@ -74,7 +74,7 @@ def _job(one: Entry) -> dict[str, Any]:
 
 def _row(kind: str, name: str, one: Entry) -> dict[str, Any]:
     """Return the line for people: of a long reason the first line."""
-    through = None if one.watermark_ms is None else show_time(one.watermark_ms)
+    through = None if one.watermark_ms is None else instant(one.watermark_ms)
     detail = (one.detail or "").split("\n")[0]
     status = one.status.value.replace("_", " ")
     return {

@@ -14,10 +14,11 @@ from rich.table import Table
 
 from rewindow.app.cli.progress import log_failure, log_summary, watched
 from rewindow.app.cli.summary import reason_lines, summarise, summary_lines
-from rewindow.app.cli.times import show_time, with_readable_times
+from rewindow.app.cli.times import with_readable_times
 from rewindow.app.next_run import UpToDateButChanged
 from rewindow.app.run_totals import dropped_by_reason
 from rewindow.app.watch import Watch
+from rewindow.contracts.instants import instant
 from rewindow.control.ingest.protocols import LandReport
 from rewindow.control.plan.explain import explain, explain_lag
 from rewindow.control.plan.explain_holds import Hold, explain_holds
@@ -205,7 +206,7 @@ def landed_lines(feed: str, report: LandReport) -> Iterator[str]:
     first, last = report.landings[0], report.landings[-1]
     numbers = f"landing {first}" if first == last else f"landings {first} to {last}"
     records = "1 record" if report.rows == 1 else f"{report.rows} records"
-    line = f"Feed {feed}: {numbers}, {records}, complete through {show_time(report.watermark_ms)}."
+    line = f"Feed {feed}: {numbers}, {records}, complete through {instant(report.watermark_ms)}."
     yield line + (
         f" ({report.quarantined} quarantined: `rewindow head rewindow.quarantine`)" if report.quarantined else ""
     )
@@ -255,7 +256,7 @@ def readable(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _shown(name: str, value: Any) -> Any:
     if name == "watermark_ms":
-        return "-" if value is None else show_time(value)
+        return "-" if value is None else instant(value)
     if name == "epochs":
         return "-" if value is None else "-".join(str(one) for one in value)
     if isinstance(value, bool):

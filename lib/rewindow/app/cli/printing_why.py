@@ -6,18 +6,21 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rewindow.app.cli.printing import as_assignments
-from rewindow.app.cli.times import show_instant
 from rewindow.app.why.facts import MissingFacts, RecordFacts, RowFacts
+from rewindow.contracts.instants import instant
 from rewindow.streams.duration import in_words
 
 MOST_SHOWN = 20
 """The records of each kind that are shown; `--json` has all."""
 
+_STARTS = ("window_start", "key_window_start")
 _INTERNAL = ("_epoch", "_partition", "_offset", "_run")
 
 
 def row_lines(found: RowFacts, key: str) -> Iterator[str]:
     """Yield the lines on a row. ``key``: the words of the key, if more of its rows can be asked for."""
+    starts = [found.row[name] for name in _STARTS if name in found.row]
+    yield from _which_window(found.asked_ms, starts[0] if starts else None)
     yield f"{found.table}: {_row(found.row)}"
     run = found.run
     code = f", code {run.code}" if run.code else ""
@@ -33,7 +36,7 @@ def row_lines(found: RowFacts, key: str) -> Iterator[str]:
     if found.clock_records:
         yield from _listed("Time advanced with", "more record", found.clock_records)
     for one in found.punctuations[-MOST_SHOWN:]:
-        yield f"  punctuation of {one.node}, due {show_instant(one.due_ms)}"
+        yield f"  punctuation of {one.node}, due {instant(one.due_ms)}"
     if found.late:
         yield f"Dropped, so not in the row: {_count(len(found.late), 'record')}"
         for late in found.late[:MOST_SHOWN]:
@@ -57,6 +60,7 @@ def row_lines(found: RowFacts, key: str) -> Iterator[str]:
 
 def missing_lines(found: MissingFacts) -> Iterator[str]:
     """Yield the lines on a row that is missing."""
+    yield from _which_window(found.asked_ms, found.window_start_ms)
     yield f"{found.table}: {found.headline}."
     for reason in found.reasons:
         yield f"- {reason}."
@@ -65,12 +69,16 @@ def missing_lines(found: MissingFacts) -> Iterator[str]:
         yield from _listed("The logs have", "record of the key", found.records)
 
 
+def _which_window(asked_ms: int | None, start_ms: int | None) -> Iterator[str]:
+    """Yield which window contains the time that was asked for, unless it is the window's start."""
+    if asked_ms is not None and start_ms not in (None, asked_ms):
+        yield f"{instant(asked_ms)} is in the window from {instant(start_ms)}:"
+
+
 def _sent(found: RowFacts) -> str:
     sent = found.sent
     if sent.punctuation is not None:
-        return (
-            f"Sent by the punctuation of {sent.punctuation.node} that was due {show_instant(sent.punctuation.due_ms)}."
-        )
+        return f"Sent by the punctuation of {sent.punctuation.node} that was due {instant(sent.punctuation.due_ms)}."
     if sent.record is not None:
         held = (
             "It waited in a store until this record advanced the time"
@@ -78,7 +86,7 @@ def _sent(found: RowFacts) -> str:
             else "Sent when this record was processed"
         )
         return f"{held}: {_record(sent.record)}."
-    watermark = "" if sent.watermark_ms is None else f", which is complete through {show_instant(sent.watermark_ms)}"
+    watermark = "" if sent.watermark_ms is None else f", which is complete through {instant(sent.watermark_ms)}"
     return f"Sent at the end of landing {sent.epoch}{watermark}."
 
 
@@ -104,7 +112,7 @@ def _listed(head: str, what: str, records: Sequence[RecordFacts]) -> Iterator[st
 def _record(one: RecordFacts) -> str:
     landing = "" if one.landing is None else f", landing {one.landing}"
     columns = as_assignments(one.record)
-    return f"{one.topic}-{one.partition} offset {one.offset}, {show_instant(one.timestamp_ms)}{landing}: {columns}"
+    return f"{one.topic}-{one.partition} offset {one.offset}, {instant(one.timestamp_ms)}{landing}: {columns}"
 
 
 def _row(row: Any) -> str:

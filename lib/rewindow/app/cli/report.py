@@ -10,6 +10,7 @@ import typer
 
 from rewindow.app.cli.options import Branch, Debug, Folder, Job, Json, Target
 from rewindow.app.cli.printing import Printer
+from rewindow.app.cli.times import ZONE
 from rewindow.app.garbage import without_collection
 from rewindow.app.hash_seed import other_hash_seed
 from rewindow.app.project import Project
@@ -30,7 +31,9 @@ def report(
     run: Annotated[str | None, typer.Option(metavar="N", help="Report on this run only, as main/3 or 3.")] = None,
     since: Annotated[
         str | None,
-        typer.Option(metavar="RUN|TIME", help="Report on the runs since this run, or committed since this time."),
+        typer.Option(
+            metavar="RUN|TIME", help=f"Report on the runs since this run, or committed since this time {ZONE}."
+        ),
     ] = None,
     diff: Annotated[
         str | None, typer.Option(metavar="BRANCH", help="Also compare the outputs with those of this branch.")

@@ -10,9 +10,9 @@ import typer
 from rewindow.app.cli.completing import names
 from rewindow.app.cli.options import Branch, Debug, Folder, Json, Target
 from rewindow.app.cli.printing import Printer
-from rewindow.app.cli.times import show_time
 from rewindow.app.project import Project
 from rewindow.contracts.exit_codes import DIFFERENT
+from rewindow.contracts.instants import instant
 from rewindow.control.plan.spec import MAIN
 from rewindow.report.text import counted, span
 from rewindow.streams.drop_totals import DROPS
@@ -84,7 +84,7 @@ def _row(one: Subject) -> dict[str, Any]:
         "what": one.kind,
         "name": one.name,
         "status": one.entry.status.value.replace("_", " "),
-        "complete through": None if watermark_ms is None else show_time(watermark_ms),
+        "complete through": None if watermark_ms is None else instant(watermark_ms),
         "age": None if age is None else span(age),
         "landings": one.entry.epoch,
         "waiting": figures.get("waiting"),

@@ -3,29 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime, time
 from typing import Any
 
 import pendulum
 
+from rewindow.contracts.instants import instant
 from rewindow.control.plan.spec import RunRequest
 from rewindow.errors import UsageError
+
+ZONE = "(UTC unless it has an offset)"
+"""What the help of an option with a time says."""
+
+_HOW = "write it like 2013-02-01 or 2013-02-01T06:00:00Z (UTC unless it has an offset like +02:00)"
 
 TIME_COLUMNS = ("_timestamp", "window_start", "window_end", "key_window_start", "key_window_end")
 """The columns of tables and stores in which rewindow keeps times."""
 
 
 def parse_time(text: str | None) -> int | None:
-    """Return an ISO 8601 time in epoch milliseconds, in UTC if it names no zone. Raises `UsageError` (2) if invalid."""
+    """Return an ISO 8601 time in epoch milliseconds, in UTC if it names no zone. Raises `UsageError` (2) if invalid.
+
+    A time of day is refused: which day it means would depend on when the command runs.
+    """
     if text is None:
         return None
     try:
-        parsed = pendulum.parse(text)
+        parsed: object = pendulum.parse(text, exact=True)
     except ValueError as error:
-        message = f"{text!r} is not a valid time: write it like 2013-02-01 or 2013-02-01T06:00:00Z"
+        message = f"{text!r} is not a valid time: {_HOW}"
         raise UsageError(message) from error
-    if not isinstance(parsed, pendulum.DateTime):
-        message = f"{text!r} is not a point in time: write it like 2013-02-01 or 2013-02-01T06:00:00Z"
+    if isinstance(parsed, time):
+        message = f"{text!r} names no day: {_HOW}"
         raise UsageError(message)
+    if not isinstance(parsed, date):
+        message = f"{text!r} is not a point in time: {_HOW}"
+        raise UsageError(message)
+    if not isinstance(parsed, datetime):
+        parsed = datetime(parsed.year, parsed.month, parsed.day, tzinfo=UTC)
     return round(parsed.timestamp() * 1000)
 
 
@@ -50,26 +65,11 @@ def whole_number(text: str | None) -> int | None:
     return int(text) if text is not None and text.isascii() and text.isdecimal() else None
 
 
-def show_instant(epoch_ms: int) -> str:
-    """Return a time as `show_time` does, with its milliseconds if there are any."""
-    part = epoch_ms % 1000 if 0 <= epoch_ms < 2**62 else 0
-    return show_time(epoch_ms) + (f".{part:03}" if part else "")
-
-
-def show_time(epoch_ms: int) -> str:
-    """Return a time in UTC as people read it, or a dash if it is unknown."""
-    if epoch_ms < 0:
-        return "-"
-    if epoch_ms >= 2**62:
-        return "the end of time"
-    return pendulum.from_timestamp(epoch_ms / 1000).format("YYYY-MM-DD HH:mm:ss")
-
-
 def with_readable_times(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return rows with the times of rewindow's own columns as text."""
     return [
         {
-            name: show_instant(value) if name in TIME_COLUMNS and isinstance(value, int) else value
+            name: instant(value) if name in TIME_COLUMNS and isinstance(value, int) else value
             for name, value in row.items()
         }
         for row in rows

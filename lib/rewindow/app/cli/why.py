@@ -10,7 +10,7 @@ import typer
 from rewindow.app.cli.completing import tables
 from rewindow.app.cli.options import Branch, Debug, Folder, Json, Target
 from rewindow.app.cli.printing import Printer
-from rewindow.app.cli.times import parse_time
+from rewindow.app.cli.times import ZONE, parse_time
 from rewindow.app.project import Project
 from rewindow.control.plan.spec import MAIN
 
@@ -31,7 +31,11 @@ def why(
         ),
     ],
     window: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Start of the window. Default: the key's newest row.")
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help=f"A time in the window, or its start if windows overlap {ZONE}. Default: the key's newest row.",
+        ),
     ] = None,
     run: Annotated[str | None, typer.Option(metavar="RUN", help="The row that this run wrote, as main/3 or 3.")] = None,
     missing: Annotated[
@@ -46,28 +50,30 @@ def why(
     """Name the records and punctuations behind a row, or say why there is none. Changes nothing. Times are in UTC."""
     # Here, because the engine that replays a row loads slowly, and other commands do not need it.
     from rewindow.app.cli.printing_why import missing_lines, row_lines
-    from rewindow.app.why.choose import choose_row, of_window
+    from rewindow.app.why.choose import choose_row
     from rewindow.app.why.missing import explain_missing
     from rewindow.app.why.output import Output, parse_key
     from rewindow.app.why.row import explain_row
+    from rewindow.app.why.windows import AskedTime
 
     project = Project.open(folder, target, debug=debug)
     output = Output.find(project, table, branch)
-    wanted, start_ms = parse_key(output.own_columns, key), parse_time(window)
+    wanted, time_ms = parse_key(output.own_columns, key), parse_time(window)
+    at = None if time_ms is None else AskedTime(output, key, time_ms, missing)
     printer = Printer(as_json=as_json)
     rows = output.rows(wanted)
     if missing:
-        absent = explain_missing(project, output, wanted, of_window(output, rows, start_ms), start_ms)
+        absent = explain_missing(project, output, wanted, rows, at)
         if as_json:
             printer.json(asdict(absent))
         else:
             for line in missing_lines(absent):
                 printer.say(line)
         return
-    own, row = choose_row(output, key, rows, start_ms, run)
-    found = explain_row(output, own, row)
+    own, row = choose_row(output, key, rows, at, run)
+    found = explain_row(output, own, row, time_ms)
     if as_json:
         printer.json(asdict(found))
         return
-    for line in row_lines(found, "" if start_ms is not None else " ".join(key)):
+    for line in row_lines(found, "" if at is not None else " ".join(key)):
         printer.say(line)

@@ -84,13 +84,15 @@ class RunFacts:
 class RowFacts:
     """What is behind a row.
 
-    ``rows`` lists the rows of the key, newest first, of which ``row`` is explained. ``is_reproduced``: replaying nothing but
-    the records that are named gives the row. ``is_exact``: each of ``records`` contributed; otherwise some may not have.
+    ``asked_ms`` is the time that the row's window was asked for with. ``rows`` lists the rows of the key, newest first, of which
+    ``row`` is explained. ``is_reproduced``: replaying nothing but the records that are named gives the row. ``is_exact``: each of
+    ``records`` contributed; otherwise some may not have.
     """
 
     table: str
     job: str
     branch: str
+    asked_ms: int | None
     row: Columns
     rows: Sequence[Columns]
     row_count: int
@@ -124,6 +126,7 @@ class Missing(StrEnum):
 class MissingFacts:
     """Why a key has no row. ``records`` are those of the key and window in the logs, ``late`` the dropped ones of them.
 
+    ``asked_ms`` is the time of which the window was asked for, ``window_start_ms`` where the window begins that contains it.
     ``closes_at_ms`` is when the result is final, and ``clock_ms`` the clock that has to reach it, in task ``partition``.
     """
 
@@ -134,6 +137,7 @@ class MissingFacts:
     headline: str
     reasons: Sequence[str]
     partition: int
+    asked_ms: int | None
     window_start_ms: int | None
     closes_at_ms: int | None
     clock_ms: int | None

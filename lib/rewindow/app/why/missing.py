@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rewindow.app.cli.times import show_instant
 from rewindow.app.never_landed import lands_next
 from rewindow.app.project import Project
 from rewindow.app.why.asked import Asked, ask
@@ -15,7 +14,9 @@ from rewindow.app.why.history import History
 from rewindow.app.why.output import Output, Row
 from rewindow.app.why.row import META, Facts
 from rewindow.app.why.waiting import Waits, clock_sentences, waits_for
+from rewindow.app.why.windows import AskedTime, of_window, start_column
 from rewindow.config.load import load_feed
+from rewindow.contracts.instants import instant
 from rewindow.engine.worker.inline import as_in_a_worker
 from rewindow.engine.worker.provenance.behind import Search, Wanted
 from rewindow.engine.worker.provenance.extent import extents
@@ -25,6 +26,8 @@ from rewindow.report.text import asked as command_of
 from rewindow.report.text import counted
 from rewindow.streams.duration import in_words
 from rewindow.streams.record import UNKNOWN, known_time
+
+_MOST_SESSIONS = 5
 
 
 @dataclass
@@ -36,14 +39,23 @@ class Fate:
 
 
 def explain_missing(
-    project: Project, output: Output, key: Mapping[str, Sequence[Any]], rows: Sequence[Row], start_ms: int | None
+    project: Project, output: Output, key: Mapping[str, Sequence[Any]], rows: Sequence[Row], at: AskedTime | None
 ) -> MissingFacts:
-    """Return why a key has no row, in the window that starts at a time if there is one.
+    """Return why a key has no row, in the window that contains a time if one is given; ``rows`` are those of the key.
+
+    Raises `UsageError` (2) if several windows contain the time.
 
     Raises `SourceError` (66) if the feed lacks the landings of the last run, and `DataError` (65) if the job's code fails.
     """
-    if rows:
-        return _there(output, rows[-1])
+    start_ms = None if at is None else at.start(rows)
+    found = of_window(output, rows, start_ms)
+    told = _there(output, found[-1]) if found else _absent(project, output, key, start_ms, at)
+    return told if at is None else replace(told, asked_ms=at.time_ms)
+
+
+def _absent(
+    project: Project, output: Output, key: Mapping[str, Sequence[Any]], start_ms: int | None, at: AskedTime | None
+) -> MissingFacts:
     head, name = output.branch.head, output.job.name
     if head is None:
         headline = f"{name} has no runs on branch {output.branch.name}"
@@ -51,7 +63,7 @@ def explain_missing(
         return _answer(output, Missing.NOT_RUN, headline, [f"Run it: `rewindow run {command}`"])
     past = History(output, head)
     past.check()
-    asked = ask(past, key, start_ms)
+    asked = ask(past, key, start_ms, at)
     told = _told(project, past, asked, _fate(past, asked))
     if held := output.state.on_hold(output.branch.name):
         job = command_of(name, output.branch.name)
@@ -65,14 +77,26 @@ def _there(output: Output, row: Row) -> MissingFacts:
     run = output.state.find_run(row["_run"])
     by = f"run {run.spec.name}" if run else "a run"
     others = {*(column.name for column in output.key_columns), *META, "_timestamp"}
+    column = start_column(output)
+    start_ms = row[column] if column else None
     if all(value is None for name, value in row.items() if name not in others):
-        return _answer(output, Missing.DELETED, f"the newest row of the key is a deletion, written by {by}", [])
+        headline = f"the newest row of the key is a deletion, written by {by}"
+        return _answer(output, Missing.DELETED, headline, [], window_start_ms=start_ms)
     headline = f"there is a row of the key, written by {by}"
-    return _answer(output, Missing.EXISTS, headline, ["Omit --missing to see what it was made of"])
+    return _answer(
+        output, Missing.EXISTS, headline, ["Omit --missing to see what it was made of"], window_start_ms=start_ms
+    )
 
 
 def _answer(output: Output, why: Missing, headline: str, reasons: Sequence[str], **others: Any) -> MissingFacts:
-    nothing = {"partition": 0, "window_start_ms": None, "closes_at_ms": None, "clock_ms": None, "watermark_ms": None}
+    nothing = {
+        "partition": 0,
+        "asked_ms": None,
+        "window_start_ms": None,
+        "closes_at_ms": None,
+        "clock_ms": None,
+        "watermark_ms": None,
+    }
     known: dict[str, Any] = {**nothing, "records": [], "late": [], **others}
     return MissingFacts(output.table, output.job.name, output.branch.name, why, headline, reasons, **known)
 
@@ -131,9 +155,7 @@ def _told(project: Project, past: History, asked: Asked, fate: Fate) -> MissingF
     if asked.waiting:
         dropped.append(f"{counted(asked.waiting, 'record')} of the key landed after the last run: `rewindow run {job}`")
     if waits is not None and waits.is_open:
-        headline = (
-            f"the window from {show_instant(known['window_start_ms'])} is open until {show_instant(waits.closes_at_ms)}"
-        )
+        headline = f"the window from {instant(known['window_start_ms'])} is open until {instant(waits.closes_at_ms)}"
         return _answer(output, Missing.OPEN, headline, [*clocks, *dropped], **known)
     reasons = ["The job has taken records of the key, but has sent no result of them", *clocks, *dropped]
     return _answer(output, Missing.WAITING, "there is no row yet", reasons, **known)
@@ -143,7 +165,7 @@ def _waiting(waits: Waits | None) -> Iterator[str]:
     if waits is not None and waits.is_open:
         yield waits.why
     elif waits is not None:
-        yield f"The window closed at {show_instant(waits.closes_at_ms)}: the clock of {waits.node} is past that"
+        yield f"The window closed at {instant(waits.closes_at_ms)}: the clock of {waits.node} is past that"
 
 
 def _never_landed(project: Project, past: History, asked: Asked) -> tuple[str, list[str]]:
@@ -153,9 +175,7 @@ def _never_landed(project: Project, past: History, asked: Asked) -> tuple[str, l
     reasons = [f"Looked in partition {asked.partition} of {topics}, in all {len(landings)} landings"]
     watermark = landings[-1].watermark_ms if landings else UNKNOWN
     if watermark != UNKNOWN:
-        reasons.append(
-            f"Feed {name} is complete through {show_instant(watermark)}: an earlier record would be out of order"
-        )
+        reasons.append(f"Feed {name} is complete through {instant(watermark)}: an earlier record would be out of order")
     refused = sum((landing.counts or {}).get("quarantined", 0) for landing in landings)
     if refused:
         reasons.append(
@@ -163,7 +183,14 @@ def _never_landed(project: Project, past: History, asked: Asked) -> tuple[str, l
         )
     following = lands_next(load_feed(project.root, name), project_root=str(project.root), warehouse=project.warehouse)
     reasons.append(f"The next landing brings new records: `rewindow land {name}`{following}".removesuffix("."))
-    window = "" if asked.window is None else f" in the window from {show_instant(asked.window.start_ms)}"
+    if asked.window is not None and asked.window.is_session and asked.sessions:
+        spans = ", ".join(
+            f"{instant(one.start_ms)} to {instant(one.end_ms)}" for one in asked.sessions[-_MOST_SESSIONS:]
+        )
+        which = "are" if len(asked.sessions) <= _MOST_SESSIONS else f"are {len(asked.sessions):,}, the last ones"
+        headline = f"no session of the key contains {instant(asked.window.start_ms)}"
+        return headline, [f"The sessions that its records make {which} {spans}", *reasons]
+    window = "" if asked.window is None else f" in the window from {instant(asked.window.start_ms)}"
     return f"no record of the key{window} was ever landed", reasons
 
 
@@ -173,5 +200,5 @@ def _let_go(records: Sequence[RecordFacts], late: Sequence[LateFacts]) -> str:
 
 def _dropped(one: LateFacts) -> str:
     at = one.record
-    where = f"{at.topic}-{at.partition} offset {at.offset} ({show_instant(at.timestamp_ms)})"
+    where = f"{at.topic}-{at.partition} offset {at.offset} ({instant(at.timestamp_ms)})"
     return f"{where} was dropped by {one.node}: {one.reason}, {in_words(one.behind_ms)} behind"

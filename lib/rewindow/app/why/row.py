@@ -38,8 +38,8 @@ MOST_ROWS = 20
 Candidates = dict[tuple[str, int], dict[int, int]]
 
 
-def explain_row(output: Output, rows: Sequence[Row], row: Row) -> RowFacts:
-    """Explain a row of an output. ``rows`` are those that the key has.
+def explain_row(output: Output, rows: Sequence[Row], row: Row, asked_ms: int | None = None) -> RowFacts:
+    """Explain a row of an output. ``rows`` are those that the key has, in the window that contains ``asked_ms`` if one is given.
 
     Raises `SourceError` (66) if the feed lacks the landings of the row's run, and `CheckpointError` (76) if the code that
     there is now does not give the row.
@@ -71,6 +71,7 @@ def explain_row(output: Output, rows: Sequence[Row], row: Row) -> RowFacts:
         table=output.table,
         job=output.job.name,
         branch=output.branch.name,
+        asked_ms=asked_ms,
         row=json_row(row),
         rows=shown[:MOST_ROWS],
         row_count=len(rows),

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rewindow.app.cli.times import show_instant
+from rewindow.app.hints import above
 from rewindow.app.why.history import History
+from rewindow.contracts.instants import instant
 from rewindow.report.material import Material
 from rewindow.report.nodes import timed_nodes
 from rewindow.report.windows import clocks_of, why_open
@@ -31,8 +32,15 @@ class Waits:
 
 def waits_for(past: History, partition: int, window: Window | None) -> Waits | None:
     """Return what the result of a window waits for; None without a window, or if nothing holds results back."""
-    topology, part = past.last.spec.binding.topology, past.output.layout.part.index
-    holding = [node for node in timed_nodes(topology) if node.final_after_ms is not None and node.sub_topology == part]
+    topology, layout = past.last.spec.binding.topology, past.output.layout
+    own = {
+        node.name for node in above(layout.topology, layout.sink)
+    }  # other outputs of the sub-topology have other windows
+    holding = [
+        node
+        for node in timed_nodes(topology)
+        if node.final_after_ms is not None and node.sub_topology == layout.part.index and node.node in own
+    ]
     if window is None or not holding or past.last.spec.final:
         return None
     material, last = _material(past), holding[-1]
@@ -48,10 +56,10 @@ def clock_sentences(past: History, partition: int) -> Iterator[str]:
     state: Mapping[str, Any] = _material(past).tasks.get((part, partition), {})
     stream_ms = state.get("stream_time_ms", UNKNOWN)
     if stream_ms != UNKNOWN:
-        yield f"Stream time of task {part}_{partition} is {show_instant(stream_ms)} after run {past.last.spec.name}"
+        yield f"Stream time of task {part}_{partition} is {instant(stream_ms)} after run {past.last.spec.name}"
     for schedule in state.get("schedules", ()):
         if not schedule.get("is_cancelled") and schedule.get("due_ms") is not None:
-            yield f"The next punctuation of {schedule['node']} is due {show_instant(schedule['due_ms'])}"
+            yield f"The next punctuation of {schedule['node']} is due {instant(schedule['due_ms'])}"
     if past.last.spec.final:
         yield f"Branch {past.output.branch.name} is sealed: no run follows"
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
+from rewindow.contracts.instants import instant
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branches import JobState
 from rewindow.control.plan.explain_holds import describe_holds, explain_holds
 from rewindow.control.plan.job_diff import changes_since
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import JobBinding, RunSpec
-from rewindow.streams.record import MAX_MS, TopicPartition, known_time
+from rewindow.streams.record import TopicPartition, known_time
 
 _MOST_EPOCHS, _AT_EACH_END = 12, 3
 """Of more epochs than these, a plan for people shows the first and the last ones."""
@@ -75,7 +75,7 @@ def explain(plan: dict[str, Any]) -> list[str]:
         lines.append(f"Landings {plan['waiting'][0]} to {plan['waiting'][-1]} are left for a later run.")
     for held in plan["held"]:
         where = f"{held['topic']}-{held['partition']}"
-        newest = when(held["until_ms"])
+        newest = instant(held["until_ms"])
         lines.append(f"{where}: {held['records']} records wait for the watermark to pass; the newest is at {newest}.")
     pending = plan["pending"]
     if pending is not None:
@@ -97,9 +97,8 @@ def _explain_epochs(epochs: Sequence[Mapping[str, Any]]) -> list[str]:
         return [*_explain_epochs(epochs[:_AT_EACH_END]), between, *_explain_epochs(epochs[-_AT_EACH_END:])]
     lines = []
     for epoch in epochs:
-        lines.append(
-            f"  epoch {epoch['epoch']}: {epoch['records']} records, complete through {when(epoch['watermark_ms'])}"
-        )
+        through = instant(epoch["watermark_ms"], "no time yet")
+        lines.append(f"  epoch {epoch['epoch']}: {epoch['records']} records, complete through {through}")
         lines += [
             f"    {tp['topic']}-{tp['partition']}: offsets {tp['start']} to {tp['end'] - 1}" for tp in epoch["offsets"]
         ]
@@ -110,22 +109,6 @@ def explain_lag(lagging: Mapping[str, int], who: str) -> list[str]:
     """Return the line that presents tables behind the ledger: how many commits each target lacks, and ``who`` adds them."""
     lacks = ", ".join(f"{target} by {count}" for target, count in lagging.items())
     return [f"Tables lag behind the ledger (commits): {lacks}. {who} publishes them."] if lacks else []
-
-
-def when(time_ms: int | None) -> str:
-    """Return a time (epoch ms, None if unknown) in UTC as people read it."""
-    if time_ms is None or time_ms < 0:
-        return "no time yet"
-    if time_ms == MAX_MS:
-        return "the end of time"
-    try:
-        return (
-            datetime.fromtimestamp(time_ms / 1000, UTC)
-            .isoformat(sep=" ", timespec="milliseconds")
-            .replace("+00:00", "Z")
-        )
-    except (OverflowError, ValueError, OSError):
-        return f"{time_ms} ms"
 
 
 def _describe_run(state: JobState, spec: RunSpec) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rewindow.contracts.expectations import MOST_EXAMPLES, Expectation, Kind, Observation
-from rewindow.control.plan.explain import when
+from rewindow.contracts.instants import instant
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.shared.arrow_schema import arrow_schema
 
@@ -199,5 +199,5 @@ def _first(rows: pa.Table, order: Sequence[str]) -> pa.Table:
 
 def _text(name: str, value: Any) -> str:
     if isinstance(value, int) and name in _TIMES:
-        return when(value)
+        return instant(value)
     return value.hex() if isinstance(value, bytes) else str(value)

@@ -1,0 +1,167 @@
+"""`rewindow why --window TIME` never answers for a window that does not exist."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.bad_input.scene import TARGET, Answer, Bench, without_spark
+from tests.ingest.local_engine import HOUR
+
+FEED = """\
+feed: orders
+partitions: 2
+landing: {every: 1d}
+logs:
+  orders:
+    source: {format: csv, path: data, schema: "user STRING, t TIMESTAMP", options: {header: "true"}}
+    key: user
+    value: [t]
+    timestamp: t
+    arrived_at: t
+"""
+JOB = """\
+job: counts
+topology: bench_job:build_topology
+feed: orders
+outputs:
+  tumbling: {table: shop.tumbling}
+  hopping: {table: shop.hopping}
+  sliding: {table: shop.sliding}
+  sessions: {table: shop.sessions}
+  daily: {table: shop.daily}
+"""
+MODULE = """\
+from rewindow import SessionWindows, SlidingWindows, StreamsBuilder, TimeWindows
+
+
+def build_topology():
+    builder = StreamsBuilder()
+    grouped = builder.stream("orders").group_by_key()
+    hours = TimeWindows.of("1h", grace="0s")
+    grouped.windowed_by(hours).count(store="a").to_stream().to("tumbling")
+    grouped.windowed_by(hours.advance_by("20m")).count(store="b").to_stream().to("hopping")
+    grouped.windowed_by(SlidingWindows.of("1h", grace="0s")).count(store="c").to_stream().to("sliding")
+    grouped.windowed_by(SessionWindows.of("1h", grace="0s")).count(store="d").to_stream().to("sessions")
+    grouped.windowed_by(TimeWindows.of("1d", grace="0s")).count(store="e").to_stream().to("daily")
+    return builder.build()
+"""
+DAY = "2026-01-05"
+START = 1_767_571_200_000
+"""The day's start."""
+TIMES = ("16:10", "16:50", "17:20", "20:00", "20:20")
+
+
+def at(text: str) -> int:
+    hours, minutes = text.split(":")
+    return START + int(hours) * HOUR + int(minutes) * 60_000
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    bench = Bench(tmp_path_factory.mktemp("windows") / "project")
+    bench.write("conf/feeds/orders.yaml", FEED)
+    bench.write("conf/jobs/counts.yaml", JOB)
+    bench.write("conf/targets/local.yaml", TARGET)
+    bench.write("bench_job.py", MODULE)
+    bench.write("data/one.csv", "user,t\n" + "".join(f"ann,{DAY}T{time}:00Z\n" for time in TIMES))
+    with without_spark():
+        for words in (("land", "orders"), ("run", "counts")):
+            answer = bench.run(*words)
+            assert answer.code == 0, answer
+        yield bench
+
+
+def ask(shop: Bench, table: str, time: str, *more: str) -> Answer:
+    return shop.run("why", f"shop.{table}", "ann", "--window", f"{DAY}T{time}", *more)
+
+
+def found(shop: Bench, table: str, time: str, *more: str) -> dict[str, Any]:
+    answer = ask(shop, table, time, "--json", *more)
+    assert answer.code == 0, answer
+    facts: dict[str, Any] = json.loads(answer.out)
+    return facts
+
+
+@pytest.mark.parametrize(
+    ("table", "start", "end", "count"),
+    [("tumbling", "16:00", "17:00", 2), ("daily", "00:00", "24:00", 5), ("sessions", "16:10", "17:20", 3)],
+)
+def test_a_time_in_the_only_window_that_contains_it_is_answered_for_that_window(
+    shop: Bench, table: str, start: str, end: str, count: int
+) -> None:
+    answer = ask(shop, table, "16:53")
+    assert answer.code == 0, answer
+    assert answer.out.startswith(f"{DAY} 16:53:00Z is in the window from {DAY} {start}:00Z:\n")
+    facts = found(shop, table, "16:53")
+    assert facts["asked_ms"] == at("16:53")
+    assert (facts["row"]["window_start"], facts["row"]["window_end"]) == (at(start), at(end))
+    assert (facts["row"]["value"], len(facts["records"])) == (count, count)
+    missing = found(shop, table, "16:53", "--missing")
+    assert (missing["why"], missing["asked_ms"], missing["window_start_ms"]) == ("exists", at("16:53"), at(start))
+
+
+def test_the_start_of_a_window_needs_no_explanation(shop: Bench) -> None:
+    for table, start in (("tumbling", "16:00"), ("hopping", "16:20"), ("sliding", "15:10"), ("sessions", "16:10")):
+        answer = ask(shop, table, start)
+        assert answer.code == 0, answer
+        assert answer.out.startswith(f"shop.{table}: user=ann, window_start={DAY} {start}:00Z")
+
+
+@pytest.mark.parametrize("more", [(), ("--missing",)])
+def test_a_time_in_several_windows_is_refused_with_the_commands_to_type(shop: Bench, more: tuple[str, ...]) -> None:
+    starts = {
+        "hopping": ("16:00:00Z", "16:20:00Z", "16:40:00Z"),
+        "sliding": ("16:10:00.001Z", "16:20:00Z", "16:50:00.001Z"),
+    }
+    for table, named in starts.items():
+        answer = ask(shop, table, "16:53", *more)
+        assert answer.code == 2, answer
+        assert f"{DAY} 16:53:00Z is not the start of a window of shop.{table}, and 3 windows contain it" in answer.err
+        commands = [line.split() for line in answer.err.splitlines()[1:]]
+        assert [words[-1 - len(more)] for words in commands] == [f"{DAY}T{start}" for start in named]
+        for words in commands:
+            assert shop.run(*words[1:]).code == 0
+
+
+def test_of_many_windows_that_contain_a_time_five_are_named(shop: Bench) -> None:
+    shop.edit("bench_job.py", 'advance_by("20m")', 'advance_by("1m")')
+    try:
+        answer = ask(shop, "hopping", "18:53:30", "--missing")
+    finally:
+        shop.edit("bench_job.py", 'advance_by("1m")', 'advance_by("20m")')
+    assert answer.code == 2, answer
+    assert "60 windows contain it: ask for one of them by its start, such as these 5:" in answer.err
+    assert len(answer.err.splitlines()) == 6
+
+
+def test_a_window_without_a_row_is_named_by_its_start_and_by_the_time_in_it(shop: Bench) -> None:
+    answer = ask(shop, "tumbling", "18:53")
+    assert answer.code == 2
+    assert f"in the window from {DAY} 18:00:00Z, which contains {DAY} 18:53:00Z" in answer.err
+    missing = found(shop, "tumbling", "18:53", "--missing")
+    assert (missing["why"], missing["window_start_ms"]) == ("never_landed", at("18:00"))
+
+
+def test_between_two_sessions_there_is_none(shop: Bench) -> None:
+    answer = ask(shop, "sessions", "18:53")
+    assert answer.code == 2
+    assert f"no row of the key ann in a window that contains {DAY} 18:53:00Z" in answer.err
+    missing = found(shop, "sessions", "18:53", "--missing")
+    assert missing["why"] == "never_landed"
+    assert missing["headline"] == f"no session of the key contains {DAY} 18:53:00Z"
+    spans = (f"{DAY} 16:10:00Z to {DAY} 17:20:00Z", f"{DAY} 20:00:00Z to {DAY} 20:20:00Z")
+    assert missing["reasons"][0] == f"The sessions that its records make are {', '.join(spans)}"
+
+
+def test_a_time_of_day_or_before_all_windows_is_refused(shop: Bench) -> None:
+    for words, said in (
+        (("tumbling", "16:53"), "'16:53' names no day"),
+        (("tumbling", "1969-12-31"), "no window of shop.tumbling contains a time before 1970"),
+    ):
+        answer = shop.run("why", f"shop.{words[0]}", "ann", "--window", words[1])
+        assert answer.code == 2, answer
+        assert said in answer.err
