@@ -43,8 +43,8 @@ def test_records_without_a_key_are_named_when_they_are_landed_and_when_a_job_ski
     assert code == 0
     assert "  skipped: 5 null-key\n" in text
     assert (
-        "  With `dropped: quarantine` in conf/jobs/daily_orders.yaml, `rewindow head rewindow.quarantine` shows what later runs "
-        "and backfills drop.\n"
+        "  To see such records after later runs: `dropped: quarantine` in conf/jobs/daily_orders.yaml, and "
+        "`rewindow head rewindow.quarantine`.\n"
     ) in text
     with (shop / "conf/jobs/daily_orders.yaml").open("a") as file:
         file.write("dropped: quarantine\n")

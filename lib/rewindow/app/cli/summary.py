@@ -92,10 +92,7 @@ def _how_to_see(result: RunReport, dropped: Mapping[str, Mapping[str, int]]) -> 
         yield "  See them with `rewindow head rewindow.quarantine`."
     if rows <= refused and any(kind != DROPS[QUARANTINED] for kind in dropped):
         file = f"conf/jobs/{result.spec.job}.yaml"
-        yield (
-            f"  With `dropped: quarantine` in {file}, `rewindow head rewindow.quarantine` shows what later runs and "
-            "backfills drop."
-        )
+        yield f"  To see such records after later runs: `dropped: quarantine` in {file}, and `rewindow head rewindow.quarantine`."
 
 
 def rows_by_output(commit: Commit) -> dict[str, int]:
