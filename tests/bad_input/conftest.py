@@ -1,12 +1,16 @@
-"""The project that tests break: two landings replayed, without Spark. Each test works on a copy."""
+"""The projects that tests break, without Spark: two landings replayed, and what `rewindow init` writes. Each test has a copy."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import importlib
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from rewindow.app.cli.entry import run_command
+from rewindow.app.new_project import Example, create_project
 from tests.bad_input.scene import Bench, copy_of, make_template, without_spark
 
 
@@ -19,3 +23,27 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
 @pytest.fixture
 def bench(template: Bench, tmp_path: Path) -> Bench:
     return copy_of(template, tmp_path / "project")
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    """The project that `rewindow init` creates."""
+    create_project(tmp_path, Example.WINDOWS)
+    return tmp_path
+
+
+@pytest.fixture
+def say(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], shop: Path
+) -> Callable[..., tuple[int, str]]:
+    """Return a function that runs a command as a process of its own would: with the code as it is now."""
+
+    def run(*command: str) -> tuple[int, str]:
+        for name in [name for name in sys.modules if name.split(".")[0] == "jobs"]:
+            monkeypatch.delitem(sys.modules, name)
+        importlib.invalidate_caches()
+        code = run_command([*command, "--project", str(shop)])
+        out, err = capsys.readouterr()
+        return code, out + err
+
+    return run

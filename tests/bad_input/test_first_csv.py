@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import re
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from rewindow.app.cli.entry import run_command
-from rewindow.app.new_project import Example, create_project
 from rewindow.errors import ConfigError
-
-
-@pytest.fixture
-def shop(tmp_path: Path) -> Path:
-    create_project(tmp_path, Example.WINDOWS)
-    return tmp_path
 
 
 def edited(shop: Path, file: str, *changes: tuple[str, str]) -> None:
@@ -31,21 +21,6 @@ def edited(shop: Path, file: str, *changes: tuple[str, str]) -> None:
 
 
 Say = Callable[..., tuple[int, str]]
-
-
-@pytest.fixture
-def say(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], shop: Path) -> Say:
-    """Return a function that runs a command as a process of its own would: with the code as it is now."""
-
-    def run(*command: str) -> tuple[int, str]:
-        for name in [name for name in sys.modules if name.split(".")[0] == "jobs"]:
-            monkeypatch.delitem(sys.modules, name)
-        importlib.invalidate_caches()
-        code = run_command([*command, "--project", str(shop)])
-        out, err = capsys.readouterr()
-        return code, out + err
-
-    return run
 
 
 @pytest.mark.parametrize(("column", "name"), [(-1, "received_at"), (-2, "ordered_at")])

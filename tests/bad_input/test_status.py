@@ -6,6 +6,7 @@ import json
 import time
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -220,6 +221,23 @@ def test_an_interval_that_was_not_landed_in_time_is_an_alert(bench: Bench) -> No
     assert "every: 1h" in finding["message"]
     assert bench.run("land", "hourly").code == 0
     status(bench)
+
+
+def test_a_landed_file_with_rows_of_later_intervals_is_an_alert_only_when_such_an_interval_is_over(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feed = FEED.replace("feed: activity", "feed: hourly")
+    bench.write("conf/feeds/hourly.yaml", f"{feed}landing: {{every: 1h}}\n")
+    tomorrow = round(time.time() * 1000) + 24 * HOUR
+    bench.rows("h3", [*hour(3), {"user": "ann", "t": T0, "got": tomorrow, "x": 1}])
+    assert bench.run("land", "hourly").code == 0
+    hourly = status(bench)[0]["hourly"]
+    assert (hourly["level"], hourly["status"], hourly["due"]) == ("ok", "fresh", False)
+    assert "rows of landed files are waiting: the interval from" in bench.run("land", "hourly").out
+    in_two_days = time.time() + 48 * HOUR / 1000
+    monkeypatch.setattr("rewindow.app.listing.time", SimpleNamespace(time=lambda: in_two_days))
+    finding = only(status(bench, code=1)[0]["hourly"])
+    assert (finding["about"], finding["message"].endswith("rows that arrived since then wait")) == ("interval", True)
 
 
 def test_a_broken_feed_hides_nothing_else(bench: Bench) -> None:

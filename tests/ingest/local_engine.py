@@ -101,6 +101,14 @@ class LocalEngine:
             frozenset(starts), len(late), min(late, default=None), "it has no arrived_at" if None in starts else None
         )
 
+    def later(self, spec, columns, look, until_ms):
+        firsts = {}
+        for piece in (*look.rest, *look.fresh):
+            arrived = self._typed(piece, spec, columns, 1)[ARRIVED]
+            late = [time for time in arrived.to_pylist() if time is not None and time >= until_ms]
+            firsts |= {piece.name: min(late)} if late else {}
+        return firsts
+
     def write(self, write, look, window):
         due = self._due(write.spec, write.columns, look, window, write.partitions)
         landed = {column.name for column in write.columns.all}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,6 +14,8 @@ from deltalake import write_deltalake
 
 from rewindow.control.ingest.land import land
 from rewindow.control.ingest.landings import GENERATION
+from rewindow.control.ingest.later_rows import later_rows
+from rewindow.control.ingest.progress import fold_progress
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from tests.ingest.local_engine import HOUR, T0, landings, log_rows, one_log
 
@@ -47,8 +50,11 @@ def awkward(rng, rows):
     return pa.table(columns)
 
 
-def land_in_every_way(spark, tmp_path, feed, now_ms):
-    """Land with each engine; return the landings, the columns of the generation, and the rows of the log."""
+def land_in_every_way(spark, tmp_path, feed, now_ms, *, with_positions=False):
+    """Land with each engine; return the landings, the columns of the generation, and the rows of the log.
+
+    ``with_positions``: return instead which files have rows of later intervals.
+    """
     from rewindow.engine.spark.ingest import SparkLandingEngine
     from rewindow.engine.spark.landing_passes import SparkPasses
     from rewindow.engine.worker.landing.engine import ArrowLandingEngine
@@ -56,7 +62,7 @@ def land_in_every_way(spark, tmp_path, feed, now_ms):
     other = SparkLandingEngine(spark, project_root=str(tmp_path))
     passes = SparkPasses(lambda: spark, slots=2, project_root=str(tmp_path))
     found = {}
-    for way, most_rows in (("spark", None), ("arrow", 10**9), ("passes", 0)):
+    for way, most_rows in (("spark", None), ("arrow", 10**9), *(() if with_positions else (("passes", 0),))):
         engine = (
             other
             if most_rows is None
@@ -65,6 +71,9 @@ def land_in_every_way(spark, tmp_path, feed, now_ms):
         tables = DeltaFeedTables(f"{tmp_path}/{way}")
         land(feed, tables, engine, now_ms=now_ms)
         columns = [row.body["logs"] for row in tables.state("activity") if row.kind == GENERATION]
+        if with_positions:
+            found[way] = later_rows(fold_progress(tables.state("activity")).positions["events"])
+            continue
         found[way] = landings(tables), columns, [list(map(repr, row.items())) for row in log_rows(tables)]
     return found
 
@@ -110,3 +119,23 @@ def test_files_that_spark_wrote_are_landed_alike(spark, tmp_path):
     found = land_in_every_way(spark, tmp_path, one_log(), T0)
     assert found["arrow"] == found["spark"]
     assert found["passes"] == found["spark"]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_both_record_from_when_a_file_has_rows_of_later_intervals(spark, tmp_path, kind):
+    folder = tmp_path / "raw" / "with blanks + more"
+    folder.mkdir(parents=True)
+    for name, hours in (("a", (0, 2, 1)), ("b", (0,)), ("c", (0, 3))):
+        got = [datetime.fromtimestamp((T0 + hour * HOUR) / 1000, UTC) for hour in hours]
+        table = pa.table({"user": ["ann"] * len(hours), "t": [T0 + hour for hour in hours], "got": got})
+        path = f"{folder}/{name} {kind}.{kind}"
+        if kind == "parquet":
+            pq.write_table(table, path)
+        else:
+            lines = [f"ann,{T0 + hour},{at:%Y-%m-%dT%H:%M:%SZ}" for hour, at in zip(hours, got, strict=True)]
+            Path(path).write_text("\n".join(["user,t,got", *lines, ""]))
+    feed = one_log(every="1h", source={"path": "raw", "format": kind}, arrived_at="got")
+    found = land_in_every_way(spark, tmp_path, feed, T0 + HOUR, with_positions=True)
+    name = f"with blanks + more/%s {kind}.{kind}"
+    assert found["spark"] == {name % "a": T0 + HOUR, name % "c": T0 + 3 * HOUR}
+    assert found["arrow"] == found["spark"]

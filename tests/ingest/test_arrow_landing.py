@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
 
+from rewindow.engine.worker.landing import source
 from rewindow.engine.worker.landing.engine import ArrowLandingEngine
 from rewindow.engine.worker.landing.exchange import write_run
 from rewindow.engine.worker.landing.source_rows import open_parquet
@@ -166,6 +167,9 @@ def test_a_landed_file_is_read_again_only_for_rows_that_arrived_later(tmp_path, 
         "rewindow.engine.worker.landing.source_rows.open_parquet",
         lambda path, coded=(): read.append(path.rpartition("/")[2]) or open_parquet(path, coded),
     )
+    footers = []
+    footer = source._footer
+    monkeypatch.setattr(source, "_footer", lambda path: footers.append(path) or footer(path))
     feed, tables = feed_config(log={"invalid_timestamp": "skip"}), DeltaFeedTables(f"{tmp_path}/w")
     (tmp_path / "raw").mkdir()
     for hour, later in enumerate((0, 0, 2, 0, 0, 0)):
@@ -181,9 +185,11 @@ def test_a_landed_file_is_read_again_only_for_rows_that_arrived_later(tmp_path, 
             table.append_column("x", pa.array([1, 3, 2])), tmp_path / "raw" / f"{hour}.parquet", row_group_size=2
         )
         read.clear()
+        footers.clear()
         land_locally(feed, tables, tmp_path, T0 + (hour + 1) * HOUR, engine=arrow_at(tmp_path))
-        waiting = ["2.parquet"] if hour in {3, 4} else []  # the row that was not due when its file was landed
+        waiting = ["2.parquet"] if hour == 4 else []  # the row that was not due when its file was landed
         assert sorted(set(read)) == [*waiting, f"{hour}.parquet"], hour
+        assert {path.rpartition("/")[2] for path in footers} == set(read), hour
     assert sorted(row["arrived_at"] for row in log_rows(tables) if row["x"] == 2) == [
         T0 + hour * HOUR + 1 for hour in (0, 1, 3, 4, 4, 5)
     ]

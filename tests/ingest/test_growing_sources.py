@@ -10,6 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rewindow.control.ingest.landings import LANDING, fold_feed
+from rewindow.control.ingest.later_rows import later_rows
+from rewindow.control.ingest.progress import fold_progress
+from rewindow.engine.worker.landing.engine import ArrowLandingEngine
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from tests.ingest.local_engine import HOUR, T0, feed_config, land_locally, landings, log_rows, write_rows
 
@@ -62,6 +65,34 @@ def test_any_calls_write_the_same_landings(hours, feed, calls):
         if landings(bulk):
             assert log_rows(some) == log_rows(bulk)
         check(hours, bulk)
+
+
+@settings(max_examples=settings().max_examples // 4)
+@given(
+    st.lists(st.lists(st.integers(-HOUR, 3 * HOUR), max_size=4), min_size=HOURS, max_size=HOURS),
+    st.sets(st.integers(1, HOURS + 2)),
+    st.booleans(),
+)
+def test_any_calls_land_each_row_once_from_files_with_rows_of_earlier_and_later_intervals(hours, calls, by_arrow):
+    """Each landing reads only the landed files that the ledger names (ADR-122); status knows the same from the ledger."""
+    with tempfile.TemporaryDirectory() as folder:
+        root, tables, written = Path(folder), DeltaFeedTables(f"{folder}/w"), []
+        engine = ArrowLandingEngine(None, None, project_root=folder, most_rows=10**6) if by_arrow else None
+        for hour in range(1, HOURS + 5):
+            end = T0 + hour * HOUR
+            if hour <= HOURS:
+                got = [end - HOUR + offset for offset in hours[hour - 1]]
+                write_rows(root, f"hour-{hour}", [{"user": "ann", "t": T0, "got": at, "x": hour} for at in got])
+                written += got
+            if hour not in calls and hour < HOURS + 4:
+                continue
+            land_locally(feed_config(), tables, root, end, engine=engine)
+            rows = log_rows(tables) if landings(tables) else []
+            assert sorted(row["arrived_at"] for row in rows) == sorted(at for at in written if at < end)
+            progress = fold_progress(tables.state("activity"))
+            if progress.through_ms == end:
+                later = later_rows(progress.positions["events"])
+                assert min(later.values(), default=None) == min((at for at in written if at >= end), default=None)
 
 
 def check(hours, tables):

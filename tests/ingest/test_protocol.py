@@ -220,6 +220,9 @@ def test_landing_nothing_leaves_no_attempt_behind(tmp_path):
     land_locally(FEED, tables, tmp_path, T0 + 2 * HOUR)
     before = len(tables.state("activity"))
     assert land_locally(FEED, tables, tmp_path, T0 + 3 * HOUR).landings == ()
+    assert len(tables.state("activity")) == before, "the ledger knows that no landed file has more rows"
+    write_rows(tmp_path, "tomorrow", [{"user": "ann", "t": T0, "got": T0 + 24 * HOUR, "x": 1}])
+    assert land_locally(FEED, tables, tmp_path, T0 + 3 * HOUR).landings == ()
     kinds = [row.kind for row in tables.state("activity")]
     assert kinds[before:] == ["PLAN", "NOTE"], "a single interval is planned without reading the arrival times first"
     assert land_locally(FEED, tables, tmp_path, T0 + 5 * HOUR).landings == ()

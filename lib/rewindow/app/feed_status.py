@@ -1,4 +1,4 @@
-"""Whether a feed's sources have something new. At most the times of arrival are read."""
+"""Whether a feed's sources have something new. No row is read."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from dataclasses import dataclass
 from rewindow.app.project import Project
 from rewindow.config.feed_spec import TABLE_FORMATS, feed_spec
 from rewindow.config.load import load_feed
-from rewindow.contracts.ingest import FeedSpec, LogColumns, ReadWindow, SourceLook
+from rewindow.contracts.ingest import FeedSpec, LogSpec, ReadWindow, SourceLook
 from rewindow.control.ingest.generations import next_generation
 from rewindow.control.ingest.intervals import Grid
+from rewindow.control.ingest.later_rows import later_rows
 from rewindow.control.ingest.progress import Progress, fold_progress
 from rewindow.control.ingest.waiting import waiting_files
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.errors import SourceError
 from rewindow.report.text import counted
 
-UNKNOWN_ROWS = "only `land` reads whether landed files hold rows of later intervals"
+UNKNOWN_ROWS = "only `land` reads whether files that an older version landed hold rows of later intervals"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +34,7 @@ class FeedLook:
 def look_at_feed(project: Project, name: str, rows: Sequence[LedgerRow], now_ms: int) -> FeedLook:
     """Look at the sources of a feed, given the rows of its landing ledger.
 
-    With intervals of arrival, landed files may hold rows of later intervals. Then the times of arrival are read, and no
-    other column, unless Spark would land so many, or has to read them.
+    With intervals of arrival, landed files may hold rows of later intervals: the last landing recorded which (ADR-122).
     Raises `ConfigError` (78) for an invalid file, `SourceError` (66) if landed files are gone or the definition has changed.
     """
     config = load_feed(project.root, name)
@@ -43,7 +43,8 @@ def look_at_feed(project: Project, name: str, rows: Sequence[LedgerRow], now_ms:
     is_landing = any(project.is_alive(attempt) for attempt in progress.unfinished)
     grid = Grid(*spec.every, zone=spec.zone) if spec.every else None
     window = ReadWindow(progress.through_ms, grid.start_of(now_ms)) if grid else ReadWindow()
-    columns = next_generation(spec, progress).columns if progress.feed is not None else {}
+    if progress.feed is not None:
+        next_generation(spec, progress)  # refuses a changed definition
     try:
         looks = _looks(project, spec, progress, window)
     except SourceError as error:
@@ -57,10 +58,9 @@ def look_at_feed(project: Project, name: str, rows: Sequence[LedgerRow], now_ms:
     fresh = sum(len(looks[log.topic].fresh) for log in spec.logs if not log.is_output)
     is_due = bool(fresh or any(look.epochs for look in looks.values()) or (spec.interval_end and progress.feed))
     detail = _detail(fresh, looks)
-    if grid is not None and columns and not is_due:
-        is_due, detail = _look_into_landed(
-            spec, columns, looks, window, grid, most_rows=project.target.most_landed_here
-        )
+    if grid is not None and not is_due:
+        files = [log for log in spec.logs if log.source.format not in TABLE_FORMATS]
+        is_due, detail = _look_into_landed(files, progress, window.until_ms or 0)
     return FeedLook(progress, is_due, is_landing, detail)
 
 
@@ -77,32 +77,12 @@ def _looks(project: Project, spec: FeedSpec, progress: Progress, window: ReadWin
     return found
 
 
-def _look_into_landed(
-    spec: FeedSpec,
-    columns: Mapping[str, LogColumns],
-    looks: Mapping[str, SourceLook],
-    window: ReadWindow,
-    grid: Grid,
-    *,
-    most_rows: int,
-) -> tuple[bool, str]:
-    """Return whether landed files hold rows that are due, and that in words; what is not known is said too."""
-    from rewindow.engine.worker.landing.source import open_source  # noqa: PLC0415 - loads pyarrow
-    from rewindow.engine.worker.landing.source_types import UnsuitableError  # noqa: PLC0415
-
-    logs = [log for log in spec.logs if log.source.format not in TABLE_FORMATS and looks[log.topic].rest]
-    unknown = ""
-    for log in logs:
-        try:
-            source = open_source(log, columns[log.topic], looks[log.topic], window, 1)
-            if source.rows > most_rows:
-                unknown = UNKNOWN_ROWS
-                continue
-            if source.arrivals(grid, window.until_ms or 0).starts:
-                return True, "landed files hold rows of later intervals"
-        except UnsuitableError:
-            unknown = UNKNOWN_ROWS
-    return False, unknown
+def _look_into_landed(logs: Sequence[LogSpec], progress: Progress, until_ms: int) -> tuple[bool, str]:
+    """Return whether landed files hold rows that are due, as the last landing recorded it, and that in words."""
+    known = [later_rows(progress.positions[log.topic]) for log in logs if log.topic in progress.positions]
+    if any(first < until_ms for later in known for first in (later or {}).values()):
+        return True, "landed files hold rows of later intervals"
+    return False, UNKNOWN_ROWS if None in known else ""
 
 
 def _detail(fresh: int, looks: Mapping[str, SourceLook]) -> str:

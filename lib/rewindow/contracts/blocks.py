@@ -32,6 +32,12 @@ class Block:
     """The source's offset that corresponds to offset 0, if the source has its own offsets."""
     flat: Mapping[str, str | None] | None = None
     """The columns with one value in all rows, as text (None: only nulls). None if nobody looked."""
+    unarrived: int = 0
+    """Rows that should have an arrival and have none. All of them are quarantined."""
+    keyless: int = 0
+    """Landed records whose key is null."""
+    keyless_at: tuple[int, ...] = ()
+    """The offsets of the first of them."""
 
     def as_json(self) -> dict[str, Any]:
         """Return a JSON-serializable dictionary."""
@@ -41,7 +47,9 @@ class Block:
     def from_json(cls, data: Mapping[str, Any]) -> Block:
         """Return the value that `as_json` serialized."""
         files, quarantine = (_staged(data[part]) for part in ("files", "quarantine"))
-        return cls(**{**data, "files": files, "quarantine": quarantine})
+        return cls(
+            **{**data, "files": files, "quarantine": quarantine, "keyless_at": tuple(data.get("keyless_at", ()))}
+        )
 
 
 def _staged(files: Sequence[Mapping[str, Any]]) -> tuple[StagedFile, ...]:

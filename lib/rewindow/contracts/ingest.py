@@ -140,11 +140,15 @@ class LogColumns:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A file of a source. If it belongs to a table: the arrival of its rows (commit time) and its partition values."""
+    """A file of a source. If it belongs to a table: the arrival of its rows (commit time) and its partition values.
+
+    ``name`` is that of a file in the position of its source, below the source's folder.
+    """
 
     path: str
     arrival_ms: int | None = None
     values: tuple[tuple[str, str | None], ...] = ()
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

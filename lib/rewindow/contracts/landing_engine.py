@@ -46,6 +46,10 @@ class LandingEngine(Protocol):
         """Return when the rows that are not landed arrived, by interval."""
         ...
 
+    def later(self, spec: LogSpec, columns: LogColumns, look: SourceLook, until_ms: int) -> Mapping[str, int]:
+        """Return the files of a look that have rows which arrived at ``until_ms`` or later, each with the first such arrival."""
+        ...
+
     def first_above(self, spec: LogSpec, partition: int, offsets: tuple[int, int], time_ms: int) -> int | None:
         """Return the first of the source offsets ``[first, end)`` with a timestamp above a time.
 

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rewindow.app.cli.progress import log_failure, log_summary, watched
-from rewindow.app.cli.summary import reason_lines, summarise, summary_lines
+from rewindow.app.cli.summary import landed_lines, reason_lines, summarise, summary_lines
 from rewindow.app.cli.times import with_readable_times
 from rewindow.app.next_run import UpToDateButChanged
 from rewindow.app.run_totals import dropped_by_reason
@@ -103,12 +103,8 @@ class Printer:
                 continue
             for line in _result_lines(result):
                 self.say(line)
-            if watch is None:
-                for hint in result.hints:
-                    self.say(f"  {hint}.")
-            elif result is not last:  # of an attempt that died; the watch counts the whole command
-                for line in reason_lines(summarise(result, watch)):
-                    self.say(line)
+            for line in reason_lines(result):
+                self.say(line)
         if summary:
             for line in summary_lines(summary):
                 self.say(line)
@@ -196,29 +192,6 @@ class Printer:
     def json(self, value: Any) -> None:
         """Print one JSON object."""
         sys.stdout.write(json.dumps(value, sort_keys=True) + "\n")
-
-
-def landed_lines(feed: str, report: LandReport) -> Iterator[str]:
-    """Yield the lines that present the result of `land`."""
-    if not report.landings:
-        yield f"Feed {feed}: {report.waiting or 'nothing new to land'}."
-        return
-    first, last = report.landings[0], report.landings[-1]
-    numbers = f"landing {first}" if first == last else f"landings {first} to {last}"
-    records = "1 record" if report.rows == 1 else f"{report.rows} records"
-    line = f"Feed {feed}: {numbers}, {records}, complete through {instant(report.watermark_ms)}."
-    yield line + (
-        f" ({report.quarantined} quarantined: `rewindow head rewindow.quarantine`)" if report.quarantined else ""
-    )
-    if report.behind:
-        rows = counted(report.behind, "row")
-        part = "it is" if report.behind == 1 else "they are"
-        yield f"{rows} arrived after their interval had been landed; {part} part of this landing."
-    if report.was_interrupted:
-        yield (
-            f"An interrupted call had started generation {report.generation}, which is now published. "
-            "Land again to take newer rows."
-        )
 
 
 def describe_result(result: RunReport | UpToDate) -> dict[str, Any]:

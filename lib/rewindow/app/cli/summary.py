@@ -1,4 +1,4 @@
-"""The summary of a run: records read, rows written, records dropped by reason, punctuations, commits and duration."""
+"""The summaries of landings and runs: records, rows, what was dropped and why, commits and duration."""
 
 from __future__ import annotations
 
@@ -7,10 +7,45 @@ from typing import Any
 
 from rewindow.app.run_totals import dropped_by_reason, rows_by_output
 from rewindow.app.watch import Watch
+from rewindow.contracts.instants import instant
+from rewindow.contracts.staged_files import QUARANTINE
+from rewindow.control.ingest.protocols import LandReport
 from rewindow.control.plan.spec import MAIN
 from rewindow.control.run import RunReport
-from rewindow.streams.drop_totals import sum_by_reason
-from rewindow.streams.metrics import PUNCTUATE
+from rewindow.report.text import counted
+from rewindow.streams.drop_totals import DROPS, sum_by_reason
+from rewindow.streams.metrics import PUNCTUATE, QUARANTINED
+
+
+def landed_lines(feed: str, report: LandReport) -> Iterator[str]:
+    """Yield the lines that present the result of `land`."""
+    if not report.landings:
+        yield f"Feed {feed}: {report.waiting or 'nothing new to land'}."
+        return
+    first, last = report.landings[0], report.landings[-1]
+    numbers = f"landing {first}" if first == last else f"landings {first} to {last}"
+    records = "1 record" if report.rows == 1 else f"{report.rows} records"
+    line = f"Feed {feed}: {numbers}, {records}, complete through {instant(report.watermark_ms)}."
+    yield line + (
+        f" ({report.quarantined} quarantined: `rewindow head rewindow.quarantine`)" if report.quarantined else ""
+    )
+    if report.behind:
+        one = report.behind == 1
+        yield (
+            f"{counted(report.behind, 'row')} arrived after {'its' if one else 'their'} interval had been landed; "
+            f"{'it is' if one else 'they are'} part of {'this landing' if first == last else 'these landings'}."
+        )
+    if report.unarrived:
+        one = report.unarrived == 1
+        yield (
+            f"{counted(report.unarrived, 'row')} {'has' if one else 'have'} no arrival time, so "
+            f"{'it was' if one else 'they were'} quarantined."
+        )
+    if report.was_interrupted:
+        yield (
+            f"An interrupted call had started generation {report.generation}, which is now published. "
+            "Land again to take newer rows."
+        )
 
 
 def summarise(result: RunReport, watch: Watch) -> dict[str, Any]:
@@ -31,16 +66,28 @@ def summarise(result: RunReport, watch: Watch) -> dict[str, Any]:
 
 
 def summary_lines(summary: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the lines of a summary that are printed below a run's own lines."""
-    yield from reason_lines(summary)
+    """Yield the last lines of a summary: how long it took, and where the report is."""
     punctuations = f"{summary['punctuations']} punctuations, " if summary["punctuations"] else ""
     branch = "" if summary["branch"] == MAIN else f" --branch {summary['branch']}"
     took = f"{punctuations}{summary['commits']} commits in {summary['seconds']:.1f} seconds"
     yield f"  {took}. Report: rewindow report {summary['job']}{branch}"
 
 
-def reason_lines(summary: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what a run dropped, and why an output got no rows."""
-    for kind, reasons in summary["dropped"].items():
+def reason_lines(result: RunReport) -> Iterator[str]:
+    """Yield what a run dropped and how to see it, and why an output got no rows."""
+    dropped = dropped_by_reason(result.metrics)
+    for kind, reasons in dropped.items():
         yield f"  {kind}: {', '.join(f'{count} {reason}'.strip() for reason, count in reasons.items())}"
-    yield from (f"  {hint}." for hint in summary["hints"])
+    yield from _how_to_see(result, dropped)
+    yield from (f"  {hint}." for hint in result.hints)
+
+
+def _how_to_see(result: RunReport, dropped: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
+    """Yield how to see the records that were dropped. Without ``dropped: quarantine`` they are only counted."""
+    refused = sum(dropped.get(DROPS[QUARANTINED], {}).values())
+    rows = result.commit.targets[QUARANTINE].rows if QUARANTINE in result.commit.targets else 0
+    if rows:
+        yield "  See them with `rewindow head rewindow.quarantine`."
+    if rows <= refused and any(kind != DROPS[QUARANTINED] for kind in dropped):
+        file = f"conf/jobs/{result.spec.job}.yaml"
+        yield f"  To see such records after later runs: `dropped: quarantine` in {file}, and `rewindow head rewindow.quarantine`."

@@ -137,6 +137,8 @@ class Numbering:
             "behind": sum(block.behind for _, block in _each(made_of)),
             "enforced": len(watermark.given_up),
         }
+        unarrived = sum(block.unarrived for _, block in _each(made_of))
+        counts |= {"unarrived": unarrived} if unarrived else {}
         arrived = interval if epoch_ms is None else None
         landing = Landing(
             self._number, self._rules.generation, self._watermark, self._ranges, arrived, counts, watermark.given_up

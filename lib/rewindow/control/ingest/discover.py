@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -22,8 +22,9 @@ from rewindow.contracts.ingest import (
 from rewindow.contracts.text_times import other_form
 from rewindow.control.ingest.fields import LandedFields, check_fields, landed_fields
 from rewindow.control.ingest.intervals import Epochs, Grid, due_intervals
+from rewindow.control.ingest.later_rows import later_rows, with_later, without_finished
 from rewindow.control.ingest.protocols import Call
-from rewindow.control.ingest.waiting import waiting_files, waiting_rows
+from rewindow.control.ingest.waiting import waiting_files, waiting_later, waiting_rows
 from rewindow.control.ingest.watermarks import WatermarkPolicy, decide_watermark
 from rewindow.errors import DataError
 
@@ -89,13 +90,18 @@ def find_due(call: Call) -> Due | NothingDue:
     if sources.grid is None:
         slot = PendingLanding(call.progress.number + 1)
         return Due(looks, columns, window, (None,), (slot,) if sources.has_rows else ())
-    seen: list[Arrivals] = []
+    seen: dict[str, Arrivals] = {}
     arrivals = partial(_arrivals, call, columns, looks, window, sources.grid, seen) if sources.has_rows else frozenset
     intervals, expected = due_intervals(sources.grid, window, arrivals, all_of_them=call.feed.interval_end)
     if not sources.has_rows:
         expected = []
     if not intervals or not (expected or sources.epochs or _rises(call, window)):
-        return NothingDue(_waiting(call, seen))
+        return NothingDue(_waiting(call, seen.values()))
+    if isinstance(sources.grid, Grid):
+        looks = {
+            spec.topic: _with_later(call, spec, columns[spec.topic], looks[spec.topic], window, seen.get(spec.topic))
+            for spec in call.feed.logs
+        }
     slots = tuple(
         PendingLanding(number, *interval) for number, interval in enumerate(expected, start=call.progress.number + 1)
     )
@@ -137,26 +143,27 @@ def _arrivals(
     looks: Mapping[str, SourceLook],
     window: ReadWindow,
     intervals: Intervals,
-    seen: list[Arrivals],
+    seen: dict[str, Arrivals],
 ) -> frozenset[int | None]:
-    """Return the intervals with due rows; add what each log says to ``seen``.
+    """Return the intervals with due rows; add what each log says to ``seen``, by topic.
 
     Raises `DataError` (65) if no row has an arrival: without one, a first landing has no interval.
     """
     for spec in call.feed.logs:
-        seen.append(call.engine.intervals(spec, columns[spec.topic], looks[spec.topic], window, intervals))
-        if window.through_ms is None and seen[-1].fault and not seen[-1].waiting and seen[-1].starts == {None}:
+        found = call.engine.intervals(spec, columns[spec.topic], looks[spec.topic], window, intervals)
+        seen[spec.topic] = found
+        if window.through_ms is None and found.fault and not found.waiting and found.starts == {None}:
             column = spec.arrived_at or spec.timestamp
             message = (
                 f"feed {call.feed.feed}: no row of the log {spec.topic} has a valid arrival, the first because: "
-                f"{seen[-1].fault}. Nothing was landed. {other_form(spec.source, column)}"
+                f"{found.fault}. Nothing was landed. {other_form(spec.source, column)}"
                 f"Fix `arrived_at: {column}`, `units:` or the source"
             )
             raise DataError(message)
-    return frozenset[int | None]().union(*(found.starts for found in seen))
+    return frozenset[int | None]().union(*(found.starts for found in seen.values()))
 
 
-def _waiting(call: Call, seen: Sequence[Arrivals]) -> str:
+def _waiting(call: Call, seen: Collection[Arrivals]) -> str:
     """Return what is known to wait, as a sentence. With ``--until``, only the caller knows what it waits for."""
     nexts = [found.next_ms for found in seen if found.next_ms is not None]
     if not nexts or call.feed.every is None or call.request.until_ms is not None:
@@ -171,7 +178,9 @@ def _waiting_files(call: Call) -> str:
         return ""
     logs = [spec for spec in feed.logs if spec.source.format not in TABLE_FORMATS]
     looks = {spec.topic: _look(call, spec, ReadWindow(through, through)) for spec in logs}
-    return waiting_files(feed, looks, call.request.now_ms)
+    later = [later_rows(call.progress.positions.get(spec.topic)) or {} for spec in logs]
+    first_ms = min((first for files in later for first in files.values()), default=None)
+    return waiting_files(feed, looks, call.request.now_ms) or waiting_later(feed, first_ms, call.request.now_ms)
 
 
 def _position(look: SourceLook, epoch: int) -> Mapping[str, Any]:
@@ -188,6 +197,8 @@ def _look(call: Call, spec: LogSpec, window: ReadWindow) -> SourceLook:
         look = call.tables.look(spec, position, window)
     else:
         look = call.engine.look(spec.source, position)
+        if window.until_ms is not None:
+            look = without_finished(look, position, window.until_ms)
     return replace(look, fresh=(), rest=(*look.rest, *look.fresh)) if is_rebased else look
 
 
@@ -209,6 +220,17 @@ def _checked(call: Call, spec: LogSpec, columns: LogColumns, look: SourceLook) -
     if found is None or spec.source.format in TABLE_FORMATS:
         return look
     return replace(look, position={**look.position, "fields": found.as_json()})
+
+
+def _with_later(
+    call: Call, spec: LogSpec, columns: LogColumns, look: SourceLook, window: ReadWindow, seen: Arrivals | None
+) -> SourceLook:
+    """Return a look whose position records which files will still hold rows after this call."""
+    if spec.source.format in TABLE_FORMATS or window.until_ms is None:
+        return look
+    none_waits = not (look.fresh or look.rest) or (seen is not None and not seen.waiting)
+    found = {} if none_waits else call.engine.later(spec, columns, look, window.until_ms)
+    return with_later(look, call.progress.positions.get(spec.topic), found)
 
 
 def _rises(call: Call, window: ReadWindow) -> bool:

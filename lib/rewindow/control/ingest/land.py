@@ -26,6 +26,7 @@ from rewindow.control.ingest.decide import DecidedLanding
 from rewindow.control.ingest.discover import Due, NothingDue, find_due
 from rewindow.control.ingest.flat_columns import warnings
 from rewindow.control.ingest.generations import generation_body, log_schemas, newest_generation, next_generation
+from rewindow.control.ingest.keyless import keyless_records
 from rewindow.control.ingest.landings import GENERATION, LANDING, PLAN
 from rewindow.control.ingest.progress import Progress, fold_progress
 from rewindow.control.ingest.protocols import Call, LandingTables, LandReport, LandRequest
@@ -176,9 +177,12 @@ def _report(call: Call, decided: Sequence[DecidedLanding]) -> LandReport:
     flat = [call.progress.flat, *(landing.flat for landing in decided)]
     return replace(
         report,
-        warnings=tuple(
-            sentence
-            for number, (before, now) in zip(report.landings, pairwise(flat), strict=True)
-            for sentence in warnings(call.feed.feed, number, before, now)
+        warnings=(
+            *keyless_records(call.feed, decided),
+            *(
+                sentence
+                for number, (before, now) in zip(report.landings, pairwise(flat), strict=True)
+                for sentence in warnings(call.feed.feed, number, before, now)
+            ),
         ),
     )

@@ -81,10 +81,12 @@ class LandReport:
     rows: int = 0
     quarantined: int = 0
     behind: int = 0
+    unarrived: int = 0
+    """Of the quarantined rows: how many have no arrival."""
     enforced: int = 0
     was_interrupted: bool = False
     warnings: tuple[str, ...] = ()
-    """Sentences about columns that have become null or constant."""
+    """Sentences about records without a key, and about columns that have become null or constant."""
     waiting: str = ""
     """If nothing was landed: what waits for the end of its interval, as a sentence."""
 
@@ -100,6 +102,7 @@ class LandReport:
             rows=sum(count.get("rows", 0) for count in counts),
             quarantined=sum(count.get("quarantined", 0) for count in counts),
             behind=sum(count.get("behind", 0) for count in counts),
+            unarrived=sum(count.get("unarrived", 0) for count in counts),
             enforced=sum(count.get("enforced", 0) for count in counts),
             was_interrupted=was_interrupted,
         )

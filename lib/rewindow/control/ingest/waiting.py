@@ -34,6 +34,11 @@ def waiting_files(feed: FeedSpec, looks: Mapping[str, SourceLook], now_ms: int) 
     return f"{what} waiting: {next_complete(feed, now_ms, now_ms)}"
 
 
+def waiting_later(feed: FeedSpec, first_ms: int | None, now_ms: int) -> str:
+    """Return the sentence for rows of landed files, of which the first arrived at ``first_ms``; empty for None."""
+    return "" if first_ms is None else f"rows of landed files are waiting: {next_complete(feed, first_ms, now_ms)}"
+
+
 def next_complete(feed: FeedSpec, time_ms: int, now_ms: int) -> str:
     """Return when the interval that contains a time is complete: ``the day 2026-11-22 is complete at 00:00 UTC``."""
     count, unit = feed.every or (1, "d")

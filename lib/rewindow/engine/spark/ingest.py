@@ -28,7 +28,7 @@ from rewindow.contracts.ingest import (
 from rewindow.contracts.source_fields import SourceFields
 from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.ingest_fields import json_fields
-from rewindow.engine.spark.ingest_frames import SourceFrame, sort_columns
+from rewindow.engine.spark.ingest_frames import PATH, SourceFrame, sort_columns
 from rewindow.engine.spark.kafka_offsets import first_above, source_offset_blocks
 from rewindow.engine.spark.partitioning import repartition_by
 from rewindow.engine.spark.progress import following
@@ -120,6 +120,16 @@ class SparkLandingEngine:
             next_ms=min(nexts, default=None),
             fault=min((row.fault for row in rows if row.fault is not None), default=None),
         )
+
+    def later(self, spec: LogSpec, columns: LogColumns, look: SourceLook, until_ms: int) -> Mapping[str, int]:
+        """Return the files with rows that arrived at ``until_ms`` or later. One job over the arrivals."""
+        names = {piece.path: piece.name for piece in (*look.rest, *look.fresh)}
+        with self.running():
+            arrivals = SourceFrame(self._spark, spec, look).arrivals(columns)
+            first = (
+                arrivals.where(F.col(ARRIVED) >= until_ms).groupBy(PATH).agg(F.min(ARRIVED).alias(ARRIVED)).collect()
+            )
+        return {names[row[PATH]]: row[ARRIVED] for row in first}
 
     def first_above(self, spec: LogSpec, partition: int, offsets: tuple[int, int], time_ms: int) -> int | None:
         """Return the first of some offsets with a timestamp above a time, for a log that keeps its source's offsets."""

@@ -32,7 +32,7 @@ from rewindow.engine.worker.timestamps import UNREADABLE
 from rewindow.errors import ConfigError
 
 TEXT_FORMATS = ("csv", "json")
-OFFSET = "_offset"
+OFFSET, PATH = "_offset", "_path"
 _CORRUPT = "_corrupt_record"
 _PIECE, _PIECE_ARRIVAL, _KNOWN = "_piece", "_piece_arrival", "_known"
 
@@ -70,6 +70,13 @@ class SourceFrame:
             due = due.withColumn(FAULT, F.coalesce(FAULT, F.when(arrived.isNull(), F.lit(NEVER_ARRIVED))))
         return due
 
+    def arrivals(self, columns: LogColumns) -> DataFrame:
+        """Return the path and the arrival of each row of the files, landed or not."""
+        pieces = (*self._look.rest, *self._look.fresh)
+        frame = self._read(columns, pieces)
+        arrival, _ = self._arrived(source_columns(self._spec, frame.schema, (_CORRUPT,)), pieces)
+        return frame.select(path_of_row().alias(PATH), arrival.alias(ARRIVED))
+
     def source_offsets(self, columns: LogColumns) -> DataFrame:
         """Return partition, offset and timestamp of the fresh rows of a table with its own offsets, unchecked."""
         spec = self._spec
@@ -88,10 +95,9 @@ class SourceFrame:
         spec = self._spec
         found = source_columns(spec, frame.schema, (_CORRUPT, _PIECE, _PIECE_ARRIVAL))
         converted = {column.name: landed(spec, column, found) for column in columns.all}
-        arrival = self._arrival(found, pieces)
-        fault, unit = _fault(frame), arrival_unit(spec, found)
-        if unit is not None:  # otherwise it would wait for ever, or be part of the year 1970
-            fault, arrival = F.coalesce(fault, _wrong_arrival(arrival, unit)), F.when(unit.isNull(), arrival)
+        fault = _fault(frame)
+        arrival, wrong = self._arrived(found, pieces)
+        fault = fault if wrong is None else F.coalesce(fault, wrong)
         key = [(converted[column.name], column.type) for column in columns.key]
         return frame.select(
             partition_column(key, is_scalar=columns.scalar_key, partitions=partitions).alias(PARTITION),
@@ -102,6 +108,13 @@ class SourceFrame:
             *self._no_time(found),
             *(found[name].read.alias(order_name(name)) for name in spec.order if name not in converted),
         )
+
+    def _arrived(self, found: dict[str, SourceColumn], pieces: Sequence[Piece]) -> tuple[Expression, Expression | None]:
+        """Return the arrival, and why a row has none if its number has another unit: it would wait for ever, or be in 1970."""
+        arrival, unit = self._arrival(found, pieces), arrival_unit(self._spec, found)
+        if unit is None:
+            return arrival, None
+        return F.when(unit.isNull(), arrival), _wrong_arrival(arrival, unit)
 
     def _arrival(self, found: dict[str, SourceColumn], pieces: Sequence[Piece]) -> Expression:
         if self._spec.arrived_at:

@@ -12,7 +12,7 @@ from rewindow.contracts.blocks import Block
 from rewindow.contracts.ingest import FAR, LOG_COLUMNS, LogColumns, LogWrite, PendingLanding
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.engine.worker.arrow_rows import arrow_schema, decode
-from rewindow.engine.worker.faults import checks_units, fix_of, unit_faults
+from rewindow.engine.worker.faults import NEVER_ARRIVED, checks_units, fix_of, unit_faults
 from rewindow.engine.worker.flat_columns import FlatColumns
 from rewindow.engine.worker.parquet_writer import FileWriter
 from rewindow.engine.worker.quarantine import QuarantineWriter, record_text
@@ -36,6 +36,10 @@ PARTITION, ARRIVED, TIMESTAMP, FAULT = "_partition", "_arrival", "_timestamp", "
 
 NO_TIME = "_no_time"
 """An optional column, for timestamps that are text: the text that is not a valid time."""
+
+
+_SHOWN_KEYLESS = 3
+"""Offsets of records without a key that a block names."""
 
 
 def log_file_columns(columns: LogColumns) -> tuple[Column, ...]:
@@ -74,7 +78,8 @@ class OpenBlock:
         self._checks_units = checks_units(write)
         self._start, self._time = position
         self._end = self._start
-        self._behind = 0
+        self._behind = self._unarrived = self._keyless = 0
+        self._keyless_at: list[int] = []
         self._schema = arrow_schema(log_file_columns(write.columns))
         self._file: FileWriter | None = None
         self._files: list[StagedFile] = []
@@ -124,6 +129,9 @@ class OpenBlock:
             quarantine=self._quarantine.close(),
             refused=self._refused,
             flat=self._flat.shown(),
+            unarrived=self._unarrived,
+            keyless=self._keyless,
+            keyless_at=tuple(self._keyless_at),
         )
 
     def abort(self) -> None:
@@ -141,6 +149,7 @@ class OpenBlock:
             rows.column(ARRIVED),
             *(rows.column(column.name) for column in self._write.columns.all),
         ]
+        self._note_keyless(rows)
         self._end += count
         self._flat.add(rows)
         if self._file is None:
@@ -149,9 +158,21 @@ class OpenBlock:
         if self._file.rows >= self._write.file_rows:
             self._finish_file()
 
+    def _note_keyless(self, rows: pa.RecordBatch) -> None:
+        """Count the records whose key is null. A key of several columns is a row, which is never null."""
+        columns = self._write.columns
+        keys = rows.column(columns.key[0].name) if columns.scalar_key else None
+        if keys is None or not keys.null_count:
+            return
+        if (lacking := _SHOWN_KEYLESS - len(self._keyless_at)) > 0:
+            first = np.flatnonzero(np.asarray(keys.is_null()))[:lacking]
+            self._keyless_at += (first + self._end).tolist()
+        self._keyless += keys.null_count
+
     def _judge(self, rows: pa.RecordBatch) -> Judged:
         faults = rows.column(FAULT)
         found: list[str | None] = [] if faults.null_count == rows.num_rows else faults.to_pylist()
+        self._unarrived += found.count(NEVER_ARRIVED)
         near, ahead = self._recorded(rows.column(ARRIVED)), self._write.policy.max_ahead_ms
         limits = FAR * 2 - 1 if ahead is None else near + ahead
         if self._extractor is None:

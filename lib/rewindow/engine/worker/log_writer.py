@@ -100,4 +100,5 @@ def _next_landing(write: LogWrite, starts: list[int], rows: pa.RecordBatch) -> t
     if count == 0:
         message = f"{write.spec.source.name} received rows during the landing (arrival {int(times[0])}). Land again"
         raise SourceError(message)
-    return landing, count, int(np.searchsorted(times[:count], landing.start_ms, side="left"))
+    unknown = rows.column(ARRIVED).slice(0, count).null_count  # they come first, and nobody knows whether they are late
+    return landing, count, int(np.searchsorted(times[:count], landing.start_ms, side="left")) - unknown

@@ -47,8 +47,8 @@ def look_at_files(spec: SourceSpec, position: Mapping[str, Any] | None) -> Sourc
         raise _broken(spec, missing[0], _gone(known[missing[0]], marks))
     if not spec.lands_copies:
         _refuse_copies(spec, paths, known, marks)
-    fresh = tuple(Piece(paths[name]) for name in marks)
-    rest = tuple(Piece(paths[name]) for name in paths if name in known)
+    fresh = tuple(Piece(paths[name], name=name) for name in marks)
+    rest = tuple(Piece(paths[name], name=name) for name in paths if name in known)
     partitioned = any("=" in part for name in paths for part in name.split("/")[:-1])
     return SourceLook({"kind": FILES, FILES: marks}, fresh, rest, base=base if partitioned else None)
 

@@ -93,6 +93,14 @@ class ArrowLandingEngine:
         except UnsuitableError as error:
             return self._left(spec, error).intervals(spec, columns, look, window, intervals)
 
+    def later(self, spec: LogSpec, columns: LogColumns, look: SourceLook, until_ms: int) -> Mapping[str, int]:
+        """Return the files with rows that arrived at ``until_ms`` or later. Of Parquet, the statistics mostly tell."""
+        everything = replace(look, fresh=(), rest=(*look.rest, *look.fresh))
+        try:
+            return open_source(spec, columns, everything, ReadWindow(until_ms, FAR), 1).first_arrivals()
+        except UnsuitableError as error:
+            return self._left(spec, error).later(spec, columns, look, until_ms)
+
     def fields(self, spec: LogSpec, columns: LogColumns, look: SourceLook) -> SourceFields:
         """Return the fields of a log's schema and of the files to land."""
         if spec.source.format != "json":

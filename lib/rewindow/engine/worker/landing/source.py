@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rewindow.contracts.ingest import JOB, Arrivals, Intervals, LogColumns, LogSpec, Piece, ReadWindow, SourceLook
@@ -40,6 +41,16 @@ class ArrowSource:
         """Return when the due rows arrived, by interval. From ``until_ms`` on they wait."""
         found = chain.from_iterable(map(self.reader.arrivals, self.portions))
         return arrivals_of(intervals, until_ms, found)
+
+    def first_arrivals(self) -> dict[str, int]:
+        """Return the first arrival of the due rows of each file that has any."""
+        found: dict[str, int] = {}
+        for portion in self.portions:
+            name = portion.piece.name
+            for arrived, _ in self.reader.arrivals(portion):
+                if (first := pc.min(arrived).as_py()) is not None:
+                    found[name] = min(first, found.get(name, first))
+        return found
 
 
 def inferred_schema(spec: LogSpec, look: SourceLook) -> str:

@@ -1,0 +1,90 @@
+"""What a user's own CSV has that the sample has not: empty keys, empty arrivals, wrong columns. None of it needs Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Say = Callable[..., tuple[int, str]]
+HEAD = "order_id,customer,amount,ordered_at,received_at\n"
+
+
+def row(number: int, customer: str = "ann", at: str = "2026-01-05T08:15:00Z", got: str = "2026-01-05T08:16:00Z") -> str:
+    return f"{number},{customer},12.5,{at},{got}\n"
+
+
+@pytest.fixture
+def orders(shop: Path) -> Path:
+    """The only file of the feed."""
+    (file,) = (shop / "data/orders").iterdir()
+    return file
+
+
+def settings(shop: Path, old: str, new: str) -> None:
+    path = shop / "conf/feeds/orders.yaml"
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+
+
+def test_records_without_a_key_are_named_when_they_are_landed_and_when_a_job_skips_them(
+    say: Say, shop: Path, orders: Path
+) -> None:
+    orders.write_text(HEAD + row(1) + "".join(row(number, "") for number in range(2, 7)))
+    code, text = say("land", "orders")
+    assert code == 0
+    assert (
+        "warning: feed orders: 5 records have no key in the log orders, because customer is null (partition 0, offsets 0, 1, "
+        "2, ...). Jobs skip them where they group, aggregate or join by key\n"
+    ) in text
+    code, text = say("run", "daily_orders")
+    assert code == 0
+    assert "  skipped: 5 null-key\n" in text
+    assert (
+        "  To see such records after later runs: `dropped: quarantine` in conf/jobs/daily_orders.yaml, and "
+        "`rewindow head rewindow.quarantine`.\n"
+    ) in text
+    with (shop / "conf/jobs/daily_orders.yaml").open("a") as file:
+        file.write("dropped: quarantine\n")
+    code, text = say("backfill", "daily_orders", "--from", "1", "--branch", "fix")
+    assert code == 0
+    assert "  skipped: 5 null-key\n  See them with `rewindow head rewindow.quarantine`.\n" in text
+    code, text = say("head", "rewindow.quarantine")
+    assert text.count("null-key") == 5
+
+
+def test_one_record_without_a_key_is_one(say: Say, orders: Path) -> None:
+    orders.write_text(HEAD + row(1) + row(2, ""))
+    _, text = say("land", "orders")
+    assert (
+        "1 record has no key in the log orders, because customer is null (partition 0, offset 0). Jobs skip it" in text
+    )
+
+
+@pytest.mark.parametrize(
+    ("rows", "sentence"),
+    [
+        (1, "1 row has no arrival time, so it was quarantined.\n"),
+        (2, "2 rows have no arrival time, so they were quarantined.\n"),
+    ],
+)
+def test_a_row_without_an_arrival_is_not_a_late_one(
+    say: Say, shop: Path, orders: Path, rows: int, sentence: str
+) -> None:
+    settings(shop, "key: customer", "key: customer\n    invalid_timestamp: skip")
+    orders.write_text(HEAD + row(1) + "".join(row(2 + number, got="") for number in range(rows)))
+    code, text = say("land", "orders")
+    assert code == 0
+    assert f"({rows} quarantined: `rewindow head rewindow.quarantine`)\n{sentence}" in text
+    assert "had been landed" not in text
+    assert json.loads(say("status", "--json")[1])["feeds"][0]["late"] == 0
+
+
+def test_late_rows_are_counted_in_good_english(say: Say, orders: Path) -> None:
+    orders.write_text(HEAD + row(1))
+    say("land", "orders")
+    orders.with_name("late.csv").write_text(HEAD + row(2))
+    _, text = say("land", "orders")
+    assert "1 row arrived after its interval had been landed; it is part of this landing.\n" in text
