@@ -11,7 +11,7 @@ import pytest
 
 from rewindow import StreamsBuilder, Topology
 from rewindow.contracts.tasks import InternalFile, LogSlice
-from rewindow.engine.worker.changelog_reader import read_changelog
+from rewindow.engine.worker.changelog_reader import changelog_batches, row_columns, rows_of
 from rewindow.engine.worker.log_reader import LogReader
 from rewindow.engine.worker.repartition_reader import InternalReader
 from rewindow.errors import RewindowError
@@ -80,7 +80,11 @@ def states(warehouse: str) -> Any:
     shapes = bind_store(store, job.code.load_logs())
     runs = tables.state(JOB).branch("main").runs
     restored = find_checkpoint(warehouse, runs[-1], runs, tables.reports)
-    return {where: list(read_changelog(files, where[1], *shapes)) for where, files in sorted(restored.stores.items())}
+    columns = row_columns(*shapes)
+    return {
+        where: list(rows_of(changelog_batches(files, where[1], columns), *shapes))
+        for where, files in sorted(restored.stores.items())
+    }
 
 
 def internal_rows(warehouse: str) -> Any:

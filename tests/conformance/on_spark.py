@@ -20,7 +20,7 @@ from zlib import crc32
 from rewindow import Record, Topology
 from rewindow.control.ingest.landings import LogSchema, log_shapes
 from rewindow.control.run import Engine
-from rewindow.engine.worker.changelog_reader import read_changelog
+from rewindow.engine.worker.changelog_reader import changelog_batches, row_columns, rows_of
 from rewindow.errors import RewindowError
 from rewindow.streams.checkpoint import new_store
 from rewindow.streams.record import UNKNOWN
@@ -168,9 +168,8 @@ def _read(
         for builder, partition in product(bound(part, logs).stores, range(tables.feed(FEED).definition.partitions)):
             clocks = checkpoint.states[part.index, partition]["store_clocks"]
             store = new_store(builder)
-            rows = read_changelog(
-                checkpoint.stores.get((builder.name, partition), ()), partition, *bind_store(builder, logs)
-            )
-            store.restore(rows, clocks.get(builder.name, UNKNOWN))
+            files, shapes = checkpoint.stores.get((builder.name, partition), ()), bind_store(builder, logs)
+            batches = changelog_batches(files, partition, row_columns(*shapes))
+            store.restore(rows_of(batches, *shapes), clocks.get(builder.name, UNKNOWN))
             add_contents(played, builder.name, contents_of(store, scenario))
     played.steps = [in_one_order(scenario, step) for step in played.steps]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from rewindow.app.garbage import UncollectedTables
+from rewindow.app.uncollected import UncollectedTables
 from rewindow.config.job import JobConfig
 from rewindow.config.mistakes import nearest
 from rewindow.config.target import TargetConfig

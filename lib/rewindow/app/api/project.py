@@ -23,13 +23,13 @@ from rewindow.app.branches import JobBranches
 from rewindow.app.cli.printing_branches import promoted_lines
 from rewindow.app.cli.times import parse_through, parse_time
 from rewindow.app.first_rows import find_outputs
-from rewindow.app.garbage import without_collection
 from rewindow.app.hash_seed import other_hash_seed
 from rewindow.app.listing import job_entry, list_feeds, list_jobs
 from rewindow.app.project import Project as OpenProject
 from rewindow.app.publishing import publish, published_lines
 from rewindow.app.report import Wanted, report
 from rewindow.app.run_to_the_end import run_to_the_end
+from rewindow.app.uncollected import without_collection
 from rewindow.config.load import find_project, load_target
 from rewindow.control.plan.explain import explain
 from rewindow.control.plan.spec import MAIN

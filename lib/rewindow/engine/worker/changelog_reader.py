@@ -27,11 +27,6 @@ SMALL_ROWS = 32 * 1024
 """The most rows of a file that is decoded as a whole, for all partitions."""
 
 
-def read_changelog(paths: Sequence[str], partition: int, key: Shape, value: Shape) -> Iterator[tuple[Any, Any]]:
-    """Yield the ``(key, value)`` rows that a partition has in changelog files, in the order of their runs."""
-    return rows_of(changelog_batches(paths, partition, row_columns(key, value)), key, value)
-
-
 def row_columns(key: Shape, value: Shape) -> list[str]:
     """Return the columns of a changelog that make up a row: key, value, and whether it is a tombstone."""
     return [*key.names, *value.names, "_tombstone"]

@@ -1,4 +1,4 @@
-"""The collection of garbage, paused where many objects are made that all stay."""
+"""Python's own collection of garbage, paused where many objects are made that all stay."""
 
 from __future__ import annotations
 
