@@ -33,7 +33,8 @@ RUN: Final = {
         format="date-time",  # a calendar in the trigger's form; Airflow validates patterns only
         pattern=f"^{TIME}$",
         title="Through",
-        description="Stop at this time, such as 2013-02-01T00:00:00Z. Default: the end of the run's interval.",
+        description="Stop at this time, such as 2013-02-01T00:00:00Z (UTC unless it has an offset). "
+        "Default: the end of the run's interval.",
     ),
     ACCEPT_CHANGES: _ACCEPTS,
     REPLAN: Param(
@@ -56,14 +57,15 @@ BACKFILL: Final = {
         type="string",
         pattern=_POSITION,
         title="From",
-        description="First event time, landing or run (main/3) to replay; rounded down to the start of a run.",
+        description="First event time (UTC unless it has an offset), landing or run (main/3) to replay; "
+        "rounded down to the start of a run.",
     ),
     "to": Param(
         None,
         type=["null", "string"],
         pattern=_POSITION,
         title="To",
-        description="Last event time, landing or run to replay. Default: the end of main.",
+        description="Last event time (UTC unless it has an offset), landing or run to replay. Default: the end of main.",
     ),
     "branch": Param(
         None,

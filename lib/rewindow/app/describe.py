@@ -16,6 +16,7 @@ from rewindow.control.plan.tasks import simulated_seconds
 from rewindow.control.run import Job
 from rewindow.streams.batched_nodes import MANY, batch_limits
 from rewindow.streams.error_policy import policies_of
+from rewindow.streams.grace_needed import rank_of
 from rewindow.streams.metrics import add_up, kind_of
 from rewindow.streams.nodes import SourceNode
 from rewindow.streams.record import known_time
@@ -215,7 +216,7 @@ def _describe_metrics(tables: Warehouse, runs: Iterable[CommittedRun]) -> list[d
                 current.setdefault(key, {})[report.sub_topology, report.partition] = one["current"]
     seconds = simulated_seconds(reports)
     described = []
-    for key, measure in sorted(add_up(measures).items()):
+    for key, measure in sorted(add_up(measures).items(), key=lambda item: (*item[0][:3], rank_of(item[0][3]))):
         level, node, name, reason = key
         kind = kind_of(name)
         shown = {

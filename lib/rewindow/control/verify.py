@@ -49,10 +49,14 @@ class Scratch(Tables, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """A replayed run. ``differences``: for each target that differs, a description of the first such row."""
+    """A replayed run.
+
+    ``counts``: how many rows the replay made for each target. ``differences``: for each target that differs, a description of the
+    first such row.
+    """
 
     run: str
-    rows: int
+    counts: Mapping[str, int]
     differences: Mapping[str, str]
 
 
@@ -101,7 +105,9 @@ def verify(
         }
     finally:
         tables.discard(spec)
-    return Verified(run.spec.name, sum(total.rows for total in made.values()), different)
+    return Verified(
+        run.spec.name, {target: total.rows for target, total in sorted(made.items()) if total.rows}, different
+    )
 
 
 def content(total: TargetTotal | None) -> tuple[int, str]:

@@ -173,7 +173,9 @@ def _epochs(run: RunFigures) -> str:
 def _samples(one: OutputDiff, first: str, second: str) -> Iterator[Html]:
     if one.samples:
         rows = [(sample.key, _lines(sample.first), _lines(sample.second)) for sample in one.samples]
-        yield table(f"Keys of {one.output} that differ, by way of example", ("key", first, second), rows)
+        apart = one.different + one.only_first + one.only_second
+        which = f"{number(len(rows))} of {number(apart)} keys" if len(rows) < apart else "Keys"
+        yield table(f"{which} of {one.output} that differ", ("key", first, second), rows)
 
 
 def _lines(rows: object) -> list[Html]:

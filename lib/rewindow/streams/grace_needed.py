@@ -23,6 +23,11 @@ BUCKETS = (*(f"up-to-{in_words(bound)}" for bound in BOUNDS_MS), f"over-{in_word
 """The names of the buckets, which are the reasons of the metric ``grace-needed``, from the least grace to the most."""
 
 
+def rank_of(reason: str) -> tuple[int, str]:
+    """Return the key by which reasons of a metric are sorted: buckets by their grace, other reasons by their text."""
+    return (BUCKETS.index(reason), "") if reason in BUCKETS else (len(BUCKETS), reason)
+
+
 def bucket_of(grace_ms: int) -> str:
     """Return the bucket of a grace that a record needed."""
     return BUCKETS[bisect_left(BOUNDS_MS, grace_ms)]

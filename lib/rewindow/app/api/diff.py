@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rewindow.app.api.show import joined, lines, table
 from rewindow.app.branches import Compared
 from rewindow.app.cli.printing import as_assignments
-from rewindow.app.cli.printing_branches import compared_line, compared_rows, shown_rows, verified_lines
+from rewindow.app.cli.printing_branches import compared_line, compared_rows, not_all, shown_rows, verified_lines
 from rewindow.control.verify import Verified
 from rewindow.tables.shared.diff import TableDiff
 
@@ -50,8 +50,11 @@ class Diff:
             for key, ours, theirs in one.samples
         ]
         changed = [f"{found.first} and {found.second} ran different code: {'; '.join(self.code)}"] if self.code else []
+        cut = [f"{output}: {told}" for output, one in found.diffs.items() for told in not_all(one, "samples={}")]
         shown = [table("Keys that differ", samples)] if samples else []
-        return joined(lines([compared_line(found)]), table("Keys", compared_rows(found)), *shown, lines(changed))
+        return joined(
+            lines([compared_line(found)]), table("Keys", compared_rows(found)), *shown, lines([*cut, *changed])
+        )
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -94,7 +94,9 @@ def diff(
     job: Job,
     first: Annotated[str, typer.Argument(metavar="BRANCH_A", help="First branch.", autocompletion=branch_names)],
     second: Annotated[str, typer.Argument(metavar="BRANCH_B", help="Second branch.", autocompletion=branch_names)],
-    samples: Annotated[int, typer.Option(metavar="N", help="Number of differing keys to show for each output.")] = 5,
+    samples: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Maximum number of differing keys to show of each output.")
+    ] = 5,
     target: Target = "local",
     folder: Folder = ".",
     as_json: Json = False,

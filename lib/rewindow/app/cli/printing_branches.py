@@ -9,7 +9,10 @@ from typing import Any
 from rewindow.app.branches import Backfilled, Compared
 from rewindow.app.cli.printing import Printer, as_assignments, describe_result
 from rewindow.control.plan.explain_holds import Hold
+from rewindow.control.plan.spec import OUTPUT
 from rewindow.control.verify import Verified
+from rewindow.report.text import counted
+from rewindow.tables.shared.diff import TableDiff
 
 
 class BranchPrinter(Printer):
@@ -47,7 +50,9 @@ class BranchPrinter(Printer):
         """Print what was compared of two branches, how each output differs, and how the ``code`` of their last runs does."""
         first, second, diffs = found.first, found.second, found.diffs
         if self.as_json:
-            self.json({output: asdict(table_diff) for output, table_diff in diffs.items()})
+            self.json(
+                {one: asdict(diff) | {"not_shown": diff.apart - len(diff.samples)} for one, diff in diffs.items()}
+            )
             return
         self.say(compared_line(found))
         if not found.epochs:
@@ -56,6 +61,8 @@ class BranchPrinter(Printer):
         for output, table_diff in diffs.items():
             for key, ours, theirs in table_diff.samples:
                 self.say(f"{output} {as_assignments(key)}: {first} {shown_rows(ours)}, {second} {shown_rows(theirs)}")
+            for told in not_all(table_diff, "--samples {}"):
+                self.say(f"{output}: {told}.")
         if code:
             self.say(f"{first} and {second} ran different code: {'; '.join(code)}")
 
@@ -91,6 +98,12 @@ def compared_line(found: Compared) -> str:
         return f"Nothing to compare: {first} and {second} share no epoch that they replayed separately.{since}"
     last = found.epochs[-1]
     return f"Compared epochs {found.epochs[0]} to {last}, which {first} and {second} replayed separately.{since}"
+
+
+def not_all(diff: TableDiff, option: str) -> Iterator[str]:
+    """Yield that not all keys that differ are shown, if so. ``option``: what shows them, with ``{}`` for their number."""
+    if diff.apart > len(diff.samples):
+        yield f"{len(diff.samples):,} of {diff.apart:,} keys that differ are shown; `{option.format(diff.apart)}` shows all"
 
 
 def compared_rows(found: Compared) -> list[dict[str, Any]]:
@@ -137,9 +150,16 @@ def verified_lines(job: str, proofs: Sequence[Verified]) -> Iterator[str]:
     """Yield the lines that present replayed runs."""
     for proof in proofs:
         if not proof.differences:
-            yield f"Run {proof.run} of {job}: the replay reproduced all {proof.rows} rows."
+            yield f"Run {proof.run} of {job}: the replay reproduced all {_counts(proof.counts)}."
         for target, difference in proof.differences.items():
             yield f"Run {proof.run} of {job} is not deterministic. {target}: {difference}"
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    """Return how many rows a replay made, in all and for each target, which `show` lists; outputs first."""
+    listed = sorted(counts.items(), key=lambda one: not one[0].startswith(OUTPUT))
+    each = ", ".join(f"{rows:,} of {target}" for target, rows in listed)
+    return f"{counted(sum(counts.values()), 'row')} that it wrote{f': {each}' if each else ''}"
 
 
 def shown_rows(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -68,6 +68,8 @@ class MaintenancePrinter(Printer):
         self.say(f"Store {store}: {len(changes)} keys differ between {runs[0]} and {runs[1]}.")
         if rows:
             self.table("", with_readable_times(rows))
+        if len(changes) > len(shown):
+            self.say(f"{len(shown)} of {len(changes)} keys. Use --limit to show more.")
 
     def exported(self, store: str, to: str, count: int) -> None:
         """Print the result of `state export`."""

@@ -35,12 +35,15 @@ def row_lines(found: RowFacts, key: str) -> Iterator[str]:
     yield from _listed("Made of", "record", found.records)
     if found.clock_records:
         yield from _listed("Time advanced with", "more record", found.clock_records)
+    if len(found.punctuations) > MOST_SHOWN:
+        yield f"  the last {MOST_SHOWN} of {len(found.punctuations):,} punctuations (--json lists all):"
     for one in found.punctuations[-MOST_SHOWN:]:
         yield f"  punctuation of {one.node}, due {instant(one.due_ms)}"
     if found.late:
         yield f"Dropped, so not in the row: {_count(len(found.late), 'record')}"
         for late in found.late[:MOST_SHOWN]:
             yield f"  {_record(late.record)}: {late.reason} in {late.node}, {in_words(late.behind_ms)} behind"
+        yield from _more(len(found.late))
     if found.unused:
         yield from _listed(
             "Of the same key and window, but let go by a condition or function of the job:", "record", found.unused
@@ -53,9 +56,10 @@ def row_lines(found: RowFacts, key: str) -> Iterator[str]:
     if others and key:
         yield ""
         yield f"The key has {_count(others, 'other row')}; --window TIME and --run RUN choose:"
-        for other in found.rows[: MOST_SHOWN + 1]:
-            if other != found.row:
-                yield f"  {_row(other)}"
+        shown = [other for other in found.rows if other != found.row]
+        yield from (f"  {_row(other)}" for other in shown)
+        if others > len(shown):
+            yield f"  and {others - len(shown):,} more, which are older"
 
 
 def missing_lines(found: MissingFacts) -> Iterator[str]:
@@ -105,8 +109,12 @@ def _listed(head: str, what: str, records: Sequence[RecordFacts]) -> Iterator[st
     yield f"{head} {_count(len(records), what)}"
     for one in records[:MOST_SHOWN]:
         yield f"  {_record(one)}"
-    if len(records) > MOST_SHOWN:
-        yield f"  and {len(records) - MOST_SHOWN:,} more (--json lists all)"
+    yield from _more(len(records))
+
+
+def _more(count: int) -> Iterator[str]:
+    if count > MOST_SHOWN:
+        yield f"  and {count - MOST_SHOWN:,} more (--json lists all)"
 
 
 def _record(one: RecordFacts) -> str:

@@ -30,9 +30,14 @@ class TableDiff:
     """Of each sample key: the key, the first table's rows, the second's rows."""
 
     @property
+    def apart(self) -> int:
+        """The number of keys that differ, or that only one table has."""
+        return self.different + self.only_first + self.only_second
+
+    @property
     def is_none(self) -> bool:
         """Whether the tables are equal."""
-        return not (self.different or self.only_first or self.only_second)
+        return not self.apart
 
 
 def compare_pairs(pairs: Iterable[tuple[pa.Table, pa.Table]], keys: Sequence[str], *, samples: int = 5) -> TableDiff:
