@@ -103,7 +103,7 @@ class Printer:
             if watch is None:
                 for hint in result.hints:
                     self.say(f"  {hint}.")
-            elif result is not last:  # of an attempt that died; the watch counts the whole command
+            elif result is not last:  # of an attempt that did not finish; the watch counts the whole command
                 for line in reason_lines(summarise(result, watch)):
                     self.say(line)
         if summary:
@@ -284,7 +284,7 @@ def _result_lines(result: RunReport) -> Iterator[str]:
     spec, commit = result.spec, result.commit
     taken = ", ".join(f"{count} of {topic}" for topic, count in commit.consumed.items()) or "no records"
     epochs = f"epochs {spec.input.first} to {spec.input.last}" if spec.epochs else "no epochs"
-    resumed = " It completes the plan of a dead attempt." if spec.takes_over is not None else ""
+    resumed = " It completes the plan of an attempt that did not finish." if spec.takes_over is not None else ""
     yield f"Run {spec.name} of {spec.job}: {epochs}, {taken}.{resumed}"
     for target, total in commit.targets.items():
         kind, _, topic = target.partition("/")
