@@ -176,7 +176,7 @@ def test_a_run_says_which_plan_of_a_dead_attempt_it_completed_first(landed, monk
     monkeypatch.setattr("rewindow.app.api.project.run_to_the_end", both)
     run = landed.run("daily_orders")
     assert (run.name, run.completed) == ("main/2", ("main/1",))
-    assert "Completed run main/1, which a dead attempt had planned." in run._repr_html_()
+    assert "Completed run main/1, which an attempt that did not finish had planned." in run._repr_html_()
 
 
 def test_a_plan_changes_nothing_and_reads_like_the_command(landed):

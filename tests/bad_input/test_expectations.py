@@ -67,7 +67,7 @@ def test_a_failed_run_is_not_committed_and_fails_again_until_something_changes(b
     assert after == [*before, "PLAN", "PLAN"]
     assert table(bench, "alerts/totals").num_rows == rows
     bench.edit("conf/jobs/counts.yaml", "max: 0", "max: 1000")
-    assert replayed(bench, 0).out.count("completes the plan of a dead attempt") == 1
+    assert replayed(bench, 0).out.count("completes the plan of an attempt that did not finish") == 1
 
 
 def test_a_change_of_expectations_needs_no_approval(bench: Bench) -> None:

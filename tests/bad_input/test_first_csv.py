@@ -91,6 +91,6 @@ def test_a_run_that_an_earlier_failure_left_says_what_it_quarantined(say: Say, s
         file.write("on_error: {even: quarantine}\n")
     code, text = say("run", "daily_orders")
     assert code == 0
-    assert "It completes the plan of a dead attempt." in text
+    assert "It completes the plan of an attempt that did not finish." in text
     assert "  quarantined: 1 ZeroDivisionError\n" in text
     assert "Nothing more to run" in text

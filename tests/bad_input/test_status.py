@@ -76,7 +76,7 @@ def test_a_dead_run_is_broken_until_it_is_resumed(bench: Bench) -> None:
     bench.code(FAILS)
     assert bench.run("run", "counts").code == 65
     finding = only(status(bench, code=1)[1]["counts"])
-    assert (finding["about"], finding["command"]) == ("dead", "rewindow resume counts")
+    assert (finding["about"], finding["command"]) == ("unfinished", "rewindow resume counts")
     assert "run main/3 is planned since 20" in finding["message"]
     bench.code("def score(row):\n    return row.x * 2\n")
     assert bench.run("resume", "counts").code == 0
@@ -90,7 +90,7 @@ def test_a_dead_landing_is_broken_until_it_is_landed_again(bench: Bench, monkeyp
         answer = bench.run("land", "activity")
         assert answer.code == 74, answer
     finding = only(status(bench, code=1)[0]["activity"])
-    assert (finding["about"], finding["command"]) == ("dead", "rewindow land activity")
+    assert (finding["about"], finding["command"]) == ("unfinished", "rewindow land activity")
     assert bench.run("land", "activity").code == 0
     status(bench)
 

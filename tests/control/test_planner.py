@@ -243,7 +243,7 @@ def test_a_pending_plan_and_an_idle_branch_are_explained():
     rows = [plan_row(planned([], "a", through_landing=2, final=True))]
     again = planned(rows, "b", final=True)
     text = "\n".join(explain(describe_plan(fold(rows), a_feed(), again, "main", BINDING)))
-    assert "completes the plan of a dead attempt" in text
+    assert "completes the plan of an attempt that did not finish" in text
     assert "It is final" in text
     assert "Run main/1 was planned by process 7 on here and is not committed. Nothing of it counts yet." in text
     other = planned(rows, "b", through_landing=1)

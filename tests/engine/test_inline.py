@@ -100,6 +100,23 @@ def test_a_small_sub_topology_runs_inline_and_a_larger_one_on_spark(log: Any, tm
     assert spark.works == [replace(work, execution=Execution.RECORD)]
 
 
+def test_what_is_left_to_spark_is_told_with_the_reason(log: Any, tmp_path: Path) -> None:
+    told: list[str] = []
+
+    def tell(most: int, **more: Any) -> str:
+        work = make_work(log, tmp_path, **more)
+        InlineEngine(FakeSpark, most=most, on_other=told.append).run_sub_topology(work)
+        return told[-1] if told else ""
+
+    assert tell(RECORDS) == ""
+    size = f"about {RECORDS:,} records to read and rows to restore"
+    assert tell(RECORDS - 1) == f"run sub-topology 0: {size} are more than `inline: {RECORDS - 1}`"
+    tables = {"events": LogTable("somewhere", "its offsets are those of its source")}
+    assert tell(RECORDS, tables=tables) == (
+        "run sub-topology 0: tasks cannot open the log of 'events': its offsets are those of its source"
+    )
+
+
 def test_a_run_in_this_process_reports_the_share_that_is_done(log: Any, tmp_path: Path) -> None:
     shares: list[float] = []
     engine = InlineEngine(FakeSpark, most=RECORDS, on_share=shares.append)

@@ -69,7 +69,7 @@ def test_what_was_needed_within_the_retention_stays(jobs: Backend) -> None:
     before, ledger = parts(jobs), jobs.tables().ledger_rows(scene.JOB)
     done = drive(jobs.collecting(keep_ms=DAY_MS))
     died = {one.path.split("/")[0] for one in done.deleted}
-    assert {one.why for one in done.deleted} == {"of an attempt that died"}
+    assert {one.why for one in done.deleted} == {"of an attempt that did not finish"}
     assert sum(one.bytes for one in done.deleted) > 0
     assert (done.snapshots, done.forgotten, done.reports, len(died)) == ([], 0, 1, 1)
     assert parts(jobs) == {(attempt, part) for attempt, part in before if attempt not in died}

@@ -16,7 +16,7 @@ ACCEPT_CHANGES = "accept_changes"
 """The DAG param with which a run resumes from a checkpoint of different code."""
 
 REPLAN, TAKEOVER = "replan", "takeover"
-"""The DAG params with which a run discards the plan of a dead attempt, or fences a live one."""
+"""The DAG params with which a run discards the plan of an attempt that did not finish, or fences a live one."""
 
 TIME = r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])([T ][0-2]\d(:[0-5]\d){1,2}(\.\d+)?(Z|[+-]\d{2}:?\d{2})?)?"
 """Pattern of a time in a param: ISO 8601, a day or down to fractions of a second; without a zone it is UTC."""

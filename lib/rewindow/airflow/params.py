@@ -41,7 +41,7 @@ RUN: Final = {
         False,
         type="boolean",
         title="Replan",
-        description="Discard the plan of an attempt that died, and plan a new run.",
+        description="Discard the plan of an attempt that did not finish, and plan a new run.",
     ),
     TAKEOVER: Param(
         False,

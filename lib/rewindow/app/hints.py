@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 
 from rewindow.contracts.instants import instant
-from rewindow.control.heartbeat import was_killed
-from rewindow.control.plan.spec import MAIN, Attempt
+from rewindow.control.plan.spec import MAIN
 from rewindow.control.run import Job, RunReport
 from rewindow.streams.drop_totals import DROPS, sum_by_reason
 from rewindow.streams.duration import in_words
@@ -17,18 +15,6 @@ from rewindow.streams.windows.session_sliding import SessionWindows
 from rewindow.streams.windows.time import TimeWindows, Windows
 
 _FILTERS = ("where(", "filter", "table_filter", "split(")
-
-
-def killed_hint(warehouse: str, attempt: Attempt | None) -> str:
-    """Return what to do about an attempt whose process was killed; empty for one that ended by itself."""
-    if attempt is None or not was_killed(warehouse, attempt):
-        return ""
-    where = "this host" if attempt.host == socket.gethostname() else attempt.host
-    return (
-        f"The previous attempt, process {attempt.pid} on {where}, was killed before it could say why. If that was for lack of "
-        "memory (exit code 137), set fewer `cores:` or a smaller `inline:` in the target or a lower `store_memory` under "
-        "`limits:` in the job's file, or raise the container's memory"
-    )
 
 
 def hints(job: Job, report: RunReport) -> Iterator[str]:

@@ -207,7 +207,7 @@ def _branch(project: Project, config: JobConfig, state: JobState, feed: Feed, na
     if waiting > (1 if name == MAIN else 0):
         return replace(entry, status=Status.BEHIND, detail=_waiting(waiting))
     if isinstance(decision, RunSpec) and decision.takes_over is not None:
-        return replace(entry, status=Status.DUE, detail="an attempt was interrupted: the next run completes it")
+        return replace(entry, status=Status.DUE, detail="an attempt did not finish: the next run completes it")
     if waiting:
         return replace(entry, status=Status.DUE, detail=_waiting(waiting))
     if project.tables.lagging(config.job, state, name):

@@ -117,7 +117,7 @@ class JobMaintenance:
         return open_job_gc(self._project.tables, self._job, self._project.is_alive)
 
     def resume(self, branch: str, *, replan: bool, take_over: bool, on_step: OnStep = None) -> Resumed:
-        """Complete the plan of a dead attempt unchanged or, with ``replan``, discard it and plan a new run."""
+        """Complete the plan of an attempt that did not finish unchanged or, with ``replan``, discard it and plan a new run."""
         planned = self._project.tables.state(self._job).branch(branch).pending
         if planned is None:
             for _step in self._project.tables.publish(self._job, self._project.tables.state(self._job), branch):

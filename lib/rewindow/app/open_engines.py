@@ -37,7 +37,7 @@ def open_landing_engine(
     """Return the engine. Spark starts when it reads the first row.
 
     ``most_rows`` is the number of rows of a source that this process lands without Spark, ``slots`` that of Spark's tasks.
-    ``on_other`` gets the reason why Spark reads a source, whatever its size.
+    ``on_other`` gets what Spark does, and why.
     """
     if isinstance(tables, DeltaFeedTables):
         from rewindow.engine.worker.landing.engine import ArrowLandingEngine  # noqa: PLC0415 - loads pyarrow
@@ -69,13 +69,18 @@ def open_inline_engine(
     *,
     on_share: Callable[[float], None],
     on_task: Callable[[TaskReport], None],
+    on_other: Callable[[str], None],
 ) -> Engine:
-    """Return the engine that executes small sub-topologies in this process and leaves the others to ``spark``."""
+    """Return the engine that executes small sub-topologies in this process and leaves the others to ``spark``.
+
+    ``on_other`` gets what it leaves to Spark, and why.
+    """
     execution = Execution(target.execution)
     if target.commit == "spark":
         from rewindow.tables.governed.inline import CatalogInlineEngine  # noqa: PLC0415 - loads pyspark
 
         governed = cast("CatalogTables", tables)
+        # Spark runs already: it has read the ledgers, so nobody asks why it starts.
         return CatalogInlineEngine(spark, governed, most=target.most_inline, execution=execution, on_task=on_task)
     from rewindow.engine.worker.inline import InlineEngine  # noqa: PLC0415 - loads pyarrow
 
@@ -85,6 +90,7 @@ def open_inline_engine(
         execution=execution,
         on_task=on_task,
         on_share=on_share,
+        on_other=on_other,
         is_shareable=takes_shared_files,
     )
 

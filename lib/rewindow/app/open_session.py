@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,20 @@ def open_session(root: Path, target: TargetConfig, cores: int, *, debug: bool = 
 
         hold_local_disk(str(session.conf.get("spark.sql.warehouse.dir")))
     return session
+
+
+def starting_spark(target: TargetConfig, reasons: Sequence[str]) -> str:
+    """Return a line that says that Spark starts now, and why, as far as that is known: for the last of some reasons."""
+    if reasons:
+        return f"starting Spark to {reasons[-1]}"
+    if target.commit == "spark":
+        return "starting Spark to use the tables of the catalog"
+    if target.is_remote:
+        return f"starting Spark: the target {target.target!r} leaves all work to a cluster"
+    if target.most_inline:
+        return "starting Spark"
+    default = "" if target.inline == 0 else ", the default for a warehouse in a bucket"
+    return f"starting Spark: the target {target.target!r} says `inline: 0`{default}"
 
 
 def _session(root: Path, target: TargetConfig, cores: int, *, debug: bool) -> SparkSession:

@@ -15,18 +15,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rewindow.app.bind_job import bind_to_feed
+from rewindow.app.command_line import Command
 from rewindow.app.describe import add_spark_plans, describe_job, describe_published, describe_topology
-from rewindow.app.hints import hints, killed_hint
+from rewindow.app.hints import hints
 from rewindow.app.never_landed import expected_feed, lands_next
 from rewindow.app.next_run import next_run, with_changes
 from rewindow.app.open_engines import open_inline_engine, open_landing_engine, open_spark_engine
-from rewindow.app.open_session import open_session
+from rewindow.app.open_session import open_session, starting_spark
 from rewindow.app.open_tables import open_feed_tables, open_tables, warehouse_location
 from rewindow.app.own_code import check_own_code
 from rewindow.app.telemetry.facts import LAND, RUN
 from rewindow.app.telemetry.gather import landing_done, landing_planned, run_done, run_planned, run_skipped
 from rewindow.app.telemetry.tables import Locator
 from rewindow.app.telemetry.telemetry import Observed, OnStep, telemetry_of
+from rewindow.app.unfinished import killed_hint
 from rewindow.app.watch import Watch
 from rewindow.config.feed import FeedConfig
 from rewindow.config.job import JobConfig
@@ -132,14 +134,14 @@ class Project:
         state, request = self.tables.state(job), self.with_acceptance(job, request)
         decision = next_run(self.tables, bound, state, request, self.is_alive)
         described = describe_plan(state, bound.feed, decision, request.branch, bound.binding)
-        pending = state.branch(request.branch).pending
-        described["killed"] = killed_hint(self.warehouse, pending.attempt if pending else None) or None
+        again = f"Run it again: `{Command(job, self.target.target, request.branch)('run')}`"
+        described["killed"] = killed_hint(self.warehouse, state.branch(request.branch).pending, again)
         return described | {"lagging": dict(self.tables.lagging(job, state, request.branch))}
 
     def run(self, job: str, request: RunRequest, on_step: OnStep = None) -> RunReport | UpToDate:
         """Execute one run of a job, or return `UpToDate` if there is nothing to do.
 
-        If a dead attempt left a plan, this call completes that plan only; the rest of the request needs another call.
+        If an unfinished attempt left a plan, this call completes that plan only; the rest of the request needs another call.
         """
         self._watch = on_step if isinstance(on_step, Watch) else None
         with self.telemetry.operation(RUN, job, request.branch) as told:
@@ -159,7 +161,7 @@ class Project:
         bound = self.bind(job, request.branch)
         told.planned(lambda: run_planned(self.locator, bound))
         pending, attempt = self.tables.state(job).branch(request.branch).pending, this_attempt()
-        if self._watch and (killed := killed_hint(self.warehouse, pending.attempt if pending else None)):
+        if self._watch and (killed := killed_hint(self.warehouse, pending, "This command takes its place")):
             self._watch.say(f"{killed}.")
         with naming(JOB=job, FEED=bound.feed.definition.feed), Heartbeat(self.warehouse, attempt):
             machine = steps(bound, request, attempt, self.engine, self.tables, self.is_alive)
@@ -221,21 +223,19 @@ class Project:
     @cached_property
     def engine(self) -> Engine:
         """The engine of runs. It executes small sub-topologies in this process, and starts Spark for the first large one."""
-        if not self.target.most_inline:
-            return self.engine_of(self.slots)
         spark = partial(self.engine_of, self.slots)
-        return open_inline_engine(self.target, self.tables, spark, on_share=self._on_share, on_task=self._on_task)
+        if not self.target.most_inline:
+            return spark()
+        on_share, on_task, on_other = self._on_share, self._on_task, self._why_spark.append
+        return open_inline_engine(
+            self.target, self.tables, spark, on_share=on_share, on_task=on_task, on_other=on_other
+        )
 
     def engine_of(self, slots: int) -> Engine:
         """Return an engine that executes everything on Spark, with tasks in ``slots`` groups."""
+        root, on_share, on_task = str(self.root), self._on_share, self._on_task
         return open_spark_engine(
-            self.target,
-            self.tables,
-            self.spark,
-            root=str(self.root),
-            slots=slots,
-            on_share=self._on_share,
-            on_task=self._on_task,
+            self.target, self.tables, self.spark, root=root, slots=slots, on_share=on_share, on_task=on_task
         )
 
     def _on_share(self, done: float) -> None:
@@ -251,7 +251,7 @@ class Project:
     def spark(self) -> SparkSession:
         """The Spark session of the target, started on first use."""
         if self._watch:
-            self._watch.say(" to read ".join(["starting Spark", *self._why_spark[:1]]))
+            self._watch.say(starting_spark(self.target, self._why_spark))
         return open_session(self.root, self.target, self.slots, debug=self._debug)
 
     def _landed(self, config: JobConfig) -> Feed:

@@ -11,9 +11,11 @@ from typing import Any
 from rewindow.app.branches import JobBranches
 from rewindow.app.cli.printing import as_assignments
 from rewindow.app.cli.times import parse_time, whole_number
+from rewindow.app.command_line import Command
 from rewindow.app.own_code import running_version
 from rewindow.app.project import Project
 from rewindow.app.step_times import step_times
+from rewindow.app.unfinished import how_it_ended, process_of
 from rewindow.control.plan.branch_decisions import find_run
 from rewindow.control.plan.branches import Branch, CommittedRun, JobState
 from rewindow.control.plan.explain import explain
@@ -132,10 +134,10 @@ def _outlook(project: Project, job: str, branch: Branch) -> Outlook:
     pending = branch.pending
     waits = None
     if pending is not None:
-        process = f"process {pending.attempt.pid} on {pending.attempt.host or 'this host'}"
-        is_live = project.is_alive(pending.attempt)
-        then = "It is running" if is_live else f"It died: `rewindow run {job}` completes its plan"
-        waits = f"Run {pending.name}, planned by {process}, is not committed. {then}"
+        process, is_live = process_of(pending.attempt), project.is_alive(pending.attempt)
+        ended = "is running" if is_live else how_it_ended(project.warehouse, pending.attempt)
+        then = "" if is_live else f". `{Command(job, project.target.target, branch.name)('run')}` completes its plan"
+        waits = f"Run {pending.name} is not committed. Its {process} {ended}{then}"
     try:
         described = project.plan(job, RunRequest(branch=branch.name))
     except RewindowError as error:

@@ -1,4 +1,4 @@
-"""Run a job until a request is done, also if a dead attempt left a plan."""
+"""Run a job until a request is done, also if an attempt that did not finish left a plan."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def run_to_the_end(
 ) -> list[RunReport | UpToDate]:
     """Return the results of all runs that a request needs, of which the last one answers it.
 
-    A dead attempt's plan is completed first, unchanged, and may stop short of the request.
+    The plan of an attempt that did not finish is completed first, unchanged, and may stop short of the request.
     """
     results = [project.run(job, request, on_step)]
     while isinstance(results[-1], RunReport) and results[-1].spec.takes_over is not None:

@@ -92,7 +92,7 @@ class BranchDiff:
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What the next run would do. ``refused`` is the error that it would end with, ``pending`` an attempt that died."""
+    """What the next run would do. ``refused`` is the error that it would end with, ``pending`` an attempt that did not finish."""
 
     next_run: str
     refused: str | None = None

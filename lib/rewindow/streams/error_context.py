@@ -55,7 +55,8 @@ def explained(task_context: TaskContext) -> Iterator[None]:
         raise LimitError(
             f"node {_node(error, task_context)!r} ran out of memory at {task_context.record_context}, "
             f"partition {task_context.partition}{where(error)}. "
-            "Nothing was committed: run with more memory or fewer cores, or fix the code that takes so much"
+            + ("" if task_context.is_test else "Nothing was committed: run with more memory or fewer cores, or ")
+            + "fix the code that takes so much"
         ) from error
     except (Exception, SystemExit) as error:
         raise _explain(error, task_context) from error
@@ -68,15 +69,17 @@ def _explain(error: BaseException, task_context: TaskContext) -> DataError:
     has_unused_policy = task_context.record_context.topic is None and node in task_context.nodes_with_policy
     note = " (on_error is for records, not for this)" if has_unused_policy else ""
     record = _record(error, task_context)
-    aside = (
-        f", or set `on_error: {{{node}: quarantine}}` to put such records aside"
-        if record and node and node not in task_context.nodes_with_policy
-        else ""
-    )
-    return DataError(
-        f"node {node!r} failed at {at}: {what}{note}{_signature(error)}. Nothing was committed: fix the code and run "
-        f"again{aside}.{record}"
-    )
+    is_unprotected = bool(record and node) and node not in task_context.nodes_with_policy
+    advice = _advice(node if is_unprotected else "", is_test=task_context.is_test)
+    return DataError(f"node {node!r} failed at {at}: {what}{note}{_signature(error)}. {advice}.{record}")
+
+
+def _advice(unprotected: str, *, is_test: bool) -> str:
+    """Return what to do about failing code: in a test there is no commit, no job's file and nothing to run again."""
+    if is_test:
+        return "Fix the code, or the record that the test gives it"
+    aside = f", or set `on_error: {{{unprotected}: quarantine}}` to put such records aside" if unprotected else ""
+    return f"Nothing was committed: fix the code and run again{aside}"
 
 
 def _record(error: BaseException, task_context: TaskContext) -> str:

@@ -37,7 +37,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +49,7 @@ from rewindow.streams.semantics import Semantics
 from rewindow.streams.topology import Topology
 from rewindow.testing.driver import Input, TopologyTestDriver
 from rewindow.testing.fresh_modules import Build, Rebuilding, can_be_found_again
+from rewindow.testing.named_topology import building, named_function
 from rewindow.testing.transcript_diff import compared, counted
 
 VERBS = ("input", "clock", "watermark", "cut", "finish", "expect", "metrics")
@@ -146,25 +146,26 @@ def _fails_uncut(transcript: Transcript, topology: Topology | Callable[..., Topo
 
 
 def _play(transcript: Transcript, topology: Topology | Callable[..., Topology] | None, *, cut: bool) -> None:
-    driver = TopologyTestDriver(_topology(transcript, topology), **transcript.settings)
+    with building(transcript.name):
+        driver = TopologyTestDriver(_topology(transcript, topology), **transcript.settings)
     pending: list[Any] = _sent(driver)
     sender = "the beginning"
     for number, step in enumerate(transcript.steps, start=1):
         this = f"step {number} ({_shown(step)})"
-        where = f"{transcript.name}, {this}"
+        at = f"{transcript.name}, {this}"
         if "expect" in step:
             wanted = [_expected(record, driver) for record in step["expect"]]
             got, pending = pending[: len(wanted)], pending[len(wanted) :]
             if wanted != got:
-                raise TranscriptError(f"{where}: {sender} sent different records\n{compared(wanted, got + pending)}")
+                raise TranscriptError(f"{at}: {sender} sent different records\n{compared(wanted, got + pending)}")
         elif "metrics" in step:
             if wrong := counted(step["metrics"], driver.metrics):
-                raise TranscriptError(f"{where}: {wrong}")
+                raise TranscriptError(f"{at}: {wrong}")
         else:
             _check_all_expected(transcript, sender, pending)
             if cut and number > 1 and not driver.is_finished:
                 driver.cut()
-            _perform(driver, step, where)
+            _perform(driver, step, at)
             pending, sender = _sent(driver), this
     _check_all_expected(transcript, sender, pending)
 
@@ -174,7 +175,7 @@ def _check_all_expected(transcript: Transcript, sender: str, pending: list[Any])
         raise TranscriptError(f"{transcript.name}: no step expects what {sender} sent\n{compared([], pending)}")
 
 
-def _perform(driver: TopologyTestDriver, step: Mapping[str, Any], where: str) -> None:
+def _perform(driver: TopologyTestDriver, step: Mapping[str, Any], at: str) -> None:
     error_wanted = step.get("error")
     try:
         if "input" in step:
@@ -191,10 +192,10 @@ def _perform(driver: TopologyTestDriver, step: Mapping[str, Any], where: str) ->
             driver.finish()
     except RewindowError as error:
         if error_wanted is None or error_wanted not in str(error):
-            raise TranscriptError(f"{where} failed: {error}") from error
+            raise TranscriptError(f"{at} failed: {error}") from error
     else:
         if error_wanted is not None:
-            raise TranscriptError(f"{where}: expected to fail with {error_wanted!r}, but passed")
+            raise TranscriptError(f"{at}: expected to fail with {error_wanted!r}, but passed")
 
 
 def _sent(driver: TopologyTestDriver) -> list[Any]:
@@ -245,16 +246,8 @@ def _topology(transcript: Transcript, given: Topology | Callable[..., Topology] 
     """Return a case's topology, or the function that builds it if a cut can build it again."""
     if isinstance(given, Topology):
         return given
-    build = partial(given or _named(transcript), **transcript.arguments)
+    build = partial(given or named_function(transcript.name, transcript.topology), **transcript.arguments)
     return build if can_be_found_again(build) else build()
-
-
-def _named(transcript: Transcript) -> Callable[..., Topology]:
-    if transcript.topology is None:
-        raise ConfigError(f"{transcript.name}: add `topology: module:function`, or pass a topology to check()")
-    module, _, name = transcript.topology.partition(":")
-    named: Callable[..., Topology] = getattr(import_module(module), name)
-    return named
 
 
 def _semantics(given: Any, where: str) -> Semantics:

@@ -158,8 +158,9 @@ class Project:
 
         ``land``: land the job's feed first. ``through``: stop after this landing, or at this event time. ``until``: take only
         complete intervals of arrival up to this time. ``final``: close every window, and seal the branch. ``replan``: discard the
-        plan of a dead attempt. ``drop_buffered``: discard the records of a removed suppress. ``accept_changes``: resume from a
-        checkpoint of different code if its stores are compatible. ``takeover``: fence an attempt that is still running.
+        plan of an attempt that did not finish. ``drop_buffered``: discard the records of a removed suppress. ``accept_changes``:
+        resume from a checkpoint of different code if its stores are compatible. ``takeover``: fence an attempt that is still
+        running.
         """
         with self._context.command() as (project, watch):
             landed = None

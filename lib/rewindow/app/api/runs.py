@@ -59,7 +59,7 @@ class Run:
     landed: Outcome | None = None
     """What `land=True` landed before the run, with its warnings."""
     completed: tuple[str, ...] = ()
-    """Runs that a dead attempt had planned, and that the call completed first."""
+    """Runs that an earlier attempt had planned and not finished, and that the call completed first."""
 
     def output(self, name: str | None = None) -> Output:
         """Return the rows of an output as of this run: all that the runs of its branch up to it have published.
@@ -120,7 +120,7 @@ class Backfill:
 def as_html(run: Run) -> Html:
     """Return a run with what it dropped, and why it did nothing."""
     said = list(run.landed.sentences) if run.landed else []
-    said += [f"Completed run {name}, which a dead attempt had planned." for name in run.completed]
+    said += [f"Completed run {name}, which an attempt that did not finish had planned." for name in run.completed]
     said += [f"Nothing to run: {run.reason}."] if run.reason else []
     dropped = [
         f"{kind}: {', '.join(f'{count} {reason}'.strip() for reason, count in reasons.items())}"
@@ -153,7 +153,7 @@ def runs_of(context: Context, branch: Branch) -> Runs:
 
 
 def result_of(context: Context, job: str, branch: Branch, results: Sequence[RunReport | UpToDate]) -> Run:
-    """Return the last result of a command that may have completed a dead attempt's plan first."""
+    """Return the last result of a command that may have completed the plan of an attempt that did not finish first."""
     *before, last = results_of(context, job, branch, results)
     return replace(last, completed=tuple(run.name for run in before if run.name))
 

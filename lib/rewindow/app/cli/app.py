@@ -150,7 +150,9 @@ def run(
     land_first: Annotated[bool, typer.Option("--land", help="Land the job's feed first.")] = False,
     branch: Branch = "main",
     final: Final = False,
-    replan: Annotated[bool, typer.Option(help="Discard the plan of a dead attempt and plan a new run.")] = False,
+    replan: Annotated[
+        bool, typer.Option(help="Discard the plan of an attempt that did not finish and plan a new run.")
+    ] = False,
     drop_buffered: Annotated[bool, typer.Option(help="Discard records buffered by a removed suppress().")] = False,
     accept_changes: AcceptChanges = False,
     takeover: Takeover = False,

@@ -67,7 +67,7 @@ def resume(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Finish the run of a dead attempt as it was planned: same epochs, parent and clock."""
+    """Finish the run of an attempt that did not finish as it was planned: same epochs, parent and clock."""
     printer = MaintenancePrinter(as_json=as_json)
     maintenance = JobMaintenance(Project.open(folder, target, debug=debug), job)
     with printer.progress() as on_step:

@@ -260,7 +260,7 @@ def _result_lines(result: RunReport) -> Iterator[str]:
     spec, commit = result.spec, result.commit
     taken = ", ".join(f"{count} of {topic}" for topic, count in commit.consumed.items()) or "no records"
     epochs = f"epochs {spec.input.first} to {spec.input.last}" if spec.epochs else "no epochs"
-    resumed = " It completes the plan of a dead attempt." if spec.takes_over is not None else ""
+    resumed = " It completes the plan of an attempt that did not finish." if spec.takes_over is not None else ""
     yield f"Run {spec.name} of {spec.job}: {epochs}, {taken}.{resumed}"
     for target, total in commit.targets.items():
         kind, _, topic = target.partition("/")

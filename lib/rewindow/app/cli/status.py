@@ -42,7 +42,7 @@ def status(
 ) -> None:
     """Check feeds and jobs for alerting. Changes nothing, starts no Spark, and exits with 1 if something is wrong.
 
-    broken: the next command would refuse, an attempt died, tables lag behind the ledger, or a check could not be made.
+    broken: the next command would refuse, an attempt did not finish, tables lag behind the ledger, or a check could not be made.
 
     alert: a bound under `alerts:` in the job's file is exceeded, or the job's schedule or the feed's interval was missed.
 
@@ -68,7 +68,8 @@ def _show(printer: Printer, found: Overview) -> None:
     printer.table("", [_row(one) for one in found.subjects])
     for one in found.subjects:
         for finding in one.findings:
-            printer.say(f"{finding.level}: {one.kind} {one.name}: {finding.message}: `{finding.command}`")
+            more = f". {finding.advice}." if finding.advice else ""
+            printer.say(f"{finding.level}: {one.kind} {one.name}: {finding.message}: `{finding.command}`{more}")
     wrong = sum(bool(one.findings) for one in found.subjects)
     all_of_them = f"{counted(len(found.feeds), 'feed')} and {counted(len(found.jobs), 'job')}"
     printer.say(
@@ -112,7 +113,13 @@ def _as_json(found: Overview, target: str, branch: str) -> dict[str, Any]:
 
 def _values(one: Subject) -> dict[str, Any]:
     findings = [
-        {"level": each.level.value, "about": each.about, "message": each.message, "command": each.command}
+        {
+            "level": each.level.value,
+            "about": each.about,
+            "message": each.message,
+            "command": each.command,
+            "advice": each.advice,
+        }
         for each in one.findings
     ]
     entry = one.entry

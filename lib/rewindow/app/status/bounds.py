@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from rewindow.app.command_line import Command
 from rewindow.app.status.figures import KINDS
-from rewindow.app.status.findings import Command, Finding, Level
+from rewindow.app.status.findings import Finding, Level
 from rewindow.config.alerts import AlertsConfig
 from rewindow.report.text import counted, number, share, size, span, to_the_second
 from rewindow.streams.duration import in_words

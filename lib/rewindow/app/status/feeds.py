@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from rewindow.app.command_line import Command
 from rewindow.app.feed_status import UNKNOWN_ROWS, FeedLook
 from rewindow.app.listing import Entry, Looks, Status, feed_entry
 from rewindow.app.project import Project
-from rewindow.app.status.findings import Command, Finding, Level, Subject, attempted
+from rewindow.app.status.findings import Finding, Level, Subject, attempted
+from rewindow.app.unfinished import how_it_ended, process_of
 from rewindow.config.load import load_feed
 from rewindow.control.ingest.intervals import Grid
 from rewindow.control.ingest.landings import GENERATION, LANDING, PLAN, Landing
@@ -31,7 +33,7 @@ def check_feed(project: Project, name: str, looks: Looks) -> Subject:
         return Subject("feed", name, entry, _figures(entry, None, (), looks.now_ms), [_refused(entry, command)])
     look, rows = looks.feed(name), looks.rows(name)
     findings = [
-        *_died(look, rows, command),
+        *_unfinished(project, look, rows, command),
         *attempted(lambda: list(_behind(project, name, rows, command)), "behind", command("land")),
         *attempted(lambda: list(_overdue(project, name, look, looks.now_ms, command)), "interval", command("land")),
     ]
@@ -53,17 +55,15 @@ def _refused(entry: Entry, command: Command) -> Finding:
     return Finding(Level.BROKEN, "refused", message, command("land"))
 
 
-def _died(look: FeedLook, rows: Sequence[LedgerRow], command: Command) -> Iterator[Finding]:
+def _unfinished(project: Project, look: FeedLook, rows: Sequence[LedgerRow], command: Command) -> Iterator[Finding]:
     """Yield a finding if the last attempts to land have ended without a landing."""
     if not look.progress.unfinished or look.is_landing:
         return
     attempt = look.progress.unfinished[-1]
     planned = next(row for row in reversed(rows) if row.kind == PLAN and row.body["attempt"]["id"] == attempt.id)
-    message = (
-        f"process {attempt.pid} on {attempt.host or 'this host'} began to land at {to_the_second(planned.recorded_at)} and "
-        "has ended without a landing"
-    )
-    yield Finding(Level.BROKEN, "dead", message, command("land"))
+    ended = how_it_ended(project.warehouse, attempt)
+    message = f"{process_of(attempt)} began to land at {to_the_second(planned.recorded_at)} and {ended}"
+    yield Finding(Level.BROKEN, "unfinished", message, command("land"))
 
 
 def _behind(project: Project, name: str, rows: Sequence[LedgerRow], command: Command) -> Iterator[Finding]:

@@ -8,16 +8,15 @@ from enum import StrEnum
 from typing import Any
 
 from rewindow.app.listing import Entry
-from rewindow.control.plan.spec import MAIN
 from rewindow.errors import RewindowError, one_line
-from rewindow.report.text import asked
 
 
 class Level(StrEnum):
     """How urgent something is, the most urgent first."""
 
     BROKEN = "broken"
-    """The next command would refuse, an attempt died, a run is on hold, tables are not what was committed, or a check failed."""
+    """The next command would refuse, an attempt did not finish, a run is on hold, tables are not what was committed, or a check
+    failed."""
     ALERT = "alert"
     """A bound of the job's file is exceeded, or its schedule or the feed's interval was missed."""
     OK = "ok"
@@ -31,6 +30,8 @@ class Finding:
     about: str
     message: str
     command: str
+    advice: str | None = None
+    """What else may be needed, as a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +48,6 @@ class Subject:
     def level(self) -> Level:
         """The level of the most urgent finding."""
         return min((one.level for one in self.findings), key=list(Level).index, default=Level.OK)
-
-
-@dataclass(frozen=True, slots=True)
-class Command:
-    """The commands on one feed or job, as they are typed for its target and branch."""
-
-    name: str
-    target: str
-    branch: str = MAIN
-
-    def __call__(self, command: str) -> str:
-        """Return a command line."""
-        target = "" if self.target == "local" else f" --target {self.target}"
-        return f"rewindow {command} {asked(self.name, self.branch)}{target}"
 
 
 def attempted(check: Callable[[], Sequence[Finding]], about: str, command: str) -> Sequence[Finding]:

@@ -6,16 +6,18 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from rewindow.app.hints import killed_hint
+from rewindow.app.command_line import Command
 from rewindow.app.listing import Entry, Looks, Status, branch_entry
 from rewindow.app.project import Project
 from rewindow.app.status.bounds import exceeded
 from rewindow.app.status.feeds import landed_at
 from rewindow.app.status.figures import dropped_figures, growth_figures, lag_figures, progress_figures
-from rewindow.app.status.findings import Command, Finding, Level, Subject, attempted
+from rewindow.app.status.findings import Finding, Level, Subject, attempted
 from rewindow.app.status.schedule import last_due
+from rewindow.app.unfinished import MEMORY_ADVICE, how_it_ended, process_of
 from rewindow.config.job import JobConfig
 from rewindow.config.load import load_feed, load_job
+from rewindow.control.heartbeat import was_killed
 from rewindow.control.plan.branches import Branch, JobState
 from rewindow.control.plan.ledger_state import PLAN
 from rewindow.errors import RewindowError
@@ -42,7 +44,7 @@ def check_job(project: Project, name: str, branch: str, looks: Looks) -> Subject
     if known.head is not None:
         findings += attempted(add_lag_and_drops, "figures", command("report"))
     findings += _held(state, known, command)
-    findings += attempted(partial(_died, project, known, name, command), "dead", command("plan"))
+    findings += attempted(partial(_unfinished, project, known, name, command), "unfinished", command("plan"))
     findings += attempted(partial(_behind, project, name, state, known, figures, command), "behind", command("plan"))
     if not known.is_sealed:
         if entry.status is not Status.RUNNING:
@@ -77,7 +79,7 @@ def _from_reports(project: Project, config: JobConfig, branch: Branch, looks: Lo
     return lag_figures(found) | dropped_figures(found)
 
 
-def _died(project: Project, branch: Branch, job: str, command: Command) -> Sequence[Finding]:
+def _unfinished(project: Project, branch: Branch, job: str, command: Command) -> Sequence[Finding]:
     """Return a finding if the branch has a plan whose attempt has ended without a commit."""
     pending = branch.pending
     if pending is None or project.is_alive(pending.attempt):
@@ -86,12 +88,10 @@ def _died(project: Project, branch: Branch, job: str, command: Command) -> Seque
         (row for row in reversed(project.tables.ledger_rows(job)) if row.kind == PLAN and row.seq == pending.run), None
     )
     since = f" since {to_the_second(planned.recorded_at)}" if planned else ""
-    message = (
-        f"run {pending.name} is planned{since} and not committed, and its process {pending.attempt.pid} on "
-        f"{pending.attempt.host or 'this host'} has ended"
-    )
-    killed = killed_hint(project.warehouse, pending.attempt)
-    return [Finding(Level.BROKEN, "dead", f"{message}. {killed}" if killed else message, command("resume"))]
+    ended = how_it_ended(project.warehouse, pending.attempt)
+    message = f"run {pending.name} is planned{since} and not committed: {process_of(pending.attempt)} {ended}"
+    advice = MEMORY_ADVICE if was_killed(project.warehouse, pending.attempt) else None
+    return [Finding(Level.BROKEN, "unfinished", message, command("resume"), advice)]
 
 
 def _behind(

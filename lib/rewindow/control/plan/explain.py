@@ -67,7 +67,7 @@ def explain(plan: dict[str, Any]) -> list[str]:
             f"Run {run['name']} takes {epochs} of feed {plan['feed']!r} (generation {plan['generation']}) and {origin}."
         )
         if run["takes_over"] is not None:
-            lines.append("  It completes the plan of a dead attempt, with the same epochs and clock.")
+            lines.append("  It completes the plan of an attempt that did not finish, with the same epochs and clock.")
         if run["final"]:
             lines.append("  It is final: it closes every open window and seals the branch.")
     lines += _explain_epochs(plan["epochs"])

@@ -212,7 +212,7 @@ def _check_accepted(branch: Branch, binding: JobBinding, changes: list[str], req
 
 
 def _pending(branch: Branch, feed: Feed, request: RunRequest, through: int, alive: Alive) -> RunSpec | None:
-    """Return the plan of a dead attempt to complete, or None. Raises `NotNowError` (75) while the attempt is alive.
+    """Return the plan to complete, of an attempt that did not finish, or None. Raises `NotNowError` (75) while it is alive.
 
     ``through`` is the last epoch asked for.
     """

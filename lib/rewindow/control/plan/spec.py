@@ -48,7 +48,7 @@ class RunRequest:
     * ``through_landing``: stop after this landing; ``through_ms``: after the last landing with a watermark of at most
       this; ``until_ms``: after the last landing whose interval of arrival ended by then.
     * ``final``: close every window and seal the branch (D18).
-    * ``replan`` discards the plan of a dead attempt; ``take_over`` fences a live one.
+    * ``replan`` discards the plan of an attempt that did not finish; ``take_over`` fences a live one.
     * ``key`` identifies the request (a scheduler's interval): once its run is committed, there is nothing to do.
     * ``drop_buffered`` discards the records buffered by a removed suppress; ``accept_changes`` resumes from a checkpoint
       of different code if its stores are compatible, ``accept_code`` if only functions and classes changed.
@@ -156,7 +156,7 @@ class RunSpec:
     * ``run`` is the number of the PLAN row, ``parent`` that of the run from whose checkpoint it resumes.
     * ``input`` names its epochs; there may be none only if it is ``final``.
     * ``accepted`` lists the accepted changes since the parent's checkpoint.
-    * ``takes_over`` is the run of the dead attempt whose plan this completes; ``repeats`` is that attempt if its code was
+    * ``takes_over`` is the run whose unfinished plan this completes; ``repeats`` is the attempt that planned it if its code was
       the same, so that both must produce the same rows.
     """
 

@@ -195,8 +195,8 @@ class _Suppress(Processor):
         ]
         message = (
             f"suppress {self.context.name!r} is full at {at.topic}-{at.partition} offset {at.offset}: its buffer holds "
-            f"{len(buffer)} records in {buffer.size} bytes, more than {' and '.join(over)}. Nothing was committed: raise "
-            "the limit, or let the buffer spill_to_disk_when_full(), and run again"
+            f"{len(buffer)} records in {buffer.size} bytes, more than {' and '.join(over)}. Raise the "
+            "limit, or let the buffer spill_to_disk_when_full()"
         )
         return LimitError(message)
 

@@ -52,20 +52,25 @@ class InlineEngine(LocalEngine):
         execution: Execution = Execution.AUTO,
         on_task: Callable[[TaskReport], None] | None = None,
         on_share: Callable[[float], None] | None = None,
+        on_other: Callable[[str], None] | None = None,
         is_shareable: Callable[[str], bool] = lambda _root: True,
     ) -> None:
         """``most``: the largest `size_of` a sub-topology that runs here.
 
         ``on_task`` gets each task's report, ``on_share`` the share of the records that is done, from 0 to 1.
+        ``on_other`` gets what is left to Spark and why: ``run sub-topology 0: ...``.
         ``is_shareable`` returns whether a file of the table in a folder may have rows of several tasks.
         """
         super().__init__(execution, is_shareable=is_shareable)
-        self._spark, self._most, self._on_task, self._on_share = spark, most, on_task, on_share
+        self._spark, self._most = spark, most
+        self._on_task, self._on_share, self._on_other = on_task, on_share, on_other
 
     def run_sub_topology(self, work: SubTopologyWork) -> list[TaskReport]:
         """Run one sub-topology; return the reports by partition. Raises what a worker would."""
         work = self.with_execution(work)
-        if work.tables or size_of(work) > self._most:
+        if why := self._why_spark(work):
+            if self._on_other is not None:
+                self._on_other(f"run sub-topology {work.sub_topology}: {why}")
             return self._spark().run_sub_topology(work)
         shares = iter(_shares(work))
 
@@ -77,6 +82,22 @@ class InlineEngine(LocalEngine):
 
         with as_in_a_worker():
             return self.run_here(work, on_task)
+
+    def _why_spark(self, work: SubTopologyWork) -> str:
+        """Return why Spark runs a sub-topology; empty if it runs here."""
+        if work.tables:
+            topic, table = min(work.tables.items())
+            return f"tasks cannot open the log of {topic!r}: {table.why}"
+        size = size_of(work)
+        if size <= self._most:
+            return ""
+        share = (
+            f", of which vectorized execution counts 1 in {VECTORIZED_SHARE}"
+            if work.execution is Execution.VECTORIZED
+            else ""
+        )
+        size *= VECTORIZED_SHARE if share else 1
+        return f"about {size:,} records to read and rows to restore{share and share + ','} are more than `inline: {self._most}`"
 
 
 def _shares(work: SubTopologyWork) -> list[float]:

@@ -97,7 +97,7 @@ class JobOrphanFiles:
                 continue
             attempt = staged_by(name)
             if attempt in self._dead:
-                yield Garbage(root, name, size, "of an attempt that died")
+                yield Garbage(root, name, size, "of an attempt that did not finish")
             elif attempt == merged_by(self._job) and name in unknown:
                 yield Garbage(root, name, size, "merged into another file")
             elif path in SHARED_TABLES or attempt in self._pending or attempt in counts:
@@ -132,7 +132,7 @@ class JobOrphanFiles:
             path = f"job={self._job}/{attempt}.parquet"
             facts = Folder(root).facts(path)
             if facts is not None and path not in listed:
-                yield Garbage(root, path, facts.bytes, "the reports of an attempt that died")
+                yield Garbage(root, path, facts.bytes, "the reports of an attempt that did not finish")
         for path in sorted(left_before(table, max(keep_ms, UNKNOWN_MS))) if table else ():
             facts = Folder(root).facts(path)
             if path.startswith(f"job={self._job}/{merged_by(self._job)}-") and facts is not None:

@@ -43,7 +43,7 @@ class CatalogFeedGc:
         dead = dead_landings(rows)
         known = {row.body["attempt"]["id"] for row in rows if row.kind == PLAN}
         known |= {row.body["attempt"] for row in rows if row.kind == LANDING}
-        found = [(one, "of a landing that died") for one in listed if one.attempt in dead]
+        found = [(one, "of a landing that did not finish") for one in listed if one.attempt in dead]
         found += [
             (one, "of an unknown attempt") for one in listed if one.attempt not in known and one.recorded_at < oldest
         ]

@@ -51,7 +51,11 @@ class CatalogJobGc:
         state, now = self._tables.state(self._job), now_ms()
         dead, needed = dead_attempts(rows, state), Needed(rows, state, now - keep_ms)
         is_quiet, oldest = self._is_quiet(state), now - max(keep_ms, UNKNOWN_MS)
-        found = [(one, "of an attempt that died") for one in listed if one.attempt in dead and not is_report(one.part)]
+        found = [
+            (one, "of an attempt that did not finish")
+            for one in listed
+            if one.attempt in dead and not is_report(one.part)
+        ]
         others = [one for one in listed if one.attempt not in dead]
         found += [
             (one, "of an unknown attempt")

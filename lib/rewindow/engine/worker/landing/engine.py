@@ -60,7 +60,7 @@ class ArrowLandingEngine:
     ) -> None:
         """``schedule`` lands sources of more than ``most_rows``, the engine of ``other`` what Arrow cannot read.
 
-        ``on_share`` gets the share of the files that is read, from 0 to 1, ``on_other`` why the other engine reads a source.
+        ``on_share`` gets the share of the files that is read, from 0 to 1, ``on_other`` why a source is not landed here.
         """
         self._on_share, self._on_other = on_share, on_other
         self._other, self._schedule, self._most_rows = other, schedule, most_rows
@@ -120,19 +120,26 @@ class ArrowLandingEngine:
             source = open_source(write.spec, write.columns, look, window, write.partitions)
             if source.rows <= self._most_rows:
                 blocks = self._land_here(write, source)
-            elif source.is_text:  # only Spark divides a text file among workers
-                blocks = self._other().write(write, look, window)
             else:
-                blocks = self._schedule(write, source)
+                self._tell(
+                    write.spec,
+                    f"{source.rows:,} rows are more than the {self._most_rows:,} that land without (`inline:`)",
+                )
+                # Only Spark divides a text file among workers.
+                blocks = self._other().write(write, look, window) if source.is_text else self._schedule(write, source)
         except UnsuitableError as error:
             return self._left(write.spec, error).write(write, look, window)
         return sorted(blocks, key=lambda block: (block.landing, block.partition))
 
     def _left(self, spec: LogSpec, error: UnsuitableError) -> LandingEngine:
         """Return the other engine, which reads a source because of an error."""
-        if self._on_other is not None:
-            self._on_other(f"{spec.source.name}: {error}")
+        self._tell(spec, str(error))
         return self._other()
+
+    def _tell(self, spec: LogSpec, why: str) -> None:
+        """Say why a source is not landed in this process."""
+        if self._on_other is not None:
+            self._on_other(f"read {spec.source.name}: {why}")
 
     def _followed(self, portions: Sequence[Portion]) -> Iterator[Portion]:
         """Yield portions, and report the share that is done before each next one."""

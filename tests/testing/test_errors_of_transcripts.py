@@ -1,0 +1,80 @@
+"""What a transcript says of code that fails: the case, the line, and advice that fits a test."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rewindow import StreamsBuilder, Topology
+from rewindow.errors import ConfigError, TopologyError
+from rewindow.testing.transcript import TranscriptError, check, load
+
+CASE = """\
+name: a case
+topology: {topology}
+transcript:
+  - input: [orders, ann, {{amount: 1}}, 1h]
+"""
+HERE = "tests.testing.test_errors_of_transcripts"
+
+
+def topology_that_fails() -> Topology:
+    builder = StreamsBuilder()
+    builder.stream("orders").map_values(lambda value: value.amont).to("amounts")
+    return builder.build()
+
+
+def topology_with_a_wrong_verb() -> Topology:
+    return StreamsBuilder().stream("orders").groupByKey()  # type: ignore[attr-defined]
+
+
+def topology_that_is_refused() -> Topology:
+    builder = StreamsBuilder()
+    builder.stream("orders").to("amounts")
+    builder.stream("others").to("amounts")
+    return builder.build()
+
+
+def played(folder: Path, topology: str) -> None:
+    file = folder / "case.yaml"
+    file.write_text(CASE.format(topology=topology))
+    (case,) = load(file)
+    check(case)
+
+
+def test_a_failing_record_gets_no_advice_about_runs(tmp_path: Path) -> None:
+    with pytest.raises(TranscriptError, match="Fix the code, or the record that the test gives it") as failed:
+        played(tmp_path, f"{HERE}:topology_that_fails")
+    said = str(failed.value)
+    assert f"{__file__}:" in said
+    for advice in ("committed", "run again", "on_error", "the job's file"):
+        assert advice not in said
+
+
+@pytest.mark.parametrize(
+    ("topology", "words"),
+    [
+        ("jobs.nowhere:build", r"a case: cannot import 'jobs.nowhere': .* Fix `topology:`"),
+        (f"{HERE}:nothing", f"a case: {HERE} has no function 'nothing': fix `topology:`"),
+        (
+            f"{HERE}:topology_with_a_wrong_verb",
+            r"a case: the topology cannot be built: AttributeError.*transcripts\.py:\d+\)",
+        ),
+    ],
+)
+def test_a_topology_that_cannot_be_built_is_no_bug_of_rewindow(tmp_path: Path, topology: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        played(tmp_path, topology)
+
+
+def test_a_refused_topology_is_named_with_its_line(tmp_path: Path) -> None:
+    with pytest.raises(TopologyError, match=r"a case: topic 'amounts' is written twice.*transcripts\.py:\d+\)"):
+        played(tmp_path, f"{HERE}:topology_that_is_refused")
+
+
+def test_a_module_with_a_syntax_error_is_named_with_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "half_written.py").write_text("def build(:\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ConfigError, match=r"a case: .*half_written\.py:1: "):
+        played(tmp_path, "half_written:build")
