@@ -19,8 +19,8 @@ from rich.table import Table
 
 from jobs.flights_source import write_sources
 from rewindow.app.cli.entry import leave
-from rewindow.app.cli.times import show_time
 from rewindow.app.project import Project
+from rewindow.app.times import show_time
 from rewindow.control.plan.spec import RunRequest
 from rewindow.errors import RewindowError
 from rewindow.tables.delta.content_hash import read_rows

@@ -72,8 +72,6 @@ FLUENT = _words(
     "dsl/table_store dsl/table_transform dsl/user_processors dsl/windowed"
 )
 """Modules whose types refer to each other, because fluent classes return each other. At run time, imports go one way."""
-TEXTS_OF_CLI = _words("times printing printing_branches")
-"""Modules of app/cli that the rest of app may use: the Python API shows the same sentences and reads the same times."""
 COMMANDS_ELSEWHERE = _words("app/wheel_task")
 """Modules outside app/cli that are started as a command, so they end as the command line does."""
 CONNECT_UNSAFE = _words("_jvm _jsc _jsparkSession _sc rdd sparkContext _jdf")
@@ -162,11 +160,7 @@ def imports_of_cli(path: str, source: str) -> list[str]:
     if not module.startswith("app/") or module.startswith("app/cli/") or module in COMMANDS_ELSEWHERE:
         return []
     found = [name.split("/") for name in _our_imports(source, with_types=True) if name.startswith("app/cli/")]
-    return [
-        f"{path}: imports app.cli.{name[2]}: move what both need into app"
-        for name in found
-        if name[2] not in TEXTS_OF_CLI
-    ]
+    return [f"{path}: imports app.cli.{name[2]}: move what both need into app" for name in found]
 
 
 def import_cycles(sources: Mapping[str, str], *, with_types: bool) -> list[list[str]]:

@@ -81,7 +81,7 @@ def test_ctrl_c_while_the_command_is_being_loaded_prints_one_line(template: Benc
     with started(template.root, "show", "counts", PYTHONPROFILEIMPORTTIME="1") as process:
         assert process.stderr is not None
         for line in process.stderr:  # this variable makes Python name each module that it has loaded
-            if line.rstrip().endswith(b"rewindow.app.cli.times"):
+            if line.rstrip().endswith(b"rewindow.app.times"):
                 process.send_signal(signal.SIGINT)
                 break
         said = process.stderr.read().decode()

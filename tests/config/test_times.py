@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewindow.app.cli.times import parse_time
+from rewindow.app.times import parse_time
 from rewindow.contracts.instants import as_argument, instant
 from rewindow.errors import UsageError
 from rewindow.streams.record import MAX_MS

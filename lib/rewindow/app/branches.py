@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rewindow.app.cli.times import whole_number
 from rewindow.app.project import Project
 from rewindow.app.run_references import committed_run, request_through, starting_epoch, with_runs
 from rewindow.app.run_to_the_end import run_to_the_end
@@ -14,6 +13,7 @@ from rewindow.app.run_totals import fewer_rows, rows_of
 from rewindow.app.telemetry.facts import BACKFILL, PROMOTE, REWIND
 from rewindow.app.telemetry.gather import backfill_done, branch_changed
 from rewindow.app.telemetry.telemetry import Observed, OnStep
+from rewindow.app.times import whole_number
 from rewindow.config.load import load_feed, names_of
 from rewindow.contracts.steps import drive
 from rewindow.control.branch import begin_backfill, catch_up, drop, promote, rewind

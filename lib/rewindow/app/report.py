@@ -9,12 +9,12 @@ from functools import cache
 from typing import Any
 
 from rewindow.app.branches import JobBranches
-from rewindow.app.cli.printing import as_assignments
-from rewindow.app.cli.times import parse_time, whole_number
 from rewindow.app.command_line import Command
 from rewindow.app.own_code import running_version
 from rewindow.app.project import Project
+from rewindow.app.sentences import as_assignments
 from rewindow.app.step_times import step_times
+from rewindow.app.times import parse_time, whole_number
 from rewindow.app.unfinished import how_it_ended, process_of
 from rewindow.control.plan.branch_decisions import find_run
 from rewindow.control.plan.branches import Branch, CommittedRun, JobState

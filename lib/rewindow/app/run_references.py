@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rewindow.app.cli.times import parse_time, whole_number
+from rewindow.app.times import parse_time, whole_number
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branch_decisions import find_run, first_epoch_at
 from rewindow.control.plan.branches import Branch, CommittedRun, JobState

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rewindow.app.cli.entry import run_command
-from rewindow.app.cli.times import parse_time
+from rewindow.app.times import parse_time
 from rewindow.config.load import find_project, load_feed, load_job
 from rewindow.contracts.exit_codes import LIMIT, Next, meaning, what_next
 from rewindow.databricks import secrets

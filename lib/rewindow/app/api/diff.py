@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from rewindow.app.api.show import joined, lines, table
 from rewindow.app.branches import Compared
-from rewindow.app.cli.printing import as_assignments
-from rewindow.app.cli.printing_branches import compared_line, compared_rows, not_all, shown_rows, verified_lines
+from rewindow.app.sentences import as_assignments, compared_line, compared_rows, not_all, shown_rows, verified_lines
 from rewindow.control.verify import Verified
 from rewindow.tables.shared.diff import TableDiff
 

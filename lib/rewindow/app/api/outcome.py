@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rewindow.app.api.show import lines
-from rewindow.app.cli.summary import landed_lines
+from rewindow.app.sentences import landed_lines
 from rewindow.control.ingest.protocols import LandReport
 
 

@@ -20,8 +20,6 @@ from rewindow.app.api.runs import Backfill, Run, Runs, result_of, results_of, ru
 from rewindow.app.api.sources import output_source, store_source
 from rewindow.app.api.worker_code import with_new_workers
 from rewindow.app.branches import JobBranches
-from rewindow.app.cli.printing_branches import promoted_lines
-from rewindow.app.cli.times import parse_through, parse_time
 from rewindow.app.first_rows import find_outputs
 from rewindow.app.hash_seed import other_hash_seed
 from rewindow.app.listing import job_entry, list_feeds, list_jobs
@@ -29,6 +27,8 @@ from rewindow.app.project import Project as OpenProject
 from rewindow.app.publishing import publish, published_lines
 from rewindow.app.report import Wanted, report
 from rewindow.app.run_to_the_end import run_to_the_end
+from rewindow.app.sentences import promoted_lines
+from rewindow.app.times import parse_through, parse_time
 from rewindow.app.uncollected import without_collection
 from rewindow.config.load import find_project, load_target
 from rewindow.control.plan.explain import explain

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rewindow.app.cli.times import TIME_COLUMNS
+from rewindow.app.times import TIME_COLUMNS
 from rewindow.contracts.instants import END_OF_TIME_MS
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rewindow.app.cli.printing import readable as readable_row
+from rewindow.app.sentences import readable as readable_row
 from rewindow.contracts.instants import instant
 from rewindow.report.html import Content, Html, render, tag
 

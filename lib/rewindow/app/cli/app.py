@@ -23,13 +23,13 @@ from rewindow.app.cli.publish import register as register_publish
 from rewindow.app.cli.report import register as register_report
 from rewindow.app.cli.state import register as register_state
 from rewindow.app.cli.status import register as register_status
-from rewindow.app.cli.times import ZONE, parse_through, parse_time
 from rewindow.app.cli.upgrade import register as register_upgrade
 from rewindow.app.cli.version import print_version
 from rewindow.app.cli.why import register as register_why
 from rewindow.app.project import Project
 from rewindow.app.publishing import on_hold
 from rewindow.app.run_to_the_end import run_to_the_end
+from rewindow.app.times import ZONE, parse_through, parse_time
 from rewindow.app.written_file import check_is_file, write_text
 from rewindow.errors import UsageError
 

@@ -11,9 +11,9 @@ from rewindow.app.cli.completing import branches as branch_names
 from rewindow.app.cli.options import AcceptChanges, Branch, Debug, Folder, Job, Json, Target
 from rewindow.app.cli.printing_branches import BranchPrinter
 from rewindow.app.cli.publish import end_on_hold
-from rewindow.app.cli.times import ZONE
 from rewindow.app.hash_seed import other_hash_seed
 from rewindow.app.project import Project
+from rewindow.app.times import ZONE
 from rewindow.control.plan.spec import MAIN
 
 DIFFERENT = 1

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from rewindow.app.cli.options import Json
-from rewindow.app.cli.times import ZONE, parse_time
+from rewindow.app.times import ZONE, parse_time
 from rewindow.errors import UsageError
 
 databricks_app = typer.Typer(help="Run a job in a Databricks workspace.", no_args_is_help=True)

@@ -9,9 +9,9 @@ import typer
 from rewindow.app.cli.completing import names
 from rewindow.app.cli.options import Branch, Debug, Folder, Json, Target
 from rewindow.app.cli.printing import Printer
-from rewindow.app.cli.times import with_readable_times
 from rewindow.app.first_rows import output_rows
 from rewindow.app.project import Project
+from rewindow.app.times import with_readable_times
 from rewindow.control.plan.spec import MAIN
 from rewindow.report.text import counted
 

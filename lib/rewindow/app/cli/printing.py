@@ -13,12 +13,11 @@ from rich.console import Console
 from rich.table import Table
 
 from rewindow.app.cli.progress import log_failure, log_summary, watched
-from rewindow.app.cli.summary import landed_lines, reason_lines, summarise, summary_lines
-from rewindow.app.cli.times import with_readable_times
+from rewindow.app.cli.summary import reason_lines, summarise, summary_lines
 from rewindow.app.next_run import UpToDateButChanged
 from rewindow.app.run_totals import dropped_by_reason
+from rewindow.app.sentences import landed_lines, readable
 from rewindow.app.watch import Watch
-from rewindow.contracts.instants import instant
 from rewindow.control.ingest.protocols import LandReport
 from rewindow.control.plan.explain import explain, explain_lag
 from rewindow.control.plan.explain_holds import Hold, explain_holds
@@ -211,30 +210,6 @@ def describe_result(result: RunReport | UpToDate) -> dict[str, Any]:
         "dropped": dropped_by_reason(result.metrics),
         "expectations": [one.as_json() for one in commit.expectations],
     }
-
-
-def as_assignments(row: Mapping[str, Any]) -> str:
-    """Return a row as ``name=value, name=value``, with the times of rewindow's own columns as text."""
-    (readable,) = with_readable_times([row])
-    return ", ".join(f"{name}={value}" for name, value in readable.items())
-
-
-def readable(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row of JSON values as people read it: names with blanks, times, lists and truths as text."""
-    return {
-        "complete through" if name == "watermark_ms" else name.replace("_", " "): _shown(name, value)
-        for name, value in row.items()
-    }
-
-
-def _shown(name: str, value: Any) -> Any:
-    if name == "watermark_ms":
-        return "-" if value is None else instant(value)
-    if name == "epochs":
-        return "-" if value is None else "-".join(str(one) for one in value)
-    if isinstance(value, bool):
-        return "yes" if value else ""
-    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
 
 
 def as_table(title: str, rows: Sequence[Mapping[str, Any]]) -> Table:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from rewindow.app.branches import Backfilled, Compared
-from rewindow.app.cli.printing import Printer, as_assignments, describe_result
+from rewindow.app.cli.printing import Printer, describe_result
+from rewindow.app.sentences import (
+    as_assignments,
+    compared_line,
+    compared_rows,
+    consequences,
+    not_all,
+    promoted_lines,
+    shown_rows,
+    verified_lines,
+)
 from rewindow.control.plan.explain_holds import Hold
-from rewindow.control.plan.spec import OUTPUT
 from rewindow.control.verify import Verified
-from rewindow.report.text import counted
-from rewindow.tables.shared.diff import TableDiff
 
 
 class BranchPrinter(Printer):
@@ -88,80 +95,3 @@ class BranchPrinter(Printer):
             self.json({"dropped": name})
         else:
             self.say(f"Dropped branch {name} of {job}.")
-
-
-def compared_line(found: Compared) -> str:
-    """Return which epochs of two branches were compared, as a sentence."""
-    first, second = found.first, found.second
-    since = f" Both have every run through {found.shared}." if found.shared else ""
-    if not found.epochs:
-        return f"Nothing to compare: {first} and {second} share no epoch that they replayed separately.{since}"
-    last = found.epochs[-1]
-    return f"Compared epochs {found.epochs[0]} to {last}, which {first} and {second} replayed separately.{since}"
-
-
-def not_all(diff: TableDiff, option: str) -> Iterator[str]:
-    """Yield that not all keys that differ are shown, if so. ``option``: what shows them, with ``{}`` for their number."""
-    if diff.apart > len(diff.samples):
-        yield f"{len(diff.samples):,} of {diff.apart:,} keys that differ are shown; `{option.format(diff.apart)}` shows all"
-
-
-def compared_rows(found: Compared) -> list[dict[str, Any]]:
-    """Return for each output how many keys differ between two branches."""
-    return [
-        {
-            "output": output,
-            "equal": table_diff.equal,
-            "different": table_diff.different,
-            f"only in {found.first}": table_diff.only_first,
-            f"only in {found.second}": table_diff.only_second,
-        }
-        for output, table_diff in found.diffs.items()
-    ]
-
-
-def promoted_lines(job: str, done: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the lines that present the result of `promote`."""
-    caught_up = f" It first caught up with {', '.join(done['caught_up'])}." if done["caught_up"] else ""
-    if done["is_new"]:
-        yield f"Promoted branch {done['branch']} of {job} to {done['into']}, now at {done['at']}.{caught_up}"
-    else:
-        yield f"Branch {done['branch']} of {job} is part of {done['into']} already, which is at {done['at']}."
-    for output, (before, after) in done["fewer"].items():
-        yield (
-            f"  {output}: {before - after} rows fewer than before, {after} in place of {before}. Rows whose windows the new "
-            f"code still keeps open come with later landings: `rewindow why {job} KEY --missing` says when."
-        )
-    yield from consequences(done)
-
-
-def consequences(done: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what else a change of a branch did, and what it asks for."""
-    if done["lagged"]:
-        yield f"Published what an interrupted command had left: {', '.join(done['lagged'])}."
-    for feed in done.get("read_by", ()):
-        yield (
-            f"Feed {feed} reads this job's output and still holds rows of the removed runs. "
-            f"Land it again: `rewindow land {feed} --new-generation [--keep N]`."
-        )
-
-
-def verified_lines(job: str, proofs: Sequence[Verified]) -> Iterator[str]:
-    """Yield the lines that present replayed runs."""
-    for proof in proofs:
-        if not proof.differences:
-            yield f"Run {proof.run} of {job}: the replay reproduced all {_counts(proof.counts)}."
-        for target, difference in proof.differences.items():
-            yield f"Run {proof.run} of {job} is not deterministic. {target}: {difference}"
-
-
-def _counts(counts: Mapping[str, int]) -> str:
-    """Return how many rows a replay made, in all and for each target, which `show` lists; outputs first."""
-    listed = sorted(counts.items(), key=lambda one: not one[0].startswith(OUTPUT))
-    each = ", ".join(f"{rows:,} of {target}" for target, rows in listed)
-    return f"{counted(sum(counts.values()), 'row')} that it wrote{f': {each}' if each else ''}"
-
-
-def shown_rows(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return the rows of a key in one line."""
-    return "; ".join(f"({as_assignments(row)})" for row in rows) or "nothing"

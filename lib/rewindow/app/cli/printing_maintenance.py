@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from rewindow.app.cli.printing import Printer, as_assignments, describe_result
-from rewindow.app.cli.times import with_readable_times
+from rewindow.app.cli.printing import Printer, describe_result
 from rewindow.app.maintenance import Resumed
+from rewindow.app.sentences import as_assignments
+from rewindow.app.times import with_readable_times
 from rewindow.control.gc import Collected
 from rewindow.control.gc_feed import FeedCollected
 from rewindow.control.plan.explain_holds import Hold

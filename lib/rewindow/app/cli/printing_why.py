@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from rewindow.app.cli.printing import as_assignments
+from rewindow.app.sentences import as_assignments
 from rewindow.app.why.facts import MissingFacts, RecordFacts, RowFacts
 from rewindow.contracts.instants import instant
 from rewindow.streams.duration import in_words

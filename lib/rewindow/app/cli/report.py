@@ -10,9 +10,9 @@ import typer
 
 from rewindow.app.cli.options import Branch, Debug, Folder, Job, Json, Target
 from rewindow.app.cli.printing import Printer
-from rewindow.app.cli.times import ZONE
 from rewindow.app.hash_seed import other_hash_seed
 from rewindow.app.project import Project
+from rewindow.app.times import ZONE
 from rewindow.app.uncollected import without_collection
 from rewindow.app.written_file import check_is_file, write_text
 from rewindow.control.plan.spec import MAIN

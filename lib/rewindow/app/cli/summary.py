@@ -7,45 +7,11 @@ from typing import Any
 
 from rewindow.app.run_totals import dropped_by_reason, rows_by_output
 from rewindow.app.watch import Watch
-from rewindow.contracts.instants import instant
 from rewindow.contracts.staged_files import QUARANTINE
-from rewindow.control.ingest.protocols import LandReport
 from rewindow.control.plan.spec import MAIN
 from rewindow.control.run import RunReport
-from rewindow.report.text import counted
 from rewindow.streams.drop_totals import DROPS, sum_by_reason
 from rewindow.streams.metrics import PUNCTUATE, QUARANTINED
-
-
-def landed_lines(feed: str, report: LandReport) -> Iterator[str]:
-    """Yield the lines that present the result of `land`."""
-    if not report.landings:
-        yield f"Feed {feed}: {report.waiting or 'nothing new to land'}."
-        return
-    first, last = report.landings[0], report.landings[-1]
-    numbers = f"landing {first}" if first == last else f"landings {first} to {last}"
-    records = "1 record" if report.rows == 1 else f"{report.rows} records"
-    line = f"Feed {feed}: {numbers}, {records}, complete through {instant(report.watermark_ms)}."
-    yield line + (
-        f" ({report.quarantined} quarantined: `rewindow head rewindow.quarantine`)" if report.quarantined else ""
-    )
-    if report.behind:
-        one = report.behind == 1
-        yield (
-            f"{counted(report.behind, 'row')} arrived after {'its' if one else 'their'} interval had been landed; "
-            f"{'it is' if one else 'they are'} part of {'this landing' if first == last else 'these landings'}."
-        )
-    if report.unarrived:
-        one = report.unarrived == 1
-        yield (
-            f"{counted(report.unarrived, 'row')} {'has' if one else 'have'} no arrival time, so "
-            f"{'it was' if one else 'they were'} quarantined."
-        )
-    if report.was_interrupted:
-        yield (
-            f"An interrupted call had started generation {report.generation}, which is now published. "
-            "Land again to take newer rows."
-        )
 
 
 def summarise(result: RunReport, watch: Watch) -> dict[str, Any]:

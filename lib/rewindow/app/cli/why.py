@@ -10,8 +10,8 @@ import typer
 from rewindow.app.cli.completing import tables
 from rewindow.app.cli.options import Branch, Debug, Folder, Json, Target
 from rewindow.app.cli.printing import Printer
-from rewindow.app.cli.times import ZONE, parse_time
 from rewindow.app.project import Project
+from rewindow.app.times import ZONE, parse_time
 from rewindow.control.plan.spec import MAIN
 
 

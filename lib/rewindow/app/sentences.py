@@ -1,0 +1,147 @@
+"""What both the command line and the Python API say about results: sentences, and rows as people read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rewindow.app.branches import Compared
+from rewindow.app.times import with_readable_times
+from rewindow.contracts.instants import instant
+from rewindow.control.ingest.protocols import LandReport
+from rewindow.control.plan.spec import OUTPUT
+from rewindow.control.verify import Verified
+from rewindow.report.text import counted
+from rewindow.tables.shared.diff import TableDiff
+
+
+def landed_lines(feed: str, report: LandReport) -> Iterator[str]:
+    """Yield the lines that present the result of `land`."""
+    if not report.landings:
+        yield f"Feed {feed}: {report.waiting or 'nothing new to land'}."
+        return
+    first, last = report.landings[0], report.landings[-1]
+    numbers = f"landing {first}" if first == last else f"landings {first} to {last}"
+    records = "1 record" if report.rows == 1 else f"{report.rows} records"
+    line = f"Feed {feed}: {numbers}, {records}, complete through {instant(report.watermark_ms)}."
+    yield line + (
+        f" ({report.quarantined} quarantined: `rewindow head rewindow.quarantine`)" if report.quarantined else ""
+    )
+    if report.behind:
+        one = report.behind == 1
+        yield (
+            f"{counted(report.behind, 'row')} arrived after {'its' if one else 'their'} interval had been landed; "
+            f"{'it is' if one else 'they are'} part of {'this landing' if first == last else 'these landings'}."
+        )
+    if report.unarrived:
+        one = report.unarrived == 1
+        yield (
+            f"{counted(report.unarrived, 'row')} {'has' if one else 'have'} no arrival time, so "
+            f"{'it was' if one else 'they were'} quarantined."
+        )
+    if report.was_interrupted:
+        yield (
+            f"An interrupted call had started generation {report.generation}, which is now published. "
+            "Land again to take newer rows."
+        )
+
+
+def promoted_lines(job: str, done: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the lines that present the result of `promote`."""
+    caught_up = f" It first caught up with {', '.join(done['caught_up'])}." if done["caught_up"] else ""
+    if done["is_new"]:
+        yield f"Promoted branch {done['branch']} of {job} to {done['into']}, now at {done['at']}.{caught_up}"
+    else:
+        yield f"Branch {done['branch']} of {job} is part of {done['into']} already, which is at {done['at']}."
+    for output, (before, after) in done["fewer"].items():
+        yield (
+            f"  {output}: {before - after} rows fewer than before, {after} in place of {before}. Rows whose windows the new "
+            f"code still keeps open come with later landings: `rewindow why {job} KEY --missing` says when."
+        )
+    yield from consequences(done)
+
+
+def consequences(done: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what else a change of a branch did, and what it asks for."""
+    if done["lagged"]:
+        yield f"Published what an interrupted command had left: {', '.join(done['lagged'])}."
+    for feed in done.get("read_by", ()):
+        yield (
+            f"Feed {feed} reads this job's output and still holds rows of the removed runs. "
+            f"Land it again: `rewindow land {feed} --new-generation [--keep N]`."
+        )
+
+
+def verified_lines(job: str, proofs: Sequence[Verified]) -> Iterator[str]:
+    """Yield the lines that present replayed runs."""
+    for proof in proofs:
+        if not proof.differences:
+            yield f"Run {proof.run} of {job}: the replay reproduced all {_counts(proof.counts)}."
+        for target, difference in proof.differences.items():
+            yield f"Run {proof.run} of {job} is not deterministic. {target}: {difference}"
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    """Return how many rows a replay made, in all and for each target, which `show` lists; outputs first."""
+    listed = sorted(counts.items(), key=lambda one: not one[0].startswith(OUTPUT))
+    each = ", ".join(f"{rows:,} of {target}" for target, rows in listed)
+    return f"{counted(sum(counts.values()), 'row')} that it wrote{f': {each}' if each else ''}"
+
+
+def compared_line(found: Compared) -> str:
+    """Return which epochs of two branches were compared, as a sentence."""
+    first, second = found.first, found.second
+    since = f" Both have every run through {found.shared}." if found.shared else ""
+    if not found.epochs:
+        return f"Nothing to compare: {first} and {second} share no epoch that they replayed separately.{since}"
+    last = found.epochs[-1]
+    return f"Compared epochs {found.epochs[0]} to {last}, which {first} and {second} replayed separately.{since}"
+
+
+def compared_rows(found: Compared) -> list[dict[str, Any]]:
+    """Return for each output how many keys differ between two branches."""
+    return [
+        {
+            "output": output,
+            "equal": table_diff.equal,
+            "different": table_diff.different,
+            f"only in {found.first}": table_diff.only_first,
+            f"only in {found.second}": table_diff.only_second,
+        }
+        for output, table_diff in found.diffs.items()
+    ]
+
+
+def not_all(diff: TableDiff, option: str) -> Iterator[str]:
+    """Yield that not all keys that differ are shown, if so. ``option``: what shows them, with ``{}`` for their number."""
+    if diff.apart > len(diff.samples):
+        yield f"{len(diff.samples):,} of {diff.apart:,} keys that differ are shown; `{option.format(diff.apart)}` shows all"
+
+
+def shown_rows(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the rows of a key in one line."""
+    return "; ".join(f"({as_assignments(row)})" for row in rows) or "nothing"
+
+
+def as_assignments(row: Mapping[str, Any]) -> str:
+    """Return a row as ``name=value, name=value``, with the times of rewindow's own columns as text."""
+    (readable,) = with_readable_times([row])
+    return ", ".join(f"{name}={value}" for name, value in readable.items())
+
+
+def readable(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row of JSON values as people read it: names with blanks, times, lists and truths as text."""
+    return {
+        "complete through" if name == "watermark_ms" else name.replace("_", " "): _shown(name, value)
+        for name, value in row.items()
+    }
+
+
+def _shown(name: str, value: Any) -> Any:
+    if name == "watermark_ms":
+        return "-" if value is None else instant(value)
+    if name == "epochs":
+        return "-" if value is None else "-".join(str(one) for one in value)
+    if isinstance(value, bool):
+        return "yes" if value else ""
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
