@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+from rewindow.app.api.project import Project
 from rewindow.streams.duration import to_ms
 from tests.bad_input.scene import USERS, Bench, copy_of, hour
 from tests.ingest.local_engine import HOUR, T0
@@ -38,6 +39,20 @@ def test_diff_says_how_many_of_the_keys_that_differ_it_shows(template: Bench, tm
     all_of_them = bench.run("diff", "counts", "main", "fix", "--samples", str(apart)).out
     assert "are shown" not in all_of_them
     assert bench.run("diff", "counts", "main", "fix", "--samples", "-1").code == 2
+
+
+def test_the_report_and_the_notebook_say_how_many_of_the_keys_that_differ_they_show(
+    template: Bench, tmp_path: Path
+) -> None:
+    bench = other_branch(template, tmp_path / "project")
+    whole = json.loads(bench.run("diff", "counts", "fix", "main", "--samples", "0", "--json").out)["totals"]
+    apart = whole["not_shown"]
+    assert apart > 5
+    page = tmp_path / "page.html"
+    assert bench.run("report", "counts", "--branch", "fix", "--diff", "main", "--out", str(page)).code == 0
+    assert f"5 of {apart} keys of totals that differ" in page.read_text(encoding="utf-8")
+    shown = Project.load(bench.root).diff("counts", "fix", samples=3)._repr_html_()
+    assert f"totals: 3 of {apart} keys that differ are shown; `samples={apart}` shows all" in shown
 
 
 def test_verify_names_what_it_counts_as_show_does(template: Bench) -> None:
@@ -86,3 +101,13 @@ def test_why_says_how_many_rows_of_a_key_it_leaves_out(template: Bench, tmp_path
     listed = answer.out.split("choose:\n")[1].splitlines()
     assert others > 20
     assert listed[-1] == f"  and {others - len(listed) + 1} more, which are older"
+
+
+def test_ls_says_that_a_reason_has_more_lines(template: Bench, tmp_path: Path) -> None:
+    bench = copy_of(template, tmp_path / "project")
+    bench.edit("bench_job.py", 'TimeWindows.of("30m", grace="5m")', 'TimeWindows.of("20m", grace="5m")')
+    (job,) = json.loads(bench.run("ls", "--json").out)["jobs"]
+    assert "\n" in job["detail"]
+    said = " ".join(bench.run("ls").out.split())
+    assert "more line" in said
+    assert "with --json)" in said

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -47,6 +48,18 @@ def build_topology():
     grouped.windowed_by(SlidingWindows.of("1h", grace="0s")).count(store="c").to_stream().to("sliding")
     grouped.windowed_by(SessionWindows.of("1h", grace="0s")).count(store="d").to_stream().to("sessions")
     grouped.windowed_by(TimeWindows.of("1d", grace="0s")).count(store="e").to_stream().to("daily")
+    return builder.build()
+"""
+FINAL = """\
+from rewindow import StreamsBuilder, TimeWindows, until_window_closes
+
+
+def build_topology():
+    builder = StreamsBuilder()
+    grouped = builder.stream("orders").group_by_key()
+    for name, size in (("hourly", "1h"), ("daily", "1d")):
+        counts = grouped.windowed_by(TimeWindows.of(size, grace="0s")).count(store=name)
+        counts.suppress(until_window_closes()).to_stream().to(name)
     return builder.build()
 """
 DAY = "2026-01-05"
@@ -165,3 +178,19 @@ def test_a_time_of_day_or_before_all_windows_is_refused(shop: Bench) -> None:
         answer = shop.run("why", f"shop.{words[0]}", "ann", "--window", words[1])
         assert answer.code == 2, answer
         assert said in answer.err
+
+
+def test_each_output_of_a_sub_topology_has_its_own_windows(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "project")
+    bench.write("conf/feeds/orders.yaml", FEED)
+    outputs = "outputs: {hourly: {table: shop.hourly}, daily: {table: shop.daily}}\n"
+    bench.write("conf/jobs/counts.yaml", f"{JOB.partition('outputs:')[0]}{outputs}")
+    bench.write("conf/targets/local.yaml", TARGET)
+    bench.write("bench_job.py", FINAL)
+    bench.write("data/one.csv", "user,t\n" + "".join(f"ann,{DAY}T{time}:00Z\n" for time in TIMES))
+    with without_spark():
+        for words in (("land", "orders"), ("run", "counts")):
+            assert bench.run(*words).code == 0
+        for table, start, closes in (("hourly", "20:00", "21:00"), ("daily", "00:00", "24:00")):
+            facts = found(bench, table, "20:30", "--missing")
+            assert (facts["why"], facts["window_start_ms"], facts["closes_at_ms"]) == ("open", at(start), at(closes))

@@ -11,6 +11,7 @@ from rewindow.app.cli.printing import Printer
 from rewindow.app.listing import Entry, list_project
 from rewindow.app.project import Project
 from rewindow.contracts.instants import instant
+from rewindow.report.text import counted
 
 
 def register(app: typer.Typer) -> None:
@@ -73,9 +74,10 @@ def _job(one: Entry) -> dict[str, Any]:
 
 
 def _row(kind: str, name: str, one: Entry) -> dict[str, Any]:
-    """Return the line for people: of a long reason the first line."""
+    """Return the line for people: of a reason with several lines the first, and how many more there are."""
     through = None if one.watermark_ms is None else instant(one.watermark_ms)
-    detail = (one.detail or "").split("\n")[0]
+    first, *more = (one.detail or "").split("\n")
+    detail = f"{first} ({counted(len(more), 'more line')} with --json)" if more else first
     status = one.status.value.replace("_", " ")
     return {
         "": kind,
