@@ -35,7 +35,7 @@ from rewindow.engine.spark.progress import following
 from rewindow.engine.spark.settings import in_utc
 from rewindow.engine.spark.worker_rows import json_rows
 from rewindow.engine.worker.arrivals import arrivals_of
-from rewindow.engine.worker.faults import naming_bad_values
+from rewindow.engine.worker.faults import naming_bad_rows
 from rewindow.engine.worker.file_fields import stored_fields
 from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, PARTITION
 from rewindow.engine.worker.log_writer import write_log
@@ -148,7 +148,7 @@ class SparkLandingEngine:
                     write, SourceFrame(self._spark, write.spec, look).source_offsets(write.columns)
                 )
         write_rows = partial(_write_rows, write, self.project_root, known())
-        with naming_bad_values(write, look), self.running():
+        with naming_bad_rows(write, look), self.running():
             rows = self._ordered(write, look, window).mapInArrow(write_rows, "block string").collect()
         blocks = [Block.from_json(json.loads(row.block)) for row in rows]
         return sorted(blocks, key=lambda block: (block.landing, block.partition))

@@ -30,6 +30,7 @@ from rewindow.contracts.ingest import (
 )
 from rewindow.contracts.landing_engine import LandingEngine
 from rewindow.contracts.source_fields import SourceFields
+from rewindow.engine.worker.faults import naming_bad_rows
 from rewindow.engine.worker.file_fields import stored_fields
 from rewindow.engine.worker.inline import as_in_a_worker
 from rewindow.engine.worker.landing.json_rows import json_fields
@@ -118,12 +119,13 @@ class ArrowLandingEngine:
         """Write the due rows of a log as staged files; return a block per landing and partition."""
         try:
             source = open_source(write.spec, write.columns, look, window, write.partitions)
-            if source.rows <= self._most_rows:
-                blocks = self._land_here(write, source)
-            elif source.is_text:  # only Spark divides a text file among workers
-                blocks = self._other().write(write, look, window)
-            else:
-                blocks = self._schedule(write, source)
+            with naming_bad_rows(write, look):
+                if source.rows <= self._most_rows:
+                    blocks = self._land_here(write, source)
+                elif source.is_text:  # only Spark divides a text file among workers
+                    blocks = self._other().write(write, look, window)
+                else:
+                    blocks = self._schedule(write, source)
         except UnsuitableError as error:
             return self._left(write.spec, error).write(write, look, window)
         return sorted(blocks, key=lambda block: (block.landing, block.partition))
