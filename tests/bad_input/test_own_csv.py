@@ -115,3 +115,27 @@ def test_the_bad_rows_of_all_logs_are_reported_together(say: Say, shop: Path, or
     assert code == 65
     assert "feed orders has 2 problems:\n- log orders: 1 row has no" in text
     assert "\n- log refunds: 1 row has no valid time in ordered_at: first_days.csv, line 3" in text
+
+
+def test_all_columns_that_no_file_has_are_named_at_once_without_spark(
+    say: Say, shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_spark(*_: object, **__: object) -> None:
+        raise AssertionError("Spark was started")
+
+    monkeypatch.setattr("rewindow.app.project.open_session", no_spark)
+    settings(shop, "key: customer", "key: kunde")
+    settings(shop, "[order_id, amount]", "[order_id, betrag]")
+    settings(shop, 'inferSchema: "true"', 'inferSchema: "true", timestampFormat: "dd.MM.yyyy"')
+    feed = shop / "conf/feeds/orders.yaml"
+    log = feed.read_text().partition("  orders:\n")[2].replace("kunde", "customer").replace("betrag", "amount")
+    feed.write_text(feed.read_text() + "  refunds:\n" + log.replace("received_at ", "came "))
+    code, text = say("land", "orders")
+    assert code == 78
+    assert (
+        "feed orders has 2 problems:\n"
+        "- log orders: data/orders has no columns 'kunde' (`key`), 'betrag' (`value`). It has order_id, customer, amount, "
+        "ordered_at, received_at\n"
+        "- log refunds, `arrived_at`: data/orders has no column 'came'. It has order_id, customer, amount, ordered_at, "
+        "received_at\n"
+    ) in text

@@ -37,9 +37,11 @@ from rewindow.engine.spark.worker_rows import json_rows
 from rewindow.engine.worker.arrivals import arrivals_of
 from rewindow.engine.worker.faults import naming_bad_rows
 from rewindow.engine.worker.file_fields import stored_fields
+from rewindow.engine.worker.landing.named_columns import wrong_columns
 from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, PARTITION
 from rewindow.engine.worker.log_writer import write_log
 from rewindow.engine.worker.source_files import look_at_files, unchanged
+from rewindow.errors import RewindowError
 from rewindow.storage.locations import known
 
 _ARRIVALS = pa.schema(
@@ -86,6 +88,10 @@ class SparkLandingEngine:
     def check_unchanged(self, spec: SourceSpec, look: SourceLook) -> None:
         """Raise `SourceError` (66) if fresh files changed since the look."""
         unchanged(look, spec)
+
+    def wrong_columns(self, spec: LogSpec, look: SourceLook) -> RewindowError | None:
+        """Return what is wrong with the columns that the configuration names, as far as headers and footers tell."""
+        return wrong_columns(spec, look)
 
     def columns(self, spec: LogSpec, look: SourceLook) -> LogColumns:
         """Decide the typed columns of a log. Raises `ConfigError` (78) for columns that cannot be landed."""

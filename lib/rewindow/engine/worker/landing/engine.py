@@ -35,12 +35,14 @@ from rewindow.engine.worker.file_fields import stored_fields
 from rewindow.engine.worker.inline import as_in_a_worker
 from rewindow.engine.worker.landing.json_rows import json_fields
 from rewindow.engine.worker.landing.log_columns import log_columns
+from rewindow.engine.worker.landing.named_columns import wrong_columns
 from rewindow.engine.worker.landing.passes import merge, sorted_chunks, write_runs
 from rewindow.engine.worker.landing.source import ArrowSource, inferred_schema, open_source
 from rewindow.engine.worker.landing.source_rows import Portion
 from rewindow.engine.worker.landing.source_types import UnsuitableError, normalized
 from rewindow.engine.worker.log_writer import write_log
 from rewindow.engine.worker.source_files import look_at_files, unchanged
+from rewindow.errors import RewindowError
 
 Schedule = Callable[[LogWrite, ArrowSource], list[Block]]
 """Does both passes of a large landing elsewhere."""
@@ -74,6 +76,10 @@ class ArrowLandingEngine:
     def check_unchanged(self, spec: SourceSpec, look: SourceLook) -> None:
         """Raise `SourceError` (66) if fresh files changed since the look."""
         unchanged(look, spec)
+
+    def wrong_columns(self, spec: LogSpec, look: SourceLook) -> RewindowError | None:
+        """Return what is wrong with the columns that the configuration names, as far as headers and footers tell."""
+        return wrong_columns(spec, look)
 
     def columns(self, spec: LogSpec, look: SourceLook) -> LogColumns:
         """Decide the typed columns of a log. Raises `ConfigError` (78) for columns that cannot be landed."""
