@@ -82,8 +82,10 @@ def log_columns(spec: LogSpec, schema: str) -> LogColumns:
 
 def missing_columns(spec: LogSpec, names: Sequence[str]) -> ConfigError | None:
     """Return the error that names all columns which the configuration names and a source with these columns has not."""
-    renames = spec.renames or {}
-    return _missing(spec, [renames.get(name, name) for name in names], _unknown_renames(spec, names))
+    renames, wrong = spec.renames or {}, _unknown_renames(spec, names)
+    if wrong:  # what they are renamed to would be missing, too
+        return _unknown(spec, wrong, names)
+    return _missing(spec, [renames.get(name, name) for name in names])
 
 
 def _roles(spec: LogSpec) -> dict[str, Sequence[str]]:
@@ -102,16 +104,18 @@ def _unknown_renames(spec: LogSpec, names: Sequence[str]) -> list[tuple[str, str
     return [(name, "columns") for name in sorted(set(spec.renames or {}) - set(names))]
 
 
-def _missing(spec: LogSpec, names: Sequence[str], others: Sequence[tuple[str, str]] = ()) -> ConfigError | None:
+def _missing(spec: LogSpec, names: Sequence[str]) -> ConfigError | None:
     missing = [(name, role) for role, listed in _roles(spec).items() for name in listed if name not in names]
-    return _unknown(spec, [*others, *missing], names) if others or missing else None
+    return _unknown(spec, missing, names) if missing else None
 
 
 def _unknown(spec: LogSpec, missing: Sequence[tuple[str, str]], names: Sequence[str]) -> ConfigError:
     if len(missing) == 1 or not names:
         return unknown_column(spec, *missing[0], names=names)
     listed = ", ".join(f"{name!r} (`{role}`)" for name, role in missing)
-    return ConfigError(f"log {spec.topic}: {spec.source.name} has no columns {listed}. It has {', '.join(names)}")
+    is_turned = all(role == "columns" and (spec.renames or {})[name] in names for name, role in missing)
+    hint = ". Write the new name first: `columns: {NEW: NAME_IN_THE_SOURCE}`" if is_turned else ""
+    return ConfigError(f"log {spec.topic}: {spec.source.name} has no columns {listed}. It has {', '.join(names)}{hint}")
 
 
 def shown_type(source_type: Any) -> str:
