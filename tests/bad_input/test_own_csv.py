@@ -88,3 +88,54 @@ def test_late_rows_are_counted_in_good_english(say: Say, orders: Path) -> None:
     orders.with_name("late.csv").write_text(HEAD + row(2))
     _, text = say("land", "orders")
     assert "1 row arrived after its interval had been landed; it is part of this landing.\n" in text
+
+
+def test_rows_without_a_valid_time_are_counted_and_the_first_are_named_with_file_and_line(
+    say: Say, shop: Path, orders: Path
+) -> None:
+    orders.write_text(HEAD + row(1) + row(2, at="") + row(3, got="") + row(4, at="") + row(5, at="") + row(6, at=""))
+    code, text = say("land", "orders")
+    assert code == 65
+    assert (
+        "log orders: 4 rows have no valid time in ordered_at: first_days.csv, line 3: no timestamp; first_days.csv, line 5: no "
+        "timestamp; first_days.csv, line 6: no timestamp; .... 1 row has no valid time in received_at: first_days.csv, line 4: "
+        "it has no arrived_at. Nothing was landed. Fix the source"
+    ) in text
+    assert say("land", "orders") == (code, text)
+
+
+def test_the_bad_rows_of_all_logs_are_reported_together(say: Say, shop: Path, orders: Path) -> None:
+    feed = shop / "conf/feeds/orders.yaml"
+    log = feed.read_text().partition("  orders:\n")[2]
+    feed.write_text(feed.read_text() + "  refunds:\n" + log.replace("data/orders", "data/refunds"))
+    (shop / "data/refunds").mkdir()
+    for name in ("orders", "refunds"):
+        (shop / f"data/{name}/{orders.name}").write_text(HEAD + row(1, name) + row(2, at=""))
+    code, text = say("land", "orders")
+    assert code == 65
+    assert "feed orders has 2 problems:\n- log orders: 1 row has no" in text
+    assert "\n- log refunds: 1 row has no valid time in ordered_at: first_days.csv, line 3" in text
+
+
+def test_all_columns_that_no_file_has_are_named_at_once_without_spark(
+    say: Say, shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_spark(*_: object, **__: object) -> None:
+        raise AssertionError("Spark was started")
+
+    monkeypatch.setattr("rewindow.app.project.open_session", no_spark)
+    settings(shop, "key: customer", "key: kunde")
+    settings(shop, "[order_id, amount]", "[order_id, betrag]")
+    settings(shop, 'inferSchema: "true"', 'inferSchema: "true", timestampFormat: "dd.MM.yyyy"')
+    feed = shop / "conf/feeds/orders.yaml"
+    log = feed.read_text().partition("  orders:\n")[2].replace("kunde", "customer").replace("betrag", "amount")
+    feed.write_text(feed.read_text() + "  refunds:\n" + log.replace("received_at ", "came "))
+    code, text = say("land", "orders")
+    assert code == 78
+    assert (
+        "feed orders has 2 problems:\n"
+        "- log orders: data/orders has no columns 'kunde' (`key`), 'betrag' (`value`). It has order_id, customer, amount, "
+        "ordered_at, received_at\n"
+        "- log refunds, `arrived_at`: data/orders has no column 'came'. It has order_id, customer, amount, ordered_at, "
+        "received_at\n"
+    ) in text

@@ -2,7 +2,7 @@
 
 A marker is an HTML comment in the line before a block: ``file: PATH`` (the block is that file of the reader's project),
 ``exit: N`` (its last command ends with N instead of 0), ``after: PAGE`` (its Python continues that of another page) and
-``given: project`` (the page's commands run in the project that `rewindow init` creates).
+``given: project`` (the page's commands run in the project that `rewindow init` creates). ``encoding: NAME`` is that of a file.
 """
 
 from __future__ import annotations

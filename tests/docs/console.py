@@ -46,7 +46,7 @@ def play(page: str, folder: Path) -> None:
         if "file" in block.markers:
             path = here / block.markers["file"]
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(block.text, encoding="utf-8")
+            path.write_text(block.text, encoding=block.markers.get("encoding", "utf-8"))
         for command in commands_of(block) if block.language == "console" else ():
             if command.words[0] == "cd":
                 here = here / command.words[1]

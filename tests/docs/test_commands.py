@@ -13,6 +13,7 @@ from tests.docs.console import Command, commands_of, matches, play
 PLAYED = (
     "docs/tutorial.md",
     "docs/guides/expectations.md",
+    "docs/guides/feeds.md",
     "docs/guides/runbook.md",
     "docs/guides/testing.md",
     "docs/guides/why.md",

@@ -135,7 +135,9 @@ def times_in_text(engine_at, tmp_path):
     (refused,) = read_rows(f"{tmp_path}/w/rewindow/quarantine").to_pylist()
     assert refused["reason"] == "the timestamp 'never' is not a valid time"
     strict = feed.model_copy(update={"logs": {"events": log.model_copy(update={"invalid_timestamp": "fail"})}})
-    with pytest.raises(DataError, match=r"the timestamp 'never' is not a valid time\. If t has times in another form"):
+    with pytest.raises(
+        DataError, match=r"line \d: the timestamp 'never' is not a valid time\. Nothing was landed\. If t has times in"
+    ):
         land(strict, DeltaFeedTables(f"{tmp_path}/w2"), engine_at(tmp_path), now_ms=2 * T0)
 
 

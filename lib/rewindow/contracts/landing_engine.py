@@ -17,6 +17,7 @@ from rewindow.contracts.ingest import (
     SourceSpec,
 )
 from rewindow.contracts.source_fields import SourceFields
+from rewindow.errors import RewindowError
 
 
 class LandingEngine(Protocol):
@@ -30,6 +31,10 @@ class LandingEngine(Protocol):
 
     def check_unchanged(self, spec: SourceSpec, look: SourceLook) -> None:
         """Raise `SourceError` (66) if files changed since the look."""
+        ...
+
+    def wrong_columns(self, spec: LogSpec, look: SourceLook) -> RewindowError | None:
+        """Return what is wrong with the columns that the configuration names, as far as headers and footers tell."""
         ...
 
     def columns(self, spec: LogSpec, look: SourceLook) -> LogColumns:

@@ -23,6 +23,7 @@ from rewindow.contracts.text_times import other_form
 from rewindow.control.ingest.fields import LandedFields, check_fields, landed_fields
 from rewindow.control.ingest.intervals import Epochs, Grid, due_intervals
 from rewindow.control.ingest.later_rows import later_rows, with_later, without_finished
+from rewindow.control.ingest.problems import raise_all
 from rewindow.control.ingest.protocols import Call
 from rewindow.control.ingest.waiting import waiting_files, waiting_later, waiting_rows
 from rewindow.control.ingest.watermarks import WatermarkPolicy, decide_watermark
@@ -85,7 +86,7 @@ def find_due(call: Call) -> Due | NothingDue:
     if sources is None:
         return NothingDue(_waiting_files(call))
     looks, window = sources.looks, sources.window
-    columns = {spec.topic: _columns(call, spec, looks[spec.topic]) for spec in call.feed.logs}
+    columns = _all_columns(call, looks)
     looks = {spec.topic: _checked(call, spec, columns[spec.topic], looks[spec.topic]) for spec in call.feed.logs}
     if sources.grid is None:
         slot = PendingLanding(call.progress.number + 1)
@@ -202,9 +203,15 @@ def _look(call: Call, spec: LogSpec, window: ReadWindow) -> SourceLook:
     return replace(look, fresh=(), rest=(*look.rest, *look.fresh)) if is_rebased else look
 
 
-def _columns(call: Call, spec: LogSpec, look: SourceLook) -> LogColumns:
-    known = call.generation.columns.get(spec.topic)
-    return known if known is not None else call.engine.columns(spec, look)
+def _all_columns(call: Call, looks: Mapping[str, SourceLook]) -> dict[str, LogColumns]:
+    """Return the columns of each log. What is wrong with any of them is said at once, and before Spark is started."""
+    known = call.generation.columns
+    new = [spec for spec in call.feed.logs if spec.topic not in known]
+    wrong = [call.engine.wrong_columns(spec, looks[spec.topic]) for spec in new]
+    raise_all(call.feed.feed, [error for error in wrong if error is not None])
+    return {
+        spec.topic: known.get(spec.topic) or call.engine.columns(spec, looks[spec.topic]) for spec in call.feed.logs
+    }
 
 
 def _checked(call: Call, spec: LogSpec, columns: LogColumns, look: SourceLook) -> SourceLook:

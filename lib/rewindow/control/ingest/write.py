@@ -12,9 +12,10 @@ from rewindow.contracts.ingest import LogSpec, LogWrite, PendingLanding, Timesta
 from rewindow.contracts.time_units import unit_in
 from rewindow.control.ingest.decide import DecidedLanding, LandingRules, Numbering
 from rewindow.control.ingest.discover import Due, watermark_policy
+from rewindow.control.ingest.problems import raise_all
 from rewindow.control.ingest.protocols import Call
 from rewindow.control.ingest.watermarks import HeldFile
-from rewindow.errors import DataError, InvariantError
+from rewindow.errors import DataError, InvariantError, RewindowError
 
 _WRITES_MAX = 3
 """The expected numbers of landings are right at once or after one correction. More means that the rows change."""
@@ -27,12 +28,17 @@ def write_logs(call: Call, due: Due) -> Generator[str, None, tuple[Due, list[Dec
     rules = LandingRules(call.generation.number, policy, request.now_ms, request.watermark_ms, due.epochs)
     for _ in range(_WRITES_MAX):
         blocks: dict[str, list[Block]] = {}
+        problems: list[RewindowError] = []
         for spec in feed.logs if due.slots else ():  # without slots nothing is written: only the watermark rises
             yield f"write {spec.topic}"
-            blocks[spec.topic] = call.engine.write(_log_write(call, spec, due), due.looks[spec.topic], due.window)
+            try:
+                blocks[spec.topic] = call.engine.write(_log_write(call, spec, due), due.looks[spec.topic], due.window)
+                _check_some_landed(call, spec, blocks[spec.topic])
+            except DataError as error:  # the other logs may have bad rows, too
+                problems.append(error)
             if spec.source.format not in TABLE_FORMATS:
                 call.engine.check_unchanged(spec.source, due.looks[spec.topic])
-            _check_some_landed(call, spec, blocks[spec.topic])
+        raise_all(feed.feed, problems)
         numbering = Numbering(call.progress, rules, partial(_first_above, call))
         decided = numbering.decide(due.intervals, blocks, due.slots)
         slots = tuple(_slot(landing) for landing in decided)

@@ -35,11 +35,13 @@ from rewindow.engine.spark.progress import following
 from rewindow.engine.spark.settings import in_utc
 from rewindow.engine.spark.worker_rows import json_rows
 from rewindow.engine.worker.arrivals import arrivals_of
-from rewindow.engine.worker.faults import naming_bad_values
+from rewindow.engine.worker.faults import naming_bad_rows
 from rewindow.engine.worker.file_fields import stored_fields
+from rewindow.engine.worker.landing.named_columns import wrong_columns
 from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, PARTITION
 from rewindow.engine.worker.log_writer import write_log
 from rewindow.engine.worker.source_files import look_at_files, unchanged
+from rewindow.errors import RewindowError
 from rewindow.storage.locations import known
 
 _ARRIVALS = pa.schema(
@@ -86,6 +88,10 @@ class SparkLandingEngine:
     def check_unchanged(self, spec: SourceSpec, look: SourceLook) -> None:
         """Raise `SourceError` (66) if fresh files changed since the look."""
         unchanged(look, spec)
+
+    def wrong_columns(self, spec: LogSpec, look: SourceLook) -> RewindowError | None:
+        """Return what is wrong with the columns that the configuration names, as far as headers and footers tell."""
+        return wrong_columns(spec, look)
 
     def columns(self, spec: LogSpec, look: SourceLook) -> LogColumns:
         """Decide the typed columns of a log. Raises `ConfigError` (78) for columns that cannot be landed."""
@@ -148,7 +154,7 @@ class SparkLandingEngine:
                     write, SourceFrame(self._spark, write.spec, look).source_offsets(write.columns)
                 )
         write_rows = partial(_write_rows, write, self.project_root, known())
-        with naming_bad_values(write, look), self.running():
+        with naming_bad_rows(write, look), self.running():
             rows = self._ordered(write, look, window).mapInArrow(write_rows, "block string").collect()
         blocks = [Block.from_json(json.loads(row.block)) for row in rows]
         return sorted(blocks, key=lambda block: (block.landing, block.partition))

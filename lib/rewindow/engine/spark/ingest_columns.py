@@ -63,7 +63,7 @@ def time_ms(spec: LogSpec, name: str, found: Mapping[str, SourceColumn]) -> Expr
     """
     source = found.get(name)
     if source is None:
-        raise unknown_column(spec, name, list(found), "timestamp")
+        raise unknown_column(spec, name, "timestamp", names=list(found))
     kind = source.type
     if isinstance(kind, _INTEGERS):
         return _in_ms(source.read.cast("long"), spec.units.get(name, MS))

@@ -24,11 +24,10 @@ from rewindow.engine.spark.ingest_columns import (
 )
 from rewindow.engine.spark.open_table import named, open_delta
 from rewindow.engine.spark.partitioning import partition_column
-from rewindow.engine.worker.faults import NEVER_ARRIVED
 from rewindow.engine.worker.file_fields import check_not_empty
 from rewindow.engine.worker.landing.log_columns import log_columns
 from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, NO_TIME, PARTITION, TIMESTAMP
-from rewindow.engine.worker.timestamps import UNREADABLE
+from rewindow.engine.worker.timestamps import NEVER_ARRIVED, UNREADABLE
 from rewindow.errors import ConfigError
 
 TEXT_FORMATS = ("csv", "json")

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from rewindow.contracts.ingest import FAR, Arrivals, Intervals
-from rewindow.engine.worker.faults import NEVER_ARRIVED
+from rewindow.engine.worker.timestamps import NEVER_ARRIVED
 
 
 def arrivals_of(intervals: Intervals, until_ms: int, columns: Iterable[tuple[pa.Array, pa.Array]]) -> Arrivals:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
 import pyarrow as pa
 
-from rewindow.contracts.ingest import LogSpec, LogWrite, SourceLook
+from rewindow.contracts.ingest import ARRIVAL, FAIL, LogSpec, LogWrite, SourceLook
 from rewindow.contracts.text_times import other_form
 from rewindow.contracts.time_units import RANGES, unit_in, unit_of, wrong_unit
+from rewindow.engine.worker.bad_times import bad_times
 from rewindow.engine.worker.bad_values import first_bad_value
-from rewindow.engine.worker.timestamps import UNREADABLE, Longs
+from rewindow.engine.worker.timestamps import NEVER_ARRIVED, NOT_A_TIME, UNREADABLE, Longs
 from rewindow.errors import DataError
 
-NEVER_ARRIVED = "it has no arrived_at"
+_NOTHING = "Nothing was landed. "
+FILE_FORMATS = ("csv", "json", "parquet")
+"""Sources of which a message can name files and lines. Those of a table are nobody's to look into."""
 
 _INTEGERS = ("byte", "short", "integer", "long")
 
@@ -60,26 +64,58 @@ def fix_of(reason: str, spec: LogSpec) -> str:
             "milliseconds)"
         )
     if reason == UNREADABLE:
-        return "Nothing was landed. Fix the file, or set `unreadable: skip` for this log, which quarantines such rows"
+        return f"{_NOTHING}Fix the file, or set `unreadable: skip` for this log, which quarantines such rows"
     fix = "Fix the source, or set `invalid_timestamp: skip` (quarantines the record) or `partition_time` for this log"
-    is_missing = reason == NEVER_ARRIVED
-    if is_missing or "is not a valid time" in reason:
-        column = (spec.arrived_at if is_missing else None) or spec.timestamp
+    if reason == NEVER_ARRIVED or NOT_A_TIME in reason:
+        column = (spec.arrived_at if "arrived_at" in reason else None) or spec.timestamp
         return other_form(spec.source, column) + fix
     return fix
 
 
+class BadRowsError(DataError):
+    """Rows that cannot be landed, with their files and lines (65)."""
+
+
 @contextmanager
-def naming_bad_values(write: LogWrite, look: SourceLook) -> Iterator[None]:
-    """Name file, line, column and value in the error of the block if the parser could not read a row."""
+def naming_bad_rows(write: LogWrite, look: SourceLook) -> Iterator[None]:
+    """Name file, line, column and value in the error of the block if a row cannot be read or has no valid time.
+
+    All such rows are counted, so that one landing names everything that has to be fixed.
+    """
     try:
         yield
+    except BadRowsError:
+        raise
     except DataError as error:
-        if UNREADABLE not in str(error):
+        found = list(_bad_rows(write, look, str(error)))
+        if not found:
             raise
-        pieces = (*look.fresh, *look.rest)
-        where = first_bad_value(write.spec.source, write.columns.source_schema or "{}", pieces, look.base)
-        if where is None:
-            raise
-        message = f"log {write.spec.topic}: {where}. {fix_of(UNREADABLE, write.spec)}"
-        raise DataError(message) from error
+        fixes = [fix.removeprefix(_NOTHING) for fix in dict.fromkeys(fix for _, fix in found)]
+        where = ". ".join(where for where, _ in found)
+        raise BadRowsError(f"log {write.spec.topic}: {where}. {_NOTHING}{'. '.join(fixes)}") from error
+
+
+def _bad_rows(write: LogWrite, look: SourceLook, reason: str) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong, and what to do, for each column without valid times and for the first value that cannot be read."""
+    spec, pieces = write.spec, (*look.fresh, *look.rest)
+    schema = write.columns.source_schema or "{}"
+    if spec.source.format not in FILE_FORMATS:
+        return
+    if UNREADABLE in reason and (where := first_bad_value(spec.source, schema, pieces, look.base)) is not None:
+        yield where, fix_of(UNREADABLE, spec)
+    if write.policy.invalid != FAIL:
+        return
+    old = {new: name for name, new in (spec.renames or {}).items()}
+    kinds = {field["name"]: field["type"] for field in json.loads(schema).get("fields", ())}
+    is_column = spec.timestamp != ARRIVAL and not spec.extractor
+    texts = _NO_TIME.findall(reason)
+    for column in dict.fromkeys(
+        [*([spec.timestamp] if is_column else []), *([spec.arrived_at] if spec.arrived_at else [])]
+    ):
+        known = texts[-1] if texts and column == spec.timestamp else None
+        bad = bad_times(spec, column, kinds.get(old.get(column, column)), pieces, known)
+        if bad is not None:
+            yield str(bad), fix_of(bad.reason, spec)
+
+
+_NO_TIME = re.compile(f"the timestamp '([^']*)' {NOT_A_TIME}")

@@ -23,6 +23,8 @@ Longs = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 NO_TIMESTAMP = "no timestamp"
+NEVER_ARRIVED = "it has no arrived_at"
+NOT_A_TIME = "is not a valid time"
 UNREADABLE = "the parser could not read it"
 
 Extractor = Callable[[Record, int], Any]

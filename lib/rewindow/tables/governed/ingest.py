@@ -22,7 +22,7 @@ from rewindow.engine.spark.ingest_frames import OFFSET, SourceFrame
 from rewindow.engine.spark.kafka_offsets import source_offset_blocks
 from rewindow.engine.spark.open_table import named
 from rewindow.engine.worker.failures import mark
-from rewindow.engine.worker.faults import naming_bad_values
+from rewindow.engine.worker.faults import naming_bad_rows
 from rewindow.engine.worker.landing.engine import ArrowLandingEngine
 from rewindow.engine.worker.landing.source import ArrowSource
 from rewindow.engine.worker.landing.source_types import UnsuitableError
@@ -85,7 +85,7 @@ class CatalogLandingEngine(SparkLandingEngine):
         except RewindowError as error:
             failure = error  # the append may have landed: the journal decides
         if failure is not None and not journal.has(write.attempt, part):
-            with naming_bad_values(write, look):
+            with naming_bad_rows(write, look):
                 raise failure
         journal.read_back(write.attempt, part)
         blocks = [Block.from_json(block) for block in journal.texts(write.attempt, part)]

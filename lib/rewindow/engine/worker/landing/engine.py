@@ -30,16 +30,19 @@ from rewindow.contracts.ingest import (
 )
 from rewindow.contracts.landing_engine import LandingEngine
 from rewindow.contracts.source_fields import SourceFields
+from rewindow.engine.worker.faults import naming_bad_rows
 from rewindow.engine.worker.file_fields import stored_fields
 from rewindow.engine.worker.inline import as_in_a_worker
 from rewindow.engine.worker.landing.json_rows import json_fields
 from rewindow.engine.worker.landing.log_columns import log_columns
+from rewindow.engine.worker.landing.named_columns import wrong_columns
 from rewindow.engine.worker.landing.passes import merge, sorted_chunks, write_runs
 from rewindow.engine.worker.landing.source import ArrowSource, inferred_schema, open_source
 from rewindow.engine.worker.landing.source_rows import Portion
 from rewindow.engine.worker.landing.source_types import UnsuitableError, normalized
 from rewindow.engine.worker.log_writer import write_log
 from rewindow.engine.worker.source_files import look_at_files, unchanged
+from rewindow.errors import RewindowError
 
 Schedule = Callable[[LogWrite, ArrowSource], list[Block]]
 """Does both passes of a large landing elsewhere."""
@@ -73,6 +76,10 @@ class ArrowLandingEngine:
     def check_unchanged(self, spec: SourceSpec, look: SourceLook) -> None:
         """Raise `SourceError` (66) if fresh files changed since the look."""
         unchanged(look, spec)
+
+    def wrong_columns(self, spec: LogSpec, look: SourceLook) -> RewindowError | None:
+        """Return what is wrong with the columns that the configuration names, as far as headers and footers tell."""
+        return wrong_columns(spec, look)
 
     def columns(self, spec: LogSpec, look: SourceLook) -> LogColumns:
         """Decide the typed columns of a log. Raises `ConfigError` (78) for columns that cannot be landed."""
@@ -118,15 +125,18 @@ class ArrowLandingEngine:
         """Write the due rows of a log as staged files; return a block per landing and partition."""
         try:
             source = open_source(write.spec, write.columns, look, window, write.partitions)
-            if source.rows <= self._most_rows:
-                blocks = self._land_here(write, source)
-            else:
-                self._tell(
-                    write.spec,
-                    f"{source.rows:,} rows are more than the {self._most_rows:,} that land without (`inline:`)",
-                )
-                # Only Spark divides a text file among workers.
-                blocks = self._other().write(write, look, window) if source.is_text else self._schedule(write, source)
+            with naming_bad_rows(write, look):
+                if source.rows <= self._most_rows:
+                    blocks = self._land_here(write, source)
+                else:
+                    self._tell(
+                        write.spec,
+                        f"{source.rows:,} rows are more than the {self._most_rows:,} that land without (`inline:`)",
+                    )
+                    # Only Spark divides a text file among workers.
+                    blocks = (
+                        self._other().write(write, look, window) if source.is_text else self._schedule(write, source)
+                    )
         except UnsuitableError as error:
             return self._left(write.spec, error).write(write, look, window)
         return sorted(blocks, key=lambda block: (block.landing, block.partition))

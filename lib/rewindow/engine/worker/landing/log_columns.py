@@ -41,8 +41,8 @@ def source_types(spec: LogSpec, schema: str, hidden: Sequence[str] = ()) -> dict
     renames = dict(spec.renames or {})
     fields = json.loads(schema)["fields"]
     names = [field["name"] for field in fields]
-    if missing := sorted(set(renames) - set(names)):
-        raise unknown_column(spec, missing[0], names, "columns")
+    if sorted(set(renames) - set(names)):
+        raise _unknown(spec, _unknown_renames(spec, names), names)
     found: dict[str, tuple[str, Any]] = {}
     for field in fields:
         name = renames.get(field["name"], field["name"])
@@ -57,14 +57,9 @@ def source_types(spec: LogSpec, schema: str, hidden: Sequence[str] = ()) -> dict
 def log_columns(spec: LogSpec, schema: str) -> LogColumns:
     """Decide the typed columns of a log. Raises `ConfigError` (78) for columns that cannot be landed."""
     found = {name: kind for name, (_, kind) in source_types(spec, schema).items()}
-    roles = {"key": spec.key, "order": spec.order, "value": spec.value or ()}
-    roles["arrived_at"] = (spec.arrived_at,) if spec.arrived_at else ()
-    roles |= {role: (name,) for role, name in zip(("partition", "offset"), spec.source_offsets or (), strict=False)}
-    roles["timestamp"] = () if spec.timestamp == ARRIVAL or spec.extractor else (spec.timestamp,)
-    for role, names in roles.items():
-        for name in names:
-            if name not in found:
-                raise unknown_column(spec, name, list(found), role)
+    roles = _roles(spec)
+    if missing := _missing(spec, list(found)):
+        raise missing
     taken = {*spec.key, *roles["arrived_at"], *roles["timestamp"], *(spec.source_offsets or ())}
     for name in spec.source_offsets or ():
         if landed_type(found[name]) != "long":
@@ -85,13 +80,51 @@ def log_columns(spec: LogSpec, schema: str) -> LogColumns:
     return LogColumns(tuple(key), tuple(value), spec.scalar_key, spec.scalar_value, schema)
 
 
+def missing_columns(spec: LogSpec, names: Sequence[str]) -> ConfigError | None:
+    """Return the error that names all columns which the configuration names and a source with these columns has not."""
+    renames, wrong = spec.renames or {}, _unknown_renames(spec, names)
+    if wrong:  # what they are renamed to would be missing, too
+        return _unknown(spec, wrong, names)
+    return _missing(spec, [renames.get(name, name) for name in names])
+
+
+def _roles(spec: LogSpec) -> dict[str, Sequence[str]]:
+    """Return the names of columns by the settings that name them."""
+    return {
+        "key": spec.key,
+        "order": spec.order,
+        "value": spec.value or (),
+        "arrived_at": (spec.arrived_at,) if spec.arrived_at else (),
+        **{role: (name,) for role, name in zip(("partition", "offset"), spec.source_offsets or (), strict=False)},
+        "timestamp": () if spec.timestamp == ARRIVAL or spec.extractor else (spec.timestamp,),
+    }
+
+
+def _unknown_renames(spec: LogSpec, names: Sequence[str]) -> list[tuple[str, str]]:
+    return [(name, "columns") for name in sorted(set(spec.renames or {}) - set(names))]
+
+
+def _missing(spec: LogSpec, names: Sequence[str]) -> ConfigError | None:
+    missing = [(name, role) for role, listed in _roles(spec).items() for name in listed if name not in names]
+    return _unknown(spec, missing, names) if missing else None
+
+
+def _unknown(spec: LogSpec, missing: Sequence[tuple[str, str]], names: Sequence[str]) -> ConfigError:
+    if len(missing) == 1 or not names:
+        return unknown_column(spec, *missing[0], names=names)
+    listed = ", ".join(f"{name!r} (`{role}`)" for name, role in missing)
+    is_turned = all(role == "columns" and (spec.renames or {})[name] in names for name, role in missing)
+    hint = ". Write the new name first: `columns: {NEW: NAME_IN_THE_SOURCE}`" if is_turned else ""
+    return ConfigError(f"log {spec.topic}: {spec.source.name} has no columns {listed}. It has {', '.join(names)}{hint}")
+
+
 def shown_type(source_type: Any) -> str:
     """Return the name of a type as in SQL."""
     name = source_type if isinstance(source_type, str) else source_type["type"]
     return _SHOWN.get(name, str(name))
 
 
-def unknown_column(spec: LogSpec, name: str, names: Sequence[str], role: str) -> ConfigError:
+def unknown_column(spec: LogSpec, name: str, role: str, *, names: Sequence[str]) -> ConfigError:
     """Return the error of a setting that names a column which the source does not have."""
     if not names:
         message = (

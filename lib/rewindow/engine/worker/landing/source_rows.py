@@ -13,11 +13,11 @@ import pyarrow.parquet as pq
 
 from rewindow.contracts.ingest import ARRIVAL, LogColumns, LogSpec, Piece
 from rewindow.contracts.time_units import MS, RANGES, wrong_unit
-from rewindow.engine.worker.faults import NEVER_ARRIVED
 from rewindow.engine.worker.landing.partitions import partitions_of
 from rewindow.engine.worker.landing.source_types import INTEGERS, TIMES, arrow_type, as_landed, as_time
 from rewindow.engine.worker.landing.text_formats import TEXT_FORMATS
 from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, PARTITION, TIMESTAMP
+from rewindow.engine.worker.timestamps import NEVER_ARRIVED
 from rewindow.errors import LimitError, StorageError
 from rewindow.storage.locations import filesystem_of
 

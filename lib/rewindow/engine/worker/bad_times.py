@@ -1,0 +1,149 @@
+"""Find the rows of files whose times are not valid, so that a message can name file, line and value of the first.
+
+Reads the files once more, after the landing has failed: its workers know a record, but not where it came from.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from rewindow.contracts.ingest import LogSpec, Piece
+from rewindow.contracts.text_times import form_of_times
+from rewindow.contracts.time_units import RANGES, wrong_unit
+from rewindow.engine.worker.file_fields import csv_dialect, encoding_of, local_files, lower_options, shown
+from rewindow.engine.worker.time_texts import Verdict, judge_text
+from rewindow.engine.worker.timestamps import NEVER_ARRIVED, NO_TIMESTAMP, NOT_A_TIME
+
+_SHOWN = 3
+"""Rows that a message names."""
+_MOST_BYTES = 256 << 20
+"""Once a bad row is found, reading ends after this much."""
+_WHOLE = ("byte", "short", "integer", "long")
+
+
+@dataclass(frozen=True, slots=True)
+class BadTimes:
+    """The rows of a log without a valid time in a column. Without ``is_exact``, there may be more of them."""
+
+    column: str
+    rows: int
+    first: tuple[str, ...]
+    reason: str
+    """What is wrong with the first of them."""
+    is_exact: bool
+
+    def __str__(self) -> str:
+        """Return the rows as a sentence without its full stop."""
+        most = "" if self.is_exact else "at least "
+        what = "1 row has" if self.rows == 1 else f"{self.rows:,} rows have"
+        more = "; ..." if self.rows > len(self.first) else ""
+        return f"{most}{what} no valid time in {self.column}: {'; '.join(self.first)}{more}"
+
+
+def bad_times(
+    spec: LogSpec, column: str, kind: Any, pieces: Sequence[Piece], known: str | None = None
+) -> BadTimes | None:
+    """Return the rows of files that have no valid time in a column (its name in the log); None if there are none.
+
+    ``kind`` is the type with which Spark reads it, ``known`` a text that certainly is no time.
+    """
+    old = {new: name for name, new in (spec.renames or {}).items()}.get(column, column)
+    rows, size, is_exact, reason = 0, 0, True, ""
+    first: list[str] = []
+    for path in local_files(pieces):
+        if rows and size > _MOST_BYTES:
+            is_exact = False
+            break
+        size += path.stat().st_size
+        try:
+            for where, value in _values(spec, str(path), old, kind):
+                wrong = _wrong(spec, column, value, kind, known)
+                is_exact &= wrong is not None
+                if not wrong:
+                    continue
+                rows, reason = rows + 1, reason or wrong
+                if rows <= _SHOWN:
+                    first.append(f"{shown(spec.source, str(path))}, {where}: {wrong}")
+        except (OSError, ValueError, LookupError, AttributeError, csv.Error, pa.ArrowException):
+            is_exact = False  # something else is wrong with this file
+    return BadTimes(column, rows, tuple(first), reason, is_exact) if rows else None
+
+
+def _wrong(spec: LogSpec, column: str, value: Any, kind: Any, known: str | None) -> str | None:
+    """Return what is wrong with a value, in the words of the quarantine; empty for a valid time, None if nobody can tell."""
+    is_arrival = column == spec.arrived_at
+    what = "arrived_at" if is_arrival else "timestamp"
+    if value is None:
+        return NEVER_ARRIVED if is_arrival else NO_TIMESTAMP
+    if kind in _WHOLE:
+        try:
+            number = int(value)
+        except ValueError:
+            return None
+        unit = next((unit for unit, (low, end) in RANGES.items() if low <= number < end), None)
+        if unit is not None and column not in spec.units:
+            return wrong_unit(what, number, unit)
+        return f"a negative timestamp ({number})" if number < 0 and not is_arrival else ""
+    if kind != "string" or not isinstance(value, str):
+        return ""  # as another type, a wrong one is null
+    verdict = Verdict.NONE if value == known else judge_text(value, form_of_times(spec.source))
+    if verdict is Verdict.NONE:
+        return f"the {what} {value!r} {NOT_A_TIME}"
+    return "" if verdict is Verdict.TIME else None
+
+
+def _values(spec: LogSpec, path: str, column: str, kind: Any) -> Iterator[tuple[str, Any]]:
+    """Yield each row's position in its file, and its value. Of Parquet, only what is null or a wrong number."""
+    options = lower_options(spec.source)
+    if spec.source.format == "parquet":
+        yield from _of_parquet(path, column, kind)
+        return
+    with pa.input_stream(path) as raw, io.TextIOWrapper(raw, encoding_of(spec.source), newline="") as text:
+        yield from _of_csv(text, column, options) if spec.source.format == "csv" else _of_json(text, column)
+
+
+def _of_csv(text: io.TextIOWrapper, column: str, options: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
+    reader = csv.reader(text, **csv_dialect(options))
+    empty, comment = {"", options.get("nullvalue", "")}, options.get("comment")
+    at: int | None = None
+    before = 0
+    for row in reader:
+        line, before = before + 1, reader.line_num
+        if not row or (comment and row[0].startswith(comment)):
+            continue
+        if at is None:
+            at = [name.strip() for name in row].index(column)
+            continue
+        value = row[at] if at < len(row) else ""
+        yield f"line {line}", None if value in empty else value
+
+
+def _of_json(text: io.TextIOWrapper, column: str) -> Iterator[tuple[str, Any]]:
+    for number, line in enumerate(text, start=1):
+        if line.strip():
+            yield f"line {number}", json.loads(line).get(column)
+
+
+def _of_parquet(path: str, column: str, kind: Any) -> Iterator[tuple[str, Any]]:
+    start = 1
+    with pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(columns=[column]):
+            values = batch.column(0)
+            is_bad = values.is_null()
+            if kind in _WHOLE:
+                wrong = [pc.less(values, 0)]
+                wrong += [pc.and_(pc.greater_equal(values, a), pc.less(values, b)) for a, b in RANGES.values()]
+                for one in wrong:
+                    is_bad = pc.or_(is_bad, one.fill_null(fill_value=False))
+            for row in pc.indices_nonzero(is_bad).to_pylist():
+                yield f"row {start + row:,}", values[row].as_py()
+            start += len(values)

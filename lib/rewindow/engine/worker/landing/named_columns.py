@@ -1,0 +1,38 @@
+"""Check the columns that a feed's file names against headers and footers, before Spark is started to read rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rewindow.contracts.ingest import LogSpec, SourceLook
+from rewindow.engine.worker.file_fields import csv_headers, directory_columns, lower_options, parquet_fields
+from rewindow.engine.worker.landing.ddl import declared_columns
+from rewindow.engine.worker.landing.log_columns import missing_columns
+from rewindow.errors import ConfigError
+
+
+def wrong_columns(spec: LogSpec, look: SourceLook) -> ConfigError | None:
+    """Return what is wrong with the columns that the configuration names; None if nothing is, or only reading rows tells."""
+    names = _names(spec, look)
+    return missing_columns(spec, names) if names else None
+
+
+def _names(spec: LogSpec, look: SourceLook) -> Sequence[str] | None:
+    """Return the columns of all files, in the order of the first; None if they are not certain."""
+    source, pieces = spec.source, (*look.rest, *look.fresh)
+    if look.schema is not None or not pieces:
+        return None
+    directories = sorted({name for piece in pieces for name in directory_columns(piece.path, look.base)})
+    if source.schema is not None:
+        declared = declared_columns(spec, source.schema)
+        return None if declared is None else [*declared, *directories]
+    if source.format == "parquet" and not source.options:
+        files = parquet_fields(source, pieces, look.base)
+        found = {name for file in files for name in file.present if "." not in name}
+        return sorted(found) if len(files) == len(pieces) else None
+    if source.format != "csv" or lower_options(source).get("header", "true").lower() != "true":
+        return None
+    header = next((file.header for file in csv_headers(source, pieces) if file.header is not None), None)
+    if header is None or len({name.lower() for name in header}) < len(header) or "" in header:
+        return None  # Spark renames such columns
+    return [*header, *directories]
