@@ -176,8 +176,8 @@ class Ledger:
         if not own and files:
             self._check_format_of(files[0].path)
         if new or first == 1:
-            self._known = [*known, *new] if first > 1 else new
-            self._rows = [row for _, row in self._known]
+            rows = [row for _, row in new]
+            self._known, self._rows = ([*known, *new], [*self._rows, *rows]) if first > 1 else (new, rows)
         self._seen = _Snapshot(table, own, self._known, self._rows, mark_of(table))
         return self._seen
 
