@@ -11,6 +11,7 @@ from typing import Any
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
+from rewindow.tables.delta import commit as tables
 from tests.crash.forks import answer
 from tests.crash.matrix import Ground, Mutate, Outcome, folder, ground, nothing, outcomes, warm_up
 from tests.crash.meetings import call, compared, finish, of_main
@@ -37,25 +38,32 @@ class Answers:
 
     def install(self) -> None:
         """Intercept all commits of this process from now on."""
-        commit, create = DeltaTable.create_write_transaction, DeltaTable.create
+        commit, create, append = DeltaTable.create_write_transaction, DeltaTable.create, tables.append_commit
 
         @wraps(commit)
         def committing(table: DeltaTable, *args: Any, **kwargs: Any) -> None:
-            send = partial(commit, table, *args, **kwargs)
-            waiting = [late for where, late in self._late if where == table.table_uri]
-            if waiting:
-                self._late.clear()
-                order = [*waiting, send] if self._kind == "delayed" else [send, *waiting]
-                _all(order, send)
-                return
-            self._answered(send, table.table_uri, "commit")
+            self._sent(partial(commit, table, *args, **kwargs), table.table_uri)
+
+        @wraps(append)
+        def appending(path: str, table: DeltaTable, *args: Any) -> None:
+            self._sent(partial(append, path, table, *args), table.table_uri)
 
         @wraps(create)
         def creating(path: str, *args: Any, **kwargs: Any) -> Any:
             return self._answered(partial(create, path, *args, **kwargs), str(path), "create")
 
+        tables.append_commit = appending
         DeltaTable.create_write_transaction = committing  # type: ignore[method-assign]
         DeltaTable.create = staticmethod(creating)  # type: ignore[method-assign,assignment]
+
+    def _sent(self, send: Callable[[], Any], where: str) -> None:
+        waiting = [late for there, late in self._late if there == where]
+        if waiting:
+            self._late.clear()
+            order = [*waiting, send] if self._kind == "delayed" else [send, *waiting]
+            _all(order, send)
+            return
+        self._answered(send, where, "commit")
 
     def _answered(self, send: Callable[[], Any], where: str, what: str) -> Any:
         self.passed.append(what)

@@ -90,6 +90,11 @@ MUTANTS_OF_COMMITS = (
         "any commit through a handle that was not asked",
         [
             Rewrite(f"{TABLES}:commit_actions", "table.create_write", "DeltaTable(table.table_uri).create_write"),
+            Rewrite(
+                f"{TABLES}:_was_appended",
+                "append_commit(table.path, table,",
+                "append_commit(table.path, take(table.path),",
+            ),
             _ANY_LAST,
         ],
         [Hold("publish | publish", "publish"), Hold("run | run", "plan > rewindow/runs: looked")],

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import wraps
@@ -69,6 +69,17 @@ class Sites:
 
     def _wrap_commits(self) -> None:
         commit, create, init = DeltaTable.create_write_transaction, DeltaTable.create, DeltaTable.__init__
+        append = tables.append_commit
+
+        @wraps(append)
+        def appending(path: str, table: DeltaTable, actions: Any, transactions: Mapping[str, int]) -> None:
+            name = self.label(path)
+            self.pass_site(f"{name}: files written")
+            for app_id, version in transactions.items():
+                self.committing(name, app_id, version)
+            append(path, table, actions, transactions)
+            self._unread.add(name)
+            self.pass_site(f"{name}: landed")
 
         @wraps(commit)
         def committing(table: DeltaTable, *args: Any, **kwargs: Any) -> None:
@@ -105,6 +116,7 @@ class Sites:
             return seen
 
         tables.take = looking
+        tables.append_commit = appending
         DeltaTable.create_write_transaction = committing  # type: ignore[method-assign]
         DeltaTable.create = staticmethod(creating)  # type: ignore[method-assign,assignment]
         DeltaTable.__init__ = opening  # type: ignore[method-assign]

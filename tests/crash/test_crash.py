@@ -38,6 +38,7 @@ STEP_CALLS = {"update", "_append", "step", "merge_files"}
 
 DURABLE = {
     "create_write_transaction",
+    "link",
     "create",
     "open_output_stream",
     "open",
@@ -52,6 +53,9 @@ WRAPPED = {
     ("tables/delta/ledger.py", "create_write_transaction"),
     ("tables/delta/commit.py", "create_write_transaction"),
     ("tables/delta/commit.py", "create"),
+    ("tables/delta/append_commits.py", "open"),
+    ("tables/delta/append_commits.py", "link"),
+    ("tables/delta/append_commits.py", "unlink"),
     ("tables/delta/files.py", "open_output_stream"),
     ("storage/atomic_files.py", "open"),
     ("storage/atomic_files.py", "unlink"),

@@ -17,6 +17,7 @@ from rewindow.errors import StorageError
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.delta.commit import commit_files, create_table
 from rewindow.tables.delta.content_hash import content_hash, count_rows, read_rows
+from rewindow.tables.delta.handle_cache import Handle
 from rewindow.tables.shared.arrow_schema import arrow_schema
 from rewindow.tables.shared.content_hash import hash_rows
 from tests.tables.scene import spoil
@@ -151,6 +152,6 @@ def test_column_mapping_is_refused(tmp_path, monkeypatch):
         configuration={**real.configuration, "delta.columnMapping.mode": "name"},
         partition_columns=real.partition_columns,
     )
-    monkeypatch.setattr(DeltaTable, "metadata", lambda _self: mapped)
+    monkeypatch.setattr(Handle, "metadata", lambda _self: mapped)
     with pytest.raises(StorageError, match="column mapping"):
         content_hash(path)

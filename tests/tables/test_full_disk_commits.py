@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ def fill(monkeypatch: pytest.MonkeyPatch) -> None:
         raise DeltaError(FULL)
 
     monkeypatch.setattr("time.sleep", lambda _seconds: None)
+    monkeypatch.setattr("rewindow.tables.delta.commit.is_append", lambda *_: False)
     monkeypatch.setattr(DeltaTable, "create_write_transaction", refuse)
 
 
@@ -42,6 +44,26 @@ def test_a_full_disk_under_a_ledger_row_is_a_limit_in_plain_words(
     assert "Generic LocalFileSystem error: Unable to copy data to file: No space left on device (os error 28)" in said
     assert "\x1b" not in said
     assert "\n" not in said
+
+
+def test_a_full_disk_under_an_append_is_a_limit_and_leaves_no_draft(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = Ledger(str(tmp_path / "runs"), "counts")
+    assert ledger.append([LedgerRow(1, "NOTE", {})])
+    before = sorted((tmp_path / "runs" / "_delta_log").iterdir())
+
+    def refuse(*_paths: str) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("time.sleep", lambda _seconds: None)
+    link = os.link
+    monkeypatch.setattr("os.link", refuse)
+    with pytest.raises(LimitError, match="No space left on device"):
+        ledger.append([LedgerRow(2, "NOTE", {})])
+    monkeypatch.setattr("os.link", link)
+    assert sorted((tmp_path / "runs" / "_delta_log").iterdir()) == before
+    assert ledger.append([LedgerRow(2, "NOTE", {})])
 
 
 def test_a_table_that_a_full_disk_cannot_hold_is_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.errors import StorageError
 from rewindow.tables.delta import handle_cache
-from rewindow.tables.delta.commit import commit_files, create_table, open_table
+from rewindow.tables.delta.commit import commit_actions, commit_files, create_table, open_table
+from rewindow.tables.delta.content_hash import table_files
 from tests.properties.effort import examples
 
 if TYPE_CHECKING:
@@ -55,8 +56,9 @@ def test_a_look_is_as_good_as_one_from_the_beginning(
             held.append(_open(path))
         elif held:
             held.pop(0)
-        assert _known(_open(path)) == _known(DeltaTable(path)), actions[: number + 1]
-    assert len({id(table._table) for table in held}) == len(held), "two users share a handle"
+        assert _read_here(path, _open(path)) == _read_here(path, DeltaTable(path)), actions[: number + 1]
+    assert _known(_open(path)) == _known(DeltaTable(path)), actions
+    assert len({id(vars(table)["_raw"]) for table in held}) == len(held), "two users share a handle"
 
 
 def test_what_nobody_wrote_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,6 +78,57 @@ def test_news_are_read_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     _commit_through(DeltaTable(path), path, 1)
     monkeypatch.setattr(handle_cache.Handle, "__init__", _never)
     assert _known(_open(path))[0] == 1
+
+
+def test_appends_are_written_and_read_without_delta_rs_until_a_checkpoint_is_due(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(tmp_path / "t")
+    create_table(path, SCHEMA)
+    table_files(path, _open(path))
+    sent: list[int] = []
+    send = DeltaTable.create_write_transaction
+    monkeypatch.setattr(
+        DeltaTable,
+        "create_write_transaction",
+        lambda table, *args, **kwargs: (sent.append(1), send(table, *args, **kwargs)),
+    )
+    with monkeypatch.context() as alone:
+        alone.setattr(handle_cache.Handle, "_catch_up", _never)
+        for number in range(1, 9):
+            _commit(path, number, "mine")
+        assert len(table_files(path, _open(path))) == 8
+        assert not sent
+    _commit(path, 9, "mine")
+    assert len(sent) == 1
+    assert Path(f"{path}/_delta_log/{9:020}.checkpoint.parquet").exists()
+    assert _known(_open(path)) == _known(DeltaTable(path))
+
+
+def test_a_handle_that_others_have_overtaken_shows_its_own_version(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    create_table(path, SCHEMA)
+    _open(path)
+    _commit(path, 1, "mine")
+    first = _open(path)
+    _commit_through(DeltaTable(path), path, 2)
+    assert _known(first)[0] == 1
+    assert len(_known(first)[2]) == 1
+    with pytest.raises(Exception, match="oncurrent"):  # what was decided on it is refused
+        commit_actions(first, [], "theirs", 1)
+    assert _known(_open(path))[0] == 2
+
+
+def test_a_change_of_the_table_is_read_with_delta_rs(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    create_table(path, SCHEMA)
+    _commit(path, 1, "mine")
+    _open(path)
+    DeltaTable(path).alter.set_table_properties({"delta.enableChangeDataFeed": "true"})
+    table = _open(path)
+    assert table.metadata().configuration["delta.enableChangeDataFeed"] == "true"
+    _commit(path, 2, "mine")
+    assert _known(_open(path)) == _known(DeltaTable(path))
 
 
 def test_commits_that_were_cleaned_out_hide_none_after_them(tmp_path: Path) -> None:
@@ -136,6 +189,12 @@ def _known(table: DeltaTable) -> tuple[object, ...]:
     files = sorted(pa.table(table.get_add_actions(flatten=True))["path"].to_pylist())
     ids = table.transaction_version("mine"), table.transaction_version("theirs")
     return table.version(), table.metadata().id, files, *ids
+
+
+def _read_here(path: str, table: DeltaTable) -> tuple[object, ...]:
+    """Return what a handle knows of appends without the library."""
+    ids = [table.transaction_version(app_id) for app_id in ("mine", "theirs")]
+    return table.version(), table.metadata().id, ids, table_files(path, table)
 
 
 def _never(*_: object) -> Callable[..., None]:

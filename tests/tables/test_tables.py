@@ -15,6 +15,7 @@ from rewindow.streams.serde.schema import Column
 from rewindow.tables.delta import commit as tables_module
 from rewindow.tables.delta.commit import commit_actions, commit_files, create_table, open_table
 from rewindow.tables.delta.files import Folder
+from rewindow.tables.delta.handle_cache import Handle
 from rewindow.tables.shared.arrow_schema import arrow_schema
 from rewindow.tables.shared.paths import changelog_path, internal_path, log_path, output_path
 
@@ -251,7 +252,7 @@ def test_a_table_with_features_that_a_direct_commit_would_break_is_refused(path,
         min_reader_version, reader_features = reader
         min_writer_version, writer_features = writer
 
-    monkeypatch.setattr(DeltaTable, "protocol", lambda _self: Protocol)
+    monkeypatch.setattr(Handle, "protocol", lambda _self: Protocol)
     with pytest.raises(StorageError, match="features"):
         commit_files(path, [staged(path, "one")], app_id=APP, version=1)
 

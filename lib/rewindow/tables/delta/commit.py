@@ -23,9 +23,10 @@ from rewindow.control.plan.stored_format import check_layout
 from rewindow.errors import CheckpointError, InvariantError, StorageError, did_not_land, failed_io, one_line
 from rewindow.storage.locations import failed, is_uri, options_of
 from rewindow.streams.serde.meta_columns import PARTITION
+from rewindow.tables.delta.append_commits import CHECKPOINT_INTERVAL, CLEANED_EVERY, append_commit, is_append
 from rewindow.tables.delta.features import check_direct, check_refusal, check_writable
 from rewindow.tables.delta.files import Folder
-from rewindow.tables.delta.handle_cache import release, take
+from rewindow.tables.delta.handle_cache import Handle, release, take
 from rewindow.tables.delta.path_safety import safe_path
 
 Retract = Callable[[str, DeltaTable], Sequence[AddAction | RemoveAction]]
@@ -36,11 +37,9 @@ OWNER = "rewindow.job"
 
 _ATTEMPTS, _LOOKS = 8, 3
 _CLOSED = 2**62  # the version of a closed application id
-_CLEANED_EVERY = 100
-"""Delta lists the whole log to find expired commits, so only every so many commits do, as far as the table wants it."""
 SHORT_LOG = {"delta.logRetentionDuration": "interval 7 days"}
 """For tables of rewindow's own, of which nobody reads old versions: Delta lists the log in each commit."""
-_CONFIGURATION = {"delta.checkpointInterval": "10"}
+_CONFIGURATION = {CHECKPOINT_INTERVAL: "10"}
 """Opening a table reads the commits since its last checkpoint: 4 ms with this, 15 and more with delta-rs' own 100."""
 
 
@@ -222,23 +221,37 @@ def commit_actions(
 
     Neither a return nor an exception says whether the commit landed: read the log. The handle must not be used again.
     """
-    is_done = False
+    is_done, transactions = False, {app_id: version, **dict.fromkeys(closes, _CLOSED)}
     try:
-        table.create_write_transaction(
-            list(actions),
-            mode="append",
-            schema=table.schema(),
-            partition_by=table.metadata().partition_columns,
-            commit_properties=CommitProperties(
-                app_transactions=[Transaction(app_id, version), *(Transaction(closed, _CLOSED) for closed in closes)]
-            ),
-            post_commithook_properties=PostCommitHookProperties(
-                cleanup_expired_logs=None if (table.version() + 1) % _CLEANED_EVERY == 0 else False
-            ),
-        )
+        if not _was_appended(table, actions, transactions):
+            table.create_write_transaction(
+                list(actions),
+                mode="append",
+                schema=table.schema(),
+                partition_by=table.metadata().partition_columns,
+                commit_properties=CommitProperties(
+                    app_transactions=[Transaction(name, number) for name, number in transactions.items()]
+                ),
+                post_commithook_properties=PostCommitHookProperties(
+                    cleanup_expired_logs=None if (table.version() + 1) % CLEANED_EVERY == 0 else False
+                ),
+            )
         is_done = True
     finally:
         release(table, is_good=is_done)
+
+
+def _was_appended(
+    table: DeltaTable, actions: Sequence[AddAction | RemoveAction], transactions: Mapping[str, int]
+) -> bool:
+    """Write a commit as an append, if it is one. False if delta-rs must: it decides whether commits that came first matter."""
+    if not isinstance(table, Handle) or not is_append(actions, table.path, table):
+        return False
+    try:
+        append_commit(table.path, table, actions, transactions)
+    except FileExistsError:
+        return False
+    return True
 
 
 def add_actions(folder: Folder, files: Sequence[StagedFile], partition_by: Sequence[str], fix: str) -> list[AddAction]:

@@ -19,6 +19,7 @@ from rewindow.errors import StorageError
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.delta.commit import existing_table, open_table
 from rewindow.tables.delta.files import Folder
+from rewindow.tables.delta.handle_cache import Handle
 from rewindow.tables.shared.arrow_schema import arrow_schema
 from rewindow.tables.shared.content_hash import hash_rows
 
@@ -47,17 +48,54 @@ def table_files(path: str, table: DeltaTable, *, runs: Collection[int] | None = 
     Raises `StorageError` (74) if reading the files would not give the table's rows.
     """
     _check_readable(path, table)
+    found = _known_files(path, table).values() if isinstance(table, Handle) else _listed(path, table)
+    wanted = (file for file in found if runs is None or not _is_of_another(file, runs))
+    return sorted(wanted, key=lambda file: file.path)
+
+
+def _is_of_another(file: TableFile, runs: Collection[int]) -> bool:
+    """Return whether a file has only rows of one run, and not of one of these."""
+    return file.first_run is not None and file.first_run == file.last_run and file.first_run not in runs
+
+
+def _known_files(path: str, table: Handle) -> dict[str, TableFile]:
+    """Return the files that a handle knows. They are listed once; what append commits add is added to them."""
+    if table.files is not None and table.new_files:
+        new = [_added(add) for add in table.new_files]
+        if any(file.partition.keys() - _text_columns(table) for file in new):
+            table.files = None  # the library converts the values of other types
+        else:
+            names = sorted({name for file in new for name in file.partition})
+            check_folders(
+                path, [file.path for file in new], {name: [file.partition.get(name) for file in new] for name in names}
+            )
+            table.files.update({file.path: file for file in new})
+    if table.files is None:
+        table.files = {file.path: file for file in _listed(path, table)}
+    table.new_files.clear()
+    return table.files
+
+
+def _text_columns(table: DeltaTable) -> set[str]:
+    return {field["name"] for field in json.loads(table.schema().to_json())["fields"] if field["type"] == "string"}
+
+
+def _added(add: Mapping[str, Any]) -> TableFile:
+    """Return the file that an ``add`` action of a log describes."""
+    stats = json.loads(add.get("stats") or "{}")
+    first, last = ((stats.get(bound) or {}).get("_run") for bound in ("minValues", "maxValues"))
+    partition = dict(add.get("partitionValues") or {})
+    return TableFile(unquote(add["path"]), stats.get("numRecords"), add["size"], partition, first, last)
+
+
+def _listed(path: str, table: DeltaTable) -> list[TableFile]:
     actions = pa.table(table.get_add_actions(flatten=True))
-    if runs is not None and {"min._run", "max._run"} <= set(actions.column_names):
-        first, last = actions["min._run"], actions["max._run"]
-        is_of_another = pc.and_(pc.equal(first, last), pc.invert(pc.is_in(first, pa.array(list(runs), first.type))))
-        actions = actions.filter(pc.invert(pc.fill_null(is_of_another, fill_value=False)))
     known = [name for name in actions.column_names if name in _FACTS or name.startswith("partition.")]
     columns = {name: actions[name].to_pylist() for name in known}
     nothing = [None] * actions.num_rows
     partitions = {name.removeprefix("partition."): columns[name] for name in columns if name.startswith("partition.")}
     check_folders(path, columns["path"], partitions)
-    files = [
+    return [
         TableFile(
             unquote(file),
             columns.get("num_records", nothing)[index],
@@ -68,7 +106,6 @@ def table_files(path: str, table: DeltaTable, *, runs: Collection[int] | None = 
         )
         for index, file in enumerate(columns["path"])
     ]
-    return sorted(files, key=lambda file: file.path)
 
 
 def read_rows(path: str, columns: Sequence[str] | None = None, where: pc.Expression | None = None) -> pa.Table:

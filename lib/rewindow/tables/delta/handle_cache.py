@@ -5,6 +5,9 @@ last commit is still the same file and has no successor. The log's folder is not
 commits. Where commits were cleaned out of the log, which begins with the oldest, a handle that may still have to read them is
 discarded.
 
+Append commits, which nearly all are, are read here, and delta-rs' own object stays behind until something needs it: what it
+does costs more the longer the log and the more files the table has (ADR-124).
+
 In a bucket one request tells whether there is a newer commit. That nobody replaces a log there while a command runs is
 taken for granted: each look would cost another request.
 
@@ -15,25 +18,33 @@ each table.
 
 from __future__ import annotations
 
-import json
-import os
-import re
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from deltalake import DeltaTable
+from deltalake import Schema as DeltaSchema
 from deltalake.exceptions import DeltaError
+from deltalake.table import Metadata, ProtocolVersions
 
-from rewindow.errors import StorageError
-from rewindow.storage.locations import filesystem_of, is_uri, options_of
+from rewindow.errors import StorageError, one_line
+from rewindow.storage.locations import is_uri, options_of
+from rewindow.tables.delta.append_commits import AppendCommit, read_appends
+from rewindow.tables.delta.log_folder import (
+    FileMark,
+    changed_at,
+    checkpointed,
+    file_mark,
+    has_newer,
+    is_in_bucket,
+    oldest_commit,
+    transactions_of,
+)
 
 _KEPT = 32
 """The size of the cache: enough for the tables of a few jobs."""
 
-_COMMIT = re.compile(r"\d{20}\.json")
-_FileMark = tuple[int, int, int]
-_IN_BUCKET: _FileMark = (0, 0, 0)
+_MOST_AHEAD = 64
+"""After so many commits delta-rs reads them, too."""
 
 
 class Mark(NamedTuple):
@@ -41,21 +52,25 @@ class Mark(NamedTuple):
 
     path: str
     version: int
-    file: _FileMark
+    file: FileMark
 
 
 class _Cached(NamedTuple):
-    """What a handle has read: the library's table object, its version, and the identity of that commit's file.
+    """What a handle has read: the library's table object, the version, and the identity of that commit's file.
 
     ``changed_ns``: the time of the folder's last change before it was read. ``oldest``: the oldest commit that it had.
+    ``ahead``: the commits that the library's object lacks. ``files``: see `Handle`.
     """
 
     table: Any
     version: int
-    mark: _FileMark
+    mark: FileMark
     changed_ns: int
     oldest: int
     transactions: dict[str, int | None]
+    ahead: list[AppendCommit]
+    files: dict[str, Any] | None
+    new_files: list[dict[str, Any]]
 
 
 _cached: dict[str, _Cached] = {}
@@ -65,13 +80,18 @@ _cached: dict[str, _Cached] = {}
 class Handle(DeltaTable):
     """A handle that returns to the cache when its last reference goes."""
 
+    read_version: int
     transactions: dict[str, int | None]
     """The versions of application ids that were asked for, as of what was read."""
+    files: dict[str, Any] | None
+    """What somebody has made of the table's files, by path; None if nothing, or after a commit that is no append."""
+    new_files: list[dict[str, Any]]
+    """The ``add`` actions that came after ``files`` was made."""
 
     def __init__(self, path: str) -> None:
         """Read the table's log."""
         self.is_good = False
-        changed_ns, oldest = _changed_ns(path), _oldest_commit(path)
+        changed_ns, oldest = changed_at(path), oldest_commit(path)
         super().__init__(path, storage_options=options_of(path))
         self._begin(path, changed_ns, oldest)
 
@@ -79,40 +99,109 @@ class Handle(DeltaTable):
     def of(cls, path: str, cached: _Cached) -> Handle:
         """Return a handle that continues from what a cached one has read."""
         handle = cls.__new__(cls)
-        vars(handle).update(_storage_options=options_of(path), _table=cached.table)  # the attributes of `DeltaTable`
+        vars(handle).update(_storage_options=options_of(path), _raw=cached.table, _ahead=cached.ahead)
         handle.path, handle.mark, handle.is_good = path, cached.mark, True
         handle.read_version, handle.changed_ns = cached.version, cached.changed_ns
         handle.oldest, handle.transactions = cached.oldest, cached.transactions
+        handle.files, handle.new_files = cached.files, cached.new_files
         return handle
+
+    @property
+    def _table(self) -> Any:
+        """The library's table object, at this handle's version. All methods of `DeltaTable` that are not below use it."""
+        if self._ahead:
+            self._catch_up()
+        return self._raw
+
+    @_table.setter
+    def _table(self, table: Any) -> None:
+        self._raw, self._ahead = table, list[AppendCommit]()
+
+    def _catch_up(self) -> None:
+        """Let the library read on to this version. Raises `StorageError` (74) if it cannot."""
+        was_good, self.is_good = self.is_good, False
+        try:
+            with suppress(DeltaError, OSError):  # on failure, read from the beginning
+                self._raw.update_incremental()
+            if self._raw.version() != self.read_version:  # others have committed since
+                self._raw = vars(DeltaTable(self.path, self.read_version, options_of(self.path)))["_table"]
+        except (DeltaError, OSError) as error:
+            message = (
+                f"the Delta log of {self.path} cannot be read on: {one_line(error)}. Run again; if that fails, too, restore its "
+                "_delta_log from a copy"
+            )
+            raise StorageError(message) from error
+        self._ahead.clear()
+        self.is_good = was_good
+
+    def version(self) -> int:
+        """Return the version that was read."""
+        return int(self._raw.version()) + len(self._ahead)
+
+    def metadata(self) -> Metadata:
+        """Return the table's metadata, which no append changes."""
+        return Metadata(self._raw)
+
+    def schema(self) -> DeltaSchema:
+        """Return the table's schema, which no append changes."""
+        schema: DeltaSchema = self._raw.schema
+        return schema
+
+    def protocol(self) -> ProtocolVersions:
+        """Return the table's protocol, which no append changes."""
+        return ProtocolVersions(*self._raw.protocol_versions())
 
     def update_incremental(self) -> None:
         """Read the commits since."""
         self.is_good = False
-        changed_ns = _changed_ns(self.path)
-        super().update_incremental()
-        if self.version() > self.read_version:
-            newer = _transactions(self.path, range(self.read_version + 1, self.version() + 1))
+        changed_ns = changed_at(self.path)
+        appends = None if is_uri(self.path) else read_appends(self.path, self.read_version + 1)
+        if appends is None or len(self._ahead) + len(appends) > _MOST_AHEAD:
+            self._read_on(changed_ns)
+        else:
+            self._ahead += appends
+            for append in appends:
+                self.transactions.update(append.transactions)
+                self.new_files += append.adds if self.files is not None else ()
+            self.read_version, self.changed_ns = self.read_version + len(appends), changed_ns
+            self.mark = file_mark(self.path, self.read_version)
+        self.is_good = True
+
+    def _read_on(self, changed_ns: int) -> None:
+        """Let the library read the commits since."""
+        before = self.read_version
+        self._raw.update_incremental()
+        self._ahead = []
+        if self._raw.version() > before:
+            newer = transactions_of(self.path, range(before + 1, self._raw.version() + 1))
             known = {} if newer is None else {**self.transactions, **newer}
             self._begin(self.path, changed_ns, self.oldest)
             self.transactions = known
-        self.is_good = True
 
     def transaction_version(self, app_id: str) -> int | None:
         """Return the version of an application id as of what was read."""
-        if app_id not in self.transactions:
-            self.transactions[app_id] = super().transaction_version(app_id)
+        if app_id not in self.transactions:  # then no commit ahead has it
+            self.transactions[app_id] = self._raw.transaction_version(app_id)
         return self.transactions[app_id]
 
     def release(self) -> None:
         """Put what was read into the cache. This handle must not be used again."""
-        if self.is_good and self.mark is not None and self._table.version() == self.read_version:
+        if self.is_good and self.mark is not None and self.version() == self.read_version:
             while len(_cached) >= _KEPT:
                 del _cached[next(iter(_cached))]
             _cached.pop(self.path, None)
             _cached[self.path] = _Cached(
-                self._table, self.read_version, self.mark, self.changed_ns, self.oldest, self.transactions
+                self._raw,
+                self.read_version,
+                self.mark,
+                self.changed_ns,
+                self.oldest,
+                self.transactions,
+                self._ahead,
+                self.files,
+                self.new_files,
             )
-            del self._table
+            del self._raw
         self.is_good = False
 
     def __del__(self) -> None:
@@ -122,8 +211,8 @@ class Handle(DeltaTable):
 
     def _begin(self, path: str, changed_ns: int, oldest: int) -> None:
         self.path, self.read_version, self.changed_ns, self.oldest = path, self.version(), changed_ns, oldest
-        self.mark = _mark(path, self.read_version)
-        self.transactions = {}
+        self.mark = file_mark(path, self.read_version)
+        self.transactions, self.files, self.new_files = {}, None, []
         self.is_good = True
 
 
@@ -136,18 +225,18 @@ def take(path: str) -> Handle:
     if cached and is_uri(path):
         handle = Handle.of(path, cached)
         with suppress(DeltaError, OSError):  # on failure, read from the beginning
-            if _is_in_bucket(path, cached.version + 1):
+            if is_in_bucket(path, cached.version + 1):
                 handle.update_incremental()
             return handle
         handle.is_good = False
-    elif cached and _mark(path, cached.version) == cached.mark:  # otherwise the table was replaced
+    elif cached and file_mark(path, cached.version) == cached.mark:  # otherwise the table was replaced
         handle = Handle.of(path, cached)
-        changed_ns = _changed_ns(path)
-        is_newer = _has_newer(path, cached.version)
+        changed_ns = changed_at(path)
+        is_newer = has_newer(path, cached.version)
         if changed_ns == cached.changed_ns and not is_newer:
             return handle
-        is_whole = _mark(path, cached.oldest) is not None
-        if is_whole and not is_newer and _checkpointed(path) <= cached.version:
+        is_whole = file_mark(path, cached.oldest) is not None
+        if is_whole and not is_newer and checkpointed(path) <= cached.version:
             handle.changed_ns = changed_ns
             return handle
         if is_whole and is_newer:
@@ -174,89 +263,4 @@ def mark_of(table: DeltaTable | None) -> Mark | None:
 
 def is_still_there(mark: Mark) -> bool:
     """Return whether a table's log still has a commit, in the same file."""
-    return _mark(mark.path, mark.version) == mark.file
-
-
-def _is_in_bucket(path: str, version: int) -> bool:
-    """Return whether a log in a bucket has a commit. Raises OSError if the bucket does not answer."""
-    system, location = filesystem_of(path)
-    try:
-        system.open_input_file(f"{location}/_delta_log/{version:020}.json").close()
-    except FileNotFoundError:
-        return False
-    return True
-
-
-def _transactions(path: str, versions: range) -> dict[str, int | None] | None:
-    """Return the transactions of some commits, which Delta would look for in the whole log; None if they cannot be read."""
-    system, location = filesystem_of(path)
-    found: dict[str, int | None] = {}
-    try:
-        for version in versions:
-            with system.open_input_file(f"{location}/_delta_log/{version:020}.json") as file:
-                lines = file.read().splitlines()
-            for action in (json.loads(line) for line in lines if b'"txn"' in line):
-                if "txn" in action:
-                    found[action["txn"]["appId"]] = action["txn"]["version"]
-    except (OSError, ValueError, KeyError):
-        return None
-    return found
-
-
-def _oldest_commit(path: str) -> int:
-    """Return the oldest version whose commit a log's folder has. Raises `StorageError` (74) if a commit is an empty file."""
-    try:
-        with os.scandir(f"{path}/_delta_log") as entries:
-            commits = {int(entry.name[:20]): entry for entry in entries if _COMMIT.fullmatch(entry.name)}
-            empty = [version for version in commits if commits[version].stat().st_size == 0]
-    except OSError:  # no table
-        return 0
-    if empty:
-        raise _empty(path, min(empty))
-    return min(commits, default=0)
-
-
-def _has_newer(path: str, version: int) -> bool:
-    """Return whether a log has the next version. Raises `StorageError` (74) if it or one after it is an empty file."""
-    newer = version
-    while (found := _mark(path, newer + 1)) is not None:
-        newer += 1
-        if found[2] == 0:
-            raise _empty(path, newer)
-    return newer > version
-
-
-def _empty(path: str, version: int) -> StorageError:
-    """Return the error of an empty commit, as a power failure leaves behind. Delta would silently lose what it held."""
-    message = (
-        f"{path}/_delta_log/{version:020}.json is empty, probably after a crash of the machine. Restore the table's "
-        "_delta_log from a copy"
-    )
-    return StorageError(message)
-
-
-def _checkpointed(path: str) -> int:
-    """Return the version of a log's last checkpoint; 0 for none."""
-    try:
-        return int(json.loads(Path(f"{path}/_delta_log/_last_checkpoint").read_bytes())["version"])
-    except (OSError, ValueError, KeyError):
-        return 0
-
-
-def _changed_ns(path: str) -> int:
-    """Return when the log's folder last changed; 0 if it does not exist."""
-    try:
-        return os.stat(f"{path}/_delta_log").st_mtime_ns  # noqa: PTH116 - called hundreds of times in a run
-    except OSError:
-        return 0
-
-
-def _mark(path: str, version: int) -> _FileMark | None:
-    """Return the identity of a commit's file; None if it does not exist. In a bucket all are taken to be there."""
-    if is_uri(path):
-        return _IN_BUCKET
-    try:
-        found = os.stat(f"{path}/_delta_log/{version:020}.json")  # noqa: PTH116 - called hundreds of times in a run
-    except OSError:
-        return None
-    return found.st_ino, found.st_mtime_ns, found.st_size
+    return file_mark(mark.path, mark.version) == mark.file

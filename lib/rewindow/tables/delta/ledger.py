@@ -24,6 +24,7 @@ from rewindow.control.plan.branches import LedgerRow
 from rewindow.errors import InvariantError, StorageError, did_not_land
 from rewindow.tables.delta.actions import removal
 from rewindow.tables.delta.commit import SHORT_LOG, commit_actions, create_table, open_table, table_path
+from rewindow.tables.delta.content_hash import table_files
 from rewindow.tables.delta.features import check_writable
 from rewindow.tables.delta.files import Folder, digest_of
 from rewindow.tables.delta.handle_cache import Mark, mark_of, release
@@ -151,9 +152,8 @@ class Ledger:
         if before is not None and before.mark is not None and before.mark == mark_of(table):
             self._seen = replace(before, table=table)
             return self._seen
-        actions = pa.table(table.get_add_actions(flatten=True))
-        names, paths = actions["partition.name"].to_pylist(), actions["path"].to_pylist()
-        own = tuple(sorted(path for path, name in zip(paths, names, strict=True) if name == self.name))
+        files = table_files(self.path, table)
+        own = tuple(file.path for file in files if file.partition["name"] == self.name)
         added = [path for path in own if path not in self._read_files]
         known = self._known
         if len(own) - len(added) == len(
@@ -174,11 +174,11 @@ class Ledger:
             ]
         self._check([row[0] for row in stored], first, table.transaction_version(self._app_id) or 0)
         self._read_files = {path: self._read_files[path] for path in own}
-        if not own and paths:
-            self._check_format_of(paths[0])
+        if not own and files:
+            self._check_format_of(files[0].path)
         if new or first == 1:
-            self._known = [*known, *new] if first > 1 else new
-            self._rows = [row for _, row in self._known]
+            rows = [row for _, row in new]
+            self._known, self._rows = ([*known, *new], [*self._rows, *rows]) if first > 1 else (new, rows)
         self._seen = _Snapshot(table, own, self._known, self._rows, mark_of(table))
         return self._seen
 

@@ -1,0 +1,155 @@
+"""Append commits: those that only add files and record transactions. On a local disk they are written and read here (ADR-124).
+
+Nearly all commits are of this kind. delta-rs lists the log twice for each, and builds the table's state twice, which costs more
+the more commits and files a table has. A commit is one file with the next number, which is put there only if it is absent:
+with link(2), as delta-rs does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple, TypeGuard
+from uuid import uuid4
+
+from deltalake import DeltaTable
+from deltalake.transaction import AddAction, RemoveAction
+
+from rewindow.storage.locations import is_uri
+
+CHECKPOINT_INTERVAL = "delta.checkpointInterval"
+CLEANED_EVERY = 100
+"""Delta lists the whole log to find expired commits, so only every so many commits do, as far as the table wants it."""
+
+_DEFAULT_INTERVAL = 100
+_LAST_WRITER, _ONLY_READER = 2, 1
+"""The protocol versions without anything that an append has to respect."""
+_HARMLESS = {
+    CHECKPOINT_INTERVAL,
+    "delta.appendOnly",
+    "delta.logRetentionDuration",
+    "delta.deletedFileRetentionDuration",
+    "delta.enableExpiredLogCleanup",
+}
+"""The properties of Delta that concern neither an append nor its files."""
+_SIMPLE_PATH = re.compile(r"[\w./=-]+", re.ASCII)
+"""Paths that are the same URL-encoded."""
+_SIMPLE = {"commitInfo", "txn", "add"}
+
+
+class AppendCommit(NamedTuple):
+    """What an append commit says: the versions of application ids, and the ``add`` actions of its files."""
+
+    transactions: dict[str, int]
+    adds: list[dict[str, Any]]
+
+
+def read_appends(path: str, first: int) -> list[AppendCommit] | None:
+    """Return the commits of a local table from a version on; None if one is not an append commit, or unreadable."""
+    found: list[AppendCommit] = []
+    while True:
+        try:
+            text = Path(_file(path, first + len(found))).read_bytes()
+        except FileNotFoundError:
+            return found
+        except OSError:
+            return None
+        commit = _parse(text)
+        if commit is None:
+            return None
+        found.append(commit)
+
+
+def _parse(text: bytes) -> AppendCommit | None:
+    if not text:
+        return None
+    transactions, adds = {}, []
+    try:
+        for action in (json.loads(line) for line in text.splitlines()):
+            if not action.keys() <= _SIMPLE:
+                return None
+            if "txn" in action:
+                transactions[action["txn"]["appId"]] = action["txn"]["version"]
+            elif "add" in action:
+                if action["add"].get("deletionVector"):
+                    return None
+                adds.append(action["add"])
+    except (ValueError, KeyError, AttributeError):
+        return None
+    return AppendCommit(transactions, adds)
+
+
+def is_append(
+    actions: Sequence[AddAction | RemoveAction], path: str, table: DeltaTable
+) -> TypeGuard[Sequence[AddAction]]:
+    """Return whether a commit may be written by `append_commit`: otherwise delta-rs writes it.
+
+    That is the case in a bucket, for files that leave the table, where a feature or property of the table may concern the
+    commit, and where a checkpoint or the removal of expired commits is due with it.
+    """
+    if is_uri(path) or not all(isinstance(one, AddAction) and _SIMPLE_PATH.fullmatch(one.path) for one in actions):
+        return False
+    protocol, configuration = table.protocol(), table.metadata().configuration
+    has_features = protocol.reader_features is not None or protocol.writer_features is not None
+    if has_features or protocol.min_reader_version > _ONLY_READER or protocol.min_writer_version > _LAST_WRITER:
+        return False
+    if any(key.startswith("delta.") and key not in _HARMLESS for key in configuration):
+        return False
+    number, interval = table.version() + 1, configuration.get(CHECKPOINT_INTERVAL, str(_DEFAULT_INTERVAL))
+    return (
+        interval.isdigit() and bool(int(interval)) and (number + 1) % int(interval) != 0 and number % CLEANED_EVERY != 0
+    )
+
+
+def append_commit(path: str, table: DeltaTable, actions: Sequence[AddAction], transactions: Mapping[str, int]) -> None:
+    """Write the commit after the version that a handle has read.
+
+    Raises FileExistsError if another commit has that number, OSError if it cannot be written. Only the log says
+    whether it landed.
+    """
+    info = {
+        "timestamp": time.time_ns() // 1_000_000,
+        "operation": "WRITE",
+        "operationParameters": {"mode": "Append", "partitionBy": json.dumps(table.metadata().partition_columns)},
+        "engineInfo": "rewindow",
+    }
+    said: list[dict[str, Any]] = [
+        {"commitInfo": info},
+        *({"add": _add(action)} for action in actions),
+        *({"txn": {"appId": app_id, "version": version}} for app_id, version in transactions.items()),
+    ]
+    _put_if_absent(_file(path, table.version() + 1), "".join(f"{json.dumps(one)}\n" for one in said).encode())
+
+
+def _add(action: AddAction) -> dict[str, Any]:
+    return {
+        "path": action.path,
+        "partitionValues": dict(action.partition_values),
+        "size": action.size,
+        "modificationTime": action.modification_time,
+        "dataChange": action.data_change,
+        "stats": action.stats,
+    }
+
+
+def _put_if_absent(path: str, data: bytes) -> None:
+    """Write a file that appears complete, unless there is one. A process that dies leaves a hidden draft, which nobody reads."""
+    folder, name = os.path.split(path)
+    draft = f"{folder}/.{name}.{uuid4().hex}.tmp"
+    try:
+        descriptor = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+        os.link(draft, path)
+    finally:
+        with suppress(OSError):
+            os.unlink(draft)  # noqa: PTH108 - several times in a run
+
+
+def _file(path: str, version: int) -> str:
+    return f"{path}/_delta_log/{version:020}.json"
