@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -34,7 +35,7 @@ def bind_to_feed(root: Path, target: TargetConfig, config: JobConfig, feed: Feed
     settings = Settings(config.on_error, limits_of(config, target), keeps_dropped=config.dropped == "quarantine")
     code = JobCode(loader, partial(log_shapes, dict(feed.definition.logs)), semantics, settings)
     topology = _topology(root, config, code)
-    with at(root, "jobs", job, "on_error") if config.on_error else nullcontext():
+    with at(root, "jobs", job, "on_error") if config.on_error else _fits(root, job):
         quarantines = check_policies(topology, config.on_error) or settings.keeps_dropped
     paths = TablePaths(
         output=partial(_output, root, target, config, branch),
@@ -43,7 +44,8 @@ def bind_to_feed(root: Path, target: TargetConfig, config: JobConfig, feed: Feed
         quarantine=QUARANTINE if quarantines else None,
         expectations=EXPECTATIONS if any(output.expect for output in config.outputs.values()) else None,
     )
-    binding = bind_job(job, feed, topology, code.load_logs(), asdict(semantics), paths)
+    with _fits(root, job):
+        binding = bind_job(job, feed, topology, code.load_logs(), asdict(semantics), paths)
     binding = replace(binding, code=code_version(topology, root))
     if unwritten := unwritten_output(config, topology):
         topic, problem = unwritten
@@ -54,6 +56,18 @@ def bind_to_feed(root: Path, target: TargetConfig, config: JobConfig, feed: Feed
     from rewindow.app.expectations import bound_expectations  # noqa: PLC0415 - it loads Arrow and delta-rs
 
     return Job(job, code, binding, feed, bound_expectations(root, config, binding, topology, code.load_logs()))
+
+
+@contextmanager
+def _fits(root: Path, job: str) -> Iterator[None]:
+    """Name the job's file in errors of a topology that is built, but does not fit together or its feed."""
+    try:
+        yield
+    except ConfigError as error:
+        if str(error).startswith("conf/"):  # the error is about another line
+            raise
+        with at(root, "jobs", job, "topology"):
+            raise
 
 
 def limits_of(config: JobConfig, target: TargetConfig) -> Limits:
@@ -73,7 +87,8 @@ def _topology(root: Path, config: JobConfig, code: JobCode) -> Topology:
         missing = getattr(error.__cause__, "name", None) if isinstance(error.__cause__, ModuleNotFoundError) else None
         is_named_wrongly = missing is not None and f"{module}.".startswith(f"{missing}.")
         if not is_named_wrongly and f"{module} has no function" not in str(error):
-            raise
+            with _fits(root, config.job):
+                raise
         path = root.joinpath(*module.split("."))
         near = nearest(path.name, [file.stem for file in path.parent.glob("*.py")]) if is_named_wrongly else None
         with at(root, "jobs", config.job, "topology"):

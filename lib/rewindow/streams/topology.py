@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from rewindow.errors import TopologyError
+from rewindow.streams.call_line import call_line
 from rewindow.streams.duration import in_words
 from rewindow.streams.nodes import Node, ProcessorNode, SinkNode, SourceNode
 from rewindow.streams.partitioner import Partitioner
@@ -76,6 +77,8 @@ class Topology:
     stores: dict[str, StoreBuilder] = field(default_factory=dict)
     reads: list[tuple[str, Reads]] = field(default_factory=list)
     """Nodes with what they read, to be checked against the logs; not part of the fingerprint."""
+    lines: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
+    """Where the user's code added what, as ``file:line``, by ``node NAME`` or ``store NAME``: for errors found later."""
 
     def add_source(self, name: str, topic: str) -> Topology:
         """Add a source for a topic of the feed. Raises `TopologyError` if another source already reads it."""
@@ -112,6 +115,7 @@ class Topology:
         if self.stores.get(builder.name, builder) != builder:
             raise TopologyError(f"two stores are called {builder.name!r}: rename one of them")
         self.stores[builder.name] = builder
+        self.lines.setdefault(f"store {builder.name}", call_line())
         return self
 
     def add_sink(self, name: str, topic: str, *parents: str, key: Any = None, value: Any = None) -> Topology:
@@ -209,6 +213,7 @@ class Topology:
                 message = f"node {node.name!r} names the parent {parent!r}, which is not a source or processor added before it"
                 raise TopologyError(message)
         self.nodes[node.name] = node
+        self.lines[f"node {node.name}"] = call_line()
         return self
 
     def _check_topic_is_read_once(self, topic: str) -> None:

@@ -70,7 +70,7 @@ def bind_job(
     shapes = {}
     for part in parts:
         for store in part.stores:
-            with _naming(job, "store", store.name):
+            with _naming(job, topology, "store", store.name):
                 shapes[store.name] = bind_store(store, logs)
     keys = {name: key.names for name, (key, _) in shapes.items()}
     stores = {name: (*key.columns, *value.columns) for name, (key, value) in shapes.items()}
@@ -79,16 +79,16 @@ def bind_job(
         columns = (Column(PARTITION, "long"), *own_columns, *CHANGELOG_META)
         tables[f"changelog/{name}"] = TableSpec(paths.changelog(name, columns), columns)
     for name, reads in topology.reads:
-        with _naming(job, "node", name):
+        with _naming(job, topology, "node", name):
             reads.check(logs)
     for part in parts:
-        _check_partitions(job, feed, part)
+        _check_partitions(job, topology, feed, part)
         for source in part.sources:
             if not source.is_internal and source.topic not in logs:
                 message = f"the topology reads {source.topic!r}, but feed {feed.definition.feed!r} has {sorted(logs)}"
-                raise ConfigError(message)
+                raise ConfigError(f"{message}{_line(topology, 'node', source.name)}")
         for sink in part.sinks:
-            with _naming(job, "node", sink.name):
+            with _naming(job, topology, "node", sink.name):
                 key, value = bind_sink(sink, logs)
             if not sink.is_internal:
                 columns = (*key.columns, *value.columns, *OUTPUT_META)
@@ -103,27 +103,33 @@ def bind_job(
     )
 
 
-def _check_partitions(job: str, feed: Feed, part: SubTopology) -> None:
+def _check_partitions(job: str, topology: Topology, feed: Feed, part: SubTopology) -> None:
     """Refuse to combine logs that keep Kafka's partitions with repartitioned ones: equal keys are in other partitions."""
-    ours = [source.topic for source in part.sources if source.is_internal and not source.is_global]
+    ours = [source for source in part.sources if source.is_internal and not source.is_global]
     theirs = [source.topic for source in part.sources if source.topic in feed.definition.source_offsets]
     if ours and theirs:
         message = (
-            f"job {job!r}: {theirs[0]} keeps the partitions of its source, but {ours[0]} is repartitioned by this job, so "
+            f"job {job!r}: {theirs[0]} keeps the partitions of its source, but {ours[0].topic} is repartitioned by this job, so "
             f"equal keys do not meet. Remove `partition:` and `offset:` of {theirs[0]} from the feed's configuration and "
-            "land it again"
+            f"land it again{_line(topology, 'node', ours[0].name)}"
         )
         raise ConfigError(message)
 
 
 @contextmanager
-def _naming(job: str, what: str, name: str) -> Iterator[None]:
-    """Prefix configuration errors with the job and the part of its topology."""
+def _naming(job: str, topology: Topology, what: str, name: str) -> Iterator[None]:
+    """Add to configuration errors the job, the part of its topology, and the line of the code that made this part."""
     try:
         yield
     except ConfigError as error:
-        message = f"job {job!r}, {what} {name!r}: {error}"
+        message = f"job {job!r}, {what} {name!r}: {error}{_line(topology, what, name)}"
         raise ConfigError(message) from error
+
+
+def _line(topology: Topology, what: str, name: str) -> str:
+    """Return `` (file:line)`` of the code that made a node or a store; nothing if that is not known."""
+    line = topology.lines.get(f"{what} {name}")
+    return f" ({line})" if line else ""
 
 
 def run_epochs(spec: RunSpec, feed: Feed) -> tuple[Epoch, ...]:

@@ -7,7 +7,6 @@ one in its workers.
 from __future__ import annotations
 
 import sys
-import tempfile
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -37,6 +36,7 @@ from rewindow.engine.worker.landing.json_rows import json_fields
 from rewindow.engine.worker.landing.log_columns import log_columns
 from rewindow.engine.worker.landing.named_columns import wrong_columns
 from rewindow.engine.worker.landing.passes import merge, sorted_chunks, write_runs
+from rewindow.engine.worker.landing.scratch import scratch_folder
 from rewindow.engine.worker.landing.source import ArrowSource, inferred_schema, open_source
 from rewindow.engine.worker.landing.source_rows import Portion
 from rewindow.engine.worker.landing.source_types import UnsuitableError, normalized
@@ -162,7 +162,7 @@ class ArrowLandingEngine:
         if self.project_root not in sys.path:
             sys.path.insert(0, self.project_root)
         reader = source.reader
-        with tempfile.TemporaryDirectory(prefix="rewindow-land-") as folder:
+        with scratch_folder() as folder:
             chunks = sorted_chunks(reader, self._followed(source.portions), write.memory_bytes)
             first = deque(islice(chunks, 2))
             if len(first) < 2:  # everything fits into memory

@@ -1,0 +1,49 @@
+"""The folder of a landing's sorted runs, and the removal of those that killed landings of this machine left.
+
+A process holds a lock on a file of its folder, which the system releases however the process ends. So a folder whose lock can be
+taken belongs to no living process, whatever became of its process number.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import socket
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+PREFIX = "rewindow-land-"
+_LOCK = "lock"
+
+
+@contextmanager
+def scratch_folder() -> Iterator[str]:
+    """Yield a new folder for temporary files, and remove it afterwards. Removes those of killed processes first."""
+    remove_abandoned()
+    with tempfile.TemporaryDirectory(prefix=PREFIX) as folder:
+        taking = Path(folder, f"{_LOCK}.taking")
+        with taking.open("w") as lock:
+            lock.write(socket.gethostname())
+            lock.flush()
+            with suppress(OSError):  # a file system without locks: the folder is then never taken for an abandoned one
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                taking.rename(Path(folder, _LOCK))  # only now, so that whoever sees it finds it locked
+            yield folder
+
+
+def remove_abandoned() -> None:
+    """Remove the folders of this user whose processes, of this machine, are certainly dead. Never fails."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        with suppress(OSError):
+            if not folder.is_symlink() and folder.stat().st_uid == os.getuid() and _is_abandoned(folder / _LOCK):
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_abandoned(lock: Path) -> bool:
+    """Return whether the process that held a lock is dead. Raises `OSError` if it lives, or if that cannot be told."""
+    with lock.open("r+") as held:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return held.read() == socket.gethostname()
