@@ -85,6 +85,10 @@ class Ground:
         said = answer(self._prepared, seconds=600)
         self._kept = Kept(said["folder"], tuple(said["tables"]), tuple(map(tuple, said["views"])))
         self.sites, self.seconds = answer(lambda: traced(self.operation.act(self.root, seed)), seconds=600)
+        if lacking := set(self.operation.passes) - set(self.sites):
+            raise AssertionError(
+                f"{name} {seed}: a clean call passes no site {sorted(lacking)}, so its cases show nothing"
+            )
         self.expected = answer(partial(view, self.root), seconds=600)
         self.call()
         if (again := verdict(self.expected, answer(partial(view, self.root), seconds=600))) != "ok":

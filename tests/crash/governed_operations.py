@@ -22,10 +22,14 @@ Act = Callable[[Path, int], Iterator[str]]
 
 @dataclass(frozen=True)
 class Operation:
-    """``act`` is a command as it is called, by a process that has read nothing yet."""
+    """``act`` is a command as it is called, by a process that has read nothing yet.
+
+    ``passes``: sites that a clean call must pass, because without them its cases would show nothing.
+    """
 
     prepare: Prepare
     act: Act
+    passes: tuple[str, ...] = ()
 
 
 def _landed(epochs: int) -> Prepare:
@@ -117,7 +121,10 @@ def _collect(root: Path, _seed: int) -> Iterator[str]:
 
 
 def _altered(tables: Backend, seed: int) -> None:
-    """Leave what another hand leaves: an output restored to an earlier version, and staged rows of a run deleted."""
+    """Leave what another hand leaves: an output restored to its empty version, and staged rows of a run deleted.
+
+    Not to a later version: a run without rows publishes nothing, so that one may be the newest.
+    """
     _runs(1, 2, 4)(tables, seed)
     warehouse = tables.tables()
     branch = warehouse.state(JOB).branch(MAIN)
@@ -125,13 +132,15 @@ def _altered(tables: Backend, seed: int) -> None:
     lost = f"kind = 'block' AND attempt = '{attempt}' AND path NOT LIKE '%metrics%'"
     connected().sql(f"DELETE FROM {HOME}.rewindow_ledger WHERE {lost}").collect()
     table = warehouse.name_of(branch.tables["output/hourly"].path).quoted
-    connected().sql(f"RESTORE TABLE {table} TO VERSION AS OF 1").collect()
+    assert connected().table(table).count(), f"seed {seed}: the output has no rows, so nothing can be altered"
+    connected().sql(f"RESTORE TABLE {table} TO VERSION AS OF 0").collect()
 
 
 def _republish(root: Path, _seed: int, *targets: str) -> Iterator[str]:
     yield from backend(root).republishing(MAIN, *targets)
 
 
+_DELETED = "DELETE FROM: executed"
 OPERATIONS = {
     "run": Operation(_runs(1, 2), _run),
     "land": Operation(_landed(2), _land),
@@ -146,8 +155,19 @@ OPERATIONS = {
     "backfill": Operation(_runs(1, 2), _backfill),
     "promote": Operation(_branched, _promote),
     "drop": Operation(_branched, _drop),
-    "run-snapshot": Operation(_runs(1, 2), _snapshot),
-    "gc": Operation(_untidy, _collect),
-    "republish": Operation(_runs(1, 2, 4), lambda root, seed: _republish(root, seed, "output/hourly")),
-    "fix": Operation(_altered, _republish),
+    "run-snapshot": Operation(_runs(1, 2), _snapshot, ("snapshot main/2 > append rewindow_ledger: executed",)),
+    "gc": Operation(
+        _untidy,
+        _collect,
+        (
+            "forget > append rewindow_ledger: executed",
+            *(f"{step} > {_DELETED}" for step in ("reports", "remove orphans")),
+        ),
+    ),
+    "republish": Operation(
+        _runs(1, 2, 4),
+        lambda root, seed: _republish(root, seed, "output/hourly"),
+        ("republish output/hourly > append rewindow_ledger: executed",),
+    ),
+    "fix": Operation(_altered, _republish, ("restage main/2", "republish output/hourly")),
 }

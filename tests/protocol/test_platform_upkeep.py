@@ -22,7 +22,11 @@ from tests.protocol.backends import SEED, Backend
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-UNCHECKED = "spark.databricks.delta.retentionDurationCheck.enabled"
+SETTINGS = {
+    "spark.databricks.delta.retentionDurationCheck.enabled": "false",
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
+}
+"""VACUUM lists files with as many Spark tasks as the second says: by default 10,000, which take half a minute for each table."""
 
 
 @pytest.fixture(scope="module")
@@ -40,9 +44,11 @@ def upkeep(backend: Backend, spark: SparkSession) -> Iterator[Callable[[str], No
         yield lambda _step: _of_files(backend.root)
         return
     seen: dict[Path, int] = {}
-    spark.conf.set(UNCHECKED, "false")
+    for name, value in SETTINGS.items():
+        spark.conf.set(name, value)
     yield lambda _step: _in_catalog(spark, backend.root, seen)
-    spark.conf.unset(UNCHECKED)
+    for name in SETTINGS:
+        spark.conf.unset(name)
 
 
 def _in_catalog(spark: SparkSession, root: Path, seen: dict[Path, int]) -> None:
