@@ -124,22 +124,22 @@ class OutputWriter(RecordBuffer, Sink):
         """See `Sink`."""
         del record_context
         self._first, self._outputs, self._limit = number, outputs, written_rows()
-        keys, limit, kept, flush = self.keys, self._limit, self.kept, self._flush_full
-        add_key, add_value, add_timestamp = keys.append, self.values.append, self.timestamps.append
+        keys, values, timestamps = self.keys, self.values, self.timestamps
+        limit, kept, flush = self._limit, self.kept, self._flush_full
 
         def process(record: Record) -> None:
             key, value, timestamp, _ = record
-            add_value(value)
-            add_key(key)
-            add_timestamp(timestamp)
+            values.append(value)
+            keys.append(key)
+            timestamps.append(timestamp)
             if len(keys) >= limit:
                 flush()
 
         def process_changing(record: Record) -> None:
             key, value, timestamp, _ = record
-            add_value(kept(value))  # first, because it may be refused
-            add_key(key)
-            add_timestamp(timestamp)
+            values.append(kept(value))  # first, because it may be refused
+            keys.append(key)
+            timestamps.append(timestamp)
             if len(keys) >= limit:
                 flush()
 

@@ -41,13 +41,14 @@ class KeyRows:
 
     def pop(self, key: Any) -> Any:
         """Delete a row; return its value, or None."""
-        if key not in self.values:
-            return None
         if key.__class__ is not self._key_type.exact_class:
+            if key not in self.values:
+                return None
             key = self._key_type.normalize(key)
-        if not self.changed.pop(key, False):  # a row that no checkpoint has leaves no trace
+        value = self.values.pop(key, None)
+        if value is not None and not self.changed.pop(key, False):  # a row that no checkpoint has leaves no trace
             self.changed[key] = False
-        return self.values.pop(key)
+        return value
 
     def get_many(self, keys: Iterable[Any]) -> list[Any]:
         """Return the values of keys in their order; None for a key without one."""

@@ -36,7 +36,7 @@ class MemoryBudget:
 
     def __init__(self, resident: Resident) -> None:
         self._resident = resident
-        self._left = 1
+        self.left = 1
         """Rows until the next check."""
         self._sample_at = 1
         """The number of rows in memory at which the next sample is taken: sampling costs much more than counting."""
@@ -46,22 +46,25 @@ class MemoryBudget:
 
     def spend(self, rows: int = 1) -> None:
         """Count rows that come into memory; flush if memory is full."""
-        self._left -= rows
-        if self._left <= 0 and not self.is_held:
-            self._check()
+        self.left -= rows
+        if self.left <= 0:
+            self.check()
 
     def charge(self, rows: int) -> None:
         """Count rows that come into memory. Nothing is flushed before the next `spend`."""
-        self._left -= rows
+        self.left -= rows
 
     def hold(self, *, is_held: bool) -> None:
         """Keep all rows in memory, or stop doing so."""
         self.is_held = is_held
         self.spend(0)
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Flush if memory is full. Due when ``left`` is 0 or less."""
+        if self.is_held:
+            return
         count = self._resident.count_resident()
-        self._until_sample -= self._stride - self._left
+        self._until_sample -= self._stride - self.left
         if count >= self._sample_at or self._until_sample <= 0:
             capacity = self._resident.capacity()
             if count >= capacity:
@@ -69,7 +72,7 @@ class MemoryBudget:
                 count = 0
             self._sample_at = min(capacity, 2 * max(SAMPLE, count))
             self._until_sample = _RESAMPLE
-        self._left = self._stride = max(1, min(self._sample_at - count, self._until_sample))
+        self.left = self._stride = max(1, min(self._sample_at - count, self._until_sample))
 
 
 def capacity_for(memory_bytes: int, row_bytes: int, codec: Codec, sample: Iterable[tuple[Any, Any]]) -> int:

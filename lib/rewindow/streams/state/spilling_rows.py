@@ -76,11 +76,15 @@ class SpillingRows(KeyRows):
 
     def begin_change(self, key: Any) -> None:
         """See `KeyRows`."""
-        self._budget.spend()
+        budget = self._budget
+        budget.left -= 1  # as `spend`, without its call
+        if budget.left <= 0:
+            budget.check()
         if self._spill is not None and key not in self.values:
             self._fetch(self._spill, key)
-        if key not in self.changed:
-            super().begin_change(key)
+            if key in self.changed:
+                return
+        KeyRows.begin_change(self, key)
 
     def pop(self, key: Any) -> Any:
         """See `KeyRows`."""
