@@ -157,7 +157,7 @@ class Store(ABC):
 
     @abstractmethod
     def hold(self, *, is_held: bool) -> None:
-        """Normalizer all writes in memory while an attempt may be rolled back (`streams.state.savepoint`)."""
+        """Keep all writes in memory while an attempt may be rolled back (`streams.state.savepoint`)."""
 
     @abstractmethod
     def restore(self, rows: Iterable[tuple[Any, Any]], clock_ms: int = UNKNOWN) -> None:
