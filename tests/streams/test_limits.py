@@ -8,7 +8,20 @@ from typing import Any
 
 import pytest
 
-from rewindow import Processor, ProcessorContext, PunctuationType, Record, StreamsBuilder, key_value_store
+from rewindow import (
+    Collect,
+    Count,
+    Processor,
+    ProcessorContext,
+    PunctuationType,
+    Record,
+    SessionWindows,
+    SlidingWindows,
+    StreamsBuilder,
+    TimeWindows,
+    key_value_store,
+)
+from rewindow.dsl.grouped import KGroupedStream
 from rewindow.errors import LimitError
 from rewindow.streams.semantics import Semantics
 from rewindow.testing import Limits, TopologyTestDriver
@@ -65,6 +78,51 @@ def test_an_exceeded_limit_names_everything(name: str) -> None:
     assert f"the limit {name} is {limits[name]}, and" in str(caught.value)
     assert f"limits: {{{name}: {2 * limits[name]}}}" in str(caught.value)
     assert caught.value.exit_code == 71
+
+
+def collected(grouped: Any) -> Any:
+    return grouped.aggregate(Collect(), store="lists")
+
+
+AGGREGATES: dict[str, Callable[[KGroupedStream], Any]] = {
+    "a table": collected,
+    "one of several": lambda grouped: grouped.aggregate({"n": Count(), "all": Collect()}, store="lists"),
+    "one's own": lambda grouped: grouped.aggregate(list, lambda _key, value, state: [*state, value], store="lists"),
+    "windows": lambda grouped: grouped.windowed_by(TimeWindows.of("1h", grace="1h")).aggregate(
+        Collect(), store="lists"
+    ),
+    "sliding windows": lambda grouped: grouped.windowed_by(SlidingWindows.of("1h", grace="1h")).aggregate(
+        Collect(), store="lists"
+    ),
+    "sessions": lambda grouped: grouped.windowed_by(SessionWindows.of("1h", grace="1h")).aggregate(
+        Collect(), store="lists"
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", AGGREGATES)
+def test_a_list_that_grows_too_long_ends_with_its_key_store_and_size(kind: str) -> None:
+    builder = StreamsBuilder()
+    AGGREGATES[kind](builder.stream("in").group_by_key()).to_stream().to("out")
+    one = TopologyTestDriver(builder.build(), limits=Limits(list_items=3))
+    for at in range(3):
+        one.pipe("in", "hot", 1, at)
+    said = (
+        "the limit list_items is 3, and the list of key 'hot' in store 'lists' has 4 items (node lists, at in offset 3"
+    )
+    with pytest.raises(LimitError, match=re.escape(said)) as caught:
+        one.pipe("in", "hot", 1, 3)
+    assert "limits: {list_items: 6}" in str(caught.value)
+
+
+def test_a_list_of_a_grouped_table_is_limited_too() -> None:
+    builder = StreamsBuilder()
+    table = builder.table("in", store="rows")
+    table.group_by(lambda _key, value: ("hot", value)).aggregate(Collect(), store="lists").to_stream().to("out")
+    one = TopologyTestDriver(builder.build(), limits=Limits(list_items=1))
+    one.pipe("in", "a", 1, 1)
+    with pytest.raises(LimitError, match="list of key 'hot' in store 'lists' has 2 items"):
+        one.pipe("in", "b", 1, 2)
 
 
 def test_a_limit_that_is_just_reached_is_not_exceeded() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from rewindow.errors import ConfigError, DataError
+from rewindow.errors import ConfigError, DataError, LimitError
 from rewindow.streams.duration import to_ms
 from rewindow.streams.forwarding import Forwarding
 from rewindow.streams.metrics import Measure
@@ -80,6 +80,18 @@ class ProcessorContext(Forwarding):
     def store(self, name: str) -> Any:
         """Return a store that is connected to this node. Raises `ConfigError` for any other."""
         return self._task_context.store(self.name, name)
+
+    def check_items(self, store: str, key: Any, items: int) -> None:
+        """Raise `LimitError` (71) if a key's list has more items than ``limits: {list_items: ..}`` of the job's file allows."""
+        limit = self._task_context.limits.list_items
+        if items > limit:
+            message = (
+                f"the limit list_items is {limit}, and the list of key {repr(key)[:200]} in store {store!r} has {items} items "
+                f"(node {self.name}, at {self._record_context}, partition {self.partition}). Each record copies the list, so the "
+                "time grows with the square of its length. Use an aggregate without a list, shorter windows or vectorized "
+                f"execution; or raise the limit in the job's file: limits: {{list_items: {2 * limit}}}"
+            )
+            raise LimitError(message)
 
     @property
     def stream_time_ms(self) -> int:

@@ -52,6 +52,8 @@ class Limits:
     """Records written to one topic for one input record."""
     punctuations_per_epoch: int = 10_000_000
     """Calls of schedules in one epoch."""
+    list_items: int = 20_000
+    """Items of one list that an aggregate makes in record execution, where each record copies the list."""
     store_memory: int = 512 * 1024 * 1024
     """Approximate memory of all stores of a task, in bytes; what exceeds it spills to disk."""
 

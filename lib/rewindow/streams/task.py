@@ -77,6 +77,7 @@ class Task:
         )
         self._policies = error_policies(part, settings, self._task_context, self._stores)
         self._task_context.nodes_with_policy = self._policies
+        self._task_context.limits = settings.limits
         limits = batch_limits(part, self._policies, keeps_dropped=settings.keeps_dropped)
         self._batched = batched_sources(part, limits)
         """The sources whose records go in batches to a node, by rank."""

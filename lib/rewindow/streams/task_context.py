@@ -14,6 +14,7 @@ from rewindow.streams.metrics import SIMULATED_TIME, TASK, Metrics
 from rewindow.streams.record import UNKNOWN, Record
 from rewindow.streams.record_context import RecordContext
 from rewindow.streams.schedules import Schedules
+from rewindow.streams.settings import DEFAULTS
 from rewindow.streams.state.stores import Store
 
 
@@ -49,6 +50,7 @@ class TaskContext:
         self._receiver: Drop | None = None
         self._held_drops: list[Dropped] = []
         self.nodes_with_policy: Collection[str] = ()
+        self.limits = DEFAULTS
         for name, (store, _) in stores.items():
             store.measured_by(self.metrics)
             if dropped is not None:

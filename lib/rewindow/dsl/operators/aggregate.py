@@ -55,8 +55,17 @@ class _StreamAggregate(Processor):
         state, new_result, old_result = aggregated(aggregator, key, value, old)
         if old is not None:
             timestamp = max(timestamp, old.timestamp)
+        check_lists(self.context, self._settings.store, key, state)
         self._store.put(key, None if state is None else Stamped(state, timestamp))
         self.context.forward(Record(key, Change(new_result, old_result), timestamp, record.headers))
+
+
+def check_lists(context: ProcessorContext, store: str, key: Any, state: Any) -> None:
+    """Raise `LimitError` (71) for a state with a list that is too long to be copied for each record."""
+    if state.__class__ is list:
+        context.check_items(store, key, len(state))
+    elif isinstance(state, tuple) and list in map(type, state):
+        context.check_items(store, key, max(len(one) for one in state if one.__class__ is list))
 
 
 def aggregated(aggregator: Aggregator, key: Any, value: Any, old: Stamped | None) -> tuple[Any, Any, Any]:

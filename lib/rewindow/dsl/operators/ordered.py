@@ -73,7 +73,8 @@ class Last(_Ordered):
 class Collect(_Ordered):
     """The list of all non-null values of a field, or of the values; empty if there is none.
 
-    Each record stores and sends the whole list, so use it for windows and keys with few records.
+    In record execution each record stores and sends the whole list, so use it for windows and keys with few records there. The
+    limit ``list_items`` ends a run whose list grows longer (71).
     """
 
     def start(self) -> list[Any]:

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from rewindow.dsl.operators.aggregate import check_lists
 from rewindow.dsl.operators.aggregates import Aggregator
 from rewindow.dsl.operators.windowed import EmitStrategy, WindowedProcessor, described_windows
 from rewindow.streams.processor import Processor
@@ -103,6 +104,7 @@ class _SessionAggregate(WindowedProcessor):
             self._store.remove(session)
             self._forward(Record(session, Change(None, result), session.window.end_ms, headers))
         state = aggregator.add(key, value, state)
+        check_lists(self.context, self._settings.store, key, state)
         self._store.put(merged, state)
         result = None if state is None else aggregator.result(state)
         self._forward(Record(merged, Change(result, old_result), end_ms, headers))

@@ -22,7 +22,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from rewindow.dsl.operators.aggregate import aggregated
+from rewindow.dsl.operators.aggregate import aggregated, check_lists
 from rewindow.dsl.operators.aggregates import Aggregator
 from rewindow.dsl.operators.windowed import EmitStrategy, WindowedProcessor, described_windows
 from rewindow.streams.processor import Processor
@@ -172,6 +172,8 @@ class _SlidingAggregate(WindowedProcessor):
         was: Stamped | None,
         at: int | None = None,
     ) -> None:
+        if now is not None:
+            check_lists(self.context, self._settings.store, record.key, now.value)
         self._store.put(record.key, now, start_ms)
         if self._sends_updates:
             windowed = Windowed(record.key, Window(start_ms, start_ms + self._size_ms))

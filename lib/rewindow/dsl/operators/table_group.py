@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from rewindow.dsl.operators.aggregate import check_lists
 from rewindow.dsl.operators.aggregates import Subtractable, described
 from rewindow.dsl.operators.compound import Custom, Reduce
 from rewindow.streams.metrics import LATE_RECORD_DROP
@@ -131,6 +132,7 @@ class _Aggregate(Processor):
             state = aggregator.subtract(key, change.old, state)
         if change.new is not None:
             state = aggregator.add(key, change.new, copied(aggregator.start()) if state is None else state)
+        check_lists(self.context, self._store_name, key, state)
         self._store.put(key, None if state is None else Stamped(state, timestamp))
         result = None if state is None else aggregator.result(state)
         self.context.forward(Record(key, Change(result, old_result), timestamp, record.headers))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rewindow.dsl.operators.aggregate import aggregated
+from rewindow.dsl.operators.aggregate import aggregated, check_lists
 from rewindow.dsl.operators.aggregates import Aggregator
 from rewindow.dsl.operators.windowed import EmitStrategy, WindowedProcessor, described_windows
 from rewindow.streams.processor import Processor
@@ -74,6 +74,7 @@ class _WindowAggregate(WindowedProcessor):
         state, new_result, old_result = aggregated(self._aggregator, key, record.value, old)
         if old is not None and old.timestamp > timestamp:
             timestamp = old.timestamp
+        check_lists(self.context, self._settings.store, key, state)
         self._store.put(key, None if state is None else make_stamped((state, timestamp)), start_ms)
         if self._sends_updates:
             windowed = make_windowed((key, self._windows.window(start_ms)))
