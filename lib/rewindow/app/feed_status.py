@@ -1,4 +1,4 @@
-"""Whether a feed's sources have something new. No row is read."""
+"""Whether a feed's sources have something new. At most the times of arrival are read, and only after an older version landed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rewindow.app.project import Project
 from rewindow.config.feed_spec import TABLE_FORMATS, feed_spec
 from rewindow.config.load import load_feed
-from rewindow.contracts.ingest import FeedSpec, LogSpec, ReadWindow, SourceLook
+from rewindow.contracts.ingest import FeedSpec, LogColumns, LogSpec, ReadWindow, SourceLook
 from rewindow.control.ingest.generations import next_generation
 from rewindow.control.ingest.intervals import Grid
 from rewindow.control.ingest.later_rows import later_rows
@@ -19,6 +19,7 @@ from rewindow.errors import SourceError
 from rewindow.report.text import counted
 
 UNKNOWN_ROWS = "only `land` reads whether files that an older version landed hold rows of later intervals"
+_WAITING = "landed files hold rows of later intervals"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,8 @@ class FeedLook:
 def look_at_feed(project: Project, name: str, rows: Sequence[LedgerRow], now_ms: int) -> FeedLook:
     """Look at the sources of a feed, given the rows of its landing ledger.
 
-    With intervals of arrival, landed files may hold rows of later intervals: the last landing recorded which (ADR-122).
+    With intervals of arrival, landed files may hold rows of later intervals: the last landing recorded which (ADR-122). An
+    older version did not, so then the times of arrival are read, unless Spark would land so many, or has to read them.
     Raises `ConfigError` (78) for an invalid file, `SourceError` (66) if landed files are gone or the definition has changed.
     """
     config = load_feed(project.root, name)
@@ -43,8 +45,8 @@ def look_at_feed(project: Project, name: str, rows: Sequence[LedgerRow], now_ms:
     is_landing = any(project.is_alive(attempt) for attempt in progress.unfinished)
     grid = Grid(*spec.every, zone=spec.zone) if spec.every else None
     window = ReadWindow(progress.through_ms, grid.start_of(now_ms)) if grid else ReadWindow()
-    if progress.feed is not None:
-        next_generation(spec, progress)  # refuses a changed definition
+    # This refuses a changed definition.
+    columns = next_generation(spec, progress).columns if progress.feed is not None else {}
     try:
         looks = _looks(project, spec, progress, window)
     except SourceError as error:
@@ -59,8 +61,9 @@ def look_at_feed(project: Project, name: str, rows: Sequence[LedgerRow], now_ms:
     is_due = bool(fresh or any(look.epochs for look in looks.values()) or (spec.interval_end and progress.feed))
     detail = _detail(fresh, looks)
     if grid is not None and not is_due:
-        files = [log for log in spec.logs if log.source.format not in TABLE_FORMATS]
-        is_due, detail = _look_into_landed(files, progress, window.until_ms or 0)
+        is_due, detail = _look_into_landed(
+            spec, columns, looks, progress, window, grid, most_rows=project.target.most_landed_here
+        )
     return FeedLook(progress, is_due, is_landing, detail)
 
 
@@ -77,12 +80,42 @@ def _looks(project: Project, spec: FeedSpec, progress: Progress, window: ReadWin
     return found
 
 
-def _look_into_landed(logs: Sequence[LogSpec], progress: Progress, until_ms: int) -> tuple[bool, str]:
-    """Return whether landed files hold rows that are due, as the last landing recorded it, and that in words."""
-    known = [later_rows(progress.positions[log.topic]) for log in logs if log.topic in progress.positions]
-    if any(first < until_ms for later in known for first in (later or {}).values()):
-        return True, "landed files hold rows of later intervals"
-    return False, UNKNOWN_ROWS if None in known else ""
+def _look_into_landed(
+    spec: FeedSpec,
+    columns: Mapping[str, LogColumns],
+    looks: Mapping[str, SourceLook],
+    progress: Progress,
+    window: ReadWindow,
+    grid: Grid,
+    *,
+    most_rows: int,
+) -> tuple[bool, str]:
+    """Return whether landed files hold rows that are due, and that in words; what is not known is said too."""
+    until_ms, unknown = window.until_ms or 0, ""
+    for log in (one for one in spec.logs if one.source.format not in TABLE_FORMATS and one.topic in progress.positions):
+        later = later_rows(progress.positions[log.topic])
+        if later is not None:
+            is_due: bool | None = any(first < until_ms for first in later.values())
+        else:
+            is_due = _read_arrivals(log, columns[log.topic], looks[log.topic], window, grid, most_rows)
+        if is_due:
+            return True, _WAITING
+        unknown = UNKNOWN_ROWS if is_due is None else unknown
+    return False, unknown
+
+
+def _read_arrivals(
+    log: LogSpec, columns: LogColumns, look: SourceLook, window: ReadWindow, grid: Grid, most_rows: int
+) -> bool | None:
+    """Return whether the files that an older version landed hold rows that are due; None if only `land` reads that."""
+    from rewindow.engine.worker.landing.source import open_source  # noqa: PLC0415 - loads pyarrow
+    from rewindow.engine.worker.landing.source_types import UnsuitableError  # noqa: PLC0415
+
+    try:
+        source = open_source(log, columns, look, window, 1)
+        return None if source.rows > most_rows else bool(source.arrivals(grid, window.until_ms or 0).starts)
+    except UnsuitableError:
+        return None
 
 
 def _detail(fresh: int, looks: Mapping[str, SourceLook]) -> str:
