@@ -26,3 +26,15 @@ def test_a_promotion_that_takes_rows_away_says_how_many_and_how_it_is_undone(ben
     assert json.loads(answer.out)["fewer"] == {}
     (after,) = json.loads(bench.run("head", "counts", "--json").out)["tables"]
     assert [{**row, "_run": ""} for row in after["rows"]] == [{**row, "_run": ""} for row in before["rows"]]
+
+
+def test_a_run_says_that_its_branch_is_new_and_a_question_about_an_unknown_branch_names_the_known_ones(
+    bench: Bench,
+) -> None:
+    said = "Branch fux is new, and starts with the first landing. `rewindow branch drop counts fux` removes it."
+    assert said in bench.run("run", "counts", "--branch", "fux").out
+    assert "is new" not in bench.run("run", "counts", "--branch", "fux").out
+    for more in ((), ("--missing",)):
+        asked = bench.run("why", "counts", "u1", "--branch", "fox", *more)
+        assert asked.code == 2
+        assert "job 'counts' has no runs on branch 'fox' (branches: main, fux)" in asked.err

@@ -101,3 +101,18 @@ def test_unreadable_rows_have_a_policy_of_their_own(invalid, unreadable):
                 judge(times, 10, faults, policy, -1)
         else:
             assert int(np.sum(judge(times, 10, faults, policy, -1).keep)) == 2
+
+
+@pytest.mark.parametrize(
+    ("locale", "good", "bad"),
+    [
+        ("de-DE", "1.234,50", "zehn"),
+        ("de-DE", "-4,5", "4,5 EUR"),
+        ("en-US", "1,234.50", "1.234.50"),
+        (None, "1,5", "1;5"),
+    ],
+)
+def test_a_decimal_that_its_locale_can_read_is_not_called_bad(tmp_path, locale, good, bad):
+    text = NAMES.replace(",", "\t") + "".join(GOOD.replace(",", "\t").replace("1.50", price) for price in (good, bad))
+    options = {"locale": locale} if locale else {}
+    assert found(tmp_path, text, sep="\t", **options) == f"d3.csv, line 3, column price: {bad!r} is not a number"

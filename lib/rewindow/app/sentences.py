@@ -55,8 +55,9 @@ def promoted_lines(job: str, done: Mapping[str, Any]) -> Iterator[str]:
         yield f"Branch {done['branch']} of {job} is part of {done['into']} already, which is at {done['at']}."
     for output, (before, after) in done["fewer"].items():
         yield (
-            f"  {output}: {before - after} rows fewer than before, {after} in place of {before}. Rows whose windows the new "
-            f"code still keeps open come with later landings: `rewindow why {job} KEY --missing` says when."
+            f"  {output}: {counted(before - after, 'row')} fewer than before, {after} in place of {before}. The new code leaves "
+            "them out, or still keeps their windows open, and they come with later landings: "
+            f"`rewindow why {job} KEY --missing` says which."
         )
     yield from consequences(done)
 

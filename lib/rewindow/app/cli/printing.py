@@ -102,6 +102,10 @@ class Printer:
                 continue
             for line in _result_lines(result):
                 self.say(line)
+            spec = result.spec
+            if watch is not None and (spec.number, spec.parent) == (1, None) and spec.branch != MAIN:
+                undo = f"`rewindow branch drop {spec.job} {spec.branch}` removes it"
+                self.say(f"  Branch {spec.branch} is new, and starts with the first landing. {undo}.")
             for line in reason_lines(result):
                 self.say(line)
         if summary:

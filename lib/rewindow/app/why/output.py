@@ -12,8 +12,9 @@ from typing import Any
 from rewindow.app.first_rows import find_outputs
 from rewindow.app.open_tables import direct
 from rewindow.app.project import Project
+from rewindow.app.run_references import with_runs
 from rewindow.control.plan.branches import Branch, JobState
-from rewindow.control.plan.spec import OUTPUT
+from rewindow.control.plan.spec import MAIN, OUTPUT
 from rewindow.control.run import Job
 from rewindow.engine.worker.provenance.output_rows import rows_of_key
 from rewindow.engine.worker.provenance.replay import Traced
@@ -47,7 +48,8 @@ class Output:
     def find(cls, project: Project, name: str, branch: str) -> Output:
         """Find an output by its table or topic, or by its job if that has one output.
 
-        Raises `UsageError` (2) for any other name, `ConfigError` (78) for tables that a catalog governs.
+        Raises `UsageError` (2) for any other name, and for a branch without runs except `main`; `ConfigError` (78) for tables
+        that a catalog governs.
         """
         config, topics = find_outputs(project, name)
         if len(topics) != 1:
@@ -57,7 +59,8 @@ class Output:
         tables = direct(project.tables)
         job = project.bind(config.job, safe_name(branch, "branch"))
         state = tables.state(config.job)
-        return cls(job, topics[0], config.outputs[topics[0]].table, tables, state, state.branch(branch))
+        found = state.branch(branch) if branch == MAIN else with_runs(config.job, state, branch)
+        return cls(job, topics[0], config.outputs[topics[0]].table, tables, state, found)
 
     def traced(self, partition: int) -> Traced:
         """Return what to replay for the rows of one partition. Its user code shares no objects with another replay."""

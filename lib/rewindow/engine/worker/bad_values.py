@@ -26,6 +26,7 @@ from rewindow.engine.worker.file_fields import (
 )
 
 _WHOLE = ("byte", "short", "integer", "long")
+_DEFAULT_LOCALE = "en-us"
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[dDfF]?\s*|[+-]?(NaN|Inf|Infinity)")
 
 
@@ -89,8 +90,10 @@ def _wrong_text(value: str, kind: Any, options: Mapping[str, str]) -> str | None
     if kind in _WHOLE:
         wrong = "is not a whole number" if _NUMBER.fullmatch(value) else "is not a number"
         return None if re.fullmatch(r"\s*[+-]?\d+\s*", value) else wrong
-    if kind in {"float", "double"} or str(kind).startswith("decimal"):
+    if kind in {"float", "double"}:
         return None if _NUMBER.fullmatch(value) else "is not a number"
+    if str(kind).startswith("decimal"):
+        return None if _may_be_decimal(value, options.get("locale", _DEFAULT_LOCALE)) else "is not a number"
     if kind == "boolean":
         return None if value.strip().lower() in {"true", "false"} else "is not true or false"
     if kind == "date" and "dateformat" not in options:
@@ -98,6 +101,13 @@ def _wrong_text(value: str, kind: Any, options: Mapping[str, str]) -> str | None
     if str(kind).startswith("timestamp") and not any(name.startswith("timestamp") for name in options):
         return None if _reads(datetime, value) else "is not a time"
     return None
+
+
+def _may_be_decimal(value: str, locale: str) -> bool:
+    """Return whether Spark may read a decimal. It ignores commas in its default locale; others have symbols of their own."""
+    if locale.lower().replace("_", "-") == _DEFAULT_LOCALE:
+        return _NUMBER.fullmatch(value.replace(",", "")) is not None
+    return any(letter.isdigit() for letter in value) and not any(letter.isalpha() for letter in value.replace("E", ""))
 
 
 def _reads(kind: type[date], value: str) -> bool:
