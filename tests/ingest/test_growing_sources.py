@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import tempfile
 from pathlib import Path
 
@@ -89,7 +90,10 @@ def test_any_calls_land_each_row_once_from_files_with_rows_of_earlier_and_later_
             land_locally(feed_config(), tables, root, end, engine=engine)
             rows = log_rows(tables) if landings(tables) else []
             assert sorted(row["arrived_at"] for row in rows) == sorted(at for at in written if at < end)
-            progress = fold_progress(tables.state("activity"))
+            ledger = tables.state("activity")
+            before = copy.deepcopy([row.body for row in ledger])
+            progress = fold_progress(ledger)
+            assert [row.body for row in ledger] == before
             if progress.through_ms == end:
                 later = later_rows(progress.positions["events"])
                 assert min(later.values(), default=None) == min((at for at in written if at >= end), default=None)

@@ -10,9 +10,11 @@ from rewindow.app.describe import describe_job
 from rewindow.control.plan.planner import UpToDate
 from rewindow.engine.worker.vectorized.folds import CountFold
 from rewindow.errors import CheckpointError, ConfigError, InvariantError, StorageError
+from rewindow.streams.metrics import Measure, add_up
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.content_hash import read_rows
 from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.tables.shared.measures import MEASURE
 from tests.tables.scene import JOB, changelog, finish, land, machine, replay, spoil
 
 LANDINGS = 4
@@ -207,6 +209,37 @@ def test_show_counts_the_rows_of_its_own_branch(warehouse):
     assert {"record-lateness": "ms", "process": "records"}.items() <= {
         row["metric"]: row["unit"] for row in shown["main"]["metrics"]
     }.items()
+
+
+@pytest.mark.parametrize("stop", ["none", "publish output/totals 4"])
+def test_show_adds_up_the_metrics_of_all_runs_also_of_one_that_is_not_published(warehouse, stop, monkeypatch):
+    for landing in range(1, LANDINGS):
+        replay(warehouse, f"many-{landing}", through_landing=landing)
+    if stop == "none":
+        replay(warehouse, "last")
+    else:
+        stop_before(stop, machine(warehouse, "last"))
+    tables = DeltaTables(warehouse)
+    runs = tables.state(JOB).branch("main").runs
+    read = []
+    report_of = tables.reports
+    monkeypatch.setattr(tables, "reports", lambda run: read.append(run.spec.name) or report_of(run))
+
+    found = tables.measures(runs)
+
+    assert read == ([] if stop == "none" else [runs[-1].spec.name])
+    by_task = sorted(found, key=lambda row: [row[name] for name in MEASURE])
+    reports = [report for run in runs for report in report_of(run)]
+    wanted: dict[tuple, Measure] = {}
+    for task in sorted({(report.sub_topology, report.partition) for report in reports}):
+        own = [row for report in reports if (report.sub_topology, report.partition) == task for row in report.metrics]
+        wanted |= {(*task, *key): measure for key, measure in add_up(own).items()}
+    assert {tuple(row[name] for name in MEASURE): row["total"] for row in by_task} == {
+        key: measure.total for key, measure in wanted.items()
+    }
+    assert {tuple(row[name] for name in MEASURE): row["current"] for row in by_task} == {
+        key: measure.current for key, measure in wanted.items()
+    }
 
 
 def test_a_field_that_is_not_there_is_told_with_job_and_store(warehouse):

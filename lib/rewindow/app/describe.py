@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from rewindow.contracts.expectations import Observation
@@ -12,12 +13,11 @@ from rewindow.control.code_version import version_of
 from rewindow.control.plan.branches import Branch, CommittedRun
 from rewindow.control.plan.explain_holds import describe_holds
 from rewindow.control.plan.spec import OUTPUT
-from rewindow.control.plan.tasks import simulated_seconds
 from rewindow.control.run import Job
 from rewindow.streams.batched_nodes import MANY, batch_limits
 from rewindow.streams.error_policy import policies_of
 from rewindow.streams.grace_needed import rank_of
-from rewindow.streams.metrics import add_up, kind_of
+from rewindow.streams.metrics import SIMULATED_TIME, add_up, kind_of
 from rewindow.streams.nodes import SourceNode
 from rewindow.streams.record import known_time
 from rewindow.streams.serde.binding import bind_sink, bind_store
@@ -40,7 +40,7 @@ def describe_job(tables: Warehouse, job: str, *, branch: str, hashes: bool) -> d
         "runs": [_describe_run(run) for run in runs],
         "tables": _describe_tables(tables, known, hashes=hashes),
         "lagging": dict(tables.lagging(job, state, branch)),
-        "metrics": _describe_metrics(tables, runs),
+        "metrics": _describe_metrics(tables.measures(runs)),
         "unmet": [_describe_unmet(run, one) for run in runs for one in run.commit.unmet],
         "on_hold": describe_holds(state, branch),
     }
@@ -204,17 +204,12 @@ def _describe_tables(tables: Warehouse, branch: Branch, *, hashes: bool) -> list
     return described
 
 
-def _describe_metrics(tables: Warehouse, runs: Iterable[CommittedRun]) -> list[dict[str, Any]]:
+def _describe_metrics(measures: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the metrics over all runs. Rates are per simulated second; current values are summed over the tasks."""
-    reports = [report for run in runs for report in tables.reports(run)]
-    measures = [measure for report in reports for measure in report.metrics]
-    current: dict[tuple[str, ...], dict[tuple[int, int], int]] = {}
-    for report in reports:
-        for one in report.metrics:
-            if one.get("current") is not None:
-                key = (one["level"], one["node"], one["name"], one["reason"])
-                current.setdefault(key, {})[report.sub_topology, report.partition] = one["current"]
-    seconds = simulated_seconds(reports)
+    current: Counter[tuple[str, ...]] = Counter()
+    for one in measures:
+        current[one["level"], one["node"], one["name"], one["reason"]] += one["current"] or 0
+    seconds = max((one["total"] for one in measures if one["name"] == SIMULATED_TIME), default=0) / 1000
     described = []
     for key, measure in sorted(add_up(measures).items(), key=lambda item: (*item[0][:3], rank_of(item[0][3]))):
         level, node, name, reason = key
@@ -222,7 +217,7 @@ def _describe_metrics(tables: Warehouse, runs: Iterable[CommittedRun]) -> list[d
         shown = {
             "total": measure.total,
             "rate": round(measure.total / seconds, 6) if seconds else None,
-            "current": sum(current.get(key, {}).values()),
+            "current": current[key],
             "avg": round(measure.total / measure.count, 1),
             "min": measure.minimum,
             "max": measure.maximum,

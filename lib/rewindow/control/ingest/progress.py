@@ -97,10 +97,15 @@ def fold_progress(rows: Sequence[LedgerRow], keep: int | None = None) -> Progres
 
 
 def _merge_position(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the position after a landing: for files all files ever landed, otherwise the newest position."""
-    if before is None or "files" not in now:
+    """Return the position after a landing: for files all files ever landed, otherwise the newest position.
+
+    The files of ``before``, which this function made, are added to: a copy for each landing would make a year quadratic.
+    """
+    if "files" not in now:
         return now
-    return {**now, "files": {**before["files"], **now["files"]}}
+    files = {} if before is None else before["files"]
+    files.update(now["files"])
+    return {**now, "files": files}
 
 
 def held_file(topic: str, file: StagedFile) -> HeldFile:
@@ -120,12 +125,16 @@ def _positions(
     positions: dict[str, Mapping[str, Any]] = {}
     for index, body in enumerate(bodies):
         if index == kept:
-            positions.update(rebased)
+            positions.update(_own(rebased))
         for topic, position in body["positions"].items():
             positions[topic] = _merge_position(positions.get(topic), position)
     if len(bodies) <= kept:
-        positions.update(rebased)
+        positions.update(_own(rebased))
     return positions
+
+
+def _own(positions: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    return {topic: _merge_position(None, position) for topic, position in positions.items()}
 
 
 def _ranges(body: Mapping[str, Any]) -> dict[TopicPartition, LandedRange]:

@@ -211,7 +211,7 @@ def metrics_rows(spec: RunSpec, reports: Iterable[TaskReport]) -> list[tuple[Any
     stores = {store["name"]: store["kind"] for part in spec.binding.topology for store in part["stores"]}
     rows = []
     for report in reports:
-        task, seconds = f"{report.sub_topology}_{report.partition}", simulated_seconds([report])
+        task, seconds = f"{report.sub_topology}_{report.partition}", _simulated_seconds(report)
         for measure in report.metrics:
             level, node, name = measure["level"], measure["node"], measure["name"]
             kind, store = kind_of(name), stores.get(node, "")
@@ -231,14 +231,10 @@ def metrics_rows(spec: RunSpec, reports: Iterable[TaskReport]) -> list[tuple[Any
     return rows
 
 
-def simulated_seconds(reports: Iterable[TaskReport]) -> float:
-    """Return the simulated duration in seconds: the sum over runs, of the task where it is longest."""
-    elapsed_ms: dict[tuple[int, int], int] = {}
-    for report in reports:
-        task = report.sub_topology, report.partition
-        own_ms = sum(measure["total"] for measure in report.metrics if measure["name"] == SIMULATED_TIME)
-        elapsed_ms[task] = elapsed_ms.get(task, 0) + own_ms
-    return max(elapsed_ms.values(), default=0) / 1000
+def _simulated_seconds(report: TaskReport) -> float:
+    """Return the simulated duration of a task in seconds."""
+    elapsed_ms: int = sum(measure["total"] for measure in report.metrics if measure["name"] == SIMULATED_TIME)
+    return elapsed_ms / 1000
 
 
 def _slice(

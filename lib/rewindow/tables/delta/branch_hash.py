@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rewindow.control.plan.branches import Branch, CommittedRun, JobState
+from rewindow.control.plan.branches import CommittedRun, JobState
 from rewindow.control.plan.spec import CHANGELOG, OUTPUT
 from rewindow.tables.delta.checkpoints import changelog_files
 from rewindow.tables.delta.commit import table_path
@@ -27,13 +27,14 @@ _MEASURE = ("sub_topology", "level", "node", "partition", "name", "reason")
 _SUMS = (("count", "sum"), ("total", "sum"), ("minimum", "min"), ("maximum", "max"))
 
 
-def branch_hashes(warehouse: str, state: JobState, branch: Branch, reports: Reports) -> dict[str, str]:
+def branch_hashes(warehouse: str, state: JobState, name: str, reports: Reports) -> dict[str, str]:
     """Return the content hash of each target of a branch, by target. Everything must be published.
 
     A dropped branch has no hashes; neither has a store whose state was forgotten.
 
     Raises `StorageError` (74) if a table cannot be read or a changelog was altered.
     """
+    branch = state.branch(name)
     if branch.head is None or not branch.is_kept:
         return {}
     hashes = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
@@ -30,6 +31,7 @@ from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.journal import Journal
 from rewindow.tables.delta.ledger import LandingLedgers, Ledger
 from rewindow.tables.delta.log_files import LogFiles
+from rewindow.tables.delta.measures import measures
 from rewindow.tables.delta.publish import check_targets, lagging, prepare, publish
 from rewindow.tables.delta.reset import finish_reset, unknown
 from rewindow.tables.delta.run_rows import run_batches, staged_batches
@@ -105,10 +107,8 @@ class DeltaTables:
     def scratch_roots(self, spec: RunSpec, internal: Iterable[str]) -> Mapping[str, str]:
         """Return a folder outside of all tables for each target: its files are compared and then deleted."""
         folder = table_path(self.warehouse, f"internal/{spec.job}/{spec.attempt.id}")
-        return {
-            target: f"{folder}/{target}"
-            for target in (*spec.binding.tables, *(f"{INTERNAL}{topic}" for topic in internal))
-        }
+        targets = (*spec.binding.tables, *(f"{INTERNAL}{topic}" for topic in internal))
+        return {target: f"{folder}/{target}" for target in targets}
 
     def discard(self, spec: RunSpec) -> None:
         """Delete an attempt's scratch folders."""
@@ -238,10 +238,7 @@ class DeltaTables:
         return lagging(self.warehouse, job, state, branch)
 
     def check_published(self, job: str, state: JobState, branch: str) -> None:
-        """Check that a branch's tables are what was published.
-
-        Raises `StorageError` (74), or `CheckpointError` (76) if the tables have publications that the ledger lacks.
-        """
+        """Check that a branch's tables are what was published; see `check_published`."""
         check_published(self.warehouse, job, state, branch, lambda: self.state(job), self._checked)
 
     def reports(self, run: CommittedRun) -> list[TaskReport]:
@@ -250,6 +247,10 @@ class DeltaTables:
         if attempt not in self._reports:
             self._reports = {attempt: self._journal(run.spec.job).read(run.commit.journal, attempt)}
         return self._reports[attempt]
+
+    def measures(self, runs: Sequence[CommittedRun]) -> list[dict[str, Any]]:
+        """Return the metrics of a chain of runs, added up by task; see `add_up_runs`."""
+        return measures(self.warehouse, runs, self.reports)
 
     def location_of(self, table: TableSpec) -> str:
         """Return where a table is, for people."""
@@ -276,8 +277,7 @@ class DeltaTables:
 
     def hashes(self, job: str, branch: str) -> dict[str, str]:
         """Return the content hash of each table of a branch. Equal results have equal hashes (L2)."""
-        state = self.state(job)
-        return branch_hashes(self.warehouse, state, state.branch(branch), self.reports)
+        return branch_hashes(self.warehouse, self.state(job), branch, self.reports)
 
     def _roots(self, spec: RunSpec, internal: Iterable[str]) -> dict[str, str]:
         roots = {target: table_path(self.warehouse, table.path) for target, table in spec.binding.tables.items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
@@ -54,6 +55,7 @@ from rewindow.tables.shared.checkpoint import Checkpoint
 from rewindow.tables.shared.diff import TableDiff, first_difference
 from rewindow.tables.shared.drift import Drift
 from rewindow.tables.shared.ledger import dated
+from rewindow.tables.shared.measures import add_up_runs, reported
 from rewindow.tables.shared.paths import METRICS
 from rewindow.tables.shared.publications import SHARED_TABLES
 from rewindow.tables.shared.warehouse import Feeds, JobStates
@@ -201,10 +203,7 @@ class CatalogTables:
         return stage_snapshot(self.journal(run.spec.job), state, run, uuid4().hex, self.reports)
 
     def stage(self, spec: RunSpec, reports: Sequence[TaskReport]) -> JournalFile:
-        """Let the journal hold the report of the run as a whole, next to the others.
-
-        Raises `StorageError` (74) if the journal has other reports.
-        """
+        """Let the journal hold the report of the run as a whole. Raises `StorageError` (74) if it has other ones."""
         return stage(self.journal(spec.job), spec, reports)
 
     def check_repeats(self, spec: RunSpec, reports: Sequence[TaskReport], feed: Feed) -> None:
@@ -245,11 +244,8 @@ class CatalogTables:
 
     def check_published(self, job: str, state: JobState, branch: str) -> None:
         """Check that a branch's outputs have the rows that were published. Raises `StorageError` (74)."""
-
-        def now() -> JobState:
-            return self._states.fold(job, self.own.ledger(job).read_afresh())
-
-        check_published(self._spark_of(), job, state, branch, self.name_of, now, self._look)
+        fold, read = self._states.fold, self.own.ledger(job).read_afresh
+        check_published(self._spark_of(), job, state, branch, self.name_of, lambda: fold(job, read()), self._look)
 
     def drift(self, job: str, state: JobState, branch: str) -> list[Drift]:
         """Return the tables of a branch that are not what was published. Reads all their rows."""
@@ -258,6 +254,10 @@ class CatalogTables:
     def reports(self, run: CommittedRun) -> list[TaskReport]:
         """Return what a committed run's tasks reported. Raises `StorageError` (74) if the journal was altered."""
         return self._reports.of(run)
+
+    def measures(self, runs: Sequence[CommittedRun]) -> list[dict[str, Any]]:
+        """Return the metrics of a chain of runs, added up by task; see `add_up_runs`."""
+        return add_up_runs(reported((run.spec.run, report) for run in runs for report in self.reports(run)))
 
     def location_of(self, table: TableSpec) -> str:
         """Return a table's full name; for a store that of rewindow's own table, which keeps its changes."""

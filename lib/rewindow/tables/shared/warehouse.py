@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from rewindow.control.ingest.landings import Feed, fold_feed
-from rewindow.control.plan.branches import JobState, LedgerRow
+from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.ledger_state import fold_row
 from rewindow.control.plan.spec import RunSpec, TableSpec
 from rewindow.control.verify import Scratch
@@ -49,6 +49,10 @@ class Warehouse(Scratch, Protocol):
 
     def location_of(self, table: TableSpec) -> str:
         """Return where a table is, for people."""
+        ...
+
+    def measures(self, runs: Sequence[CommittedRun]) -> list[dict[str, Any]]:
+        """Return the metrics of a chain of runs, added up by task; see `add_up_runs`."""
         ...
 
     def count_rows(self, table: TableSpec) -> int:
