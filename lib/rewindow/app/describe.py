@@ -98,47 +98,41 @@ def describe_topology(
                 "sub_topology": part.index,
                 "execution": describe_execution(execution, topology, part, logs, keeps_dropped=keeps_dropped),
                 "sources": [
-                    {
-                        "topic": source.topic,
-                        "how": _describe_source(source, tables or {}),
-                    }
-                    for source in part.sources
+                    {"topic": source.topic, "how": _describe_source(source, tables or {})} for source in part.sources
                 ],
-                "nodes": [
-                    {
-                        "node": node["name"],
-                        "does": node.get("processor") or f"{'reads' if 'source' in node else 'writes'} a topic",
-                        "topic": node.get("source") or node.get("sink"),
-                        "parents": list(node["parents"]),
-                        "stores": list(node.get("stores", ())),
-                    }
-                    | _describe_batches(batches.get(node["name"]))
-                    for node in described["nodes"]
-                ],
+                "nodes": [_describe_node(node, batches.get(node["name"])) for node in described["nodes"]],
                 "stores": [
                     {"name": store.name, "kind": store.kind, "columns": _columns(*bind_store(store, logs))}
                     for store in part.stores
                 ],
             }
         )
-    outputs = [
-        {
-            "topic": sink.topic,
-            "table": job.binding.tables[f"output/{sink.topic}"].path,
-            "columns": _columns(*bind_sink(sink, logs)),
-        }
-        for part in topology.sub_topologies()
-        for sink in part.sinks
-        if not sink.is_internal
-    ]
+    sinks = [sink for part in topology.sub_topologies() for sink in part.sinks if not sink.is_internal]
     return {
         "job": job.name,
         "feed": job.feed.definition.feed,
         "partitions": job.feed.definition.partitions,
         "semantics": dict(job.binding.semantics),
         "sub_topologies": parts,
-        "outputs": outputs,
+        "outputs": [
+            {
+                "topic": sink.topic,
+                "table": job.binding.tables[f"{OUTPUT}{sink.topic}"].path,
+                "columns": _columns(*bind_sink(sink, logs)),
+            }
+            for sink in sinks
+        ],
     }
+
+
+def _describe_node(node: Mapping[str, Any], batches: str | None) -> dict[str, Any]:
+    return {
+        "node": node["name"],
+        "does": node.get("processor") or f"{'reads' if 'source' in node else 'writes'} a topic",
+        "topic": node.get("source") or node.get("sink"),
+        "parents": list(node["parents"]),
+        "stores": list(node.get("stores", ())),
+    } | _describe_batches(batches)
 
 
 def _describe_batches(reason: str | None) -> dict[str, str]:
