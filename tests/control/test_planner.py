@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,7 @@ from rewindow.control.plan.explain import describe_plan, explain
 from rewindow.control.plan.job_diff import differences
 from rewindow.control.plan.ledger_state import fold
 from rewindow.control.plan.planner import UpToDate
-from rewindow.control.plan.spec import RunRequest, RunSpec, TableSpec
+from rewindow.control.plan.spec import RunRequest, RunSpec, TableSpec, canonical_json
 from rewindow.errors import CheckpointError, NotNowError, SourceError, UsageError
 from rewindow.streams.serde.schema import Column
 from tests.control.ledgers import BINDING, HOUR, a_feed, plan, plan_row, planned, run_rows
@@ -195,6 +196,17 @@ def test_changed_code_or_settings_are_refused():
 
 def test_the_same_job_has_no_differences():
     assert differences(BINDING, RunSpec.from_json(planned([], "a").as_json()).binding) == []
+
+
+@pytest.mark.parametrize("accepted", [(), ("functions",)])
+def test_the_text_that_is_hashed_is_the_canonical_json_of_the_whole_plan(accepted):
+    made = replace(planned([], "a"), accepted=accepted)
+    read = RunSpec.from_json(json.loads(canonical_json(made.as_json())))
+    again = RunSpec.from_json(json.loads(canonical_json(made.as_json())), read)
+    assert {spec.canonical_json() for spec in (made, read, again)} == {canonical_json(made.as_json())}
+    assert again.binding is read.binding
+    other = {**made.as_json(), "job": "another"}
+    assert RunSpec.from_json(other, read).binding.job == "another"
 
 
 def test_each_kind_of_difference_is_named():

@@ -109,7 +109,7 @@ def make_commit(
 def chain_hash(parent_chain: str, spec: RunSpec, targets: Mapping[str, TargetTotal]) -> str:
     """Return the SHA-256 over the parent's chain, the plan and the digests. One altered row breaks all later hashes."""
     digests = {target: [total.rows, total.digest] for target, total in targets.items()}
-    text = "\n".join((parent_chain, canonical_json(spec.as_json()), canonical_json(digests)))
+    text = "\n".join((parent_chain, spec.canonical_json(), canonical_json(digests)))
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from rewindow.streams.serde.schema import Column
@@ -72,7 +73,7 @@ class RunRequest:
         return self.through_ms is not None or self.until_ms is not None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class JobBinding:
     """A job's current code and settings, bound to the feed's columns and to the tables of a branch.
 
@@ -90,6 +91,44 @@ class JobBinding:
     tables: Mapping[str, TableSpec]
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     code: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def json(self) -> dict[str, Any]:
+        """The JSON form, without the names of job and feed. The runs of a ledger share it, so it is made once and not changed."""
+        return {
+            "fingerprint": self.fingerprint,
+            "topology": [dict(part) for part in self.topology],
+            "semantics": dict(self.semantics),
+            "stores": {name: [list(c) for c in columns] for name, columns in self.stores.items()},
+            "keys": {name: list(keys) for name, keys in self.keys.items()},
+            "tables": {target: table.as_json() for target, table in self.tables.items()},
+            "code": dict(self.code),
+        }
+
+    @cached_property
+    def text(self) -> str:
+        """The canonical JSON text of `json`."""
+        return canonical_json(self.json)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> JobBinding:
+        """Return the binding of a plan's JSON form."""
+        bound = data["binding"]
+        return cls(
+            job=data["job"],
+            feed=data["feed"],
+            fingerprint=bound["fingerprint"],
+            topology=bound["topology"],
+            semantics=bound["semantics"],
+            stores={name: tuple(Column(*c) for c in columns) for name, columns in bound["stores"].items()},
+            tables={target: TableSpec.from_json(table) for target, table in bound["tables"].items()},
+            keys={name: tuple(keys) for name, keys in bound["keys"].items()},
+            code=bound["code"],
+        )
+
+    def is_of(self, data: Mapping[str, Any]) -> bool:
+        """Return whether a plan's JSON form has this binding."""
+        return (self.job, self.feed, self.json) == (data["job"], data["feed"], data["binding"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,38 +229,23 @@ class RunSpec:
 
     def as_json(self) -> dict[str, Any]:
         """Return the JSON form."""
-        binding = {
-            "fingerprint": self.binding.fingerprint,
-            "topology": [dict(part) for part in self.binding.topology],
-            "semantics": dict(self.binding.semantics),
-            "stores": {name: [list(c) for c in columns] for name, columns in self.binding.stores.items()},
-            "keys": {name: list(keys) for name, keys in self.binding.keys.items()},
-            "tables": {target: table.as_json() for target, table in self.binding.tables.items()},
-            "code": dict(self.binding.code),
-        }
         scalars = {name: getattr(self, name) for name in _SCALARS}
         # Omitted if empty, because the chain hashes of older rows were computed without it.
         accepted = {"accepted": list(self.accepted)} if self.accepted else {}
         feed = {"job": self.job, "feed": self.binding.feed, **self.input.as_json()}
-        return {**feed, **scalars, **accepted, "binding": binding, "attempt": self.attempt.as_json()}
+        return {**feed, **scalars, **accepted, "binding": self.binding.json, "attempt": self.attempt.as_json()}
+
+    def canonical_json(self) -> str:
+        """Return the canonical JSON text of `as_json`. That of the binding is made once for all runs that share it."""
+        form = self.as_json()
+        before = canonical_json({name: value for name, value in form.items() if name < "binding"})
+        after = canonical_json({name: value for name, value in form.items() if name > "binding"})
+        return f'{before[:-1]},"binding":{self.binding.text},{after[1:]}'
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], before: RunSpec | None = None) -> RunSpec:
-        """Return the value of a JSON form. If the run ``before`` has the same binding, both share it, which saves memory."""
-        bound = data["binding"]
-        binding = JobBinding(
-            job=data["job"],
-            feed=data["feed"],
-            fingerprint=bound["fingerprint"],
-            topology=bound["topology"],
-            semantics=bound["semantics"],
-            stores={name: tuple(Column(*c) for c in columns) for name, columns in bound["stores"].items()},
-            tables={target: TableSpec.from_json(table) for target, table in bound["tables"].items()},
-            keys={name: tuple(keys) for name, keys in bound["keys"].items()},
-            code=bound["code"],
-        )
-        if before is not None and before.binding == binding:
-            binding = before.binding
+        """Return the value of a JSON form. If the run ``before`` has the same binding, both share it: a year has thousands."""
+        binding = before.binding if before is not None and before.binding.is_of(data) else JobBinding.from_json(data)
         scalars = {name: data[name] for name in _SCALARS}
         accepted = tuple(data.get("accepted", ()))
         attempt, span = Attempt(**data["attempt"]), EpochSpan.from_json(data)
@@ -231,6 +255,9 @@ class RunSpec:
 _SCALARS = ("branch", "number", "run", "parent", "final", "key", "takes_over", "repeats")
 
 
+_CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
 def canonical_json(value: Any) -> str:
     """Return the canonical JSON text of a value: sorted keys, no blanks, no NaN."""
-    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return _CANONICAL.encode(value)
