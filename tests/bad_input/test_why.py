@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.bad_input.scene import USERS, Bench, copy_of, hour
+from tests.bad_input.scene import USERS, Bench, copy_of, goes_on, hour
 from tests.ingest.local_engine import HOUR, T0
 
 MINUTE = 60_000
@@ -17,6 +17,12 @@ def why(bench: Bench, *words: str, code: int = 0) -> dict[str, Any]:
     assert answer.code == code, answer
     found: dict[str, Any] = json.loads(answer.out)
     return found
+
+
+def says(bench: Bench, *words: str) -> str:
+    answer = bench.run("why", *words)
+    assert answer.code == 0, answer
+    return answer.out
 
 
 def test_a_row_names_its_records_its_run_and_when_it_was_sent(template: Bench) -> None:
@@ -99,8 +105,27 @@ def test_a_key_that_was_never_landed_is_said_to_be(template: Bench) -> None:
     assert "no record of the key was ever landed" in found["headline"]
 
 
-def test_a_key_with_a_row_is_not_missing(template: Bench) -> None:
-    assert why(template, "totals", "ann", "--missing")["why"] == "exists"
+def test_without_a_window_the_open_windows_of_the_key_are_named(template: Bench) -> None:
+    newest = why(template, "totals", "bob")["row"]["window_start"]
+    found = why(template, "totals", "bob", "--missing")
+    assert found["why"] == "open"
+    (window,) = found["open_windows"]
+    assert window["start_ms"] == found["window_start_ms"] == T0 + HOUR + 30 * MINUTE > newest
+    assert found["clock_ms"] < window["closes_at_ms"] == found["closes_at_ms"] == window["end_ms"] + 5 * MINUTE
+    assert window["records"] == len(found["records"]) == 2
+    said = says(template, "totals", "bob", "--missing")
+    assert "the window from 2023-11-14 23:30:00Z is open until 2023-11-15 00:05:00Z." in said
+    assert "Of another window there is a row of the key, written by run main/2" in said
+
+
+def test_a_key_with_a_row_is_not_missing(template: Bench, tmp_path: Path) -> None:
+    assert why(template, "totals", "ann", "--window", "2023-11-14T22:00:00Z", "--missing")["why"] == "exists"
+    bench = copy_of(template, tmp_path / "project")
+    bench.rows("h8", [{"user": "cyd", "t": T0 + 9 * HOUR, "got": T0 + 9 * HOUR + 1, "x": 1}])
+    goes_on(bench)
+    found = why(bench, "totals", "ann", "--missing")
+    assert (found["why"], found["open_windows"]) == ("exists", [])
+    assert found["reasons"][-1] == "No other window of the key is open"
 
 
 def test_a_wrong_key_or_window_is_refused_with_what_to_do(template: Bench) -> None:

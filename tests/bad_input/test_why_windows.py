@@ -50,6 +50,22 @@ def build_topology():
     grouped.windowed_by(TimeWindows.of("1d", grace="0s")).count(store="e").to_stream().to("daily")
     return builder.build()
 """
+HOLDING = """\
+from rewindow import SessionWindows, SlidingWindows, StreamsBuilder, TimeWindows, until_window_closes
+
+
+def build_topology():
+    builder = StreamsBuilder()
+    grouped = builder.stream("orders").filter(lambda key, value: key != "eve", name="kept").group_by_key()
+    kinds = {
+        "hopping": TimeWindows.of("1h", grace="0s").advance_by("20m"),
+        "sliding": SlidingWindows.of("1h", grace="0s"),
+        "sessions": SessionWindows.of("1h", grace="0s"),
+    }
+    for name, windows in kinds.items():
+        grouped.windowed_by(windows).count(store=name).suppress(until_window_closes()).to_stream().to(name)
+    return builder.build()
+"""
 FINAL = """\
 from rewindow import StreamsBuilder, TimeWindows, until_window_closes
 
@@ -194,3 +210,30 @@ def test_each_output_of_a_sub_topology_has_its_own_windows(tmp_path: Path) -> No
         for table, start, closes in (("hourly", "20:00", "21:00"), ("daily", "00:00", "24:00")):
             facts = found(bench, table, "20:30", "--missing")
             assert (facts["why"], facts["window_start_ms"], facts["closes_at_ms"]) == ("open", at(start), at(closes))
+
+
+def test_without_a_window_each_open_window_of_the_key_is_named(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "project")
+    bench.write("conf/feeds/orders.yaml", FEED)
+    outputs = "".join(f"  {name}: {{table: shop.{name}}}\n" for name in ("hopping", "sliding", "sessions"))
+    bench.write("conf/jobs/counts.yaml", f"{JOB.partition('outputs:')[0]}outputs:\n{outputs}")
+    bench.write("conf/targets/local.yaml", TARGET)
+    bench.write("bench_job.py", HOLDING)
+    rows = [*(f"ann,{DAY}T{time}:00Z" for time in TIMES), f"eve,{DAY}T20:20:00Z"]
+    bench.write("data/one.csv", "user,t\n" + "".join(f"{row}\n" for row in rows))
+    starts = {"hopping": ("19:40", "20:00", "20:20"), "sliding": ("19:20", "20:00"), "sessions": ("20:00",)}
+    with without_spark():
+        for words in (("land", "orders"), ("run", "counts")):
+            assert bench.run(*words).code == 0
+        for table, named in starts.items():
+            answer = bench.run("why", f"shop.{table}", "ann", "--missing")
+            assert answer.code == 0, answer
+            facts = json.loads(bench.run("why", f"shop.{table}", "ann", "--missing", "--json").out)
+            assert facts["why"] == "open"
+            assert [one["start_ms"] // 60_000 * 60_000 for one in facts["open_windows"]] == [at(one) for one in named]
+            assert answer.out.count("- The window from ") == (len(named) if len(named) > 1 else 0)
+            assert f"window from {DAY} {named[0]}:00Z is open until {DAY} 2" in answer.out
+            assert f"The clock of {table}-suppress in partition 1 is at {DAY} 20:20:00Z" in answer.out
+            assert "Of another window there is a row of the key" in answer.out
+        let_go = json.loads(bench.run("why", "shop.hopping", "eve", "--missing", "--json").out)
+        assert (let_go["why"], let_go["open_windows"]) == ("let_go", [])

@@ -123,11 +123,22 @@ class Missing(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class OpenFacts:
+    """A window of the key that is open until ``closes_at_ms``, and how many records it has so far."""
+
+    start_ms: int
+    end_ms: int
+    closes_at_ms: int
+    records: int
+
+
+@dataclass(frozen=True, slots=True)
 class MissingFacts:
     """Why a key has no row. ``records`` are those of the key and window in the logs, ``late`` the dropped ones of them.
 
     ``asked_ms`` is the time of which the window was asked for, ``window_start_ms`` where the window begins that contains it.
     ``closes_at_ms`` is when the result is final, and ``clock_ms`` the clock that has to reach it, in task ``partition``.
+    ``open_windows`` are the open windows of the key, if no time was asked for; the first of them has these times.
     """
 
     table: str
@@ -144,3 +155,4 @@ class MissingFacts:
     watermark_ms: int | None
     records: Sequence[RecordFacts]
     late: Sequence[LateFacts]
+    open_windows: Sequence[OpenFacts]
