@@ -142,6 +142,20 @@ def test_a_wrong_key_or_window_is_refused_with_what_to_do(template: Bench) -> No
         assert said in answer.err, answer
 
 
+def test_a_column_that_the_key_does_not_have_is_not_taken_as_a_value(template: Bench, tmp_path: Path) -> None:
+    for more in ((), ("--missing",)):
+        answer = template.run("why", "totals", "colour=red", *more)
+        assert answer.code == 2, answer
+        assert "the key of alerts.totals has no column 'colour': it is the column 'user'" in answer.err
+        _, _, example = answer.err.partition("as in `rewindow ")
+        assert template.run(*example.partition("`")[0].split()).code == 0
+    bench = copy_of(template, tmp_path / "project")
+    bench.rows("h8", [{"user": "colour=red", "t": T0 + 4 * HOUR, "got": T0 + 4 * HOUR + 1, "x": 1}])
+    assert bench.run("land", "activity").code == 0
+    assert why(bench, "totals", "colour=red", "--missing")["why"] == "not_taken"
+    assert why(bench, "totals", "user=big=red", "--missing")["why"] == "never_landed"
+
+
 def test_a_row_of_other_code_is_not_guessed(template: Bench, tmp_path: Path) -> None:
     bench = copy_of(template, tmp_path / "project")
     module = (bench.root / "bench_job.py").read_text(encoding="utf-8")

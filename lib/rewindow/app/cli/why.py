@@ -51,6 +51,7 @@ def why(
     # Here, because the engine that replays a row loads slowly, and other commands do not need it.
     from rewindow.app.cli.printing_why import missing_lines, row_lines
     from rewindow.app.why.choose import choose_row
+    from rewindow.app.why.key_form import check_columns
     from rewindow.app.why.missing import explain_missing
     from rewindow.app.why.output import Output, parse_key
     from rewindow.app.why.row import explain_row
@@ -62,6 +63,8 @@ def why(
     at = None if time_ms is None else AskedTime(output, key, time_ms, missing)
     printer = Printer(as_json=as_json)
     rows = output.rows(wanted)
+    if not rows:
+        check_columns(output, key, wanted)
     if missing:
         absent = explain_missing(project, output, wanted, rows, at)
         if as_json:

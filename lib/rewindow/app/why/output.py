@@ -25,6 +25,7 @@ from rewindow.streams.settings import TaskConfig
 from rewindow.streams.topology import Topology
 from rewindow.tables.delta.commit import existing_table, table_path
 from rewindow.tables.delta.content_hash import column_bounds, table_files
+from rewindow.tables.delta.first_rows import first_rows
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import safe_name
 
@@ -90,6 +91,14 @@ class Output:
     def own_columns(self) -> tuple[Column, ...]:
         """The columns of the key without the window."""
         return self.key_columns[:-2] if self.is_windowed else self.key_columns
+
+    def any_row(self) -> Row | None:
+        """Return a row of the table, to show what its keys look like; None if it has none."""
+        spec = self.branch.tables.get(f"{OUTPUT}{self.topic}")
+        if spec is None or self.tables.version_of(spec) is None:
+            return None
+        rows: list[Row] = first_rows(table_path(self.tables.warehouse, spec.path), 1).to_pylist()
+        return rows[0] if rows else None
 
     def rows(self, key: Mapping[str, Sequence[Any]]) -> list[Row]:
         """Return the rows of a key, in the order in which they were written; none if there is no table yet."""
