@@ -142,6 +142,27 @@ def test_a_wrong_key_or_window_is_refused_with_what_to_do(template: Bench) -> No
         assert said in answer.err, answer
 
 
+def test_a_window_that_no_landed_record_reaches_is_said_to_be_ahead(template: Bench) -> None:
+    found = why(template, "totals", "ann", "--window", "2023-11-20T10:00:00Z", "--missing")
+    assert found["why"] == "never_landed"
+    assert found["headline"] == "no landed record reaches the window from 2023-11-20 10:00:00Z yet"
+    assert found["reasons"][0].startswith("Feed activity is complete through 2023-11-14 23:")
+    assert found["reasons"][0].endswith("the window begins later: its records may still be landed")
+    assert not any("out of order" in reason for reason in found["reasons"])
+
+
+def test_the_quarantine_is_named_only_for_a_key_that_has_rows_in_it(template: Bench, tmp_path: Path) -> None:
+    bench = copy_of(template, tmp_path / "project")
+    feed = (bench.root / "conf/feeds/activity.yaml").read_text(encoding="utf-8")
+    bench.write("conf/feeds/activity.yaml", feed.replace("timestamp: t,", "timestamp: t, invalid_timestamp: skip,"))
+    bench.rows("h8", [*hour(4), {"user": "zoe", "t": None, "got": T0 + 4 * HOUR, "x": 1}])
+    assert bench.run("land", "activity").code == 0
+    for user, count in (("zoe", 1), ("max", 0)):
+        reasons = why(bench, "totals", user, "--missing")["reasons"]
+        named = [reason for reason in reasons if "quarantine" in reason]
+        assert named == ["1 row with this key is in the quarantine: `rewindow head rewindow.quarantine`"] * count
+
+
 def test_a_column_that_the_key_does_not_have_is_not_taken_as_a_value(template: Bench, tmp_path: Path) -> None:
     for more in ((), ("--missing",)):
         answer = template.run("why", "totals", "colour=red", *more)

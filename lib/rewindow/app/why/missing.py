@@ -6,17 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rewindow.app.never_landed import lands_next
 from rewindow.app.project import Project
 from rewindow.app.why.asked import Asked, ask, contains
 from rewindow.app.why.facts import LateFacts, Missing, MissingFacts, OpenFacts, RecordFacts
 from rewindow.app.why.history import History
+from rewindow.app.why.not_landed import never_landed
 from rewindow.app.why.open_windows import open_headline, open_sentences
 from rewindow.app.why.output import Output, Row
 from rewindow.app.why.row import META, Facts
 from rewindow.app.why.waiting import Waits, clock_sentences
 from rewindow.app.why.windows import AskedTime, of_window, start_column, windows_of
-from rewindow.config.load import load_feed
 from rewindow.contracts.instants import instant
 from rewindow.engine.worker.inline import as_in_a_worker
 from rewindow.engine.worker.provenance.behind import Search, Wanted
@@ -26,9 +25,7 @@ from rewindow.engine.worker.provenance.replay import Drop
 from rewindow.report.text import asked as command_of
 from rewindow.report.text import counted
 from rewindow.streams.duration import in_words
-from rewindow.streams.record import UNKNOWN, Window, known_time
-
-_MOST_SESSIONS = 5
+from rewindow.streams.record import Window, known_time
 
 
 @dataclass
@@ -198,7 +195,7 @@ def _told(project: Project, past: History, asked: Asked, fate: Fate, windows: Se
         headline = f"{counted(asked.waiting, 'record')} of the key landed after the last run"
         return _answer(output, Missing.NOT_TAKEN, headline, [f"Run the job: `rewindow run {job}`", *clocks], **known)
     if not records:
-        return _answer(output, Missing.NEVER_LANDED, *_never_landed(project, past, asked), **known)
+        return _answer(output, Missing.NEVER_LANDED, *never_landed(project, past, asked), **known)
     if len(late) >= len(records):
         return _answer(output, Missing.DROPPED, "all records of the key were dropped", dropped, **known)
     if not fate.kept and parts[0][0].stores:
@@ -219,32 +216,6 @@ def _waiting(waits: Waits | None) -> Iterator[str]:
         yield waits.why
     elif waits is not None:
         yield f"The window closed at {instant(waits.closes_at_ms)}: the clock of {waits.node} is past that"
-
-
-def _never_landed(project: Project, past: History, asked: Asked) -> tuple[str, list[str]]:
-    output, feed = past.output, past.output.job.feed
-    name, landings = feed.definition.feed, feed.landings
-    topics = ", ".join(sorted(output.layout.external))
-    reasons = [f"Looked in partition {asked.partition} of {topics}, in all {len(landings)} landings"]
-    watermark = landings[-1].watermark_ms if landings else UNKNOWN
-    if watermark != UNKNOWN:
-        reasons.append(f"Feed {name} is complete through {instant(watermark)}: an earlier record would be out of order")
-    refused = sum((landing.counts or {}).get("quarantined", 0) for landing in landings)
-    if refused:
-        reasons.append(
-            f"{refused:,} rows of the feed are in the quarantine, where the record may be: `rewindow head rewindow.quarantine`"
-        )
-    following = lands_next(load_feed(project.root, name), project_root=str(project.root), warehouse=project.warehouse)
-    reasons.append(f"The next landing brings new records: `rewindow land {name}`{following}".removesuffix("."))
-    if asked.window is not None and asked.window.is_session and asked.sessions:
-        spans = ", ".join(
-            f"{instant(one.start_ms)} to {instant(one.end_ms)}" for one in asked.sessions[-_MOST_SESSIONS:]
-        )
-        which = "are" if len(asked.sessions) <= _MOST_SESSIONS else f"are {len(asked.sessions):,}, the last ones"
-        headline = f"no session of the key contains {instant(asked.window.start_ms)}"
-        return headline, [f"The sessions that its records make {which} {spans}", *reasons]
-    window = "" if asked.window is None else f" in the window from {instant(asked.window.start_ms)}"
-    return f"no record of the key{window} was ever landed", reasons
 
 
 def _let_go(records: Sequence[RecordFacts], late: Sequence[LateFacts]) -> str:
