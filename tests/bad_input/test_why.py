@@ -163,6 +163,24 @@ def test_the_quarantine_is_named_only_for_a_key_that_has_rows_in_it(template: Be
         assert named == ["1 row with this key is in the quarantine: `rewindow head rewindow.quarantine`"] * count
 
 
+def test_records_without_a_key_are_counted_and_how_to_see_them_is_said(template: Bench, tmp_path: Path) -> None:
+    bench = copy_of(template, tmp_path / "project")
+    found = why(bench, "totals", "", "--missing")
+    assert (found["why"], found["headline"]) == ("no_key", "no run of counts has skipped a record without a key")
+    bench.rows("h8", [{"user": None, "t": T0 + 4 * HOUR + n, "got": T0 + 4 * HOUR + n, "x": n} for n in range(3)])
+    goes_on(bench)
+    for word in ("", "null", "user=null", '{"user": null}'):
+        found = why(bench, "totals", word, "--missing")
+        assert found["headline"] == "3 records without a key were skipped, so alerts.totals has no row of it", word
+        assert found["reasons"][0].endswith("it skips records without a key: 3 in run main/3")
+        assert "`dropped: quarantine` in conf/jobs/counts.yaml" in found["reasons"][1]
+        assert found["reasons"][2].startswith("A key is written user=VALUE, as in `rewindow why alerts.totals user=")
+        assert "3 records without a key were skipped" in bench.run("why", "totals", word).err
+    bench.rows("h9", [{"user": "null", "t": T0 + 5 * HOUR, "got": T0 + 5 * HOUR, "x": 1}])
+    assert bench.run("land", "activity").code == 0
+    assert why(bench, "totals", "null", "--missing")["why"] == "not_taken"
+
+
 def test_a_column_that_the_key_does_not_have_is_not_taken_as_a_value(template: Bench, tmp_path: Path) -> None:
     for more in ((), ("--missing",)):
         answer = template.run("why", "totals", "colour=red", *more)

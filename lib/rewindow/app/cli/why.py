@@ -13,6 +13,7 @@ from rewindow.app.cli.printing import Printer
 from rewindow.app.project import Project
 from rewindow.app.times import ZONE, parse_time
 from rewindow.control.plan.spec import MAIN
+from rewindow.errors import UsageError
 
 
 def register(app: typer.Typer) -> None:
@@ -52,6 +53,7 @@ def why(
     from rewindow.app.cli.printing_why import missing_lines, row_lines
     from rewindow.app.why.choose import choose_row
     from rewindow.app.why.key_form import check_columns
+    from rewindow.app.why.keyless import without_key
     from rewindow.app.why.missing import explain_missing
     from rewindow.app.why.output import Output, parse_key
     from rewindow.app.why.row import explain_row
@@ -65,8 +67,12 @@ def why(
     rows = output.rows(wanted)
     if not rows:
         check_columns(output, key, wanted)
+    keyless = None if rows else without_key(project, output, wanted)
+    if keyless is not None and not missing:
+        message = ". ".join([f"{output.table}: {keyless.headline}", *keyless.reasons])
+        raise UsageError(message)
     if missing:
-        absent = explain_missing(project, output, wanted, rows, at)
+        absent = keyless or explain_missing(project, output, wanted, rows, at)
         if as_json:
             printer.json(asdict(absent))
         else:

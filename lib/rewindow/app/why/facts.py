@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from rewindow.app.why.output import Output
 from rewindow.engine.worker.provenance.output_rows import table_of
 from rewindow.tables.delta.state_query import as_rows
 
@@ -120,6 +121,7 @@ class Missing(StrEnum):
     LET_GO = "let_go"
     OPEN = "open"
     WAITING = "waiting"
+    NO_KEY = "no_key"
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,3 +158,17 @@ class MissingFacts:
     records: Sequence[RecordFacts]
     late: Sequence[LateFacts]
     open_windows: Sequence[OpenFacts]
+
+
+def no_answer(output: Output, why: Missing, headline: str, reasons: Sequence[str], **others: Any) -> MissingFacts:
+    """Return why an output has no row of a key. ``others``: the fields that are known, of those with times and records."""
+    nothing = {
+        "partition": 0,
+        "asked_ms": None,
+        "window_start_ms": None,
+        "closes_at_ms": None,
+        "clock_ms": None,
+        "watermark_ms": None,
+    }
+    known: dict[str, Any] = {**nothing, "records": [], "late": [], "open_windows": [], **others}
+    return MissingFacts(output.table, output.job.name, output.branch.name, why, headline, reasons, **known)

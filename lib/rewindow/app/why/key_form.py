@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rewindow.app.why.asked import ask
 from rewindow.app.why.history import History
 from rewindow.app.why.output import Output
+from rewindow.app.why.windows import key_words
 from rewindow.errors import ConfigError, SourceError, UsageError
-from rewindow.report.text import asked
 
 _COLUMN_AND_VALUE = re.compile(r"([^\W\d][\w.-]*)=.+", re.DOTALL)
 
@@ -24,32 +23,33 @@ def check_columns(output: Output, words: Sequence[str], key: Mapping[str, Sequen
     """
     columns = [column.name for column in output.own_columns]
     named = _COLUMN_AND_VALUE.fullmatch(words[0]) if len(words) == len(columns) == 1 else None
-    if named is None or named[1] in columns or _is_landed(output, key):
+    if named is None or named[1] in columns or is_landed(output, key):
         return
     message = (
         f"the key of {output.table} has no column {named[1]!r}: it is the column {columns[0]!r}. Write its value alone, or "
-        f"{columns[0]}=VALUE{_example(output)}"
+        f"{columns[0]}=VALUE{example(output)}"
     )
     raise UsageError(message)
 
 
-def _is_landed(output: Output, key: Mapping[str, Sequence[Any]]) -> bool:
+def is_landed(output: Output, key: Mapping[str, Sequence[Any]]) -> bool:
+    """Whether a landed record has a key. False if the logs cannot be read."""
     if output.branch.head is None:
         return False
     past = History(output, output.branch.head)
     try:
         past.check()
     except (ConfigError, SourceError):
-        return False  # the logs cannot be read: the words are taken for what they look like
+        return False
     found = ask(past, key, None, None)
     return bool(found.taken or found.waiting)
 
 
-def _example(output: Output) -> str:
+def example(output: Output) -> str:
     """Return a command with a key that the table has, as the end of a sentence; nothing without rows."""
     row = output.any_row()
-    column = output.own_columns[0].name
-    if row is None or row[column] is None:
+    if row is None or any(row[column.name] is None for column in output.own_columns):
         return ""
-    value = row[column].hex() if isinstance(row[column], bytes) else str(row[column])
-    return f", as in `rewindow why {asked(output.table, output.branch.name)} {shlex.quote(f'{column}={value}')}`"
+    values = ((column.name, row[column.name]) for column in output.own_columns)
+    words = [f"{name}={value.hex() if isinstance(value, bytes) else value}" for name, value in values]
+    return f", as in `rewindow why {key_words(output, words)}`"

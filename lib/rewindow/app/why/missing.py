@@ -8,7 +8,7 @@ from typing import Any
 
 from rewindow.app.project import Project
 from rewindow.app.why.asked import Asked, ask, contains
-from rewindow.app.why.facts import LateFacts, Missing, MissingFacts, OpenFacts, RecordFacts
+from rewindow.app.why.facts import LateFacts, Missing, MissingFacts, OpenFacts, RecordFacts, no_answer
 from rewindow.app.why.history import History
 from rewindow.app.why.not_landed import never_landed
 from rewindow.app.why.open_windows import open_headline, open_sentences
@@ -68,7 +68,7 @@ def _absent(
     if head is None:
         headline = f"{name} has no runs on branch {output.branch.name}"
         command = command_of(name, output.branch.name)
-        return _answer(output, Missing.NOT_RUN, headline, [f"Run it: `rewindow run {command}`"])
+        return no_answer(output, Missing.NOT_RUN, headline, [f"Run it: `rewindow run {command}`"])
     past = History(output, head)
     past.check()
     asked = ask(past, key, start_ms, at)
@@ -128,24 +128,11 @@ def _there(output: Output, row: Row) -> MissingFacts:
     start_ms = row[column] if column else None
     if all(value is None for name, value in row.items() if name not in others):
         headline = f"the newest row of the key is a deletion, written by {by}"
-        return _answer(output, Missing.DELETED, headline, [], window_start_ms=start_ms)
+        return no_answer(output, Missing.DELETED, headline, [], window_start_ms=start_ms)
     headline = f"there is a row of the key, written by {by}"
-    return _answer(
+    return no_answer(
         output, Missing.EXISTS, headline, ["Omit --missing to see what it was made of"], window_start_ms=start_ms
     )
-
-
-def _answer(output: Output, why: Missing, headline: str, reasons: Sequence[str], **others: Any) -> MissingFacts:
-    nothing = {
-        "partition": 0,
-        "asked_ms": None,
-        "window_start_ms": None,
-        "closes_at_ms": None,
-        "clock_ms": None,
-        "watermark_ms": None,
-    }
-    known: dict[str, Any] = {**nothing, "records": [], "late": [], "open_windows": [], **others}
-    return MissingFacts(output.table, output.job.name, output.branch.name, why, headline, reasons, **known)
 
 
 def _fate(past: History, asked: Asked) -> Fate:
@@ -190,25 +177,25 @@ def _told(project: Project, past: History, asked: Asked, fate: Fate, windows: Se
     clocks = [*_waiting(waits), *clock_sentences(past, asked.partition)]
     if len(parts) > 1:
         reasons = ["The key is made by a repartition, so its records are not looked for", *clocks]
-        return _answer(output, Missing.WAITING, "there is no row yet", reasons, **known)
+        return no_answer(output, Missing.WAITING, "there is no row yet", reasons, **known)
     if not records and asked.waiting:
         headline = f"{counted(asked.waiting, 'record')} of the key landed after the last run"
-        return _answer(output, Missing.NOT_TAKEN, headline, [f"Run the job: `rewindow run {job}`", *clocks], **known)
+        return no_answer(output, Missing.NOT_TAKEN, headline, [f"Run the job: `rewindow run {job}`", *clocks], **known)
     if not records:
-        return _answer(output, Missing.NEVER_LANDED, *never_landed(project, past, asked), **known)
+        return no_answer(output, Missing.NEVER_LANDED, *never_landed(project, past, asked), **known)
     if len(late) >= len(records):
-        return _answer(output, Missing.DROPPED, "all records of the key were dropped", dropped, **known)
+        return no_answer(output, Missing.DROPPED, "all records of the key were dropped", dropped, **known)
     if not fate.kept and parts[0][0].stores:
         reasons = [*dropped, _let_go(records, late)]
-        return _answer(output, Missing.LET_GO, "no record of the key has reached a store", reasons, **known)
+        return no_answer(output, Missing.LET_GO, "no record of the key has reached a store", reasons, **known)
     if asked.waiting:
         dropped.append(f"{counted(asked.waiting, 'record')} of the key landed after the last run: `rewindow run {job}`")
     if waits is not None and waits.is_open and first is not None:
         named = windows or [OpenFacts(first.start_ms, first.end_ms, waits.closes_at_ms, len(records) - len(late))]
         reasons = [*open_sentences(named), *clocks, *dropped]
-        return _answer(output, Missing.OPEN, open_headline(named), reasons, **known)
+        return no_answer(output, Missing.OPEN, open_headline(named), reasons, **known)
     reasons = ["The job has taken records of the key, but has sent no result of them", *clocks, *dropped]
-    return _answer(output, Missing.WAITING, "there is no row yet", reasons, **known)
+    return no_answer(output, Missing.WAITING, "there is no row yet", reasons, **known)
 
 
 def _waiting(waits: Waits | None) -> Iterator[str]:

@@ -154,7 +154,9 @@ def _of_json(text: str) -> dict[str, str]:
 
 
 def _values(text: str, column: Column) -> Sequence[Any]:
-    """Return the values of a column that a text may mean."""
+    """Return the values of a column that a text may mean. An empty text and ``null`` are no number."""
+    if text in ("", "null") and column.type not in ("string", "json"):
+        return [None]
     try:
         match column.type:
             case "string":
