@@ -135,6 +135,8 @@ def test_a_wrong_key_or_window_is_refused_with_what_to_do(template: Bench) -> No
         (("totals", "colour=red", "user=ann"), "the key has the columns user"),
         (("totals", "ann", "bob"), "names no column"),
         (("nothing", "ann"), "neither a job"),
+        (("rewindow.quarantine", "ann"), "`rewindow head rewindow.quarantine` shows them"),
+        (("rewindow/quarantine", "ann", "--missing"), "`rewindow head rewindow.quarantine` shows them"),
         (("totals", "ann", "--run", "9"), "does not exist"),
     ):
         answer = template.run("why", *words)
@@ -193,6 +195,12 @@ def test_a_column_that_the_key_does_not_have_is_not_taken_as_a_value(template: B
     assert bench.run("land", "activity").code == 0
     assert why(bench, "totals", "colour=red", "--missing")["why"] == "not_taken"
     assert why(bench, "totals", "user=big=red", "--missing")["why"] == "never_landed"
+
+
+def test_only_a_command_that_shows_the_quarantine_recommends_it(template: Bench) -> None:
+    assert "alerts.totals): name one of these\n" in template.run("why", "nothing", "ann").err
+    assert template.run("head", "nothing").err.endswith("name one of these, or rewindow.quarantine\n")
+    assert template.run("head", "rewindow.quarantine").code == 0
 
 
 def test_a_row_of_other_code_is_not_guessed(template: Bench, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from decimal import Decimal, InvalidOperation
 from functools import cached_property
 from typing import Any
 
-from rewindow.app.first_rows import find_outputs
+from rewindow.app.first_rows import find_outputs, is_quarantine
 from rewindow.app.open_tables import direct
 from rewindow.app.project import Project
 from rewindow.app.run_references import with_runs
@@ -52,6 +52,13 @@ class Output:
         Raises `UsageError` (2) for any other name, and for a branch without runs except `main`; `ConfigError` (78) for tables
         that a catalog governs.
         """
+        if is_quarantine(name):
+            message = (
+                "the quarantine has the rows that landings and jobs refused, each with its reason, so `why` has nothing to add: "
+                "`rewindow head rewindow.quarantine` shows them. `rewindow why TABLE KEY --missing`, with a job's output table, "
+                "says what became of a key's records"
+            )
+            raise UsageError(message)
         config, topics = find_outputs(project, name)
         if len(topics) != 1:
             listed = ", ".join(config.outputs[topic].table for topic in topics)
