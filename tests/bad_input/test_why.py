@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -201,6 +202,28 @@ def test_only_a_command_that_shows_the_quarantine_recommends_it(template: Bench)
     assert "alerts.totals): name one of these\n" in template.run("why", "nothing", "ann").err
     assert template.run("head", "nothing").err.endswith("name one of these, or rewindow.quarantine\n")
     assert template.run("head", "rewindow.quarantine").code == 0
+
+
+def test_an_unknown_run_names_the_runs_or_says_that_there_is_none(template: Bench, tmp_path: Path) -> None:
+    bench = copy_of(template, tmp_path / "project")
+    asks = (("why", "totals", "ann", "--run", "main/9"), ("rewind", "counts", "--to", "main/9"))
+    for words in asks:
+        assert "The last runs of branch 'main' are main/1, main/2: choose one of them" in bench.run(*words).err
+    assert bench.run("rewind", "counts", "--to", "0").code == 0
+    for words in asks:
+        assert "There is no run on branch 'main' any more, so there is none to name" in bench.run(*words).err
+    shutil.rmtree(bench.warehouse)
+    assert bench.run("land", "activity").code == 0
+    for words in asks:
+        answer = bench.run(*words)
+        assert answer.code == 2, answer
+        assert (
+            "run 'main/9' does not exist. There is no run on branch 'main' yet, so there is none to name" in answer.err
+        )
+        answer = bench.run(*words, "--branch", "fix")
+        assert answer.code == 2, answer
+        assert "branch 'fix'" in answer.err
+        assert "(there is no run yet)" in answer.err
 
 
 def test_a_row_of_other_code_is_not_guessed(template: Bench, tmp_path: Path) -> None:

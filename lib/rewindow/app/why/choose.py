@@ -21,6 +21,7 @@ def choose_row(
 
     Raises `UsageError` (2) if there is no such row.
     """
+    chosen = None if run is None else find_run(output.state, output.branch, run)
     start_ms = None if at is None else at.start(rows)
     found = of_window(output, rows, start_ms)
     key = " ".join(words)
@@ -37,11 +38,13 @@ def choose_row(
         raise UsageError(message)
     if run is None:
         return found, found[-1]
-    chosen = find_run(output.state, output.branch, run)
     own = [row for row in found if chosen is not None and row["_run"] == chosen.spec.run]
     if not own:
         written = sorted({row["_run"] for row in found})
         names = [one.spec.name for one in output.state.committed if one.spec.run in written]
-        message = f"run {run} wrote no row of the key {key}, which has rows of {', '.join(names)}: name one of these"
+        others = (
+            f"has rows of {', '.join(names)}: name one of these" if names else "has rows of runs that are forgotten"
+        )
+        message = f"run {run} wrote no row of the key {key}, which {others}"
         raise UsageError(message)
     return found, own[-1]
