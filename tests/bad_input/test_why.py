@@ -131,8 +131,6 @@ def test_a_key_with_a_row_is_not_missing(template: Bench, tmp_path: Path) -> Non
 
 def test_a_wrong_key_or_window_is_refused_with_what_to_do(template: Bench) -> None:
     for words, said in (
-        (("totals", "zoe"), "--missing` says why"),
-        (("totals", "ann", "--window", "2030-01-01"), "it has windows from"),
         (("totals", "colour=red", "user=ann"), "the key has the columns user"),
         (("totals", "ann", "bob"), "names no column"),
         (("nothing", "ann"), "neither a job"),
@@ -196,6 +194,19 @@ def test_a_column_that_the_key_does_not_have_is_not_taken_as_a_value(template: B
     assert bench.run("land", "activity").code == 0
     assert why(bench, "totals", "colour=red", "--missing")["why"] == "not_taken"
     assert why(bench, "totals", "user=big=red", "--missing")["why"] == "never_landed"
+
+
+def test_a_row_that_is_not_there_is_another_outcome_than_a_wrong_call(template: Bench) -> None:
+    for words, said in (
+        (("totals", "zoe"), "`rewindow why alerts.totals zoe --missing` says why"),
+        (("totals", "ann", "--window", "2030-01-01"), "it has windows from"),
+        (("totals", "null"), "no run of counts has skipped a record without a key"),
+        (("totals", "ann", "--run", "main/1", "--window", "2023-11-14T23:00:00Z"), "run main/1 wrote no row"),
+    ):
+        answer = template.run("why", *words)
+        assert answer.code == 1, answer
+        assert said in answer.err, answer
+    assert why(template, "totals", "zoe", "--missing")["why"] == "never_landed"
 
 
 def test_only_a_command_that_shows_the_quarantine_recommends_it(template: Bench) -> None:

@@ -13,7 +13,7 @@ from rewindow.app.cli.printing import Printer
 from rewindow.app.project import Project
 from rewindow.app.times import ZONE, parse_time
 from rewindow.control.plan.spec import MAIN
-from rewindow.errors import UsageError
+from rewindow.errors import NothingFoundError
 
 
 def register(app: typer.Typer) -> None:
@@ -70,7 +70,7 @@ def why(
     keyless = None if rows else without_key(project, output, wanted)
     if keyless is not None and not missing:
         message = ". ".join([f"{output.table}: {keyless.headline}", *keyless.reasons])
-        raise UsageError(message)
+        raise NothingFoundError(message)
     if missing:
         absent = keyless or explain_missing(project, output, wanted, rows, at)
         if as_json:
