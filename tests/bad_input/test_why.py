@@ -132,6 +132,7 @@ def test_a_key_with_a_row_is_not_missing(template: Bench, tmp_path: Path) -> Non
 def test_a_wrong_key_or_window_is_refused_with_what_to_do(template: Bench) -> None:
     for words, said in (
         (("totals", "colour=red", "user=ann"), "the key has the columns user"),
+        (("totals", "colour=red", "size=1"), "name each once, as in `rewindow why alerts.totals user="),
         (("totals", "ann", "bob"), "names no column"),
         (("nothing", "ann"), "neither a job"),
         (("rewindow.quarantine", "ann"), "`rewindow head rewindow.quarantine` shows them"),
@@ -172,7 +173,7 @@ def test_records_without_a_key_are_counted_and_how_to_see_them_is_said(template:
     goes_on(bench)
     for word in ("", "null", "user=null", '{"user": null}'):
         found = why(bench, "totals", word, "--missing")
-        assert found["headline"] == "3 records without a key were skipped, so alerts.totals has no row of it", word
+        assert found["headline"] == "3 records without a key were skipped, so alerts.totals has no row of them", word
         assert found["reasons"][0].endswith("it skips records without a key: 3 in run main/3")
         assert "`dropped: quarantine` in conf/jobs/counts.yaml" in found["reasons"][1]
         assert found["reasons"][2].startswith("A key is written user=VALUE, as in `rewindow why alerts.totals user=")

@@ -237,3 +237,24 @@ def test_without_a_window_each_open_window_of_the_key_is_named(tmp_path: Path) -
             assert "Of another window there is a row of the key" in answer.out
         let_go = json.loads(bench.run("why", "shop.hopping", "eve", "--missing", "--json").out)
         assert (let_go["why"], let_go["open_windows"]) == ("let_go", [])
+
+
+def test_a_key_of_json_is_shown_as_people_write_it(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "project")
+    bench.write("conf/feeds/orders.yaml", FEED)
+    bench.write("conf/jobs/counts.yaml", f"{JOB.partition('outputs:')[0]}outputs: {{kinds: {{table: shop.kinds}}}}\n")
+    bench.write("conf/targets/local.yaml", TARGET)
+    by_day = 'builder.stream("orders").map(lambda key, row: (key, 1)).group_by_key().count(store="kinds")'
+    bench.write(
+        "bench_job.py",
+        "from rewindow import StreamsBuilder\n\n\ndef build_topology():\n    builder = StreamsBuilder()\n"
+        f'    {by_day}.to_stream().to("kinds")\n    return builder.build()\n',
+    )
+    bench.write("data/one.csv", f"user,t\nann,{DAY}T10:00:00Z\n")
+    with without_spark():
+        for words in (("land", "orders"), ("run", "counts")):
+            assert bench.run(*words).code == 0
+        answer = bench.run("why", "shop.kinds", "Filiale=Berlin")
+        assert answer.code == 2, answer
+        assert answer.err.endswith("Write its value alone, or key=VALUE, as in `rewindow why shop.kinds key=ann`\n")
+        assert bench.run("why", "shop.kinds", "key=ann").code == 0

@@ -52,16 +52,16 @@ def why(
     # Here, because the engine that replays a row loads slowly, and other commands do not need it.
     from rewindow.app.cli.printing_why import missing_lines, row_lines
     from rewindow.app.why.choose import choose_row
-    from rewindow.app.why.key_form import check_columns
+    from rewindow.app.why.key_form import check_columns, read_key
     from rewindow.app.why.keyless import without_key
     from rewindow.app.why.missing import explain_missing
-    from rewindow.app.why.output import Output, parse_key
+    from rewindow.app.why.output import Output
     from rewindow.app.why.row import explain_row
     from rewindow.app.why.windows import AskedTime
 
     project = Project.open(folder, target, debug=debug)
     output = Output.find(project, table, branch)
-    wanted, time_ms = parse_key(output.own_columns, key), parse_time(window)
+    wanted, time_ms = read_key(output, key), parse_time(window)
     at = None if time_ms is None else AskedTime(output, key, time_ms, missing)
     printer = Printer(as_json=as_json)
     rows = output.rows(wanted)

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rewindow.app.why.asked import ask
 from rewindow.app.why.history import History
-from rewindow.app.why.output import Output
+from rewindow.app.why.output import Output, parse_key
 from rewindow.app.why.windows import key_words
 from rewindow.errors import ConfigError, SourceError, UsageError
+from rewindow.streams.serde.schema import Column
 
 _COLUMN_AND_VALUE = re.compile(r"([^\W\d][\w.-]*)=.+", re.DOTALL)
+
+
+def read_key(output: Output, words: Sequence[str]) -> dict[str, Sequence[Any]]:
+    """Return what the columns of a key may be (`parse_key`). A refusal (2) shows a key that the table has."""
+    try:
+        return parse_key(output.own_columns, words)
+    except UsageError as error:
+        message = f"{error}{example(output)}"
+        raise UsageError(message) from error
 
 
 def check_columns(output: Output, words: Sequence[str], key: Mapping[str, Sequence[Any]]) -> None:
@@ -50,6 +61,12 @@ def example(output: Output) -> str:
     row = output.any_row()
     if row is None or any(row[column.name] is None for column in output.own_columns):
         return ""
-    values = ((column.name, row[column.name]) for column in output.own_columns)
-    words = [f"{name}={value.hex() if isinstance(value, bytes) else value}" for name, value in values]
+    words = [f"{column.name}={_as_word(row[column.name], column)}" for column in output.own_columns]
     return f", as in `rewindow why {key_words(output, words)}`"
+
+
+def _as_word(value: Any, column: Column) -> str:
+    """Return a value as people write it; a text in a column of JSON needs no quotes."""
+    if column.type == "json" and isinstance(text := json.loads(value), str):
+        return text
+    return value.hex() if isinstance(value, bytes) else str(value)

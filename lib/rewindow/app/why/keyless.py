@@ -32,7 +32,7 @@ def without_key(project: Project, output: Output, key: Mapping[str, Sequence[Any
     if not total:
         headline = f"no run of {name} has skipped a record without a key"
         return no_answer(output, Missing.NO_KEY, headline, [_written(output)])
-    are = "record without a key was" if total == 1 else "records without a key were"
+    are, them = ("record without a key was", "it") if total == 1 else ("records without a key were", "them")
     runs = ", ".join(f"{count:,} in run {run}" for run, count in skipped[-_MOST_RUNS:])
     more = f", the last {_MOST_RUNS} of {len(skipped):,} runs" if len(skipped) > _MOST_RUNS else ""
     reasons = [
@@ -40,7 +40,9 @@ def without_key(project: Project, output: Output, key: Mapping[str, Sequence[Any
         _how_to_see(project, name),
         _written(output),
     ]
-    return no_answer(output, Missing.NO_KEY, f"{total:,} {are} skipped, so {output.table} has no row of it", reasons)
+    return no_answer(
+        output, Missing.NO_KEY, f"{total:,} {are} skipped, so {output.table} has no row of {them}", reasons
+    )
 
 
 def _skipped(output: Output) -> Iterator[tuple[str, int]]:

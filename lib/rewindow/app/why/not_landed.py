@@ -53,7 +53,8 @@ def _is_ahead(past: History, window: Window) -> bool:
 def _looked(past: History, asked: Asked) -> Iterator[str]:
     if asked.window is None or not _is_ahead(past, asked.window):
         topics, landings = ", ".join(sorted(past.output.layout.external)), past.output.job.feed.landings
-        yield f"Looked in partition {asked.partition} of {topics}, in all {len(landings)} landings"
+        where = "the only landing" if len(landings) == 1 else f"all {len(landings)} landings"
+        yield f"Looked in partition {asked.partition} of {topics}, in {where}"
 
 
 def _completeness(past: History, window: Window | None) -> Iterator[str]:
