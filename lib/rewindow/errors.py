@@ -17,6 +17,12 @@ class RewindowError(Exception):
     exit_code = 1
 
 
+class NothingFoundError(RewindowError):
+    """A valid question whose answer is that there is nothing: `why` for a row that is not there (1)."""
+
+    exit_code = 1
+
+
 class UsageError(RewindowError):
     """An invalid argument (2)."""
 

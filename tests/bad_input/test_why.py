@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
-from tests.bad_input.scene import USERS, Bench, copy_of, hour
+from tests.bad_input.scene import USERS, Bench, copy_of, goes_on, hour
 from tests.ingest.local_engine import HOUR, T0
 
 MINUTE = 60_000
@@ -17,6 +18,12 @@ def why(bench: Bench, *words: str, code: int = 0) -> dict[str, Any]:
     assert answer.code == code, answer
     found: dict[str, Any] = json.loads(answer.out)
     return found
+
+
+def says(bench: Bench, *words: str) -> str:
+    answer = bench.run("why", *words)
+    assert answer.code == 0, answer
+    return answer.out
 
 
 def test_a_row_names_its_records_its_run_and_when_it_was_sent(template: Bench) -> None:
@@ -99,22 +106,136 @@ def test_a_key_that_was_never_landed_is_said_to_be(template: Bench) -> None:
     assert "no record of the key was ever landed" in found["headline"]
 
 
-def test_a_key_with_a_row_is_not_missing(template: Bench) -> None:
-    assert why(template, "totals", "ann", "--missing")["why"] == "exists"
+def test_without_a_window_the_open_windows_of_the_key_are_named(template: Bench) -> None:
+    newest = why(template, "totals", "bob")["row"]["window_start"]
+    found = why(template, "totals", "bob", "--missing")
+    assert found["why"] == "open"
+    (window,) = found["open_windows"]
+    assert window["start_ms"] == found["window_start_ms"] == T0 + HOUR + 30 * MINUTE > newest
+    assert found["clock_ms"] < window["closes_at_ms"] == found["closes_at_ms"] == window["end_ms"] + 5 * MINUTE
+    assert window["records"] == len(found["records"]) == 2
+    said = says(template, "totals", "bob", "--missing")
+    assert "the window from 2023-11-14 23:30:00Z is open until 2023-11-15 00:05:00Z." in said
+    assert "Of another window there is a row of the key, written by run main/2" in said
+
+
+def test_a_key_with_a_row_is_not_missing(template: Bench, tmp_path: Path) -> None:
+    assert why(template, "totals", "ann", "--window", "2023-11-14T22:00:00Z", "--missing")["why"] == "exists"
+    bench = copy_of(template, tmp_path / "project")
+    bench.rows("h8", [{"user": "cyd", "t": T0 + 9 * HOUR, "got": T0 + 9 * HOUR + 1, "x": 1}])
+    goes_on(bench)
+    found = why(bench, "totals", "ann", "--missing")
+    assert (found["why"], found["open_windows"]) == ("exists", [])
+    assert found["reasons"][-1] == "No other window of the key is open"
 
 
 def test_a_wrong_key_or_window_is_refused_with_what_to_do(template: Bench) -> None:
     for words, said in (
-        (("totals", "zoe"), "--missing` says why"),
-        (("totals", "ann", "--window", "2030-01-01"), "it has windows from"),
         (("totals", "colour=red", "user=ann"), "the key has the columns user"),
+        (("totals", "colour=red", "size=1"), "name each once, as in `rewindow why alerts.totals user="),
         (("totals", "ann", "bob"), "names no column"),
         (("nothing", "ann"), "neither a job"),
+        (("rewindow.quarantine", "ann"), "`rewindow head rewindow.quarantine` shows them"),
+        (("rewindow/quarantine", "ann", "--missing"), "`rewindow head rewindow.quarantine` shows them"),
         (("totals", "ann", "--run", "9"), "does not exist"),
     ):
         answer = template.run("why", *words)
         assert answer.code == 2, answer
         assert said in answer.err, answer
+
+
+def test_a_window_that_no_landed_record_reaches_is_said_to_be_ahead(template: Bench) -> None:
+    found = why(template, "totals", "ann", "--window", "2023-11-20T10:00:00Z", "--missing")
+    assert found["why"] == "never_landed"
+    assert found["headline"] == "no landed record reaches the window from 2023-11-20 10:00:00Z yet"
+    assert found["reasons"][0].startswith("Feed activity is complete through 2023-11-14 23:")
+    assert found["reasons"][0].endswith("the window begins later: its records may still be landed")
+    assert not any("out of order" in reason for reason in found["reasons"])
+
+
+def test_the_quarantine_is_named_only_for_a_key_that_has_rows_in_it(template: Bench, tmp_path: Path) -> None:
+    bench = copy_of(template, tmp_path / "project")
+    feed = (bench.root / "conf/feeds/activity.yaml").read_text(encoding="utf-8")
+    bench.write("conf/feeds/activity.yaml", feed.replace("timestamp: t,", "timestamp: t, invalid_timestamp: skip,"))
+    bench.rows("h8", [*hour(4), {"user": "zoe", "t": None, "got": T0 + 4 * HOUR, "x": 1}])
+    assert bench.run("land", "activity").code == 0
+    for user, count in (("zoe", 1), ("max", 0)):
+        reasons = why(bench, "totals", user, "--missing")["reasons"]
+        named = [reason for reason in reasons if "quarantine" in reason]
+        assert named == ["1 row with this key is in the quarantine: `rewindow head rewindow.quarantine`"] * count
+
+
+def test_records_without_a_key_are_counted_and_how_to_see_them_is_said(template: Bench, tmp_path: Path) -> None:
+    bench = copy_of(template, tmp_path / "project")
+    found = why(bench, "totals", "", "--missing")
+    assert (found["why"], found["headline"]) == ("no_key", "no run of counts has skipped a record without a key")
+    bench.rows("h8", [{"user": None, "t": T0 + 4 * HOUR + n, "got": T0 + 4 * HOUR + n, "x": n} for n in range(3)])
+    goes_on(bench)
+    for word in ("", "null", "user=null", '{"user": null}'):
+        found = why(bench, "totals", word, "--missing")
+        assert found["headline"] == "3 records without a key were skipped, so alerts.totals has no row of them", word
+        assert found["reasons"][0].endswith("it skips records without a key: 3 in run main/3")
+        assert "`dropped: quarantine` in conf/jobs/counts.yaml" in found["reasons"][1]
+        assert found["reasons"][2].startswith("A key is written user=VALUE, as in `rewindow why alerts.totals user=")
+        assert "3 records without a key were skipped" in bench.run("why", "totals", word).err
+    bench.rows("h9", [{"user": "null", "t": T0 + 5 * HOUR, "got": T0 + 5 * HOUR, "x": 1}])
+    assert bench.run("land", "activity").code == 0
+    assert why(bench, "totals", "null", "--missing")["why"] == "not_taken"
+
+
+def test_a_column_that_the_key_does_not_have_is_not_taken_as_a_value(template: Bench, tmp_path: Path) -> None:
+    for more in ((), ("--missing",)):
+        answer = template.run("why", "totals", "colour=red", *more)
+        assert answer.code == 2, answer
+        assert "the key of alerts.totals has no column 'colour': it is the column 'user'" in answer.err
+        _, _, example = answer.err.partition("as in `rewindow ")
+        assert template.run(*example.partition("`")[0].split()).code == 0
+    bench = copy_of(template, tmp_path / "project")
+    bench.rows("h8", [{"user": "colour=red", "t": T0 + 4 * HOUR, "got": T0 + 4 * HOUR + 1, "x": 1}])
+    assert bench.run("land", "activity").code == 0
+    assert why(bench, "totals", "colour=red", "--missing")["why"] == "not_taken"
+    assert why(bench, "totals", "user=big=red", "--missing")["why"] == "never_landed"
+
+
+def test_a_row_that_is_not_there_is_another_outcome_than_a_wrong_call(template: Bench) -> None:
+    for words, said in (
+        (("totals", "zoe"), "`rewindow why alerts.totals zoe --missing` says why"),
+        (("totals", "ann", "--window", "2030-01-01"), "it has windows from"),
+        (("totals", "null"), "no run of counts has skipped a record without a key"),
+        (("totals", "ann", "--run", "main/1", "--window", "2023-11-14T23:00:00Z"), "run main/1 wrote no row"),
+    ):
+        answer = template.run("why", *words)
+        assert answer.code == 1, answer
+        assert said in answer.err, answer
+    assert why(template, "totals", "zoe", "--missing")["why"] == "never_landed"
+
+
+def test_only_a_command_that_shows_the_quarantine_recommends_it(template: Bench) -> None:
+    assert "alerts.totals): name one of these\n" in template.run("why", "nothing", "ann").err
+    assert template.run("head", "nothing").err.endswith("name one of these, or rewindow.quarantine\n")
+    assert template.run("head", "rewindow.quarantine").code == 0
+
+
+def test_an_unknown_run_names_the_runs_or_says_that_there_is_none(template: Bench, tmp_path: Path) -> None:
+    bench = copy_of(template, tmp_path / "project")
+    asks = (("why", "totals", "ann", "--run", "main/9"), ("rewind", "counts", "--to", "main/9"))
+    for words in asks:
+        assert "The last runs of branch 'main' are main/1, main/2: choose one of them" in bench.run(*words).err
+    assert bench.run("rewind", "counts", "--to", "0").code == 0
+    for words in asks:
+        assert "There is no run on branch 'main' any more, so there is none to name" in bench.run(*words).err
+    shutil.rmtree(bench.warehouse)
+    assert bench.run("land", "activity").code == 0
+    for words in asks:
+        answer = bench.run(*words)
+        assert answer.code == 2, answer
+        assert (
+            "run 'main/9' does not exist. There is no run on branch 'main' yet, so there is none to name" in answer.err
+        )
+        answer = bench.run(*words, "--branch", "fix")
+        assert answer.code == 2, answer
+        assert "branch 'fix'" in answer.err
+        assert "(there is no run yet)" in answer.err
 
 
 def test_a_row_of_other_code_is_not_guessed(template: Bench, tmp_path: Path) -> None:

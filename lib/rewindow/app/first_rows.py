@@ -31,10 +31,10 @@ def output_rows(project: Project, name: str, *, branch: str, limit: int, last: b
     that does not exist yet has ``count`` None. Raises `UsageError` (2) for a name that no job and no output has,
     `StorageError` (74) if files of a table are gone.
     """
-    if name in (_QUARANTINE, QUARANTINE):
+    if is_quarantine(name):
         yield _quarantine(project, limit, last=last)
         return
-    config, topics = find_outputs(project, name)
+    config, topics = find_outputs(project, name, or_else=f", or {_QUARANTINE}")
     tables = direct(project.tables)
     state = tables.state(config.job)
     known = state.branch(safe_name(branch, "branch"))
@@ -72,8 +72,15 @@ def _quarantine(project: Project, limit: int, *, last: bool) -> dict[str, Any]:
     return {**found, "count": count_rows(path), "rows": shown}
 
 
-def find_outputs(project: Project, name: str) -> tuple[JobConfig, list[str]]:
+def is_quarantine(name: str) -> bool:
+    """Whether a name stands for the quarantine."""
+    return name in (_QUARANTINE, QUARANTINE)
+
+
+def find_outputs(project: Project, name: str, *, or_else: str = "") -> tuple[JobConfig, list[str]]:
     """Return the job and the output topics that a name stands for: all of a job, or the one of a table.
+
+    ``or_else``: what else the caller takes, as the end of a refusal.
 
     Raises `UsageError` (2) for a name that no job and no output has.
     """
@@ -88,9 +95,7 @@ def find_outputs(project: Project, name: str) -> tuple[JobConfig, list[str]]:
             return config, [topic]
         known += [output.table for output in config.outputs.values()]
     shown = [", ".join(names) or "there are none" for names in (jobs, known)]
-    message = (
-        f"{name!r} is neither a job ({shown[0]}) nor an output table ({shown[1]}): name one of these, or {_QUARANTINE}"
-    )
+    message = f"{name!r} is neither a job ({shown[0]}) nor an output table ({shown[1]}): name one of these{or_else}"
     raise UsageError(message)
 
 

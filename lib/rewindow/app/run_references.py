@@ -41,8 +41,9 @@ def with_runs(job: str, state: JobState, name: str) -> Branch:
     """Return a branch. Raises `UsageError` (2) if it has no runs."""
     branch = state.branch(name)
     if not branch.runs:
-        known = ", ".join(one.name for one in state.branches.values() if one.runs) or "none"
-        message = f"job {job!r} has no runs on branch {name!r} (branches: {known})"
+        known = ", ".join(one.name for one in state.branches.values() if one.runs)
+        others = f"branches: {known}" if known else "there is no run yet"
+        message = f"job {job!r} has no runs on branch {name!r} ({others})"
         raise UsageError(message)
     return branch
 

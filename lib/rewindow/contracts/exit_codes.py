@@ -20,7 +20,7 @@ class Next(Enum):
 
 
 _STOPS = {
-    1: "a comparison found a difference, or `status` something wrong",
+    1: "a comparison found a difference, `status` something wrong, or `why` no such row",
     2: "the command line is invalid",
     65: "a record or a user function failed, or a run does not meet an expectation",
     66: "a source is missing or has changed since it was landed",

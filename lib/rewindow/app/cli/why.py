@@ -13,6 +13,7 @@ from rewindow.app.cli.printing import Printer
 from rewindow.app.project import Project
 from rewindow.app.times import ZONE, parse_time
 from rewindow.control.plan.spec import MAIN
+from rewindow.errors import NothingFoundError
 
 
 def register(app: typer.Typer) -> None:
@@ -51,19 +52,27 @@ def why(
     # Here, because the engine that replays a row loads slowly, and other commands do not need it.
     from rewindow.app.cli.printing_why import missing_lines, row_lines
     from rewindow.app.why.choose import choose_row
+    from rewindow.app.why.key_form import check_columns, read_key
+    from rewindow.app.why.keyless import without_key
     from rewindow.app.why.missing import explain_missing
-    from rewindow.app.why.output import Output, parse_key
+    from rewindow.app.why.output import Output
     from rewindow.app.why.row import explain_row
     from rewindow.app.why.windows import AskedTime
 
     project = Project.open(folder, target, debug=debug)
     output = Output.find(project, table, branch)
-    wanted, time_ms = parse_key(output.own_columns, key), parse_time(window)
+    wanted, time_ms = read_key(output, key), parse_time(window)
     at = None if time_ms is None else AskedTime(output, key, time_ms, missing)
     printer = Printer(as_json=as_json)
     rows = output.rows(wanted)
+    if not rows:
+        check_columns(output, key, wanted)
+    keyless = None if rows else without_key(project, output, wanted)
+    if keyless is not None and not missing:
+        message = ". ".join([f"{output.table}: {keyless.headline}", *keyless.reasons])
+        raise NothingFoundError(message)
     if missing:
-        absent = explain_missing(project, output, wanted, rows, at)
+        absent = keyless or explain_missing(project, output, wanted, rows, at)
         if as_json:
             printer.json(asdict(absent))
         else:

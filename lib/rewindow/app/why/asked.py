@@ -8,7 +8,9 @@ from itertools import product
 from typing import Any
 
 from rewindow.app.why.history import History
+from rewindow.app.why.open_windows import open_windows
 from rewindow.app.why.row import Candidates
+from rewindow.app.why.waiting import Holding, holding
 from rewindow.app.why.windows import AskedTime, sessions, sliding_starts, windows_of
 from rewindow.engine.worker.provenance.extent import own_key
 from rewindow.streams.record import TopicPartition, Window, Windowed
@@ -22,7 +24,8 @@ class Asked:
     """A key of an output, the partition of its task, and its window; None without windows, or if it could be any.
 
     ``taken`` are the records of the key and window that runs have taken, ``waiting`` how many others are landed. ``sessions`` are
-    those that all landed records of the key make, if its windows are sessions.
+    those that all landed records of the key make, if its windows are sessions. ``still_open`` are the windows that the
+    taken records make and that are open, of which ``window`` is the first; None if a window was asked for or nothing tells.
     """
 
     own: Any
@@ -31,6 +34,8 @@ class Asked:
     taken: Candidates
     waiting: int
     sessions: Sequence[Window]
+    still_open: Sequence[Window] | None
+    holding: Holding | None
 
     @property
     def key(self) -> Any:
@@ -57,21 +62,31 @@ def _asked(past: History, values: Sequence[Any], start_ms: int | None, at: Asked
     times = sorted(time for known in landed.values() for time in known.values())
     windows = windows_of(output) if output.is_windowed else None
     own_sessions = sessions(times, windows.gap_ms) if isinstance(windows, SessionWindows) else []
-    window = _window(windows, own_sessions, times, start_ms, at)
-    if window is not None:
-        last_ms = window.end_ms - isinstance(windows, GridWindows)
-        landed = {
-            where: {offset: time for offset, time in known.items() if window.start_ms <= time <= last_ms}
-            for where, known in landed.items()
-        }
     ends = {where: past.end(*where) for where in landed}
-    taken = {
-        where: {offset: time for offset, time in known.items() if offset < ends[where]}
-        for where, known in landed.items()
-    }
-    waiting = sum(len(known) - len(taken[where]) for where, known in landed.items())
-    known = {where: offsets for where, offsets in taken.items() if offsets}
-    return Asked(own, partition, window, known, waiting, own_sessions)
+    held = holding(past, partition) if output.is_windowed else None
+    still_open = None
+    if start_ms is None and held is not None and landed:
+        taken_times = [
+            time for where, known in landed.items() for offset, time in known.items() if offset < ends[where]
+        ]
+        still_open = open_windows(windows, taken_times, held)
+    window = still_open[0] if still_open else _window(windows, own_sessions, times, start_ms, at)
+    spans = still_open or ([] if window is None else [window])
+    taken: dict[tuple[str, int], dict[int, int]] = {}
+    waiting = 0
+    for where, known in landed.items():
+        for offset, time in known.items():
+            is_inside = not spans or any(contains(one, time, windows) for one in spans)
+            if offset >= ends[where]:
+                waiting += is_inside or start_ms is None
+            elif is_inside:
+                taken.setdefault(where, {})[offset] = time
+    return Asked(own, partition, window, taken, waiting, own_sessions, still_open, held)
+
+
+def contains(window: Window, time_ms: int, windows: Windows | None) -> bool:
+    """Whether a window contains a time. The ends of sessions and of sliding windows belong to them."""
+    return window.start_ms <= time_ms <= window.end_ms - isinstance(windows, GridWindows)
 
 
 def _times(past: History, start_ms: int | None) -> tuple[int, int] | None:

@@ -8,7 +8,7 @@ from rewindow.app.why.output import Output, Row
 from rewindow.app.why.windows import AskedTime, key_words, of_window, start_column
 from rewindow.contracts.instants import instant
 from rewindow.control.plan.branch_decisions import find_run
-from rewindow.errors import UsageError
+from rewindow.errors import NothingFoundError
 
 _MOST_NAMED = 5
 """So many windows of a key are named."""
@@ -19,8 +19,9 @@ def choose_row(
 ) -> tuple[Sequence[Row], Row]:
     """Return the rows of a key, in one window if one is named, and the newest of them or the newest that a run wrote.
 
-    Raises `UsageError` (2) if there is no such row.
+    Raises `NothingFoundError` (1) if there is no such row, `UsageError` (2) for an unknown run.
     """
+    chosen = None if run is None else find_run(output.state, output.branch, run)
     start_ms = None if at is None else at.start(rows)
     found = of_window(output, rows, start_ms)
     key = " ".join(words)
@@ -34,14 +35,16 @@ def choose_row(
         known = f" (it has windows from {named}{last})" if starts else ""
         where = "" if at is None or start_ms is None else at.where(start_ms)
         message = f"{output.table} has no row of the key {key}{where}{known}: {ask}"
-        raise UsageError(message)
+        raise NothingFoundError(message)
     if run is None:
         return found, found[-1]
-    chosen = find_run(output.state, output.branch, run)
     own = [row for row in found if chosen is not None and row["_run"] == chosen.spec.run]
     if not own:
         written = sorted({row["_run"] for row in found})
         names = [one.spec.name for one in output.state.committed if one.spec.run in written]
-        message = f"run {run} wrote no row of the key {key}, which has rows of {', '.join(names)}: name one of these"
-        raise UsageError(message)
+        others = (
+            f"has rows of {', '.join(names)}: name one of these" if names else "has rows of runs that are forgotten"
+        )
+        message = f"run {run} wrote no row of the key {key}, which {others}"
+        raise NothingFoundError(message)
     return found, own[-1]

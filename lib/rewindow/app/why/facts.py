@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from rewindow.app.why.output import Output
 from rewindow.engine.worker.provenance.output_rows import table_of
 from rewindow.tables.delta.state_query import as_rows
 
@@ -120,6 +121,17 @@ class Missing(StrEnum):
     LET_GO = "let_go"
     OPEN = "open"
     WAITING = "waiting"
+    NO_KEY = "no_key"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenFacts:
+    """A window of the key that is open until ``closes_at_ms``, and how many records it has so far."""
+
+    start_ms: int
+    end_ms: int
+    closes_at_ms: int
+    records: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +140,7 @@ class MissingFacts:
 
     ``asked_ms`` is the time of which the window was asked for, ``window_start_ms`` where the window begins that contains it.
     ``closes_at_ms`` is when the result is final, and ``clock_ms`` the clock that has to reach it, in task ``partition``.
+    ``open_windows`` are the open windows of the key, if no time was asked for; the first of them has these times.
     """
 
     table: str
@@ -144,3 +157,18 @@ class MissingFacts:
     watermark_ms: int | None
     records: Sequence[RecordFacts]
     late: Sequence[LateFacts]
+    open_windows: Sequence[OpenFacts]
+
+
+def no_answer(output: Output, why: Missing, headline: str, reasons: Sequence[str], **others: Any) -> MissingFacts:
+    """Return why an output has no row of a key. ``others``: the fields that are known, of those with times and records."""
+    nothing = {
+        "partition": 0,
+        "asked_ms": None,
+        "window_start_ms": None,
+        "closes_at_ms": None,
+        "clock_ms": None,
+        "watermark_ms": None,
+    }
+    known: dict[str, Any] = {**nothing, "records": [], "late": [], "open_windows": [], **others}
+    return MissingFacts(output.table, output.job.name, output.branch.name, why, headline, reasons, **known)

@@ -6,16 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rewindow.app.never_landed import lands_next
 from rewindow.app.project import Project
-from rewindow.app.why.asked import Asked, ask
-from rewindow.app.why.facts import LateFacts, Missing, MissingFacts, RecordFacts
+from rewindow.app.why.asked import Asked, ask, contains
+from rewindow.app.why.facts import LateFacts, Missing, MissingFacts, OpenFacts, RecordFacts, no_answer
 from rewindow.app.why.history import History
+from rewindow.app.why.not_landed import never_landed
+from rewindow.app.why.open_windows import open_headline, open_sentences
 from rewindow.app.why.output import Output, Row
 from rewindow.app.why.row import META, Facts
-from rewindow.app.why.waiting import Waits, clock_sentences, waits_for
-from rewindow.app.why.windows import AskedTime, of_window, start_column
-from rewindow.config.load import load_feed
+from rewindow.app.why.waiting import Waits, clock_sentences
+from rewindow.app.why.windows import AskedTime, of_window, start_column, windows_of
 from rewindow.contracts.instants import instant
 from rewindow.engine.worker.inline import as_in_a_worker
 from rewindow.engine.worker.provenance.behind import Search, Wanted
@@ -25,9 +25,7 @@ from rewindow.engine.worker.provenance.replay import Drop
 from rewindow.report.text import asked as command_of
 from rewindow.report.text import counted
 from rewindow.streams.duration import in_words
-from rewindow.streams.record import UNKNOWN, known_time
-
-_MOST_SESSIONS = 5
+from rewindow.streams.record import Window, known_time
 
 
 @dataclass
@@ -43,34 +41,83 @@ def explain_missing(
 ) -> MissingFacts:
     """Return why a key has no row, in the window that contains a time if one is given; ``rows`` are those of the key.
 
+    Without a time, a key with rows may have windows that are still open.
+
     Raises `UsageError` (2) if several windows contain the time.
 
     Raises `SourceError` (66) if the feed lacks the landings of the last run, and `DataError` (65) if the job's code fails.
     """
     start_ms = None if at is None else at.start(rows)
     found = of_window(output, rows, start_ms)
-    told = _there(output, found[-1]) if found else _absent(project, output, key, start_ms, at)
+    may_be_open = at is None and output.is_windowed and output.branch.head is not None
+    told = (
+        _there(output, found[-1]) if found and not may_be_open else _absent(project, output, key, start_ms, at, found)
+    )
     return told if at is None else replace(told, asked_ms=at.time_ms)
 
 
 def _absent(
-    project: Project, output: Output, key: Mapping[str, Sequence[Any]], start_ms: int | None, at: AskedTime | None
+    project: Project,
+    output: Output,
+    key: Mapping[str, Sequence[Any]],
+    start_ms: int | None,
+    at: AskedTime | None,
+    found: Sequence[Row],
 ) -> MissingFacts:
     head, name = output.branch.head, output.job.name
     if head is None:
         headline = f"{name} has no runs on branch {output.branch.name}"
         command = command_of(name, output.branch.name)
-        return _answer(output, Missing.NOT_RUN, headline, [f"Run it: `rewindow run {command}`"])
+        return no_answer(output, Missing.NOT_RUN, headline, [f"Run it: `rewindow run {command}`"])
     past = History(output, head)
     past.check()
     asked = ask(past, key, start_ms, at)
-    told = _told(project, past, asked, _fate(past, asked))
+    fate = _fate(past, asked) if asked.still_open or not found else Fate()
+    windows = _open(past, asked, fate, found)
+    if found and not windows:
+        there = _there(output, found[-1])
+        return replace(there, reasons=[*there.reasons, *_nothing_open(output, asked)])
+    told = _told(project, past, asked, fate, windows)
+    if found:
+        newest = _there(output, found[-1])
+        told = replace(told, reasons=[*told.reasons, f"Of another window {newest.headline}: omit --missing to see it"])
     if held := output.state.on_hold(output.branch.name):
         job = command_of(name, output.branch.name)
         accept = f"`rewindow publish {job} --accept --run {held[0].spec.name}`"
         reason = f"Run {held[0].spec.name} is on hold: neither its rows nor those of later runs are published. {accept}"
         return replace(told, reasons=[reason, *told.reasons])
     return told
+
+
+def _open(past: History, asked: Asked, fate: Fate, found: Sequence[Row]) -> list[OpenFacts]:
+    """Return the open windows of the key without a row, with how many of their records a store took."""
+    times = [
+        time
+        for (topic, _), known in asked.taken.items()
+        for offset, time in known.items()
+        if (topic, offset) in fate.kept
+    ]
+    column, windows = start_column(past.output), windows_of(past.output)
+    written = {row[column or ""] for row in found}
+    counts = [
+        (one, sum(contains(one, time, windows) for time in times))
+        for one in asked.still_open or ()
+        if one.start_ms not in written
+    ]
+    held = asked.holding
+    return [
+        OpenFacts(one.start_ms, one.end_ms, held.closes_at(one), count)
+        for one, count in counts
+        if count and held is not None
+    ]
+
+
+def _nothing_open(output: Output, asked: Asked) -> Iterator[str]:
+    if asked.still_open is not None:
+        yield "No other window of the key is open"
+    if asked.waiting:
+        job = command_of(output.job.name, output.branch.name)
+        yield f"{counted(asked.waiting, 'record')} of the key landed after the last run: `rewindow run {job}`"
 
 
 def _there(output: Output, row: Row) -> MissingFacts:
@@ -81,24 +128,11 @@ def _there(output: Output, row: Row) -> MissingFacts:
     start_ms = row[column] if column else None
     if all(value is None for name, value in row.items() if name not in others):
         headline = f"the newest row of the key is a deletion, written by {by}"
-        return _answer(output, Missing.DELETED, headline, [], window_start_ms=start_ms)
+        return no_answer(output, Missing.DELETED, headline, [], window_start_ms=start_ms)
     headline = f"there is a row of the key, written by {by}"
-    return _answer(
+    return no_answer(
         output, Missing.EXISTS, headline, ["Omit --missing to see what it was made of"], window_start_ms=start_ms
     )
-
-
-def _answer(output: Output, why: Missing, headline: str, reasons: Sequence[str], **others: Any) -> MissingFacts:
-    nothing = {
-        "partition": 0,
-        "asked_ms": None,
-        "window_start_ms": None,
-        "closes_at_ms": None,
-        "clock_ms": None,
-        "watermark_ms": None,
-    }
-    known: dict[str, Any] = {**nothing, "records": [], "late": [], **others}
-    return MissingFacts(output.table, output.job.name, output.branch.name, why, headline, reasons, **known)
 
 
 def _fate(past: History, asked: Asked) -> Fate:
@@ -121,44 +155,47 @@ def _fate(past: History, asked: Asked) -> Fate:
     return fate
 
 
-def _told(project: Project, past: History, asked: Asked, fate: Fate) -> MissingFacts:
+def _told(project: Project, past: History, asked: Asked, fate: Fate, windows: Sequence[OpenFacts]) -> MissingFacts:
     output, facts = past.output, Facts(past)
     landings, parts = output.job.feed.landings, output.layout.tasks()
     job = command_of(output.job.name, output.branch.name)
     late = facts.late(fate.drops, asked.taken)
     records = facts.unused(asked.taken, set())
-    waits = waits_for(past, asked.partition, asked.window)
+    first = Window(windows[0].start_ms, windows[0].end_ms) if windows else asked.window
+    waits = asked.holding.waits(first) if asked.holding is not None and first is not None else None
     known: dict[str, Any] = {
         "partition": asked.partition,
-        "window_start_ms": asked.window.start_ms if asked.window else None,
+        "window_start_ms": first.start_ms if first else None,
         "watermark_ms": known_time(landings[-1].watermark_ms) if landings else None,
         "closes_at_ms": waits.closes_at_ms if waits else None,
         "clock_ms": waits.clock_ms if waits else None,
         "records": records,
         "late": late,
+        "open_windows": windows,
     }
     dropped = [_dropped(one) for one in late]
     clocks = [*_waiting(waits), *clock_sentences(past, asked.partition)]
     if len(parts) > 1:
         reasons = ["The key is made by a repartition, so its records are not looked for", *clocks]
-        return _answer(output, Missing.WAITING, "there is no row yet", reasons, **known)
+        return no_answer(output, Missing.WAITING, "there is no row yet", reasons, **known)
     if not records and asked.waiting:
         headline = f"{counted(asked.waiting, 'record')} of the key landed after the last run"
-        return _answer(output, Missing.NOT_TAKEN, headline, [f"Run the job: `rewindow run {job}`", *clocks], **known)
+        return no_answer(output, Missing.NOT_TAKEN, headline, [f"Run the job: `rewindow run {job}`", *clocks], **known)
     if not records:
-        return _answer(output, Missing.NEVER_LANDED, *_never_landed(project, past, asked), **known)
+        return no_answer(output, Missing.NEVER_LANDED, *never_landed(project, past, asked), **known)
     if len(late) >= len(records):
-        return _answer(output, Missing.DROPPED, "all records of the key were dropped", dropped, **known)
+        return no_answer(output, Missing.DROPPED, "all records of the key were dropped", dropped, **known)
     if not fate.kept and parts[0][0].stores:
         reasons = [*dropped, _let_go(records, late)]
-        return _answer(output, Missing.LET_GO, "no record of the key has reached a store", reasons, **known)
+        return no_answer(output, Missing.LET_GO, "no record of the key has reached a store", reasons, **known)
     if asked.waiting:
         dropped.append(f"{counted(asked.waiting, 'record')} of the key landed after the last run: `rewindow run {job}`")
-    if waits is not None and waits.is_open:
-        headline = f"the window from {instant(known['window_start_ms'])} is open until {instant(waits.closes_at_ms)}"
-        return _answer(output, Missing.OPEN, headline, [*clocks, *dropped], **known)
+    if waits is not None and waits.is_open and first is not None:
+        named = windows or [OpenFacts(first.start_ms, first.end_ms, waits.closes_at_ms, len(records) - len(late))]
+        reasons = [*open_sentences(named), *clocks, *dropped]
+        return no_answer(output, Missing.OPEN, open_headline(named), reasons, **known)
     reasons = ["The job has taken records of the key, but has sent no result of them", *clocks, *dropped]
-    return _answer(output, Missing.WAITING, "there is no row yet", reasons, **known)
+    return no_answer(output, Missing.WAITING, "there is no row yet", reasons, **known)
 
 
 def _waiting(waits: Waits | None) -> Iterator[str]:
@@ -166,32 +203,6 @@ def _waiting(waits: Waits | None) -> Iterator[str]:
         yield waits.why
     elif waits is not None:
         yield f"The window closed at {instant(waits.closes_at_ms)}: the clock of {waits.node} is past that"
-
-
-def _never_landed(project: Project, past: History, asked: Asked) -> tuple[str, list[str]]:
-    output, feed = past.output, past.output.job.feed
-    name, landings = feed.definition.feed, feed.landings
-    topics = ", ".join(sorted(output.layout.external))
-    reasons = [f"Looked in partition {asked.partition} of {topics}, in all {len(landings)} landings"]
-    watermark = landings[-1].watermark_ms if landings else UNKNOWN
-    if watermark != UNKNOWN:
-        reasons.append(f"Feed {name} is complete through {instant(watermark)}: an earlier record would be out of order")
-    refused = sum((landing.counts or {}).get("quarantined", 0) for landing in landings)
-    if refused:
-        reasons.append(
-            f"{refused:,} rows of the feed are in the quarantine, where the record may be: `rewindow head rewindow.quarantine`"
-        )
-    following = lands_next(load_feed(project.root, name), project_root=str(project.root), warehouse=project.warehouse)
-    reasons.append(f"The next landing brings new records: `rewindow land {name}`{following}".removesuffix("."))
-    if asked.window is not None and asked.window.is_session and asked.sessions:
-        spans = ", ".join(
-            f"{instant(one.start_ms)} to {instant(one.end_ms)}" for one in asked.sessions[-_MOST_SESSIONS:]
-        )
-        which = "are" if len(asked.sessions) <= _MOST_SESSIONS else f"are {len(asked.sessions):,}, the last ones"
-        headline = f"no session of the key contains {instant(asked.window.start_ms)}"
-        return headline, [f"The sessions that its records make {which} {spans}", *reasons]
-    window = "" if asked.window is None else f" in the window from {instant(asked.window.start_ms)}"
-    return f"no record of the key{window} was ever landed", reasons
 
 
 def _let_go(records: Sequence[RecordFacts], late: Sequence[LateFacts]) -> str:

@@ -9,7 +9,7 @@ from decimal import Decimal, InvalidOperation
 from functools import cached_property
 from typing import Any
 
-from rewindow.app.first_rows import find_outputs
+from rewindow.app.first_rows import find_outputs, is_quarantine
 from rewindow.app.open_tables import direct
 from rewindow.app.project import Project
 from rewindow.app.run_references import with_runs
@@ -25,6 +25,7 @@ from rewindow.streams.settings import TaskConfig
 from rewindow.streams.topology import Topology
 from rewindow.tables.delta.commit import existing_table, table_path
 from rewindow.tables.delta.content_hash import column_bounds, table_files
+from rewindow.tables.delta.first_rows import first_rows
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import safe_name
 
@@ -51,6 +52,13 @@ class Output:
         Raises `UsageError` (2) for any other name, and for a branch without runs except `main`; `ConfigError` (78) for tables
         that a catalog governs.
         """
+        if is_quarantine(name):
+            message = (
+                "the quarantine has the rows that landings and jobs refused, each with its reason, so `why` has nothing to add: "
+                "`rewindow head rewindow.quarantine` shows them. `rewindow why TABLE KEY --missing`, with a job's output table, "
+                "says what became of a key's records"
+            )
+            raise UsageError(message)
         config, topics = find_outputs(project, name)
         if len(topics) != 1:
             listed = ", ".join(config.outputs[topic].table for topic in topics)
@@ -90,6 +98,14 @@ class Output:
     def own_columns(self) -> tuple[Column, ...]:
         """The columns of the key without the window."""
         return self.key_columns[:-2] if self.is_windowed else self.key_columns
+
+    def any_row(self) -> Row | None:
+        """Return a row of the table, to show what its keys look like; None if it has none."""
+        spec = self.branch.tables.get(f"{OUTPUT}{self.topic}")
+        if spec is None or self.tables.version_of(spec) is None:
+            return None
+        rows: list[Row] = first_rows(table_path(self.tables.warehouse, spec.path), 1).to_pylist()
+        return rows[0] if rows else None
 
     def rows(self, key: Mapping[str, Sequence[Any]]) -> list[Row]:
         """Return the rows of a key, in the order in which they were written; none if there is no table yet."""
@@ -145,7 +161,9 @@ def _of_json(text: str) -> dict[str, str]:
 
 
 def _values(text: str, column: Column) -> Sequence[Any]:
-    """Return the values of a column that a text may mean."""
+    """Return the values of a column that a text may mean. An empty text and ``null`` are no number."""
+    if text in ("", "null") and column.type not in ("string", "json"):
+        return [None]
     try:
         match column.type:
             case "string":

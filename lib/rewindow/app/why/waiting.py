@@ -10,7 +10,7 @@ from rewindow.app.hints import above
 from rewindow.app.why.history import History
 from rewindow.contracts.instants import instant
 from rewindow.report.material import Material
-from rewindow.report.nodes import timed_nodes
+from rewindow.report.nodes import TimedNode, timed_nodes
 from rewindow.report.windows import clocks_of, why_open
 from rewindow.streams.record import UNKNOWN, Window, known_time
 
@@ -30,24 +30,41 @@ class Waits:
         return self.clock_ms is None or self.clock_ms < self.closes_at_ms
 
 
-def waits_for(past: History, partition: int, window: Window | None) -> Waits | None:
-    """Return what the result of a window waits for; None without a window, or if nothing holds results back."""
+@dataclass(frozen=True)
+class Holding:
+    """The last node that holds an output's results back, and its clock in one partition."""
+
+    material: Material
+    node: TimedNode
+    partition: int
+    clock: int
+
+    def closes_at(self, window: Window) -> int:
+        """Return the time at which the result of a window is final."""
+        return window.end_ms + (self.node.final_after_ms or 0)
+
+    def waits(self, window: Window) -> Waits:
+        """Return what the result of a window waits for."""
+        closes_at = self.closes_at(window)
+        why = why_open(self.material, self.node, closes_at, {self.partition: self.clock})
+        return Waits(self.node.node, closes_at, known_time(self.clock), why)
+
+
+def holding(past: History, partition: int) -> Holding | None:
+    """Return what holds the output's results back; None if nothing does, or no longer, because the branch is sealed."""
     topology, layout = past.last.spec.binding.topology, past.output.layout
     own = {
         node.name for node in above(layout.topology, layout.sink)
     }  # other outputs of the sub-topology have other windows
-    holding = [
+    nodes = [
         node
         for node in timed_nodes(topology)
         if node.final_after_ms is not None and node.sub_topology == layout.part.index and node.node in own
     ]
-    if window is None or not holding or past.last.spec.final:
+    if not nodes or past.last.spec.final:
         return None
-    material, last = _material(past), holding[-1]
-    closes_at = window.end_ms + (last.final_after_ms or 0)
-    clock = clocks_of(material, last).get(partition, UNKNOWN)
-    why = why_open(material, last, closes_at, {partition: clock})
-    return Waits(last.node, closes_at, known_time(clock), why)
+    material, last = _material(past), nodes[-1]
+    return Holding(material, last, partition, clocks_of(material, last).get(partition, UNKNOWN))
 
 
 def clock_sentences(past: History, partition: int) -> Iterator[str]:

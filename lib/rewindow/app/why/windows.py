@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from rewindow.app.hints import above
 from rewindow.app.why.output import Output, Row
@@ -130,8 +131,13 @@ def sessions(times: Iterable[int], gap_ms: int) -> list[Window]:
 
 
 def sliding_starts(times: Iterable[int], time_ms: int, size_ms: int) -> list[int]:
-    """Return the starts of the sliding windows that contain a time: each ends with a record, or begins right after one."""
+    """Return the starts of the sliding windows that contain a time."""
+    return [one for one in all_sliding_starts(times, size_ms) if one <= time_ms <= one + size_ms]
+
+
+def all_sliding_starts(times: Iterable[int], size_ms: int) -> list[int]:
+    """Return the starts of the sliding windows of some records: each ends with a record, or begins right after one."""
     known = sorted(set(times))
     starts = {max(one - size_ms, 0) for one in known}
-    starts |= {one + 1 for one in known if any(one < other <= one + 1 + size_ms for other in known)}
-    return sorted(one for one in starts if one <= time_ms <= one + size_ms)
+    starts |= {one + 1 for one, following in pairwise(known) if following <= one + 1 + size_ms}
+    return sorted(starts)

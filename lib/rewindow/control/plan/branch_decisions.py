@@ -30,14 +30,16 @@ def find_run(state: JobState, branch: Branch, text: str) -> CommittedRun | None:
     for run in branch.runs:
         if run.spec.name == text or (not name and str(run.spec.number) == number):
             return run
-    known = ", ".join(run.spec.name for run in branch.runs[-8:]) or "none"
+    known = ", ".join(run.spec.name for run in branch.runs[-8:])
     is_committed = any(run.spec.name == text for run in state.committed)
     why = "was rewound, replaced by a promotion, or belongs to another branch" if is_committed else "does not exist"
     undo = ". To undo a promotion, restore the code, then backfill and promote again" if is_committed else ""
-    message = (
-        f"run {text!r} {why}. The last runs of branch {branch.name!r} are {known}: choose one of them, or {BEGINNING} for "
-        f"the beginning{undo}"
+    choices = (
+        f"The last runs of branch {branch.name!r} are {known}: choose one of them, or {BEGINNING} for the beginning"
+        if known
+        else f"There is no run on branch {branch.name!r} {'any more' if state.committed else 'yet'}, so there is none to name"
     )
+    message = f"run {text!r} {why}. {choices}{undo}"
     raise UsageError(message)
 
 
@@ -48,7 +50,8 @@ def decide_rewind(state: JobState, name: str, to: str) -> LedgerRow | None:
     """
     branch = state.branch(name)
     if name != MAIN and name not in state.branches:
-        message = f"there is no branch {name!r} to rewind (branches: {', '.join(state.branches) or 'none'})"
+        known = f"branches: {', '.join(state.branches)}" if state.branches else "there is no run yet"
+        message = f"there is no branch {name!r} to rewind ({known})"
         raise UsageError(message)
     check_open(branch)
     target = find_run(state, branch, to)

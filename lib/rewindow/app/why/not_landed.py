@@ -1,0 +1,94 @@
+"""What `why --missing` says of a key, or of its window, without records in the logs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from rewindow.app.never_landed import lands_next
+from rewindow.app.project import Project
+from rewindow.app.why.asked import Asked
+from rewindow.app.why.history import History
+from rewindow.config.load import load_feed
+from rewindow.contracts.instants import instant
+from rewindow.report.text import counted
+from rewindow.streams.record import UNKNOWN, Window
+from rewindow.tables.delta.commit import open_table, table_path
+from rewindow.tables.delta.content_hash import read_batches
+from rewindow.tables.shared.paths import QUARANTINE
+
+_MOST_SESSIONS = 5
+
+
+def never_landed(project: Project, past: History, asked: Asked) -> tuple[str, list[str]]:
+    """Return the headline and the reasons."""
+    feed, window = past.output.job.feed, asked.window
+    name = feed.definition.feed
+    reasons = [*_looked(past, asked), *_completeness(past, window), *_quarantined(past, asked)]
+    following = lands_next(load_feed(project.root, name), project_root=str(project.root), warehouse=project.warehouse)
+    reasons.append(f"The next landing brings new records: `rewindow land {name}`{following}".removesuffix("."))
+    if window is not None and _is_ahead(past, window):
+        return f"no landed record reaches the window from {instant(window.start_ms)} yet", reasons
+    if window is not None and window.is_session and asked.sessions:
+        spans = ", ".join(
+            f"{instant(one.start_ms)} to {instant(one.end_ms)}" for one in asked.sessions[-_MOST_SESSIONS:]
+        )
+        which = "are" if len(asked.sessions) <= _MOST_SESSIONS else f"are {len(asked.sessions):,}, the last ones"
+        headline = f"no session of the key contains {instant(window.start_ms)}"
+        return headline, [f"The sessions that its records make {which} {spans}", *reasons]
+    where = "" if window is None else f" in the window from {instant(window.start_ms)}"
+    return f"no record of the key{where} was ever landed", reasons
+
+
+def _is_ahead(past: History, window: Window) -> bool:
+    """Whether a window begins after every landed record of the output's logs."""
+    landings, topics = past.output.job.feed.landings, past.output.layout.external
+    ranges = landings[-1].ranges.items() if landings else ()
+    return window.start_ms > max(
+        (landed.max_timestamp for one, landed in ranges if one.topic in topics), default=UNKNOWN
+    )
+
+
+def _looked(past: History, asked: Asked) -> Iterator[str]:
+    if asked.window is None or not _is_ahead(past, asked.window):
+        topics, landings = ", ".join(sorted(past.output.layout.external)), past.output.job.feed.landings
+        where = "the only landing" if len(landings) == 1 else f"all {len(landings)} landings"
+        yield f"Looked in partition {asked.partition} of {topics}, in {where}"
+
+
+def _completeness(past: History, window: Window | None) -> Iterator[str]:
+    feed = past.output.job.feed
+    watermark = feed.landings[-1].watermark_ms if feed.landings else UNKNOWN
+    if watermark == UNKNOWN:
+        return
+    through = f"Feed {feed.definition.feed} is complete through {instant(watermark)}"
+    if window is None or window.end_ms <= watermark:
+        yield f"{through}: an earlier record would be out of order"
+    else:
+        begins = "begins" if window.start_ms > watermark else "ends"
+        yield f"{through}, and the window {begins} later: its records may still be landed"
+
+
+def _quarantined(past: History, asked: Asked) -> Iterator[str]:
+    """Yield how many quarantined rows of the feed's landings have the key; nothing if none has it."""
+    feed, path = past.output.job.feed, table_path(past.output.tables.warehouse, QUARANTINE)
+    if not any((one.counts or {}).get("quarantined") for one in feed.landings) or open_table(path) is None:
+        return
+    parts = [str(part) for part in (asked.own if isinstance(asked.own, tuple) else (asked.own,))]
+    count = sum(
+        _has(row["record"], parts)
+        for batch in read_batches(path)
+        for row in batch.select(["name", "topic", "node", "record"]).to_pylist()
+        if row["name"] == feed.definition.feed and row["node"] is None and row["topic"] in past.output.layout.external
+    )
+    if count:
+        are = "is" if count == 1 else "are"
+        yield f"{counted(count, 'row')} with this key {are} in the quarantine: `rewindow head rewindow.quarantine`"
+
+
+def _has(record: str | None, parts: list[str]) -> bool:
+    """Whether a quarantined row has the parts of a key among its columns, or in its text if it could not be parsed."""
+    columns: Any = json.loads(record or "{}")
+    texts = [str(value) for value in (columns.values() if isinstance(columns, dict) else [columns])]
+    return all(part in texts or (len(texts) == 1 and part in texts[0]) for part in parts)
