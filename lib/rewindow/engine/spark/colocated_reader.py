@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
+from itertools import chain
 from tempfile import TemporaryDirectory
 
 import numpy as np
@@ -16,16 +17,18 @@ from pyspark.sql import DataFrame, SparkSession
 
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.contracts.tasks import LogFile, SubTopologyWork, TaskWork
-from rewindow.engine.spark.shuffle_reader import GENERATION, PARTITION, run_with_files, topic_rows, values
+from rewindow.engine.spark.shuffle_reader import POSITION, run_with_files, topic_rows, values
 from rewindow.engine.worker.log_reader import SPOOLED
-from rewindow.engine.worker.packing import Packing, packed
+from rewindow.engine.worker.packing import Packing, packed, positions_of
 from rewindow.streams.serde.binding import LogShapes
 
 MOST_GROUPS = 8
 """Each group needs its own scan, so with more groups a shuffle is cheaper."""
 
-_MARK = -1
-"""The generation of a marker row, which makes sure that its group runs."""
+
+def _mark(group: int) -> int:
+    """Return the position of a marker row, which makes sure that its group runs. It is its own inverse."""
+    return -1 - group
 
 
 def colocated_frame(
@@ -42,20 +45,23 @@ def colocated_frame(
     ):
         return None
     ((topic, table),) = work.tables.items()
-    parts, spans = [], []
-    packing: Packing | None = None
-    for number, group in enumerate(groups):
-        here = [(number, task.partition, span) for task in group for span in task.logs[topic].spans]
-        part = values(spark, [(number, _MARK)], (PARTITION, GENERATION))
-        if here:
-            found, packing = topic_rows(spark, 0, topic, table, here, logs)
-            part = found.unionByName(part, allowMissingColumns=True)
-            spans += here
-        parts.append(part.coalesce(1))
-    if packing is None:
+    spans = [
+        [(number, task.partition, span) for task in group for span in task.logs[topic].spans]
+        for number, group in enumerate(groups)
+    ]
+    every = tuple(chain.from_iterable(spans))
+    if not every:
         return None
+    positions = positions_of(every, has_generations=True)
+    parts = []
+    for number, here in enumerate(spans):
+        part = values(spark, [(_mark(number),)], (POSITION,))
+        if here:
+            found, packing = topic_rows(spark, 0, topic, table, here, logs, positions)
+            part = found.unionByName(part, allowMissingColumns=True)
+        parts.append(part.coalesce(1))
     rows = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
-    return rows, packing._replace(spans=tuple(spans))
+    return rows, packing._replace(spans=every)
 
 
 def run_colocated(
@@ -79,9 +85,10 @@ def run_colocated(
 def _unmarked(batches: Iterable[pa.RecordBatch], marks: list[int]) -> Iterator[pa.RecordBatch]:
     """Yield the rows; add the groups of marker rows to ``marks``."""
     for batch in batches:
-        is_mark = np.asarray(batch.column(GENERATION)) == _MARK
+        positions = np.asarray(batch.column(POSITION))
+        is_mark = positions < 0
         if is_mark.any():
-            marks += np.asarray(batch.column(PARTITION))[is_mark].tolist()
+            marks += map(_mark, positions[is_mark].tolist())
             rows = batch.filter(pa.array(~is_mark))
             if rows.num_rows:
                 yield rows

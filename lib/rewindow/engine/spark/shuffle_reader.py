@@ -19,7 +19,6 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
@@ -32,7 +31,7 @@ from rewindow.engine.spark.partitioning import repartition_by
 from rewindow.engine.worker.arrow_rows import arrow_schema
 from rewindow.engine.worker.log_reader import SPOOLED
 from rewindow.engine.worker.nested_json import Reader, json_readers
-from rewindow.engine.worker.packing import Packing, cut, packed
+from rewindow.engine.worker.packing import Packing, Positions, cut, offset_bounds, packed, positions_of
 from rewindow.engine.worker.record_execution import run_task
 from rewindow.errors import StorageError
 from rewindow.streams.serde.binding import LogShapes
@@ -49,7 +48,8 @@ PACK_COLUMNS = GROUP, TASK, TOPIC, FIRST, LAST, PACK, PIECE = (
 )
 DATA = "_data"
 _PACK_SCHEMA = ", ".join(f"{name} long" for name in PACK_COLUMNS)
-PARTITION, GENERATION = "_partition", "_stored"
+POSITION = "_position"
+"""The first column of a row (`engine.worker.packing.Positions`)."""
 _NO_TOPIC = -1
 """The topic of an empty pack, which makes sure that its task runs."""
 
@@ -70,7 +70,8 @@ def shuffle_frame(
             (group_of[task.partition], task.partition, span) for task in work.tasks for span in task.logs[topic].spans
         ]
         if spans:
-            rows, packing = topic_rows(spark, number, topic, table, spans, logs)
+            positions = positions_of(spans, has_generations=table.source_offsets is None)
+            rows, packing = topic_rows(spark, number, topic, table, spans, logs, positions)
             parts.append(rows.mapInArrow(partial(_packs, packing), f"{_PACK_SCHEMA}, {DATA} binary"))
     packs = reduce(DataFrame.unionByName, parts)
     return repartition_by(packs, len(groups), F.col(GROUP)).sortWithinPartitions(TASK, TOPIC, FIRST, PACK, PIECE)
@@ -135,39 +136,44 @@ def topic_rows(
     table: LogTable,
     spans: Sequence[tuple[int, int, LogSpan]],
     logs: LogShapes,
+    positions: Positions,
 ) -> tuple[DataFrame, Packing]:
-    """Return the rows of one topic, and their packing."""
+    """Return the rows of one topic, and their packing. Its ``positions`` may number the rows of more spans."""
     frame = open_delta(spark, table.location)
     columns = [column for shape in logs[topic] for column in shape.columns]
-    generation: Expression = F.lit(0)
     readers: Mapping[str, Reader] = {}
     if table.source_offsets is None:
         partition, offset = (F.col(name).cast("long") for name in ("partition", "offset"))
         generation = F.col("generation")
         frame = frame.where(generation.isin(sorted({span.generation for _, _, span in spans})))
+        slices = F.shiftleft(generation.cast("long"), positions.partition_bits).bitwiseOR(partition)
         timestamp = F.col("timestamp")
         expressions = [F.col(f"`{column.name}`") for column in columns]
     else:
         spec = source_offset_spec(topic, table, table.source_offsets)
         found = source_columns(spec, frame.schema)
         partition, offset = offset_columns(spec, found)
+        slices = partition
         timestamp = time_ms(spec, spec.timestamp, found).alias("timestamp")
         expressions = [landed(spec, column, found) for column in columns]
         known = LogColumns(
             (), tuple(columns), scalar_key=False, scalar_value=False, source_schema=table.source_offsets.schema
         )
         readers = json_readers(spec, known)
-    first, last = (pick(span[bound] + span.base for _, _, span in spans) for pick, bound in ((min, 1), (max, 2)))
+    first, last = offset_bounds(spans)
     # Delta prunes by these conditions; the worker that packs the rows checks each row exactly.
     frame = frame.where(offset.between(first, last) & partition.isin(sorted({task for _, task, _ in spans})))
     schema = arrow_schema((Column("offset", "long"), Column("timestamp", "long"), *columns))
-    packing = Packing(number, tuple(spans), schema, readers, table.source_offsets is None)
+    packing = Packing(number, tuple(spans), schema, readers, positions)
+    # Spark converts each column of each row, so there are as few as possible.
+    meta = [slices.alias(POSITION), offset.alias("offset")]
+    if positions.offset_bits:
+        meta = [F.shiftleft(slices, positions.offset_bits).bitwiseOR(offset).alias(POSITION)]
     # Passing a text as bytes costs Spark half as much.
     expressions = [
         (expression.cast("binary") if column.type == "string" else expression).alias(column.name)
         for column, expression in zip(columns, expressions, strict=True)
     ]
-    meta = partition.alias(PARTITION), generation.cast("long").alias(GENERATION), offset.alias("offset")
     return frame.select(*meta, timestamp, *expressions), packing
 
 

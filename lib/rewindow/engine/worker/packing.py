@@ -5,7 +5,7 @@ A pack is an Arrow file. The worker that creates it stores it, or sends it in pi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +21,24 @@ PIECE_BYTES = 8 << 10
 """Size of a row with a piece: 80 MB in a batch of 10,000 rows, Spark's default, which some platforms do not let us change."""
 
 
+LONG_BITS = 63
+"""Bits of a long without its sign."""
+
+
+class Positions(NamedTuple):
+    """How one number says where a row is: its slice, which is a generation and a partition, and below it its offset."""
+
+    has_generations: bool
+    partition_bits: int
+    """Bits of a slice that hold the partition; those above hold the generation."""
+    offset_bits: int
+    """Bits of a position that hold the offset. 0: the offset has a column of its own, and a position is a slice."""
+
+    def slice_of(self, task: int, span: LogSpan) -> int:
+        """Return the slice of a span of a task."""
+        return (span.generation << self.partition_bits | task) if self.has_generations else task
+
+
 class Packing(NamedTuple):
     """How a worker packs the rows of one topic: which task they belong to, and how columns are converted."""
 
@@ -29,7 +47,7 @@ class Packing(NamedTuple):
     """Each span with its group and task."""
     schema: pa.Schema
     readers: Mapping[str, Reader]
-    has_generations: bool
+    positions: Positions
 
 
 class Pack(NamedTuple):
@@ -42,26 +60,46 @@ class Pack(NamedTuple):
     last: int
 
 
+def positions_of(spans: Sequence[tuple[int, int, LogSpan]], *, has_generations: bool) -> Positions:
+    """Return how to number the rows of some spans. An offset is part of the number if both fit into a long."""
+    partition_bits = max(task for _, task, _ in spans).bit_length()
+    bare = Positions(has_generations, partition_bits, 0)
+    first, last = offset_bounds(spans)
+    offset_bits = last.bit_length()
+    slice_bits = max(bare.slice_of(task, span) for _, task, span in spans).bit_length()
+    return bare._replace(offset_bits=offset_bits) if first >= 0 and slice_bits + offset_bits <= LONG_BITS else bare
+
+
+def offset_bounds(spans: Sequence[tuple[int, int, LogSpan]]) -> tuple[int, int]:
+    """Return the first and the last offset of some spans in their table."""
+    return min(span.first + span.base for *_, span in spans), max(span.last + span.base for *_, span in spans)
+
+
 def packed(packing: Packing, batches: Iterable[pa.RecordBatch]) -> Iterator[Pack]:
     """Yield the rows within the requested spans as packs, one for each span and set of batches.
 
-    Batches start with three columns: a row's partition, its generation, and its offset in the table.
+    Batches start with a row's position, and its offset in the table if a position does not contain it.
     """
+    positions = packing.positions
+    offset_bits = positions.offset_bits
     for batch in _larger(batches):
-        here, made, offsets = (np.asarray(batch.column(position)) for position in range(3))
-        arrays = [
-            _column(column, field, packing) for column, field in zip(batch.columns[2:], packing.schema, strict=True)
-        ]
+        slices, *columns = batch.columns
+        here = np.asarray(slices)
+        if offset_bits:
+            offsets = here & ((1 << offset_bits) - 1)
+            here = here >> offset_bits
+            columns.insert(0, pa.array(offsets))
+        else:
+            offsets = np.asarray(columns[0])
+        arrays = [_column(column, field, packing) for column, field in zip(columns, packing.schema, strict=True)]
         rows = pa.RecordBatch.from_arrays(arrays, schema=packing.schema)
         present = set(distinct(here).tolist())
         for group, task, span in packing.spans:
-            if task not in present:
+            number = positions.slice_of(task, span)
+            if number not in present:
                 continue
             own = offsets - span.base
-            is_wanted = (here == task) & (own >= span.first) & (own <= span.last)
-            if packing.has_generations:
-                is_wanted &= made == span.generation
-            chosen = np.flatnonzero(is_wanted)
+            chosen = np.flatnonzero((here == number) & (own >= span.first) & (own <= span.last))
             if len(chosen) == 0:
                 continue
             if _counts_up(chosen) and _counts_up(own[chosen]):
@@ -86,11 +124,13 @@ def cut(rows: pa.RecordBatch) -> pa.Array:
 def _larger(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Concatenate batches up to `PACK_ROWS` rows or `PACK_BYTES` bytes."""
     some: list[pa.RecordBatch] = []
+    rows = size = 0
     for batch in batches:
         some.append(batch)
-        if sum(one.num_rows for one in some) >= PACK_ROWS or sum(one.nbytes for one in some) >= PACK_BYTES:
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= PACK_ROWS or size >= PACK_BYTES:
             yield pa.concat_batches(some)
-            some = []
+            some, rows, size = [], 0, 0
     if some:
         yield pa.concat_batches(some)
 
