@@ -61,7 +61,9 @@ class _Kind(StrEnum):
 
 
 def schema(
-    kind: Annotated[_Kind | None, typer.Argument(help="The kind of file. Default: all, by kind.")] = None,
+    kind: Annotated[
+        _Kind | None, typer.Argument(metavar="KIND", help="The kind of file. Default: all, by kind.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Print the JSON Schema of the YAML files, with which editors complete, explain and check them."""
