@@ -28,6 +28,23 @@ def test_a_promotion_that_takes_rows_away_says_how_many_and_how_it_is_undone(ben
     assert [{**row, "_run": ""} for row in after["rows"]] == [{**row, "_run": ""} for row in before["rows"]]
 
 
+def test_a_promotion_says_that_the_present_code_is_not_that_of_the_branch(bench: Bench) -> None:
+    fixed = MODULE.format(score=SCORE).replace('grace="5m"', 'grace="6m"')
+    bench.write("bench_job.py", fixed)
+    for branch in ("same", "other"):
+        assert bench.run("backfill", "counts", "--from", "1", "--branch", branch).code == 0
+    assert "present code" not in bench.run("promote", "counts", "same").out
+    bench.code(SCORE)
+    promoted = bench.run("promote", "counts", "other")
+    assert promoted.code == 0, promoted
+    assert "The present code is not that of other/1: " in promoted.out
+    assert "grace of closed" in promoted.out
+    assert "which is refused (76) otherwise" in promoted.out
+    assert bench.run("run", "counts").code == 76
+    bench.write("bench_job.py", fixed)
+    assert bench.run("run", "counts").code == 0
+
+
 def test_a_run_says_that_its_branch_is_new_and_a_question_about_an_unknown_branch_names_the_known_ones(
     bench: Bench,
 ) -> None:

@@ -22,7 +22,7 @@ from rewindow.control.plan.backfill_decisions import Backfill
 from rewindow.control.plan.branch_decisions import run_before, was_promoted
 from rewindow.control.plan.branches import CommittedRun, JobState, shared_runs
 from rewindow.control.plan.explain_holds import describe_holds
-from rewindow.control.plan.job_diff import code_changes
+from rewindow.control.plan.job_diff import changes_since, code_changes
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import MAIN, OUTPUT, RunRequest
 from rewindow.control.run import RunReport
@@ -143,6 +143,7 @@ class JobBranches:
         """Catch a branch up with ``into``, then replace the chain of ``into`` by its own; see `control.branch.promote`.
 
         ``is_new`` is false if it was promoted before, ``lagged`` as of `rewind`, ``fewer`` as of `fewer_rows`.
+        ``other_code`` lists how the project's present code differs from that of the branch.
         """
         with self._project.telemetry.operation(PROMOTE, self._job, branch) as told:
             done = self._promote(branch, into, on_step, told.watching(on_step))
@@ -159,7 +160,7 @@ class JobBranches:
         results: list[RunReport | UpToDate] = []
         lagged, before = self._lagging(into), rows_of(self.state.branch(into).runs)
         drive(catch_up(self._job, self._tables, branch, into), on_own_step)
-        is_new = not was_promoted(self.state, branch, into)
+        is_new, changes = not was_promoted(self.state, branch, into), []
         if is_new:
             ahead = self.state.branch(into).last_epoch
             if branch in self.state.branches and self.state.branch(branch).last_epoch < ahead:
@@ -168,10 +169,11 @@ class JobBranches:
                 )
             binding = self._project.bind(self._job, into).binding
             drive(promote(self._job, branch, binding, self._tables, into=into), on_own_step)
+            changes = changes_since(self.state.branch(into), binding)
         head = self.state.branch(into).head
         at = head.spec.name if head else None
         caught_up = [one.spec.name for one in results if isinstance(one, RunReport)]
-        done = {"branch": branch, "into": into, "at": at, "is_new": is_new, "lagged": lagged}
+        done = {"branch": branch, "into": into, "at": at, "is_new": is_new, "lagged": lagged, "other_code": changes}
         return {**done, "caught_up": caught_up, "fewer": fewer_rows(before, rows_of(self.state.branch(into).runs))}
 
     def branches(self) -> list[dict[str, Any]]:

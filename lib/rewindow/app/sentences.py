@@ -59,6 +59,11 @@ def promoted_lines(job: str, done: Mapping[str, Any]) -> Iterator[str]:
             "them out, or still keeps their windows open, and they come with later landings: "
             f"`rewindow why {job} KEY --missing` says which."
         )
+    if done["other_code"]:
+        yield (
+            f"The present code is not that of {done['at']}: {'; '.join(done['other_code'])}. Restore that code before the next "
+            f"run of {done['into']}, which is refused (76) otherwise, unless it accepts the change (`--accept-changes`)."
+        )
     yield from consequences(done)
 
 
