@@ -117,6 +117,23 @@ def test_the_bad_rows_of_all_logs_are_reported_together(say: Say, shop: Path, or
     assert "\n- log refunds: 1 row has no valid time in ordered_at: first_days.csv, line 3" in text
 
 
+def test_a_similar_column_is_proposed_and_a_header_of_one_column_asks_for_its_separator(
+    say: Say, shop: Path, orders: Path
+) -> None:
+    settings(shop, "key: customer", "key: Custmer")
+    code, text = say("land", "orders")
+    assert code == 78
+    assert (
+        "has no column 'Custmer'. It has order_id, customer, amount, ordered_at, received_at. Did you mean 'customer'?"
+        in text
+    )
+    settings(shop, "key: Custmer", "key: customer")
+    orders.write_text(orders.read_text().replace(",", ";"))
+    code, text = say("land", "orders")
+    assert code == 78
+    assert 'That is one column: if ";" separates them, add `options: {sep: ";"}`' in text
+
+
 def test_all_columns_that_no_file_has_are_named_at_once_without_spark(
     say: Say, shop: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -238,7 +238,7 @@ def test_a_plan_is_explained():
     assert "Run main/2 takes epochs 2 to 2 of feed 'activity' (generation 1) and continues from run main/1." in text
     assert "epoch 2: 20 records, complete through 1970-01-01 02:00:00Z" in text
     assert "events-0: offsets 10 to 19" in text
-    assert "Landings 3 to 3 are left for a later run" in text
+    assert "Landing 3 is left for a later run" in text
     assert "events-1: 4 records wait for the watermark to pass" in text
 
 

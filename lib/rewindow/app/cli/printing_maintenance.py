@@ -16,6 +16,7 @@ from rewindow.control.plan.explain_holds import Hold
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.repair import Republished
 from rewindow.control.run import RunReport
+from rewindow.report.text import counted
 from rewindow.tables.delta.state_query import StoreChange
 
 
@@ -77,7 +78,7 @@ class MaintenancePrinter(Printer):
         if self.as_json:
             self.json({"store": store, "file": to, "rows": count})
         else:
-            self.say(f"Wrote {count} rows of store {store} to {to}.")
+            self.say(f"Wrote {counted(count, 'row')} of store {store} to {to}.")
 
     def collected(self, done: Mapping[str, Collected | FeedCollected], *, dry_run: bool) -> None:
         """Print the result of `gc`: what was, or with ``dry_run`` would be, written, forgotten and deleted."""

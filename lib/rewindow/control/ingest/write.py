@@ -67,8 +67,9 @@ def _check_some_landed(call: Call, spec: LogSpec, blocks: Sequence[Block]) -> No
     if unit is not None:
         name = spec.arrived_at if "arrived_at" in why else spec.timestamp
         fix = f"write milliseconds, or declare the unit of all files: `units: {{{name}: {unit}}}`"
+    what = "the only record" if quarantined == 1 else f"all {quarantined} records"
     message = (
-        f"feed {call.feed.feed}: all {quarantined} records of the log {spec.topic} would be quarantined, the first "
+        f"feed {call.feed.feed}: {what} of the log {spec.topic} would be quarantined, the first "
         f"because of: {why}. Nothing was landed: {fix}"
     )
     raise DataError(message)

@@ -72,11 +72,14 @@ def explain(plan: dict[str, Any]) -> list[str]:
             lines.append("  It is final: it closes every open window and seals the branch.")
     lines += _explain_epochs(plan["epochs"])
     if plan["waiting"]:
-        lines.append(f"Landings {plan['waiting'][0]} to {plan['waiting'][-1]} are left for a later run.")
+        first, last = plan["waiting"][0], plan["waiting"][-1]
+        left = f"Landing {first} is" if first == last else f"Landings {first} to {last} are"
+        lines.append(f"{left} left for a later run.")
     for held in plan["held"]:
         where = f"{held['topic']}-{held['partition']}"
         newest = instant(held["until_ms"])
-        lines.append(f"{where}: {held['records']} records wait for the watermark to pass; the newest is at {newest}.")
+        wait = f"{_records(held['records'])} {'waits' if held['records'] == 1 else 'wait'}"
+        lines.append(f"{where}: {wait} for the watermark to pass; the newest is at {newest}.")
     pending = plan["pending"]
     if pending is not None:
         process = f"process {pending['pid']} on {pending['host'] or 'this host'}"
@@ -88,17 +91,21 @@ def explain(plan: dict[str, Any]) -> list[str]:
     return [*lines, *explain_lag(plan.get("lagging", {}), "The next run")]
 
 
+def _records(count: int) -> str:
+    return "1 record" if count == 1 else f"{count} records"
+
+
 def _explain_epochs(epochs: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the lines of some epochs. Of many, those in the middle share one."""
     if len(epochs) > _MOST_EPOCHS:
         left_out = epochs[_AT_EACH_END:-_AT_EACH_END]
         records = sum(epoch["records"] for epoch in left_out)
-        between = f"  epochs {left_out[0]['epoch']} to {left_out[-1]['epoch']}: {records} records"
+        between = f"  epochs {left_out[0]['epoch']} to {left_out[-1]['epoch']}: {_records(records)}"
         return [*_explain_epochs(epochs[:_AT_EACH_END]), between, *_explain_epochs(epochs[-_AT_EACH_END:])]
     lines = []
     for epoch in epochs:
         through = instant(epoch["watermark_ms"], "no time yet")
-        lines.append(f"  epoch {epoch['epoch']}: {epoch['records']} records, complete through {through}")
+        lines.append(f"  epoch {epoch['epoch']}: {_records(epoch['records'])}, complete through {through}")
         lines += [
             f"    {tp['topic']}-{tp['partition']}: offsets {tp['start']} to {tp['end'] - 1}" for tp in epoch["offsets"]
         ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import keyword
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 from rewindow.contracts.ingest import ARRIVAL, LogColumns, LogSpec
@@ -114,7 +115,8 @@ def _unknown(spec: LogSpec, missing: Sequence[tuple[str, str]], names: Sequence[
         return unknown_column(spec, *missing[0], names=names)
     listed = ", ".join(f"{name!r} (`{role}`)" for name, role in missing)
     is_turned = all(role == "columns" and (spec.renames or {})[name] in names for name, role in missing)
-    hint = ". Write the new name first: `columns: {NEW: NAME_IN_THE_SOURCE}`" if is_turned else ""
+    turned = ". Write the new name first: `columns: {NEW: NAME_IN_THE_SOURCE}`"
+    hint = turned if is_turned else _hint(spec, [name for name, _ in missing], names)
     return ConfigError(f"log {spec.topic}: {spec.source.name} has no columns {listed}. It has {', '.join(names)}{hint}")
 
 
@@ -132,8 +134,18 @@ def unknown_column(spec: LogSpec, name: str, role: str, *, names: Sequence[str])
             "a header line or rows, or fix `format:`"
         )
         return ConfigError(message)
-    shown = ", ".join(names)
-    return ConfigError(f"log {spec.topic}, `{role}`: {spec.source.name} has no column {name!r}. It has {shown}")
+    known = f"It has {', '.join(names)}{_hint(spec, [name], names)}"
+    return ConfigError(f"log {spec.topic}, `{role}`: {spec.source.name} has no column {name!r}. {known}")
+
+
+def _hint(spec: LogSpec, missing: Sequence[str], names: Sequence[str]) -> str:
+    """Return what was probably meant: another separator, or columns with similar names."""
+    separator = next((one for one in (";", "\t", "|", ",") if one in names[0]), None) if len(names) == 1 else None
+    if spec.source.format == "csv" and separator is not None:
+        return f". That is one column: if {json.dumps(separator)} separates them, add `options: {{sep: {json.dumps(separator)}}}`"
+    lower = {name.lower(): name for name in names}
+    near = [lower[found] for name in missing for found in get_close_matches(name.lower(), list(lower), 1)]
+    return f". Did you mean {' and '.join(dict.fromkeys(map(repr, near)))}?" if near else ""
 
 
 def _check_name(spec: LogSpec, name: str, seen: set[str]) -> None:
