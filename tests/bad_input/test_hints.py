@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from rewindow.app.cli.entry import run_command
 from tests.bad_input.newcomer import JOB, MODULE
 from tests.bad_input.scene import HOUR, T0, Bench, without_spark
 
@@ -113,3 +114,20 @@ def test_explain_shows_the_topology_before_the_first_landing(bench: Bench) -> No
     assert "Feed orders was never landed: types are those of its sources now" in answer.out
     assert "Output daily-orders -> shop/daily_orders: user string, window_start long" in answer.out
     assert not bench.warehouse.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("schema", "foo"), "Invalid value for 'KIND': 'foo' is not one of 'feed', 'job', 'target'"),
+        (("head", "counts", "--limit", "x"), "'--limit' / '-n': it should be a valid integer"),
+    ],
+)
+def test_a_wrong_word_is_refused_without_the_words_of_a_library(
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], said: str
+) -> None:
+    assert run_command(list(words)) == 2
+    answer = capsys.readouterr().err
+    assert said in answer
+    assert "Value error" not in answer
+    assert "Input should" not in answer

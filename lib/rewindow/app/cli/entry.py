@@ -65,6 +65,9 @@ def _check(arguments: list[str]) -> None:
 def _usage(error: TyperException) -> str:
     formatted = getattr(error, "format_message", None)
     message = formatted() if callable(formatted) else str(error)
+    message = message.replace(": Value error, ", ": ").replace(
+        ": Input should be ", ": it should be "
+    )  # pydantic's words
     return f"{message.rstrip('.') or 'missing command'} (see --help)"
 
 
