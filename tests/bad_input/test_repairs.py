@@ -47,7 +47,7 @@ def call(bench: Bench, *words: str) -> Answer:
     return bench.run(*words)
 
 
-COMMANDS = (("land", "activity"), ("show", "counts"), ("run", "counts"), ("verify", "counts"))
+COMMANDS = (("land", "activity"), ("show", "counts"), ("run", "counts"), ("verify", "counts", "main/1", "main/2"))
 
 
 @pytest.mark.parametrize("harm", HARMS)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +15,7 @@ from rewindow import Processor, Record
 from rewindow.contracts.tasks import Execution
 from rewindow.engine.worker import batch_size
 from rewindow.engine.worker.vectorized.planner import describe_execution
+from rewindow.errors import DataError
 from rewindow.streams.processor_context import ProcessorContext
 from rewindow.streams.punctuation import PunctuationType
 from tests.engine.executions import Case, assert_equal, logs, write_log
@@ -78,8 +80,13 @@ def test_both_execution_modes_write_the_same_behind_a_repartition(case: Case, da
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         log = write_log(case, root / "log")
-        expected = replay_stages(case, log, root / "records", cuts, [Execution.RECORD] * len(cuts))
         with patch.object(batch_size, "read_rows", return_value=data.draw(st.sampled_from([1, 3, 100]))):
+            try:
+                expected = replay_stages(case, log, root / "records", cuts, [Execution.RECORD] * len(cuts))
+            except DataError:  # the sums of some drawn numbers are no longs
+                with pytest.raises(DataError, match="does not fit the type long"):
+                    replay_stages(case, log, root / "columns", cuts, modes)
+                return
             found = replay_stages(case, log, root / "columns", cuts, modes)
         for task, written in expected.items():
             assert_equal(found[task], written)

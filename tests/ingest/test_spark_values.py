@@ -150,6 +150,8 @@ def test_what_the_parser_cannot_read_fails_or_is_quarantined(engine_at, tmp_path
     tables = DeltaFeedTables(f"{tmp_path}/w2")
     report = land(one_log(source=source, unreadable="skip"), tables, engine_at(tmp_path), now_ms=T0)
     assert (report.rows, report.quarantined) == (1, 1)
+    (refused,) = read_rows(f"{tmp_path}/w2/rewindow/quarantine").to_pylist()
+    assert refused["reason"] == "the parser could not read it: a.csv: bob,2,many"
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,7 @@ from rewindow.errors import ConfigError
 TEXT_FORMATS = ("csv", "json")
 OFFSET, PATH = "_offset", "_path"
 _CORRUPT = "_corrupt_record"
+_SHOWN_TEXT = 200
 _PIECE, _PIECE_ARRIVAL, _KNOWN = "_piece", "_piece_arrival", "_known"
 
 
@@ -233,9 +234,14 @@ def read_options(spec: LogSpec, look: SourceLook) -> dict[str, str]:
 
 
 def _fault(frame: DataFrame) -> Expression:
-    """Return why the parser could not read a row, or null."""
-    unreadable = F.when(F.col(_CORRUPT).isNotNull(), F.lit(UNREADABLE)) if _CORRUPT in frame.columns else F.lit(None)
-    return unreadable.cast("string")
+    """Return why the parser could not read a row, with its file and the beginning of its text, or null."""
+    if _CORRUPT not in frame.columns:
+        return F.lit(None).cast("string")
+    text = F.col(_CORRUPT)
+    file = F.element_at(F.split(path_of_row(), "/"), -1)
+    return F.when(
+        text.isNotNull(), F.concat(F.lit(f"{UNREADABLE}: "), file, F.lit(": "), F.substring(text, 1, _SHOWN_TEXT))
+    )
 
 
 def _wrong_arrival(arrival: Expression, unit: Expression) -> Expression:

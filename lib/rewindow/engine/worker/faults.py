@@ -15,7 +15,7 @@ from rewindow.contracts.text_times import other_form
 from rewindow.contracts.time_units import RANGES, unit_in, unit_of, wrong_unit
 from rewindow.engine.worker.bad_times import bad_times
 from rewindow.engine.worker.bad_values import first_bad_value
-from rewindow.engine.worker.timestamps import NEVER_ARRIVED, NOT_A_TIME, UNREADABLE, Longs
+from rewindow.engine.worker.timestamps import NEVER_ARRIVED, NOT_A_TIME, UNREADABLE, Longs, is_unreadable
 from rewindow.errors import DataError
 
 _NOTHING = "Nothing was landed. "
@@ -63,7 +63,7 @@ def fix_of(reason: str, spec: LogSpec) -> str:
             f"Write milliseconds, or declare the unit of all files: `units: {{{name}: {unit}}}` (`ms` if these really are "
             "milliseconds)"
         )
-    if reason == UNREADABLE:
+    if is_unreadable(reason):
         return f"{_NOTHING}Fix the file, or set `unreadable: skip` for this log, which quarantines such rows"
     fix = "Fix the source, or set `invalid_timestamp: skip` (quarantines the record) or `partition_time` for this log"
     if reason == NEVER_ARRIVED or NOT_A_TIME in reason:

@@ -122,7 +122,7 @@ def extract(
         if arrived is not None and (unit := unit_of(time, int(arrived[row]))) is not None:
             time, reason = UNKNOWN, wrong_unit("timestamp", time, unit)
             fault = reason
-        if time < 0 and (policy.unreadable if fault == UNREADABLE else policy.invalid) == FAIL:
+        if time < 0 and (policy.unreadable if is_unreadable(fault) else policy.invalid) == FAIL:
             raise InvalidTimestampError(row, reason)
         if time < 0 and policy.invalid == PARTITION_TIME and fault is None:
             if partition_time == UNKNOWN:
@@ -150,9 +150,14 @@ def _ask(extractor: Extractor, record: Record, partition_time: int) -> tuple[int
     return (answer, "") if answer >= 0 else (UNKNOWN, f"a negative timestamp ({answer})")
 
 
+def is_unreadable(fault: str | None) -> bool:
+    """Return whether a row was refused because the parser could not read it. The fault goes on with its file and text."""
+    return fault is not None and fault.startswith(UNREADABLE)
+
+
 def _fatal(bad: Flags, faults: Sequence[str | None], policy: TimestampPolicy) -> Flags:
     """Return the invalid rows that fail the landing."""
-    unreadable = np.array([fault == UNREADABLE for fault in faults], dtype=np.bool_) if faults else np.zeros_like(bad)
+    unreadable = np.array([is_unreadable(fault) for fault in faults], dtype=np.bool_) if faults else np.zeros_like(bad)
     fatal = unreadable if policy.unreadable == FAIL else np.zeros_like(bad)
     return fatal | (bad & ~unreadable) if policy.invalid == FAIL else fatal
 
