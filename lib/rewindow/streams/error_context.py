@@ -66,10 +66,10 @@ def _explain(error: BaseException, task_context: TaskContext) -> DataError:
     node = _node(error, task_context)
     at = f"{task_context.record_context}, partition {task_context.partition}"
     what = f"{type(error).__name__}: {_clipped(_message(error), _LONGEST_MESSAGE)}{where(error)}"
-    has_unused_policy = task_context.record_context.topic is None and node in task_context.nodes_with_policy
-    note = " (on_error is for records, not for this)" if has_unused_policy else ""
-    record = _record(error, task_context)
-    is_unprotected = bool(record and node) and node not in task_context.nodes_with_policy
+    is_of_record, has_policy = task_context.record_context.topic is not None, node in task_context.nodes_with_policy
+    note = " (on_error is for records, not for this)" if has_policy and not is_of_record else ""
+    record = _record(error, task_context)  # nothing in the compiled core, whose frames have no variables
+    is_unprotected = is_of_record and bool(node) and not has_policy
     advice = _advice(node if is_unprotected else "", is_test=task_context.is_test)
     return DataError(f"node {node!r} failed at {at}: {what}{note}{_signature(error)}. {advice}.{record}")
 
