@@ -34,7 +34,7 @@ LAYERS = {
     "dsl": _layer("streams"),
     "contracts": _layer("streams"),
     "config": _layer("contracts streams", "pydantic pydantic_core yaml pendulum"),
-    "storage": _layer("", "pyarrow"),
+    "storage": _layer("", "pyarrow obstore"),
     "engine/worker": _layer("contracts dsl storage streams", "pyarrow numpy"),
     "engine/spark": _layer("contracts engine/worker storage streams", "pyspark py4j pyarrow numpy"),
     # Commands go from protocol to protocol: Spark and Delta reach them as arguments. `storage` is for heartbeats.

@@ -133,7 +133,7 @@ class Remove:
     path: str
 
 
-def open_table(path: str, _options: object = None) -> Handle | None:
+def open_table(path: str, _options: object = None, **_how: object) -> Handle | None:
     """Replace `tables.open_table`."""
     process = here()
     process.faults.point(f"{path}: open")

@@ -50,7 +50,6 @@ DURABLE = {
 WRAPPED = {
     ("tables/delta/files.py", "delete_file"),
     ("tables/delta/merge_files.py", "create_write_transaction"),
-    ("tables/delta/ledger.py", "create_write_transaction"),
     ("tables/delta/commit.py", "create_write_transaction"),
     ("tables/delta/commit.py", "create"),
     ("tables/delta/append_commits.py", "open"),

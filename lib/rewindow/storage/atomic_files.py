@@ -12,6 +12,7 @@ from typing import IO
 from pyarrow import fs
 
 from rewindow.storage.locations import filesystem_of, is_uri
+from rewindow.storage.objects import Objects
 
 _BLOCK = 1 << 20
 
@@ -36,9 +37,11 @@ def modified_s(path: str) -> float | None:
 
 def remove(path: str) -> None:
     """Remove a file if it exists."""
-    system, location = filesystem_of(path)
-    with suppress(FileNotFoundError):
-        system.delete_file(location)
+    if is_uri(path):
+        folder, _, name = path.rpartition("/")
+        Objects(folder).delete(name)
+    else:
+        Path(path).unlink(missing_ok=True)
 
 
 class Draft:

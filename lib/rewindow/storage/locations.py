@@ -67,6 +67,11 @@ def options_of(path: str) -> dict[str, str] | None:
     return options
 
 
+def allows_http(path: str) -> bool:
+    """Return whether a bucket may be opened without encryption."""
+    return _Settings(_options_of(path)).is_on("AWS_ALLOW_HTTP")
+
+
 def filesystem_of(path: str) -> tuple[Any, str]:
     """Return the Arrow file system of a folder or file, and its path there. Does no I/O.
 

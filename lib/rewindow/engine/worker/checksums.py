@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from rewindow.contracts.staged_files import named_checksum
 from rewindow.errors import StorageError
 from rewindow.storage.locations import filesystem_of, is_uri
+from rewindow.storage.objects import Objects
 
 UNREADABLE = (OSError, pa.ArrowException, KeyError, ValueError)
 """The exceptions that Arrow raises for a file that is not Parquet, or lacks a column."""
@@ -78,23 +79,16 @@ def _binary(path: str) -> Any:
 def _of_bucket(path: str, stated: int | None) -> Any:
     """Return an object of a bucket for Arrow, after checking its bytes. A small object takes one request."""
     system, location = filesystem_of(path)
-    file = system.open_input_file(location)
     if stated is None:
-        return file
-    size = file.size()
-    if size <= _HELD_BYTES:
-        data = file.read_at(size, 0)
-        file.close()
+        return system.open_input_file(location)
+    folder, _, name = path.rpartition("/")
+    data = Objects(folder).get(name, most_bytes=_HELD_BYTES)
+    if data is not None:
         if crc32(data) != stated:
             raise _mismatch()
         return pa.BufferReader(data)
-    checksum = 0
-    while block := file.read(_BLOCK):
-        checksum = crc32(block, checksum)
-    if checksum != stated:
-        raise _mismatch()
-    file.seek(0)
-    return file
+    check_bytes(path)
+    return system.open_input_file(location)
 
 
 def _mismatch() -> OSError:

@@ -1,8 +1,9 @@
-"""Append commits: those that only add files and record transactions. On a local disk they are written and read here (ADR-124).
+"""Append commits: those that only add files and record transactions. They are written and read here (ADR-124, ADR-126).
 
 Nearly all commits are of this kind. delta-rs lists the log twice for each, and builds the table's state twice, which costs more
 the more commits and files a table has. A commit is one file with the next number, which is put there only if it is absent:
-with link(2), as delta-rs does.
+with link(2) on a local disk, with a conditional put in a bucket, as delta-rs does. In a bucket, where opening a table costs
+dozens of requests, commits that also remove files are written here, too.
 """
 
 from __future__ import annotations
@@ -14,19 +15,26 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple
 from uuid import uuid4
+from zlib import crc32
 
 from deltalake import DeltaTable
 from deltalake.transaction import AddAction, RemoveAction
 
 from rewindow.storage.locations import is_uri
+from rewindow.storage.objects import Objects
 
 CHECKPOINT_INTERVAL = "delta.checkpointInterval"
 CLEANED_EVERY = 100
 """Delta lists the whole log to find expired commits, so only every so many commits do, as far as the table wants it."""
 
-_DEFAULT_INTERVAL = 100
+_DEFAULT_INTERVAL = 100  # of delta-rs
+_INTERVAL, _BUCKET_INTERVAL = "10", "3"
+"""Opening a table reads the commits since its last checkpoint: 4 ms with 10, 15 and more with delta-rs' 100.
+
+In a bucket each commit is a request, and a checkpoint two.
+"""
 _LAST_WRITER, _ONLY_READER = 2, 1
 """The protocol versions without anything that an append has to respect."""
 _HARMLESS = {
@@ -50,7 +58,7 @@ class AppendCommit(NamedTuple):
 
 
 def read_appends(path: str, first: int) -> list[AppendCommit] | None:
-    """Return the commits of a local table from a version on; None if one is not an append commit, or unreadable."""
+    """Return the commits of a log on disk from a version on; None if one is not an append commit, or unreadable."""
     found: list[AppendCommit] = []
     while True:
         try:
@@ -84,15 +92,14 @@ def _parse(text: bytes) -> AppendCommit | None:
     return AppendCommit(transactions, adds)
 
 
-def is_append(
-    actions: Sequence[AddAction | RemoveAction], path: str, table: DeltaTable
-) -> TypeGuard[Sequence[AddAction]]:
+def is_append(actions: Sequence[AddAction | RemoveAction], path: str, table: DeltaTable) -> bool:
     """Return whether a commit may be written by `append_commit`: otherwise delta-rs writes it.
 
-    That is the case in a bucket, for files that leave the table, where a feature or property of the table may concern the
-    commit, and where a checkpoint or the removal of expired commits is due with it.
+    That is the case where a feature or property of the table may concern the commit, and where the removal of expired commits
+    is due with it; on a disk also for files that leave the table, and where a checkpoint is due.
     """
-    if is_uri(path) or not all(isinstance(one, AddAction) and _SIMPLE_PATH.fullmatch(one.path) for one in actions):
+    written = (AddAction, RemoveAction) if is_uri(path) else AddAction
+    if not all(isinstance(one, written) and _SIMPLE_PATH.fullmatch(one.path) for one in actions):
         return False
     protocol, configuration = table.protocol(), table.metadata().configuration
     has_features = protocol.reader_features is not None or protocol.writer_features is not None
@@ -101,12 +108,29 @@ def is_append(
     if any(key.startswith("delta.") and key not in _HARMLESS for key in configuration):
         return False
     number, interval = table.version() + 1, configuration.get(CHECKPOINT_INTERVAL, str(_DEFAULT_INTERVAL))
-    return (
-        interval.isdigit() and bool(int(interval)) and (number + 1) % int(interval) != 0 and number % CLEANED_EVERY != 0
-    )
+    if not interval.isdigit() or not int(interval) or number % CLEANED_EVERY == 0:
+        return False
+    return is_uri(path) or not is_checkpoint_due(path, table)
 
 
-def append_commit(path: str, table: DeltaTable, actions: Sequence[AddAction], transactions: Mapping[str, int]) -> None:
+def checkpoint_interval(path: str) -> str:
+    """Return after how many commits a new table of ours gets a checkpoint, as a property of the table."""
+    return _BUCKET_INTERVAL if is_uri(path) else _INTERVAL
+
+
+def is_checkpoint_due(path: str, table: DeltaTable) -> bool:
+    """Return whether a checkpoint is due with the commit after the version that a handle has read.
+
+    In a bucket not at the same versions for all tables, because otherwise one run would write the checkpoints of all.
+    """
+    interval = int(table.metadata().configuration.get(CHECKPOINT_INTERVAL, _DEFAULT_INTERVAL))
+    shift = crc32(path.encode()) if is_uri(path) else 0
+    return (table.version() + 2 + shift) % interval == 0
+
+
+def append_commit(
+    path: str, table: DeltaTable, actions: Sequence[AddAction | RemoveAction], transactions: Mapping[str, int]
+) -> None:
     """Write the commit after the version that a handle has read.
 
     Raises FileExistsError if another commit has that number, OSError if it cannot be written. Only the log says
@@ -120,10 +144,14 @@ def append_commit(path: str, table: DeltaTable, actions: Sequence[AddAction], tr
     }
     said: list[dict[str, Any]] = [
         {"commitInfo": info},
-        *({"add": _add(action)} for action in actions),
+        *({"add": _add(one)} if isinstance(one, AddAction) else {"remove": _remove(one)} for one in actions),
         *({"txn": {"appId": app_id, "version": version}} for app_id, version in transactions.items()),
     ]
-    _put_if_absent(_file(path, table.version() + 1), "".join(f"{json.dumps(one)}\n" for one in said).encode())
+    data = "".join(f"{json.dumps(one)}\n" for one in said).encode()
+    if is_uri(path):
+        Objects(path).put(_file("", table.version() + 1).lstrip("/"), data, only_if_absent=True)
+    else:
+        _link_if_absent(_file(path, table.version() + 1), data)
 
 
 def _add(action: AddAction) -> dict[str, Any]:
@@ -137,7 +165,16 @@ def _add(action: AddAction) -> dict[str, Any]:
     }
 
 
-def _put_if_absent(path: str, data: bytes) -> None:
+def _remove(action: RemoveAction) -> dict[str, Any]:
+    return {
+        "path": action.path,
+        "deletionTimestamp": action.deletion_timestamp,
+        "dataChange": action.data_change,
+        "partitionValues": dict(action.partition_values or {}),
+    }
+
+
+def _link_if_absent(path: str, data: bytes) -> None:
     """Write a file that appears complete, unless there is one. A process that dies leaves a hidden draft, which nobody reads."""
     folder, name = os.path.split(path)
     draft = f"{folder}/.{name}.{uuid4().hex}.tmp"

@@ -23,7 +23,14 @@ from rewindow.control.plan.stored_format import check_layout
 from rewindow.errors import CheckpointError, InvariantError, StorageError, did_not_land, failed_io, one_line
 from rewindow.storage.locations import failed, is_uri, options_of
 from rewindow.streams.serde.meta_columns import PARTITION
-from rewindow.tables.delta.append_commits import CHECKPOINT_INTERVAL, CLEANED_EVERY, append_commit, is_append
+from rewindow.tables.delta.append_commits import (
+    CHECKPOINT_INTERVAL,
+    CLEANED_EVERY,
+    append_commit,
+    checkpoint_interval,
+    is_append,
+    is_checkpoint_due,
+)
 from rewindow.tables.delta.features import check_direct, check_refusal, check_writable
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.handle_cache import Handle, release, take
@@ -39,8 +46,6 @@ _ATTEMPTS, _LOOKS = 8, 3
 _CLOSED = 2**62  # the version of a closed application id
 SHORT_LOG = {"delta.logRetentionDuration": "interval 7 days"}
 """For tables of rewindow's own, of which nobody reads old versions: Delta lists the log in each commit."""
-_CONFIGURATION = {CHECKPOINT_INTERVAL: "10"}
-"""Opening a table reads the commits since its last checkpoint: 4 ms with this, 15 and more with delta-rs' own 100."""
 
 
 def table_path(warehouse: str, path: str) -> str:
@@ -48,13 +53,14 @@ def table_path(warehouse: str, path: str) -> str:
     return safe_path(warehouse, f"{warehouse.rstrip('/')}/{path}")
 
 
-def open_table(path: str) -> DeltaTable | None:
+def open_table(path: str, *, may_lag: bool = False) -> DeltaTable | None:
     """Return a handle on the newest version, for the caller alone; None if there is no table.
 
-    Raises `ConfigError` (78) for a catalog-managed table, `StorageError` (74), or as `failed`.
+    ``may_lag``: in a bucket, the newest version that this process knows. Raises `ConfigError` (78) for a
+    catalog-managed table, `StorageError` (74), or as `failed`.
     """
     try:
-        table = take(path)
+        table = take(path, may_lag=may_lag)
     except TableNotFoundError:
         return None
     except (DeltaError, OSError) as error:
@@ -93,7 +99,7 @@ def create_table(
 
     Raises `CheckpointError` (76) if it exists with other columns, `StorageError` (74) if it cannot be created.
     """
-    table = open_table(path)
+    table = open_table(path, may_lag=True)
     if table is None:
         failure = None
         try:
@@ -102,7 +108,7 @@ def create_table(
                 schema,
                 mode="ignore",
                 partition_by=list(partition_by),
-                configuration={**_CONFIGURATION, **(configuration or {})},
+                configuration={CHECKPOINT_INTERVAL: checkpoint_interval(path), **(configuration or {})},
                 # With retries, the slower of two processes would create the table again, as version 1 with another id.
                 commit_properties=CommitProperties(max_commit_retries=0),
                 raise_if_key_not_exists=False,  # some properties are ours, not Delta's
@@ -247,10 +253,15 @@ def _was_appended(
     """Write a commit as an append, if it is one. False if delta-rs must: it decides whether commits that came first matter."""
     if not isinstance(table, Handle) or not is_append(actions, table.path, table):
         return False
+    is_due = is_checkpoint_due(table.path, table)  # only in a bucket: on a disk delta-rs writes the commit then
+    if table.log_copy is not None:
+        table.log_copy.note_sent()
     try:
         append_commit(table.path, table, actions, transactions)
     except FileExistsError:
         return False
+    if is_due:
+        table.write_checkpoint()
     return True
 
 

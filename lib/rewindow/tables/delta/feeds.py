@@ -96,7 +96,9 @@ class DeltaFeedTables:
             pass
         if rows:
             topics = {topic for row in rows if row.kind == GENERATION for topic in row.body["logs"]}
-            paths = (QUARANTINE, *(log_path(feed, topic) for topic in sorted(topics)))
+            paths = [log_path(feed, topic) for topic in sorted(topics)]
+            if any(row.body.get("quarantine") for row in rows):
+                paths.append(QUARANTINE)
             self._published[feed] = rows[-1], {path: self._mark(path) for path in paths}
 
     def _mark(self, path: str) -> Mark | None:

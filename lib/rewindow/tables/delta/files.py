@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from hashlib import blake2b
@@ -15,6 +16,7 @@ from pyarrow import fs
 from rewindow.contracts.staged_files import named_checksum, staged_name
 from rewindow.errors import StorageError, failed_io
 from rewindow.storage.locations import filesystem_of, is_uri
+from rewindow.storage.objects import Objects
 
 _CHUNK = 1 << 20
 _DIGEST_BYTES = 16
@@ -46,6 +48,7 @@ class Folder:
         """Bind to a local path or a URI. Nothing is read or created."""
         self.root = root.rstrip("/")
         self._fs, self._base = filesystem_of(self.root)
+        self._objects = Objects(self.root) if is_uri(self.root) else None
 
     def full_path(self, path: str) -> str:
         """Return the path or URI of a file, for people and error messages."""
@@ -116,24 +119,31 @@ class Folder:
     def read_bytes(self, path: str) -> pa.Buffer:
         """Return the bytes of a file. Raises `StorageError` (74) if it is gone or cannot be read."""
         try:
-            with self._fs.open_input_file(f"{self._base}/{path}") as file:
-                return file.read_buffer()
+            return self._read(path)
         except OSError as error:
             raise _unreadable(self.full_path(path), error) from error
 
     def read_whole(self, path: str, columns: list[str]) -> Whole | None:
         """Return the rows of a Parquet file with the size and digest of its bytes; None if there is no such file."""
         try:
-            with self._fs.open_input_file(f"{self._base}/{path}") as file:
-                data = file.read_buffer()
+            data = self._read(path)
         except FileNotFoundError:
             return None
         except OSError as error:
             raise _unreadable(self.full_path(path), error) from error
         return Whole(data.size, digest_of(data), lambda: self.as_parquet(path, data).read(columns, use_threads=False))
 
+    def _read(self, path: str) -> pa.Buffer:
+        """Return the bytes of a file. Raises FileNotFoundError if it does not exist, OSError if it cannot be read."""
+        if self._objects is not None:
+            return self._objects.get(path)
+        with self._fs.open_input_file(f"{self._base}/{path}") as file:
+            return file.read_buffer()
+
     def _small(self, path: str) -> pa.Buffer | None:
         """Return the bytes of a small file, which one request reads from a bucket; None for another file."""
+        if self._objects is not None:
+            return self._objects.get(path, most_bytes=SMALL_BYTES)
         with self._fs.open_input_file(f"{self._base}/{path}") as file:
             return file.read_buffer() if file.size() <= SMALL_BYTES else None
 
@@ -238,7 +248,8 @@ class Folder:
                 f"{self.full_path(path)} cannot be written: {error}. Make room or fix the permission, then run again"
             )
             raise failed_io(error, message) from error
-        facts = self.facts(path)
+        # An answered put is complete, and asking for its time would be another request.
+        facts = self.facts(path) if is_local else FileFacts(len(data), time.time_ns() // 1_000_000)
         if facts is None:
             message = (
                 f"{self.full_path(path)} was deleted right after it was written: stop whatever did that, then run again"

@@ -3,13 +3,12 @@
 Commit files never change, and whoever deletes a log deletes its newest commit too. So a cached handle is current if its
 last commit is still the same file and has no successor. The log's folder is not listed, because it may have thousands of
 commits. Where commits were cleaned out of the log, which begins with the oldest, a handle that may still have to read them is
-discarded.
-
-Append commits, which nearly all are, are read here, and delta-rs' own object stays behind until something needs it: what it
-does costs more the longer the log and the more files the table has (ADR-124).
+discarded. Append commits, which nearly all are, are read here, and delta-rs' own object stays behind until something needs it:
+what it does costs more the longer the log and the more files the table has (ADR-124).
 
 In a bucket one request tells whether there is a newer commit. That nobody replaces a log there while a command runs is
-taken for granted: each look would cost another request.
+taken for granted: each look would cost another request. What a handle reads is a local copy of the log's end (ADR-126). Only
+what writes or lists files makes delta-rs open the table in the bucket.
 
 A handle belongs to one caller until it is released, because a commit is checked against what its handle has read: two
 callers sharing one would see each other's commits, and could commit a transaction twice. One released handle is kept for
@@ -29,6 +28,7 @@ from deltalake.table import Metadata, ProtocolVersions
 from rewindow.errors import StorageError, one_line
 from rewindow.storage.locations import is_uri, options_of
 from rewindow.tables.delta.append_commits import AppendCommit, read_appends
+from rewindow.tables.delta.log_copy import LogCopy
 from rewindow.tables.delta.log_folder import (
     FileMark,
     changed_at,
@@ -40,11 +40,8 @@ from rewindow.tables.delta.log_folder import (
     transactions_of,
 )
 
-_KEPT = 32
-"""The size of the cache: enough for the tables of a few jobs."""
-
-_MOST_AHEAD = 64
-"""After so many commits delta-rs reads them, too."""
+_KEPT = 32  # enough for the tables of a few jobs
+_MOST_AHEAD = 64  # after so many commits delta-rs reads them, too
 
 
 class Mark(NamedTuple):
@@ -59,7 +56,7 @@ class _Cached(NamedTuple):
     """What a handle has read: the library's table object, the version, and the identity of that commit's file.
 
     ``changed_ns``: the time of the folder's last change before it was read. ``oldest``: the oldest commit that it had.
-    ``ahead``: the commits that the library's object lacks. ``files``: see `Handle`.
+    ``ahead``: the commits that the library's object lacks. ``log_copy``, ``files``: see `Handle`.
     """
 
     table: Any
@@ -69,6 +66,7 @@ class _Cached(NamedTuple):
     oldest: int
     transactions: dict[str, int | None]
     ahead: list[AppendCommit]
+    log_copy: LogCopy | None
     files: dict[str, Any] | None
     new_files: list[dict[str, Any]]
 
@@ -83,6 +81,8 @@ class Handle(DeltaTable):
     read_version: int
     transactions: dict[str, int | None]
     """The versions of application ids that were asked for, as of what was read."""
+    log_copy: LogCopy | None
+    """What the library's object reads in place of a log in a bucket; None if it reads the log itself."""
     files: dict[str, Any] | None
     """What somebody has made of the table's files, by path; None if nothing, or after a commit that is no append."""
     new_files: list[dict[str, Any]]
@@ -90,9 +90,14 @@ class Handle(DeltaTable):
 
     def __init__(self, path: str) -> None:
         """Read the table's log."""
-        self.is_good = False
+        self.is_good, self.log_copy = False, None
         changed_ns, oldest = changed_at(path), oldest_commit(path)
-        super().__init__(path, storage_options=options_of(path))
+        if is_uri(path) and (log_copy := LogCopy(path)).begin():
+            with suppress(DeltaError):  # the library says what is wrong with the log, not with its copy
+                super().__init__(log_copy.root)
+                self.log_copy = log_copy
+        if self.log_copy is None:
+            super().__init__(path, storage_options=options_of(path))
         self._begin(path, changed_ns, oldest)
 
     @classmethod
@@ -102,20 +107,31 @@ class Handle(DeltaTable):
         vars(handle).update(_storage_options=options_of(path), _raw=cached.table, _ahead=cached.ahead)
         handle.path, handle.mark, handle.is_good = path, cached.mark, True
         handle.read_version, handle.changed_ns = cached.version, cached.changed_ns
-        handle.oldest, handle.transactions = cached.oldest, cached.transactions
+        handle.oldest, handle.transactions, handle.log_copy = cached.oldest, cached.transactions, cached.log_copy
         handle.files, handle.new_files = cached.files, cached.new_files
         return handle
 
     @property
     def _table(self) -> Any:
         """The library's table object, at this handle's version. All methods of `DeltaTable` that are not below use it."""
-        if self._ahead:
-            self._catch_up()
-        return self._raw
+        if self.log_copy is not None:
+            self._raw, self._ahead, self.log_copy = self._from_beginning(), list[AppendCommit](), None
+        return self._reader
 
     @_table.setter
     def _table(self, table: Any) -> None:
         self._raw, self._ahead = table, list[AppendCommit]()
+
+    @property
+    def _reader(self) -> Any:
+        """The library's object, of the table or of the copy of its log, at this handle's version."""
+        if self._ahead:
+            self._catch_up()
+        return self._raw
+
+    def _from_beginning(self) -> Any:
+        """Return a new object of the library's for this version of the table."""
+        return vars(DeltaTable(self.path, self.read_version, options_of(self.path)))["_table"]
 
     def _catch_up(self) -> None:
         """Let the library read on to this version. Raises `StorageError` (74) if it cannot."""
@@ -124,7 +140,7 @@ class Handle(DeltaTable):
             with suppress(DeltaError, OSError):  # on failure, read from the beginning
                 self._raw.update_incremental()
             if self._raw.version() != self.read_version:  # others have committed since
-                self._raw = vars(DeltaTable(self.path, self.read_version, options_of(self.path)))["_table"]
+                self._raw, self.log_copy = self._from_beginning(), None
         except (DeltaError, OSError) as error:
             message = (
                 f"the Delta log of {self.path} cannot be read on: {one_line(error)}. Run again; if that fails, too, restore its "
@@ -151,11 +167,26 @@ class Handle(DeltaTable):
         """Return the table's protocol, which no append changes."""
         return ProtocolVersions(*self._raw.protocol_versions())
 
+    def get_add_actions(self, flatten: bool = False) -> Any:  # noqa: FBT001, FBT002 - as in the library
+        """Return the table's files as the log describes them."""
+        return self._reader.get_add_actions(flatten)
+
+    def write_checkpoint(self) -> None:
+        """Write a checkpoint of the newest version to a bucket. Raises as `DeltaTable` does, and OSError."""
+        self.update_incremental()
+        if self.log_copy is None:
+            self.create_checkpoint()
+        else:
+            self._reader.create_checkpoint()
+            self.log_copy.publish_checkpoint(self.read_version)
+
     def update_incremental(self) -> None:
         """Read the commits since."""
         self.is_good = False
         changed_ns = changed_at(self.path)
-        appends = None if is_uri(self.path) else read_appends(self.path, self.read_version + 1)
+        if self.log_copy is not None:
+            self.log_copy.read_on(self.read_version + 1)
+        appends = None if is_uri(self._log_root) else read_appends(self._log_root, self.read_version + 1)
         if appends is None or len(self._ahead) + len(appends) > _MOST_AHEAD:
             self._read_on(changed_ns)
         else:
@@ -173,10 +204,15 @@ class Handle(DeltaTable):
         self._raw.update_incremental()
         self._ahead = []
         if self._raw.version() > before:
-            newer = transactions_of(self.path, range(before + 1, self._raw.version() + 1))
+            newer = transactions_of(self._log_root, range(before + 1, self._raw.version() + 1))
             known = {} if newer is None else {**self.transactions, **newer}
             self._begin(self.path, changed_ns, self.oldest)
             self.transactions = known
+
+    @property
+    def _log_root(self) -> str:
+        """The folder or URI of the table, or the folder of the copy of its log."""
+        return self.path if self.log_copy is None else self.log_copy.root
 
     def transaction_version(self, app_id: str) -> int | None:
         """Return the version of an application id as of what was read."""
@@ -190,16 +226,9 @@ class Handle(DeltaTable):
             while len(_cached) >= _KEPT:
                 del _cached[next(iter(_cached))]
             _cached.pop(self.path, None)
+            read = (self._raw, self.read_version, self.mark, self.changed_ns, self.oldest)
             _cached[self.path] = _Cached(
-                self._raw,
-                self.read_version,
-                self.mark,
-                self.changed_ns,
-                self.oldest,
-                self.transactions,
-                self._ahead,
-                self.files,
-                self.new_files,
+                *read, self.transactions, self._ahead, self.log_copy, self.files, self.new_files
             )
             del self._raw
         self.is_good = False
@@ -216,8 +245,10 @@ class Handle(DeltaTable):
         self.is_good = True
 
 
-def take(path: str) -> Handle:
+def take(path: str, *, may_lag: bool = False) -> Handle:
     """Return a handle on the newest version of a table, for the caller alone.
+
+    ``may_lag``: in a bucket, a version that this process has read will do, because a commit after an older one fails.
 
     Raises as `DeltaTable` does, and `StorageError` (74) if a commit is an empty file.
     """
@@ -225,7 +256,9 @@ def take(path: str) -> Handle:
     if cached and is_uri(path):
         handle = Handle.of(path, cached)
         with suppress(DeltaError, OSError):  # on failure, read from the beginning
-            if is_in_bucket(path, cached.version + 1):
+            if cached.log_copy is not None and may_lag:
+                return handle
+            if cached.log_copy is not None or is_in_bucket(path, cached.version + 1):
                 handle.update_incremental()
             return handle
         handle.is_good = False

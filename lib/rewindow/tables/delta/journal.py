@@ -49,8 +49,10 @@ class Journal:
         path = self._path_of(attempt)
         rows = _as_table(attempt, reports)
         if table.transaction_version(_app_id(attempt)) is None:
-            self._folder.write_table(path, rows)
-            commit_files(self.path, [self._staged(path, len(reports))], app_id=_app_id(attempt), version=1, table=table)
+            size = self._folder.write_table(path, rows).bytes
+            commit_files(
+                self.path, [self._staged(path, len(reports), size)], app_id=_app_id(attempt), version=1, table=table
+            )
         found = self._folder.read_whole(path, _COLUMNS.names)
         if found is None:
             message = f"{self._folder.full_path(path)} was deleted after it was staged: stop whatever did that, then run again"
@@ -104,10 +106,8 @@ class Journal:
     def _path_of(self, attempt: str) -> str:
         return f"job={self.job}/{safe_name(attempt, 'attempt')}.parquet"
 
-    def _staged(self, path: str, rows: int) -> StagedFile:
-        facts = self._folder.facts(path)
+    def _staged(self, path: str, rows: int, size: int) -> StagedFile:
         stats: dict[str, Any] = {"numRecords": rows, "minValues": {}, "maxValues": {}, "nullCount": {}}
-        size = facts.bytes if facts else 0
         return StagedFile("journal", 0, path, rows, size, {"job": self.job}, stats, "", "")
 
 

@@ -11,17 +11,19 @@ import json
 import re
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
 from typing import Any
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.errors import InvariantError, StorageError, did_not_land
+from rewindow.storage.locations import is_uri
 from rewindow.tables.delta.actions import removal
 from rewindow.tables.delta.commit import SHORT_LOG, commit_actions, create_table, open_table, table_path
 from rewindow.tables.delta.content_hash import table_files
@@ -39,8 +41,8 @@ _RowValues = tuple[int, str, str, int]
 
 _DIGEST = re.compile(r"/([0-9a-f]{32})\.parquet$")
 _ATTEMPTS = 6
-_FILES_MAX = 16
-"""More small files than this of one name are merged, so that reading the ledger takes milliseconds."""
+_FILES_MAX, _BUCKET_FILES_MAX = 16, 4
+"""More small files than this of one name are merged, so that reading the ledger takes milliseconds, and few requests."""
 _SMALL_ROWS = 400
 
 _SCHEMA = pa.schema(
@@ -78,6 +80,7 @@ class Ledger:
         self._app_id = f"rewindow.ledger/{name}"
         self._merge_id = f"rewindow.ledger-files/{name}"
         self._read_files: dict[str, list[_RowValues]] = {}
+        self._written: dict[str, list[_RowValues]] = {}
         self._seen: _Snapshot | None = None
         self._known: list[tuple[str, LedgerRow]] = []
         self._rows: list[LedgerRow] = []
@@ -127,7 +130,7 @@ class Ledger:
         is_ours = tuple(text for text, _ in seen.known[first - 1 : first - 1 + len(texts)]) == texts
         if is_ours:
             small = [path for path in seen.paths if len(self._rows_of(path)) < _SMALL_ROWS]
-            if len(small) > _FILES_MAX:
+            if len(small) > (_BUCKET_FILES_MAX if is_uri(self.path) else _FILES_MAX):
                 self._merge(seen, small)
         return is_ours
 
@@ -188,7 +191,9 @@ class Ledger:
 
     def _rows_of(self, path: str) -> list[_RowValues]:
         """Return a file's rows. A file never changes, so it is read once; its name has the digest of its bytes."""
-        if path not in self._read_files:
+        if path in self._written:
+            self._read_files[path] = self._written.pop(path)
+        elif path not in self._read_files:
             named, data = _DIGEST.search(path), self._folder.read_bytes(path)
             if named and digest_of(data) != named[1]:
                 full = self._folder.full_path(path)
@@ -226,6 +231,8 @@ class Ledger:
         arrays = [list(column) for column in zip(*stored, strict=True)]
         table = pa.table(arrays, schema=pa.schema([_SCHEMA.field(name) for name in _SCHEMA.names if name != "name"]))
         path, facts = self._folder.write_digested(f"name={self.name}", table)
+        if is_uri(self.path):  # an object is never half-written, and its name says what is in it
+            self._written[path] = list(stored)
         stats = {
             "numRecords": len(stored),
             "minValues": {"seq": stored[0][0]},
@@ -253,16 +260,9 @@ class Ledger:
             merged,
             *(removal(path, {"name": self.name}, data_change=False) for path in paths),
         ]
-        try:
-            seen.table.create_write_transaction(
-                actions,
-                mode="append",
-                schema=seen.table.schema(),
-                partition_by=["name"],
-                commit_properties=CommitProperties(app_transactions=[Transaction(self._merge_id, len(seen.rows))]),
-            )
-        except (DeltaError, OSError):
-            return
+        self._seen = None  # its handle must not be used after a commit
+        with suppress(DeltaError, OSError):
+            commit_actions(seen.table, actions, self._merge_id, len(seen.rows))
 
 
 class LandingLedgers:

@@ -60,7 +60,7 @@ def publish(warehouse: str, job: str, state: JobState, branch: str, reports: Rep
     for due in due_tables(state, branch):
         path, epoch = table_path(warehouse, due.table.path), due.restart.epoch
         app_id = publication_id(state.ledger, job, due.target, due.restart.epoch)
-        table = open_table(path)
+        table = open_table(path, may_lag=True)
         if table is None:
             if epoch == 1:
                 _check_not_lost(path, job, state, branch, due, reports)
