@@ -82,7 +82,7 @@ MUTANTS_OF_COMMITS = (
         "ledger: a merge forgets the newest row",
         [
             Rewrite(f"{LEDGER}._merge", "self._rows_in(paths)", "self._rows_in(paths)[:-1]"),
-            Rewrite(f"{LEDGER}.append", "len(small) > _FILES_MAX", "len(small) > 2"),
+            Rewrite(f"{LEDGER}.append", "else _FILES_MAX):", "else 2):"),
         ],
         [Kill("run", "plan")],
     ),

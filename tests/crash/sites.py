@@ -109,8 +109,8 @@ class Sites:
         look = tables.take
 
         @wraps(look)
-        def looking(path: str) -> Any:
-            seen = look(path)
+        def looking(path: str, **how: Any) -> Any:
+            seen = look(path, **how)
             if self.fine:
                 self.pass_site(f"{self.label(path)}: looked")
             return seen
