@@ -76,7 +76,7 @@ CASES = [
     _case("promote counts other", 2, "other"),
     _case("promote counts main", 2, "main"),
     _case("verify counts main/9", 2, "main/2"),
-    _case("verify counts 0", 2, "names no run"),
+    _case("verify counts 0", 2, "run '0' does not exist"),
     _case("branch list", 2, "JOB"),
     _case("branch drop counts main", 2, "main"),
     _case("branch drop counts other", 2, "other"),

@@ -53,6 +53,7 @@ def test_the_same_request_again_completes_the_plan_of_the_failed_attempt(bench: 
     assert done.code == 0
     assert "epochs 3 to 4" in done.out
     assert "It completes the plan of an attempt that did not finish." in done.out
+    assert "seconds. Report: rewindow report counts" in done.out
 
 
 def test_after_a_run_was_killed_plan_and_run_say_what_to_set(template: Bench, tmp_path: Path) -> None:
@@ -63,7 +64,7 @@ def test_after_a_run_was_killed_plan_and_run_say_what_to_set(template: Bench, tm
     assert subprocess.run(command, capture_output=True, check=False).returncode == -9
     bench.code(POISONED)
     status = bench.run("status").out
-    assert "was killed before it could say why: `rewindow resume counts`. If that was for lack of memory" in status
+    assert "was killed before it could say why: `rewindow run counts`. If that was for lack of memory" in status
     assert "Run it again: `rewindow run counts`. If that was for lack of memory" in bench.run("plan", "counts").out
     for words in (("plan", "counts"), ("run", "counts")):
         answer = bench.run(*words)
@@ -79,10 +80,14 @@ def test_a_run_that_failed_by_itself_is_not_called_killed(bench: Bench) -> None:
     answer = bench.run("plan", "counts")
     assert answer.code == 0
     assert "killed" not in answer.out
+    assert (
+        "ended without finishing it: it failed with an error, which its own output names, or was interrupted."
+        in answer.out
+    )
+    assert "If it was an error, fix its cause. Run it again: `rewindow run counts`." in answer.out
     status = bench.run("status")
     assert (
-        "it failed with an error, which its own output names, or was interrupted: `rewindow resume counts`"
-        in status.out
+        "it failed with an error, which its own output names, or was interrupted: `rewindow run counts`" in status.out
     )
     assert "killed" not in status.out
     assert "killed" not in bench.run("run", "counts", "--through", "3").err

@@ -55,6 +55,37 @@ def test_records_without_a_key_are_named_when_they_are_landed_and_when_a_job_ski
     assert text.count("null-key") == 5
 
 
+COMMAS = {
+    "decimal commas": ("12,50", "7,20", True),
+    "dots for thousands": ("1.234,50", "7,20", True),
+    "commas for thousands": ("1,234.50", "12,000.00", True),
+    "texts": ("12,50", "none", False),
+    "lists": ("1, 2", "3, 4", False),
+}
+
+
+@pytest.mark.parametrize("case", COMMAS)
+def test_numbers_with_commas_that_were_landed_as_text_are_named_once(
+    case: str, say: Say, shop: Path, orders: Path
+) -> None:
+    first, second, is_named = COMMAS[case]
+    settings(shop, "inferSchema", "quote")
+    settings(shop, '"true"}}', '"\\""}}')
+    lines = [row(1).replace("12.5", f'"{first}"'), row(2).replace("12.5", f'"{second}"'), row(3).replace("12.5", "")]
+    orders.write_text(HEAD + "".join(lines))
+    code, text = say("land", "orders")
+    assert code == 0, text
+    warned = f"amount of orders was landed as text, but its values are numbers with commas, like '{first}'. "
+    assert (f"warning: feed orders: {warned}" in text) is is_named
+    assert (
+        "Declare amount DECIMAL(12,2) in a `schema:` of the source, with `options: {locale: de-DE}`" in text
+    ) is is_named
+    (orders.parent / "more.csv").write_text(HEAD + row(4, at="2026-01-07T08:15:00Z", got="2026-01-07T08:16:00Z"))
+    code, text = say("land", "orders")
+    assert code == 0, text
+    assert "commas" not in text
+
+
 def test_one_record_without_a_key_is_one(say: Say, orders: Path) -> None:
     orders.write_text(HEAD + row(1) + row(2, ""))
     _, text = say("land", "orders")
@@ -79,7 +110,7 @@ def test_a_row_without_an_arrival_is_not_a_late_one(
     assert code == 0
     assert f"({rows} quarantined: `rewindow head rewindow.quarantine`)\n{sentence}" in text
     assert "had been landed" not in text
-    assert json.loads(say("status", "--json")[1])["feeds"][0]["late"] == 0
+    assert json.loads(say("status", "--json")[1])["feeds"][0]["behind"] == 0
 
 
 def test_late_rows_are_counted_in_good_english(say: Say, orders: Path) -> None:

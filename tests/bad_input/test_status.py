@@ -76,10 +76,10 @@ def test_a_dead_run_is_broken_until_it_is_resumed(bench: Bench) -> None:
     bench.code(FAILS)
     assert bench.run("run", "counts").code == 65
     finding = only(status(bench, code=1)[1]["counts"])
-    assert (finding["about"], finding["command"]) == ("unfinished", "rewindow resume counts")
+    assert (finding["about"], finding["command"]) == ("unfinished", "rewindow run counts")
     assert "run main/3 is planned since 20" in finding["message"]
     bench.code("def score(row):\n    return row.x * 2\n")
-    assert bench.run("resume", "counts").code == 0
+    assert bench.run("run", "counts").code == 0
     status(bench)
 
 
@@ -108,9 +108,9 @@ def test_tables_behind_the_ledger_are_broken_because_readers_miss_rows(
         assert bench.run("run", "counts").code == 74
     job = status(bench, code=1)[1]["counts"]
     finding = only(job)
-    assert (finding["about"], finding["command"]) == ("behind", "rewindow resume counts")
+    assert (finding["about"], finding["command"]) == ("lagging", "rewindow run counts")
     assert job["lagging"]["output/totals"] == 1
-    assert bench.run("resume", "counts").code == 0
+    assert bench.run("run", "counts").code == 0
     status(bench)
 
 
@@ -119,7 +119,7 @@ def test_logs_behind_the_ledger_are_broken(bench: Bench, monkeypatch: pytest.Mon
         patched.setattr("rewindow.tables.delta.feeds.commit_actions", _fails)
         assert bench.run("land", "activity").code == 74
     finding = only(status(bench, code=1)[0]["activity"])
-    assert (finding["about"], finding["command"]) == ("behind", "rewindow land activity")
+    assert (finding["about"], finding["command"]) == ("lagging", "rewindow land activity")
     assert "events by 1 landing" in finding["message"]
     assert bench.run("land", "activity").code == 0
     status(bench)

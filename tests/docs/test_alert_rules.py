@@ -17,7 +17,7 @@ from rewindow.config.cron import valid_cron
 from tests.docs.blocks import Block, blocks_of
 
 PAGE = "docs/guides/monitoring.md"
-FEED = {"feed": "orders", "level": "ok", "age_ms": 5, "late_share": None, "quarantined_share": 0.0}
+FEED = {"feed": "orders", "level": "ok", "age_ms": 5, "behind_share": None, "quarantined_share": 0.0}
 JOB = {"job": "daily", "level": "broken", "age_ms": None, "waiting": 2, "late_share": 0.25, "restore_runs": 7}
 STATUS = {"branch": "main", "as_of_ms": 1_500, "feeds": [FEED], "jobs": [JOB]}
 SUFFIXES = {"counter": ("_total",), "gauge": ("",), "histogram": ("_seconds_count", "_seconds_sum", "_seconds_bucket")}

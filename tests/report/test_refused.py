@@ -15,7 +15,7 @@ from tests.bad_input.scene import Bench, copy_of
         ("nobody", 78, "no conf/jobs/nobody.yaml in"),
         ("counts --branch fix", 2, "job 'counts' has no runs on branch 'fix' yet (branches with runs: main)"),
         ("counts --run 9", 2, "run '9' does not exist. The last runs of branch 'main' are main/1,"),
-        ("counts --run 0", 2, "'0' names no run: choose one that `rewindow show counts` lists"),
+        ("counts --run 0", 2, "run '0' does not exist. The last runs of branch 'main' are"),
         ("counts --since fix/1", 2, "run 'fix/1' does not exist"),
         ("counts --since 2999-01-01", 2, "no run of branch 'main' was committed since 2999-01-01"),
         ("counts --since yesterday", 2, "'yesterday' is not a valid time"),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from rewindow.app.project import Project
-from rewindow.control.plan.branch_decisions import find_run
+from rewindow.control.plan.branch_decisions import BEGINNING, find_run
 from rewindow.control.plan.branches import Branch, CommittedRun, JobState
 from rewindow.errors import UsageError
 from rewindow.tables.delta.state_query import Stores
@@ -53,7 +53,7 @@ def as_of(project: Project, job: str, branch: str, at: str | None) -> AsOf:
     for _step in project.tables.publish(job, state, name):
         pass
     known = state.branch(name)
-    run = known.head if at is None else find_run(state, known, at)
+    run = known.head if at is None else None if at == BEGINNING else find_run(state, known, at)
     if run is None:
         others = sorted(one.name for one in state.branches.values() if one.runs)
         first = f"branches with runs: {', '.join(others)}" if others else f"run `rewindow run {job}` first"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -60,11 +61,16 @@ def bind_to_feed(root: Path, target: TargetConfig, config: JobConfig, feed: Feed
 
 @contextmanager
 def _fits(root: Path, job: str) -> Iterator[None]:
-    """Name the job's file in errors of a topology that is built, but does not fit together or its feed."""
+    """Begin errors of a topology that does not fit together, or its feed, with the line of its code, else of the job's file."""
     try:
         yield
     except ConfigError as error:
-        if str(error).startswith("conf/"):  # the error is about another line
+        message = str(error)
+        if message.startswith("conf/"):  # the error is about another line
+            raise
+        if found := re.search(rf" \({re.escape(str(root))}/([^():]+:\d+)\)", message):
+            named = "" if message.startswith("job ") else f"job {job!r}: "
+            error.args = (f"{found[1]}: {named}{message[: found.start()]}{message[found.end() :]}",)
             raise
         with at(root, "jobs", job, "topology"):
             raise

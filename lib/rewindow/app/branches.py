@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rewindow.app.project import Project
-from rewindow.app.run_references import committed_run, request_through, starting_epoch, with_runs
+from rewindow.app.run_references import request_through, starting_epoch, with_runs
 from rewindow.app.run_to_the_end import run_to_the_end
 from rewindow.app.run_totals import fewer_rows, rows_of
 from rewindow.app.telemetry.facts import BACKFILL, PROMOTE, REWIND
@@ -19,7 +19,7 @@ from rewindow.contracts.steps import drive
 from rewindow.control.branch import begin_backfill, catch_up, drop, promote, rewind
 from rewindow.control.heartbeat import this_attempt
 from rewindow.control.plan.backfill_decisions import Backfill
-from rewindow.control.plan.branch_decisions import run_before, was_promoted
+from rewindow.control.plan.branch_decisions import find_run, run_before, was_promoted
 from rewindow.control.plan.branches import CommittedRun, JobState, shared_runs
 from rewindow.control.plan.explain_holds import describe_holds
 from rewindow.control.plan.job_diff import changes_since, code_changes
@@ -234,7 +234,7 @@ class JobBranches:
         state = self.state
         known = with_runs(self._job, state, branch)
         self._tables.check_published(self._job, state, branch)
-        chosen = [committed_run(self._job, state, known, name) for name in runs] or [known.runs[-1]]
+        chosen = [find_run(state, known, name) for name in runs] or [known.runs[-1]]
         project = self._project
         for run in chosen:
             job = project.bind(self._job, run.spec.branch)

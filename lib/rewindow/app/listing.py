@@ -211,7 +211,7 @@ def _branch(project: Project, config: JobConfig, state: JobState, feed: Feed, na
     if waiting:
         return replace(entry, status=Status.DUE, detail=_waiting(waiting))
     if project.tables.lagging(config.job, state, name):
-        return replace(entry, status=Status.DUE, detail="tables lag behind the ledger: the next command publishes them")
+        return replace(entry, status=Status.DUE, detail="tables lag behind the ledger: the next run publishes them")
     return entry
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rewindow.app.bind_job import bind_to_feed
+from rewindow.app.comma_numbers import comma_numbers
 from rewindow.app.command_line import Command
 from rewindow.app.describe import add_spark_plans, describe_job, describe_published, describe_topology
 from rewindow.app.hints import hints
@@ -28,7 +29,7 @@ from rewindow.app.telemetry.facts import LAND, RUN
 from rewindow.app.telemetry.gather import landing_done, landing_planned, run_done, run_planned, run_skipped
 from rewindow.app.telemetry.tables import Locator
 from rewindow.app.telemetry.telemetry import Observed, OnStep, telemetry_of
-from rewindow.app.unfinished import killed_hint
+from rewindow.app.unfinished import ended_hint, killed_hint
 from rewindow.app.watch import Watch
 from rewindow.config.feed import FeedConfig
 from rewindow.config.job import JobConfig
@@ -108,7 +109,7 @@ class Project:
                 on_step=told.watching(on_step),
             )
             told.done(lambda: landing_done(self.locator, report))
-        return report
+        return replace(report, warnings=(*report.warnings, *comma_numbers(self.tables, report)))
 
     def bind(self, job: str, branch: str = MAIN) -> Job:
         """Return a job bound to its landed feed.
@@ -134,9 +135,9 @@ class Project:
         state, request = self.tables.state(job), self.with_acceptance(job, request)
         decision = next_run(self.tables, bound, state, request, self.is_alive)
         described = describe_plan(state, bound.feed, decision, request.branch, bound.binding)
-        again = f"Run it again: `{Command(job, self.target.target, request.branch)('run')}`"
-        described["killed"] = killed_hint(self.warehouse, state.branch(request.branch).pending, again)
-        return described | {"lagging": dict(self.tables.lagging(job, state, request.branch))}
+        again, pending = Command(job, self.target.target, request.branch)("run"), state.branch(request.branch).pending
+        ended = ended_hint(self.warehouse, pending, again) if pending else None
+        return described | {"ended": ended, "lagging": dict(self.tables.lagging(job, state, request.branch))}
 
     def run(self, job: str, request: RunRequest, on_step: OnStep = None) -> RunReport | UpToDate:
         """Execute one run of a job, or return `UpToDate` if there is nothing to do.
@@ -263,8 +264,7 @@ class Project:
             return self.tables.feed(config.feed)
         except SourceError as error:
             check_feed_exists(self.root, config)
-            message = f"{error}{self._lands_next(config.feed)}"
-            raise SourceError(message) from error
+            raise SourceError(f"{error}{self._lands_next(config.feed)}") from error
 
     def _lands_next(self, feed: str) -> str:
         return lands_next(load_feed(self.root, feed), project_root=str(self.root), warehouse=self.warehouse)

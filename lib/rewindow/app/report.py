@@ -92,11 +92,11 @@ def _selected(job: str, state: JobState, branch: Branch, wanted: Wanted) -> tupl
         message = "--run and --since cannot be used together: choose one"
         raise UsageError(message)
     if wanted.run is not None:
-        return [_named(job, state, branch, wanted.run)], "one run"
+        return [find_run(state, branch, wanted.run)], "one run"
     if wanted.since is None:
         return branch.runs, "all runs of the branch"
     if "/" in wanted.since or whole_number(wanted.since) is not None:
-        first = branch.index_of(_named(job, state, branch, wanted.since).spec.run) or 1
+        first = branch.index_of(find_run(state, branch, wanted.since).spec.run) or 1
         return branch.runs[first - 1 :], f"the runs since {wanted.since}"
     after = parse_time(wanted.since) or 0
     chosen = [run for run in branch.runs if run.recorded_at >= after]
@@ -104,14 +104,6 @@ def _selected(job: str, state: JobState, branch: Branch, wanted: Wanted) -> tupl
         message = f"no run of branch {branch.name!r} was committed since {wanted.since}: name an earlier time, or omit --since"
         raise UsageError(message)
     return chosen, f"the runs committed since {wanted.since}"
-
-
-def _named(job: str, state: JobState, branch: Branch, text: str) -> CommittedRun:
-    run = find_run(state, branch, text)
-    if run is None:
-        message = f"{text!r} names no run: choose one that `rewindow show {job}` lists"
-        raise UsageError(message)
-    return run
 
 
 def _read_store(project: Project, state: JobState, head: CommittedRun, store: str) -> Columns | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rewindow.app.times import parse_time, whole_number
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branch_decisions import find_run, first_epoch_at
-from rewindow.control.plan.branches import Branch, CommittedRun, JobState
+from rewindow.control.plan.branches import Branch, JobState
 from rewindow.control.plan.spec import RunRequest
 from rewindow.errors import UsageError
 
@@ -13,8 +13,7 @@ from rewindow.errors import UsageError
 def starting_epoch(state: JobState, main: Branch, feed: Feed, text: str) -> int:
     """Return the epoch at which what ``text`` names begins. Raises `UsageError` (2) for what names nothing."""
     if "/" in text:
-        run = find_run(state, main, text)
-        return run.spec.input.first if run else 1
+        return find_run(state, main, text).spec.input.first
     number = whole_number(text)
     if number is not None:
         return number
@@ -29,8 +28,7 @@ def request_through(state: JobState, main: Branch, branch: str, text: str | None
     if text is None:
         return RunRequest(branch=branch, through_landing=main.last_epoch or None)
     if "/" in text:
-        run = find_run(state, main, text)
-        return RunRequest(branch=branch, through_landing=run.spec.input.last if run else None)
+        return RunRequest(branch=branch, through_landing=find_run(state, main, text).spec.input.last)
     number = whole_number(text)
     if number is not None:
         return RunRequest(branch=branch, through_landing=number)
@@ -46,12 +44,3 @@ def with_runs(job: str, state: JobState, name: str) -> Branch:
         message = f"job {job!r} has no runs on branch {name!r} ({others})"
         raise UsageError(message)
     return branch
-
-
-def committed_run(job: str, state: JobState, branch: Branch, text: str) -> CommittedRun:
-    """Return the run of a branch that ``text`` names. Raises `UsageError` (2) for what names none."""
-    run = find_run(state, branch, text)
-    if run is None:
-        message = f"{text!r} names no run: choose one that `rewindow show {job}` lists"
-        raise UsageError(message)
-    return run

@@ -30,6 +30,17 @@ def process_of(attempt: Attempt) -> str:
     return f"process {attempt.pid} on {'this host' if here else attempt.host}"
 
 
+def ended_hint(warehouse: str, planned: RunSpec, again: str) -> str:
+    """Return how the attempt of a planned run ended, which is not alive, and what to do: the command ``again``."""
+    first = f"Run it again: `{again}`"
+    if killed := killed_hint(warehouse, planned, first):
+        return killed
+    return (
+        f"The previous attempt, {process_of(planned.attempt)}, {how_it_ended(warehouse, planned.attempt)}. If it was an error, "
+        f"fix its cause. {first}"
+    )
+
+
 def killed_hint(warehouse: str, planned: RunSpec | None, again: str) -> str | None:
     """Return what to do about a planned run whose process was killed: first ``again``, a sentence, then the advice.
 

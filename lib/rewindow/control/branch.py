@@ -20,7 +20,7 @@ from rewindow.control.plan.branch_decisions import (
     decide_drop,
     decide_promote,
     decide_rewind,
-    find_run,
+    run_or_beginning,
 )
 from rewindow.control.plan.branches import JobState, LedgerRow
 from rewindow.control.plan.spec import MAIN, JobBinding
@@ -55,7 +55,7 @@ def branch(job: str, name: str, tables: Tables, *, parent: str = MAIN, at: str |
 
     def decide(state: JobState) -> LedgerRow | None:
         chain = state.branch(parent)
-        return decide_branch(state, name, parent, chain.head if at is None else find_run(state, chain, at))
+        return decide_branch(state, name, parent, chain.head if at is None else run_or_beginning(state, chain, at))
 
     yield "recover"
     yield from catch_up(job, tables, parent)

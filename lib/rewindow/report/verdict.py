@@ -75,7 +75,7 @@ def _behind(job: str, progress: Progress, outlook: Outlook, *, is_newest: bool) 
         yield Sentence(Level.WARNING, f"Held back: {held} above the feed's watermark{slow}")
     if progress.lagging:
         lag = ", ".join(f"{target} by {counted(count, 'commit')}" for target, count in progress.lagging.items())
-        yield Sentence(Level.WARNING, f"Tables lag behind the ledger: {lag} (`rewindow resume {job}` publishes them)")
+        yield Sentence(Level.WARNING, f"Tables lag behind the ledger: {lag} (`rewindow run {job}` publishes them)")
 
 
 def _compared(diff: BranchDiff | None) -> Iterator[Sentence]:

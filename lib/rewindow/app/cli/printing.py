@@ -85,14 +85,18 @@ class Printer:
         JSON describes the last run, with any earlier ones under ``taken_over``, and what was ``landed`` before it.
         ``published`` describes the output tables, ``holds`` the runs on hold.
         """
-        last = results[-1] if results else None
-        summary = summarise(last, watch) if isinstance(last, RunReport) and watch else None
+        last = next((result for result in reversed(results) if isinstance(result, RunReport)), None)
+        summary = summarise(last, watch) if last and watch else None
         if summary:
             log_summary(summary)
         if self.as_json:
             before = [describe_result(result) for result in results[:-1]]
             more = {**({"taken_over": before} if before else {}), **({"landed": landed.as_json()} if landed else {})}
-            told = {"summary": summary, "published": list(published), "on_hold": list(holds)}
+            told = {
+                "summary": summary if results[-1] is last else None,
+                "published": list(published),
+                "on_hold": list(holds),
+            }
             self.json({**describe_result(results[-1]), **told, **more})
             return
         for result in results:

@@ -34,7 +34,7 @@ def check_feed(project: Project, name: str, looks: Looks) -> Subject:
     look, rows = looks.feed(name), looks.rows(name)
     findings = [
         *_unfinished(project, look, rows, command),
-        *attempted(lambda: list(_behind(project, name, rows, command)), "behind", command("land")),
+        *attempted(lambda: list(_lagging(project, name, rows, command)), "lagging", command("land")),
         *attempted(lambda: list(_overdue(project, name, look, looks.now_ms, command)), "interval", command("land")),
     ]
     return Subject("feed", name, entry, _figures(entry, look, rows, looks.now_ms), findings)
@@ -66,7 +66,7 @@ def _unfinished(project: Project, look: FeedLook, rows: Sequence[LedgerRow], com
     yield Finding(Level.BROKEN, "unfinished", message, command("land"))
 
 
-def _behind(project: Project, name: str, rows: Sequence[LedgerRow], command: Command) -> Iterator[Finding]:
+def _lagging(project: Project, name: str, rows: Sequence[LedgerRow], command: Command) -> Iterator[Finding]:
     """Yield a finding if a log lacks landings that the ledger has."""
     if not any(row.kind == GENERATION for row in rows):
         return
@@ -83,7 +83,7 @@ def _behind(project: Project, name: str, rows: Sequence[LedgerRow], command: Com
             lacking.append(f"{topic} by {counted(landed[-1] - published, 'landing')}")
     if lacking:
         message = f"logs lag behind the ledger: {', '.join(lacking)}"
-        yield Finding(Level.BROKEN, "behind", message, command("land"))
+        yield Finding(Level.BROKEN, "lagging", message, command("land"))
 
 
 def _overdue(project: Project, name: str, look: FeedLook, now_ms: int, command: Command) -> Iterator[Finding]:
@@ -116,8 +116,8 @@ def _figures(entry: Entry, look: FeedLook | None, rows: Sequence[LedgerRow], now
         "due": look.is_due if look else None,
         "over_landings": len(counts),
         "rows": landed,
-        "late": behind,
-        "late_share": behind / landed if landed else None,
+        "behind": behind,
+        "behind_share": behind / landed if landed else None,
         "quarantined": quarantined,
         "quarantined_share": quarantined / (landed + quarantined) if landed + quarantined else None,
         "held": sum(one.end - one.release for one in ranges),

@@ -45,7 +45,7 @@ def check_job(project: Project, name: str, branch: str, looks: Looks) -> Subject
         findings += attempted(add_lag_and_drops, "figures", command("report"))
     findings += _held(state, known, command)
     findings += attempted(partial(_unfinished, project, known, name, command), "unfinished", command("plan"))
-    findings += attempted(partial(_behind, project, name, state, known, figures, command), "behind", command("plan"))
+    findings += attempted(partial(_lagging, project, name, state, known, figures, command), "lagging", command("plan"))
     if not known.is_sealed:
         if entry.status is not Status.RUNNING:
             findings += attempted(partial(_missed, project, config, entry, looks, command), "schedule", command("plan"))
@@ -91,10 +91,10 @@ def _unfinished(project: Project, branch: Branch, job: str, command: Command) ->
     ended = how_it_ended(project.warehouse, pending.attempt)
     message = f"run {pending.name} is planned{since} and not committed: {process_of(pending.attempt)} {ended}"
     advice = MEMORY_ADVICE if was_killed(project.warehouse, pending.attempt) else None
-    return [Finding(Level.BROKEN, "unfinished", message, command("resume"), advice)]
+    return [Finding(Level.BROKEN, "unfinished", message, command("run"), advice)]
 
 
-def _behind(
+def _lagging(
     project: Project, job: str, state: JobState, branch: Branch, figures: dict[str, Any], command: Command
 ) -> Sequence[Finding]:
     """Return a finding if readers of the branch's tables do not see all that is committed."""
@@ -102,7 +102,7 @@ def _behind(
     if not lacks:
         return []
     told = ", ".join(f"{target} by {counted(count, 'commit')}" for target, count in lacks.items())
-    return [Finding(Level.BROKEN, "behind", f"tables lag behind the ledger: {told}", command("resume"))]
+    return [Finding(Level.BROKEN, "lagging", f"tables lag behind the ledger: {told}", command("run"))]
 
 
 def _missed(project: Project, config: JobConfig, entry: Entry, looks: Looks, command: Command) -> Sequence[Finding]:

@@ -36,7 +36,7 @@ def landing_done(locator: Locator, report: LandReport) -> Facts:
         "landings": list(report.landings),
         "watermark_ms": known_time(report.watermark_ms),
         "quarantined": report.quarantined,
-        "late": report.behind,
+        "rows_behind": report.behind,
     }
     if not report.landings:
         return Facts(details=details)
@@ -60,7 +60,7 @@ def landing_done(locator: Locator, report: LandReport) -> Facts:
     ]
     measures = [Measure("landed", count, {"topic": topic}) for topic, count in records.items()]
     measures += [Measure("dropped", report.quarantined, {"kind": "quarantined"})] if report.quarantined else []
-    measures += [Measure("dropped", report.behind, {"kind": "late"})] if report.behind else []
+    measures += [Measure("rows_behind", report.behind)] if report.behind else []
     return Facts(tuple(inputs), tuple(outputs), {**details, "records": records}, tuple(measures))
 
 

@@ -34,6 +34,9 @@ METRICS = {
     "dropped": Metric(
         "counter", "{record}", "Records that are late, skipped, expired or quarantined, by kind and reason."
     ),
+    "rows_behind": Metric(
+        "counter", "{row}", "Landed rows that became visible after their interval of arrival was landed, by feed."
+    ),
     "expectations": Metric(
         "counter", "{expectation}", "Expectations that runs met or did not meet, by output and result."
     ),

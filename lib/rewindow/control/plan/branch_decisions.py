@@ -19,14 +19,18 @@ BEGINNING = "0"
 """The name of the state before the first run."""
 
 
-def find_run(state: JobState, branch: Branch, text: str) -> CommittedRun | None:
-    """Return the run named ``branch/number``, or by its number in the branch; None for `BEGINNING`.
+def run_or_beginning(state: JobState, branch: Branch, text: str) -> CommittedRun | None:
+    """Return what `find_run` returns; None for `BEGINNING`."""
+    return None if text == BEGINNING else find_run(state, branch, text, f", or {BEGINNING} for the beginning")
 
-    Raises `UsageError` (2) for a run that is not in the branch's chain, and lists the last runs that are.
+
+def find_run(state: JobState, branch: Branch, text: str, or_else: str = "") -> CommittedRun:
+    """Return the run named ``branch/number``, or by its number in the branch.
+
+    Raises `UsageError` (2) for a run that is not in the branch's chain, and lists the last runs that are. ``or_else``: what
+    else the caller takes, as the end of this list.
     """
     name, _, number = text.rpartition("/")
-    if text == BEGINNING:
-        return None
     for run in branch.runs:
         if run.spec.name == text or (not name and str(run.spec.number) == number):
             return run
@@ -35,7 +39,7 @@ def find_run(state: JobState, branch: Branch, text: str) -> CommittedRun | None:
     why = "was rewound, replaced by a promotion, or belongs to another branch" if is_committed else "does not exist"
     undo = ". To undo a promotion, restore the code, then backfill and promote again" if is_committed else ""
     choices = (
-        f"The last runs of branch {branch.name!r} are {known}: choose one of them, or {BEGINNING} for the beginning"
+        f"The last runs of branch {branch.name!r} are {known}: choose one of them{or_else}"
         if known
         else f"There is no run on branch {branch.name!r} {'any more' if state.committed else 'yet'}, so there is none to name"
     )
@@ -54,7 +58,7 @@ def decide_rewind(state: JobState, name: str, to: str) -> LedgerRow | None:
         message = f"there is no branch {name!r} to rewind ({known})"
         raise UsageError(message)
     check_open(branch)
-    target = find_run(state, branch, to)
+    target = run_or_beginning(state, branch, to)
     kept = branch.index_of(target.spec.run if target else None) or 0
     if branch.head is None or kept == len(branch.runs):
         return None
@@ -167,9 +171,6 @@ def decide_accept(state: JobState, name: str, text: str | None) -> LedgerRow | N
         message = f"{len(held)} runs are on hold: accept one of them, --run {' or --run '.join(run.spec.name for run in held)}"
         raise UsageError(message)
     named = find_run(state, branch, text) if text is not None else None
-    if text is not None and named is None:
-        message = f"{text!r} names no run: choose one that is on hold"
-        raise UsageError(message)
     chosen = next(iter(held if named is None else state.holding([named])), None)
     return None if chosen is None else LedgerRow(state.rows + 1, ACCEPT, {"run": chosen.spec.run})
 

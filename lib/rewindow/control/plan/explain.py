@@ -86,7 +86,7 @@ def explain(plan: dict[str, Any]) -> list[str]:
         is_replaced = run is not None and run["takes_over"] is None
         then = "This run replaces it" if is_replaced else "Nothing of it counts yet"
         lines.append(f"Run {pending['name']} was planned by {process} and is not committed. {then}.")
-    lines += [f"{plan['killed']}."] if plan.get("killed") else []
+    lines += [f"{plan['ended']}."] if plan.get("ended") else []
     lines += explain_holds(plan["on_hold"])
     return [*lines, *explain_lag(plan.get("lagging", {}), "The next run")]
 
