@@ -5,8 +5,9 @@ from __future__ import annotations
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
 
@@ -24,7 +25,13 @@ def read_model(path: Path, shown: str, model: type[Model]) -> Model:
 
     Raises `ConfigError` (78) with one line per mistake, and `AccessError` (77) if access to the file is denied.
     """
-    document = parse(read_text(path, shown), shown)
+    return cast("Model", _read(read_text(path, shown), shown, model))
+
+
+@lru_cache(maxsize=1024)
+def _read(text: str, shown: str, model: type[BaseModel]) -> BaseModel:
+    """Return a text as a model. A run asks for its job's file several times, and reading YAML takes milliseconds."""
+    document = parse(text, shown)
     mistakes, read = list(document.mistakes), None
     try:
         read = model.model_validate(document.values)
