@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.contracts.tasks import TaskWork
@@ -24,7 +25,7 @@ def restore(task: WindowTask, task_work: TaskWork) -> None:
     """Restore the groups that may still change. Raises `UnfitError` for rows that this execution never writes."""
     plan, open_from_ms = task.plan, task.open_from_ms
     for columns, slots in _open_rows(task, task_work, plan.store.name, plan.store_shapes, open_from_ms):
-        if True in columns[-1]:
+        if pc.any(columns[-1]).as_py():
             raise UnfitError
         first = 0
         for fold in plan.folds:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -143,8 +143,7 @@ class KeyTable:
     def _take(self, keys: list[Any], columns: Sequence[pa.Array]) -> Array:
         """Return the numbers of distinct keys, adding new keys."""
         numbers, first = self._numbers, len(self._numbers)
-        found = [numbers.setdefault(key, len(numbers)) for key in keys]
-        result = np.array(found, np.int64)
+        result = np.array(_numbered(numbers, keys), np.int64)
         if len(numbers) > first:
             fresh = np.flatnonzero(result >= first)
             new = pa.array(fresh[np.unique(result[fresh], return_index=True)[1]])
@@ -154,6 +153,19 @@ class KeyTable:
                 texts = self._chunks[0][-1].cast(pa.binary())
                 self._has_zero_bytes |= bool(pc.any(pc.match_substring(texts, b"\0")).as_py())
         return result
+
+
+def _numbered(numbers: dict[Any, int], keys: list[Any]) -> list[int]:
+    """Return the numbers of keys; new ones get the next numbers. Most batches have no new key, and a restored store only such."""
+    if not numbers:
+        numbers.update(zip(keys, range(len(keys)), strict=True))
+        if len(numbers) == len(keys):
+            return list(range(len(keys)))
+        numbers.clear()  # keys that differ as values but are equal in Python, such as 0.0 and -0.0
+    found = list(map(numbers.get, keys))
+    if None not in found:
+        return cast("list[int]", found)
+    return [numbers.setdefault(key, len(numbers)) for key in keys]
 
 
 def _sizes(column: pa.Array) -> Array:
