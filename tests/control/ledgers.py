@@ -10,6 +10,7 @@ from rewindow.contracts.staged_files import METRICS
 from rewindow.control.ingest.landings import Feed, FeedDefinition, LandedRange, Landing, LogSchema
 from rewindow.control.plan.branches import JobState, LedgerRow
 from rewindow.control.plan.commit import Commit, JournalFile, TargetTotal, make_commit
+from rewindow.control.plan.history import History
 from rewindow.control.plan.ledger_state import COMMIT, PLAN, fold
 from rewindow.control.plan.planner import UpToDate, plan_run
 from rewindow.control.plan.spec import Attempt, JobBinding, RunRequest, RunSpec, TableSpec
@@ -65,7 +66,7 @@ def a_feed(landings: int = 3, *, generation: int = 1, kept: int = 0, rows: int =
         )
         for number in range(1, landings + 1)
     )
-    return Feed(FeedDefinition("activity", generation, PARTITIONS, {TOPIC: schema}, "feed", kept), made)
+    return Feed(FeedDefinition("activity", generation, PARTITIONS, {TOPIC: schema}, "feed", kept), History(made))
 
 
 def an_attempt(name: str) -> Attempt:

@@ -7,6 +7,7 @@ import pytest
 
 from rewindow.control.ingest.landings import Feed, LandedRange
 from rewindow.control.plan.explain import describe_plan, explain
+from rewindow.control.plan.history import History
 from rewindow.control.plan.job_diff import differences
 from rewindow.control.plan.ledger_state import fold
 from rewindow.control.plan.planner import UpToDate
@@ -33,8 +34,8 @@ def test_through_a_landing_or_a_time_stops_earlier():
 
 def test_until_is_a_time_of_arrival():
     feed = a_feed(3)
-    landings = tuple(replace(one, interval=((n - 1) * HOUR, n * HOUR)) for n, one in enumerate(feed.landings, start=1))
-    timed = Feed(feed.definition, landings)
+    landings = (replace(one, interval=((n - 1) * HOUR, n * HOUR)) for n, one in enumerate(feed.landings, start=1))
+    timed = Feed(feed.definition, History(landings))
     assert epochs(planned([], "a", timed, until_ms=2 * HOUR)) == [1, 2]
     assert epochs(planned([], "a", timed, until_ms=3 * HOUR - 1)) == [1, 2]
     assert isinstance(plan([], "a", timed, request=RunRequest(until_ms=HOUR - 1)), UpToDate)

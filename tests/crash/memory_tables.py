@@ -15,6 +15,7 @@ from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.control.plan.spec import RunSpec
+from rewindow.control.plan.stored_rows import StoredRows
 from rewindow.errors import StorageError
 from rewindow.tables.delta import (
     check_published,
@@ -30,6 +31,7 @@ from rewindow.tables.delta import (
 from rewindow.tables.delta.content_hash import TableFile
 from rewindow.tables.delta.journal import Journal
 from rewindow.tables.delta.ledger import Ledger
+from rewindow.tables.delta.ledger_files import check_complete
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared import paths
 from tests.crash.memory import (
@@ -84,10 +86,11 @@ class MemoryLedger(Ledger):
             message = "listed as it was before"
             raise StorageError(message)
         stored = sorted((add.file for add in table.files()), key=lambda row: row[0].seq)  # type: ignore[attr-defined]
-        self._check([row.seq for row, _ in stored], 1, table.transaction_version(self._app_id) or 0)
+        numbered = [(row.seq, row.kind, text, row.recorded_at) for row, text in stored]
+        check_complete(self.path, self.name, numbered, 1, table.transaction_version(self._app_id) or 0)
         self._known = [(text, row) for row, text in stored]
-        rows = [row for row, _ in stored]
-        self._seen = SimpleNamespace(table=table, paths=(), known=self._known, rows=rows)  # type: ignore[assignment]
+        rows = StoredRows([row for row, _ in stored])
+        self._seen = SimpleNamespace(table=table, small=(), known=self._known, rows=rows)  # type: ignore[assignment]
         return self._seen
 
     def _look_or_create(self) -> Any:

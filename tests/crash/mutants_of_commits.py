@@ -7,7 +7,7 @@ from tests.crash.probes import Ask, Hold, Kill, Lose, Spoil
 from tests.crash.rewriting import Rewrite
 
 LEDGER, TABLES, PUBLISH = "tables.delta.ledger:Ledger", "tables.delta.commit", "tables.delta.publish"
-_ANY_LAST = Rewrite(f"{LEDGER}._check", " or last != end", "")
+_ANY_LAST = Rewrite("tables.delta.ledger_files:check_complete", " or last != end", "")
 RENUMBERED = Rewrite(
     "tables.delta.warehouse:DeltaTables.append",
     "return self.ledger(job).append(dated(rows))",
@@ -81,7 +81,7 @@ MUTANTS_OF_COMMITS = (
     Mutant(
         "ledger: a merge forgets the newest row",
         [
-            Rewrite(f"{LEDGER}._merge", "self._rows_in(paths)", "self._rows_in(paths)[:-1]"),
+            Rewrite(f"{LEDGER}._merge", "self._files.rows(paths)", "self._files.rows(paths)[:-1]"),
             Rewrite(f"{LEDGER}.append", "else _FILES_MAX):", "else 2):"),
         ],
         [Kill("run", "plan")],

@@ -148,6 +148,24 @@ def test_what_is_wrapped_goes_on_to_its_end():
     assert of["files written"] == of["landed"] > 0
 
 
+@pytest.mark.slow
+def test_a_process_that_dies_while_it_stores_what_the_rows_give_does_no_harm():
+    """Usually it stores that once in 200 runs; here, before each append (ADR-127)."""
+    program = """if True:
+        from rewindow.tables.delta import ledger_files
+        from tests.crash.matrix import Case, folder, ground, run_case
+        from tests.crash.operations import OPERATIONS
+        ledger_files.SMALL_ROWS = 1
+        with folder() as root:
+            made = ground(root, OPERATIONS["run"], 0)
+            for site in made.sites:
+                if "rewindow/runs: write" in site or "rewindow/runs: half" in site:
+                    print(run_case(Case("run", 0, site), made).said)
+    """
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["ok"] * 8, "two writes before each of two appends, each of them whole and torn"
+
+
 def test_each_seed_kills_at_each_name_and_the_first_ones_in_each_operation():
     sites = {"run": ["plan", "commit > runs: landed"], "fix": ["plan", "fix"]}
     everywhere = [(case.operation, case.site) for case in cases_of(EVERYWHERE - 1, sites)]

@@ -180,8 +180,8 @@ def test_merging_loses_to_whoever_merged_before(path, monkeypatch):
     two = Ledger(path, "job")._look()
     assert one is not None
     assert two is not None
-    ledger._merge(one, one.paths)
-    ledger._merge(two, two.paths)
+    ledger._merge(one, one.small)
+    ledger._merge(two, two.small)
     assert len(Ledger(path, "job").read()) == 6
     assert read_rows(path).num_rows == 6
     assert len(DeltaTable(path).file_uris()) == 2
@@ -200,7 +200,7 @@ def test_a_row_that_was_lost_stops_everything(path):
     for number in range(1, 4):
         ledger.append([row(number)])
     table = DeltaTable(path)
-    (file,) = [uri for uri in table.file_uris() if Ledger(path, "job")._rows_of(relative(path, uri))[0][0] == 2]
+    (file,) = [uri for uri in table.file_uris() if Ledger(path, "job")._files.rows_of(relative(path, uri))[0][0] == 2]
     table.alter.set_table_properties({"delta.appendOnly": "false"})
     DeltaTable(path).delete(f"seq = 2 and name = 'job' and '{file}' <> ''")
     with pytest.raises(InvariantError, match="1, 3"):

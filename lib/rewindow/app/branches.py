@@ -32,6 +32,7 @@ from rewindow.streams.record import known_time
 from rewindow.streams.serde.binding import bind_sink
 from rewindow.tables.shared.diff import TableDiff
 from rewindow.tables.shared.paths import safe_name
+from rewindow.tables.shared.warehouse import check_stored
 
 _BACKFILL = "backfill-"
 """What the names of branches begin with that `backfill` names itself."""
@@ -233,6 +234,7 @@ class JobBranches:
         """Replay committed runs, by default a branch's last one, and compare the rows; see `control.verify.verify`."""
         state = self.state
         known = with_runs(self._job, state, branch)
+        check_stored(self._job, self._tables.ledger_rows(self._job))
         self._tables.check_published(self._job, state, branch)
         chosen = [find_run(state, known, name) for name in runs] or [known.runs[-1]]
         project = self._project
@@ -250,7 +252,13 @@ class JobBranches:
         for one in state.branches.values():
             is_live = one.pending is not None and self._project.is_alive(one.pending.attempt)
             is_unnamed = one.name.startswith(_BACKFILL) and whole_number(one.name.removeprefix(_BACKFILL)) is not None
-            if is_unnamed and one.is_open and not one.own_runs and not is_live and (one.parent, one.base) == (MAIN, at):
+            if (
+                is_unnamed
+                and one.is_open
+                and not one.has_own_runs
+                and not is_live
+                and (one.parent, one.base) == (MAIN, at)
+            ):
                 return one.name
         return None
 

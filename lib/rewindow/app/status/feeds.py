@@ -13,7 +13,8 @@ from rewindow.app.status.findings import Finding, Level, Subject, attempted
 from rewindow.app.unfinished import how_it_ended, process_of
 from rewindow.config.load import load_feed
 from rewindow.control.ingest.intervals import Grid
-from rewindow.control.ingest.landings import GENERATION, LANDING, PLAN, Landing
+from rewindow.control.ingest.landings import LANDING, PLAN, Landing
+from rewindow.control.ingest.stored_progress import made_by
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.report.text import counted, to_the_second
 from rewindow.streams.record import known_time
@@ -45,9 +46,11 @@ def age_ms(time_ms: int | None, now_ms: int) -> int | None:
     return None if time_ms is None else max(0, now_ms - time_ms)
 
 
-def landed_at(rows: Sequence[LedgerRow]) -> dict[int, int]:
-    """Return when each landing was landed (epoch ms), by its number."""
-    return {row.body["landing"]: row.recorded_at for row in rows if row.kind == LANDING}
+def landed_at(rows: Sequence[LedgerRow], number: int) -> int | None:
+    """Return when a landing was landed (epoch ms); None if there is none of that number."""
+    landed = (row for row in reversed(rows) if row.kind == LANDING and row.body["landing"] <= number)
+    found = next(landed, None)
+    return found.recorded_at if found and found.body["landing"] == number else None
 
 
 def _refused(entry: Entry, command: Command) -> Finding:
@@ -68,19 +71,20 @@ def _unfinished(project: Project, look: FeedLook, rows: Sequence[LedgerRow], com
 
 def _lagging(project: Project, name: str, rows: Sequence[LedgerRow], command: Command) -> Iterator[Finding]:
     """Yield a finding if a log lacks landings that the ledger has."""
-    if not any(row.kind == GENERATION for row in rows):
+    if not made_by(rows):
         return
     feed = find_feed(name, rows, project.tables.home)
     generation = feed.definition.generation
-    landed = [one.number for one in feed.landings if one.generation == generation]
+    last = feed.landings[-1] if feed.landings else None
+    landed = last.number if last and last.generation == generation else 0
     app_id, lacking = log_id(feed.ledger, name, generation), []
     for topic in feed.definition.logs:
         if not landed or topic in feed.definition.source_offsets:
             continue
         table = open_table(table_path(project.warehouse, log_path(name, topic)))
         published = (table.transaction_version(app_id) or feed.definition.kept) if table else feed.definition.kept
-        if published < landed[-1]:
-            lacking.append(f"{topic} by {counted(landed[-1] - published, 'landing')}")
+        if published < landed:
+            lacking.append(f"{topic} by {counted(landed - published, 'landing')}")
     if lacking:
         message = f"logs lag behind the ledger: {', '.join(lacking)}"
         yield Finding(Level.BROKEN, "lagging", message, command("land"))
@@ -106,7 +110,7 @@ def _figures(entry: Entry, look: FeedLook | None, rows: Sequence[LedgerRow], now
     landed = sum(one.get("rows", 0) for one in counts)
     quarantined, behind = (sum(one.get(word, 0) for one in counts) for word in ("quarantined", "behind"))
     ranges = landings[-1].ranges.values() if landings else ()
-    at_ms = landed_at(rows).get(len(landings)) if landings else None
+    at_ms = landed_at(rows, len(landings)) if landings else None
     return {
         "landings": len(landings) if look else None,
         "watermark_ms": entry.watermark_ms,

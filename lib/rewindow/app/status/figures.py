@@ -7,13 +7,12 @@ was written: no folder is listed for it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any
 
 from rewindow.app.listing import Entry, Status
 from rewindow.app.status.feeds import age_ms
-from rewindow.control.plan.branches import Branch, CommittedRun, JobState
-from rewindow.control.plan.spec import CHANGELOG
+from rewindow.control.plan.branches import Branch, JobState
+from rewindow.control.plan.stored_runs import sizes_of
 from rewindow.report.drops import LANDING, drops
 from rewindow.report.history import progress
 from rewindow.report.material import Material
@@ -66,10 +65,10 @@ def dropped_figures(found: Material) -> dict[str, Any]:
 
 def growth_figures(state: JobState, branch: Branch) -> dict[str, Any]:
     """Return what state and journal have grown to, over all branches, and how many runs a restore reads."""
-    kept = [run for run in _written(state) if run.spec.run not in state.forgotten]
-    totals = [total for run in kept for target, total in run.commit.targets.items() if target.startswith(CHANGELOG)]
-    journal = [run.commit.journal.bytes for run in _written(state)]
-    files, size = sum(total.files for total in totals), sum(total.bytes for total in totals)
+    written = [*sizes_of(state)]
+    kept = [one for one in written if one.run not in state.forgotten]
+    journal = [one.journal for one in written]
+    files, size = sum(one.files for one in kept), sum(one.bytes for one in kept)
     all_runs = len(state.committed)
     return {
         "state_files": files,
@@ -80,7 +79,3 @@ def growth_figures(state: JobState, branch: Branch) -> dict[str, Any]:
         "bytes_per_run": round((size + sum(journal)) / all_runs) if all_runs else None,
         "restore_runs": len(state.basis(branch.head.spec.run)) if branch.head else 0,
     }
-
-
-def _written(state: JobState) -> Sequence[CommittedRun]:
-    return (*state.committed, *state.snapshots.values())

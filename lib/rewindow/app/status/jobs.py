@@ -112,7 +112,7 @@ def _missed(project: Project, config: JobConfig, entry: Entry, looks: Looks, com
     zone = load_feed(project.root, config.feed).zone
     due = last_due(config.schedule, looks.now_ms, zone, 2)
     first = (entry.epoch or 0) + 1
-    landed_ms = landed_at(looks.rows(config.feed)).get(first)
+    landed_ms = landed_at(looks.rows(config.feed), first)
     if landed_ms is not None and landed_ms > due[1]:
         return []
     when = f" of {to_the_second(landed_ms)}" if landed_ms else ""

@@ -216,6 +216,6 @@ def _records(landings: Sequence[Landing], topic: str) -> int:
 
 
 def _last_positions(locator: Locator, feed: str) -> Mapping[str, Any]:
-    bodies = [row.body for row in locator.tables.feed_rows(feed) if row.kind == LANDING]
-    found: Mapping[str, Any] = bodies[-1].get("positions") or {} if bodies else {}
+    last = next((row.body for row in reversed(locator.tables.feed_rows(feed)) if row.kind == LANDING), {})
+    found: Mapping[str, Any] = last.get("positions") or {}
     return found

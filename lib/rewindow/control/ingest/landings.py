@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import islice
 from typing import Any
 
 from rewindow.contracts.ingest import SourceOffsets
@@ -142,7 +141,8 @@ class Feed:
         """Return the offsets ``[start, end)`` of a topic-partition as one span per generation that landed them."""
         spans: dict[int, LogSpan] = {}
         first_landing = bisect_right(self.landings, start, key=lambda landing: _end(landing, topic_partition))
-        for landing in islice(self.landings, first_landing, None):
+        for at in range(first_landing, len(self.landings)):
+            landing = self.landings[at]
             landed = landing.ranges.get(topic_partition)
             if landed is None or landed.start == landed.end:
                 continue
@@ -180,7 +180,7 @@ def fold_feed(rows: Iterable[tuple[str, Mapping[str, Any]]], before: Feed | None
     landings: History[Landing] = before.landings if before else History()
     for kind, body in rows:
         if kind == GENERATION:
-            definition = _definition_from_json(body)
+            definition = definition_from_json(body)
             landings = History(landings[: definition.kept])
         elif kind == LANDING:
             landing = Landing.from_json(body)
@@ -212,7 +212,8 @@ def definition_as_json(definition: FeedDefinition) -> dict[str, Any]:
     }
 
 
-def _definition_from_json(body: Mapping[str, Any]) -> FeedDefinition:
+def definition_from_json(body: Mapping[str, Any]) -> FeedDefinition:
+    """Return the definition in the body of a GENERATION row."""
     logs = {topic: LogSchema.from_json(schema) for topic, schema in body["logs"].items()}
     source_offsets = {topic: SourceOffsets(**log) for topic, log in body.get("source_offsets", {}).items()}
     return FeedDefinition(

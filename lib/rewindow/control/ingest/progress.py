@@ -10,17 +10,29 @@ to land.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.control.ingest.flat_columns import Flat, flat_now
 from rewindow.control.ingest.landings import GENERATION, LANDING, PLAN, Feed, LandedRange, fold_feed
+from rewindow.control.ingest.stored_progress import (
+    attempts_data,
+    deliveries_data,
+    deliveries_of,
+    feed_lines,
+    feed_of,
+    held_data,
+    held_of,
+    made_by,
+)
 from rewindow.control.ingest.watermarks import Delivery, HeldFile
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.control.plan.ledger_state import NOTE
 from rewindow.control.plan.spec import Attempt
+from rewindow.control.plan.stored_rows import known_part
 from rewindow.streams.record import UNKNOWN, TopicPartition
 
 
@@ -58,20 +70,17 @@ def fold_progress(rows: Sequence[LedgerRow], keep: int | None = None) -> Progres
 
     Raises `InvariantError` (70) for an inconsistent ledger.
     """
+    stored, later = known_part(rows)
+    if stored is not None and keep is None and all(row.kind != GENERATION for row in later):
+        return _continued(_progress_of(stored.lines, stored.token), later)
     generation: Mapping[str, Any] = {}
     bodies: list[Mapping[str, Any]] = []
-    unfinished: list[Attempt] = []
     for row in rows:
-        if row.kind == PLAN:
-            unfinished.append(Attempt(**row.body["attempt"]))
-        elif row.kind == GENERATION:
-            generation, unfinished = row.body, []
+        if row.kind == GENERATION:
+            generation = row.body
             bodies = bodies[: generation["kept"]]
         elif row.kind == LANDING:
             bodies.append(row.body)
-            unfinished = []
-        elif row.kind == NOTE:
-            unfinished = [attempt for attempt in unfinished if attempt.id != row.body["attempt"]]
     feed = fold_feed((row.kind, row.body) for row in rows)
     rebased = generation.get("positions", {}) if keep is None else {}
     if keep is not None:
@@ -86,14 +95,98 @@ def fold_progress(rows: Sequence[LedgerRow], keep: int | None = None) -> Progres
         declared=generation.get("declared", {}),
         sources=generation.get("sources", {}),
         positions=_positions(bodies, kept, rebased),
-        through_ms=max((body["interval"][1] for body in bodies if body["interval"]), default=None),
+        through_ms=_through(bodies),
         watermark_ms=last["watermark"] if last else UNKNOWN,
         ranges=ranges,
         deliveries=_deliveries(bodies),
-        held=_held(bodies, ranges),
-        unfinished=tuple(unfinished),
+        held=_held(bodies, ranges, {}),
+        unfinished=_unfinished((), rows),
         flat=flat_now(last),
     )
+
+
+def _continued(before: Progress, later: Sequence[LedgerRow]) -> Progress:
+    """Return the progress after more rows, none of which begins a generation."""
+    bodies = [row.body for row in later if row.kind == LANDING]
+    last = bodies[-1] if bodies else None
+    ranges = _ranges(last) if last else before.ranges
+    positions = dict(before.positions)
+    for body in bodies:
+        for topic, position in body["positions"].items():
+            positions[topic] = _merge_position(positions.get(topic), position)
+    ends = [end for end in (before.through_ms, _through(bodies)) if end is not None]
+    return replace(
+        before,
+        seq=later[-1].seq if later else before.seq,
+        number=before.number + len(bodies),
+        feed=fold_feed(((row.kind, row.body) for row in later), before.feed),
+        positions=positions,
+        through_ms=max(ends, default=None),
+        watermark_ms=last["watermark"] if last else before.watermark_ms,
+        ranges=ranges,
+        deliveries={**before.deliveries, **_deliveries(bodies)},
+        held=_held(bodies, ranges, before.held),
+        unfinished=_unfinished(before.unfinished, later),
+        flat=flat_now(last) if last else before.flat,
+    )
+
+
+def progress_lines(rows: Sequence[LedgerRow]) -> list[str]:
+    """Return what rows of a landing ledger give, as lines from which `fold_progress` continues."""
+    progress = fold_progress(rows)
+    data = {
+        "seq": progress.seq,
+        "number": progress.number,
+        "declared": progress.declared,
+        "sources": progress.sources,
+        "positions": progress.positions,
+        "through": progress.through_ms,
+        "watermark": progress.watermark_ms,
+        "ranges": [[*tp, *landed.as_list()] for tp, landed in sorted(progress.ranges.items())],
+        "deliveries": deliveries_data(progress.deliveries),
+        "held": held_data(progress.held),
+        "unfinished": attempts_data(progress.unfinished),
+        "flat": progress.flat,
+    }
+    return feed_lines(progress.feed, made_by(rows), data)
+
+
+def _progress_of(lines: Sequence[str], ledger: str) -> Progress:
+    """Return the progress of `progress_lines`. Each call returns new values."""
+    data = json.loads(lines[1])
+    feed = feed_of(lines, ledger)
+    return Progress(
+        seq=data["seq"],
+        number=data["number"],
+        feed=replace(feed, ledger="") if feed else None,
+        declared=data["declared"],
+        sources=data["sources"],
+        positions=data["positions"],
+        through_ms=data["through"],
+        watermark_ms=data["watermark"],
+        ranges=_ranges(data),
+        deliveries=deliveries_of(data["deliveries"]),
+        held=held_of(data["held"]),
+        unfinished=tuple(Attempt(**attempt) for attempt in data["unfinished"]),
+        flat=data["flat"],
+    )
+
+
+def _unfinished(before: Sequence[Attempt], rows: Sequence[LedgerRow]) -> tuple[Attempt, ...]:
+    """Return the attempts that planned and neither landed nor found nothing to land."""
+    unfinished = list(before)
+    for row in rows:
+        if row.kind == PLAN:
+            unfinished.append(Attempt(**row.body["attempt"]))
+        elif row.kind in (GENERATION, LANDING):
+            unfinished = []
+        elif row.kind == NOTE:
+            unfinished = [attempt for attempt in unfinished if attempt.id != row.body["attempt"]]
+    return tuple(unfinished)
+
+
+def _through(bodies: Iterable[Mapping[str, Any]]) -> int | None:
+    return max((body["interval"][1] for body in bodies if body["interval"]), default=None)
 
 
 def _merge_position(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -151,9 +244,14 @@ def _deliveries(bodies: Iterable[Mapping[str, Any]]) -> dict[TopicPartition, Del
 
 
 def _held(
-    bodies: Sequence[Mapping[str, Any]], ranges: Mapping[TopicPartition, LandedRange]
+    bodies: Sequence[Mapping[str, Any]],
+    ranges: Mapping[TopicPartition, LandedRange],
+    before: Mapping[TopicPartition, Sequence[HeldFile]],
 ) -> dict[TopicPartition, tuple[HeldFile, ...]]:
-    """Return the files with unreleased records. Searches from the last landing backwards, because there are few."""
+    """Return the files with unreleased records. Searches from the last landing backwards, because there are few.
+
+    ``before`` are those before the landings of the bodies: whatever is not among them was released before.
+    """
     missing = {tp for tp, landed in ranges.items() if landed.release < landed.end}
     held: dict[TopicPartition, list[HeldFile]] = {tp: [] for tp in ranges if tp in missing}
     for body in reversed(bodies):
@@ -174,4 +272,6 @@ def _held(
                     held[tp].append(file)
                 if file.start <= ranges[tp].release:
                     missing.discard(tp)
+    for tp in sorted(missing):
+        held[tp] += [file for file in before.get(tp, ()) if file.end > ranges[tp].release]
     return {tp: tuple(sorted(files, key=lambda file: file.start)) for tp, files in held.items()}

@@ -49,7 +49,7 @@ def _first_row(wanted: Backfill, state: JobState) -> LedgerRow | None:
     branch = state.branches[name]
     check_open(branch)
     _check_covers(wanted, branch)
-    if not branch.own_runs or not changes_since(branch, wanted.binding):
+    if not branch.has_own_runs or not changes_since(branch, wanted.binding):
         return None
     check_not_live(branch, wanted.request, wanted.alive)
     return decide_rewind(state, name, branch.base.spec.name if branch.base else BEGINNING)

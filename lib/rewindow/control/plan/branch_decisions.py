@@ -121,7 +121,7 @@ def decide_promote(state: JobState, branch: str, into: str, binding: JobBinding)
             f"branch {branch!r} diverged from {into!r} before {into!r} itself starts: promote it into {target.parent!r}"
         )
         raise CheckpointError(message)
-    tables = {name: table for name, table in binding.tables.items() if name in source.tables or not source.own_runs}
+    tables = {name: table for name, table in binding.tables.items() if name in source.tables or not source.has_own_runs}
     for name, table in source.tables.items():
         here = target.tables.get(name) or tables.get(name)
         if here is not None and here.columns != table.columns:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from rewindow.control.plan.commit import Commit
-from rewindow.control.plan.history import History
+from rewindow.control.plan.history import History, Numbered
 from rewindow.control.plan.spec import CHANGELOG, OUTPUT, RunSpec, TableSpec
 from rewindow.streams.record import UNKNOWN
 
@@ -120,9 +120,14 @@ class Branch:
         return self.runs[self.inherited :]
 
     @property
-    def published_runs(self) -> tuple[CommittedRun, ...]:
+    def has_own_runs(self) -> bool:
+        """Whether the branch's own output tables have rows of runs, or will have them."""
+        return len(self.runs) > self.inherited
+
+    @property
+    def published_runs(self) -> Sequence[CommittedRun]:
         """The runs before the first that is on hold."""
-        return self.runs[: len(self.runs) - len(self.unpublished)]
+        return self.runs.until(len(self.runs) - len(self.unpublished))
 
     @property
     def is_open(self) -> bool:
@@ -138,7 +143,8 @@ class Branch:
         """Return the number of runs up to and including a run; 0 for None, and None for a run that is not in the chain."""
         if run is None:
             return 0
-        return next((index for index, one in enumerate(self.runs, start=1) if one.spec.run == run), None)
+        last = len(self.runs)
+        return next((last - back for back, one in enumerate(reversed(self.runs)) if one.spec.run == run), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +188,8 @@ class JobState:
 
     def on_hold(self, branch: str) -> tuple[CommittedRun, ...]:
         """Return the runs of an open branch itself that are not published before somebody accepts them."""
-        known = self.branch(branch)
-        return self.holding(known.own_runs) if known.is_open else ()
+        known = self.branch(branch)  # what is on hold is not published
+        return self.holding([run for one in known.unpublished for run in one.adds]) if known.is_open else ()
 
     def holding(self, runs: Sequence[CommittedRun]) -> tuple[CommittedRun, ...]:
         """Return those of some runs that are on hold."""
@@ -227,13 +233,20 @@ class JobState:
     def _back_from(self, run: int | None) -> Iterator[CommittedRun]:
         """Yield a run and its ancestors, newest first. The ledger has each run after its parent."""
         for one in reversed(self.committed):
+            if run is None:
+                return
             if one.spec.run == run:
                 yield one
                 run = one.spec.parent
 
-    def find_run(self, run: int) -> CommittedRun | None:
+    def find_run(self, run: int | None) -> CommittedRun | None:
         """Return the committed run with an id, or None."""
-        return next((committed for committed in reversed(self.committed) if committed.spec.run == run), None)
+        if run is None:
+            return None
+        stored = self.committed.head
+        later = reversed(self.committed[len(stored) :] if isinstance(stored, Numbered) else self.committed)
+        found = next((committed for committed in later if committed.spec.run == run), None)
+        return stored.find(run) if found is None and isinstance(stored, Numbered) else found
 
 
 def with_shared(changes: Mapping[str, History[Publication]], change: Publication) -> Mapping[str, History[Publication]]:

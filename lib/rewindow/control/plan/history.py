@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, TypeVar, overload
 
 T = TypeVar("T")
 
 
+class Numbered(Sequence[T]):
+    """An immutable sequence that knows where the value with a number is, without looking at all values."""
+
+    def find(self, number: int) -> T | None:
+        """Return the value with a number, or None."""
+        raise NotImplementedError
+
+
 class History(Sequence[T]):
     """An immutable sequence. `append` returns a longer one, which shares its values with this one.
 
-    A tuple would be copied with each run: folding the ledger would take time quadratic in the number of runs.
+    A tuple would be copied with each run: folding the ledger would take time quadratic in the number of runs. The first values
+    may be a ``head``, an immutable sequence that makes each value when it is asked for.
     """
 
-    __slots__ = ("_length", "_values")
+    __slots__ = ("_length", "_values", "head")
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, values: Iterable[T] = ()) -> None:
+    def __init__(self, values: Iterable[T] = (), *, head: Sequence[T] = ()) -> None:
+        self.head = head
         self._values = list(values)
         self._length = len(self._values)
 
@@ -27,13 +37,22 @@ class History(Sequence[T]):
         # The list is shared as long as this sequence is its longest user. Otherwise another value is in the next position.
         values = self._values if len(self._values) == self._length else self._values[: self._length]
         values.append(value)
-        grown: History[T] = History()
+        grown: History[T] = History(head=self.head)
         grown._values, grown._length = values, self._length + 1
         return grown
 
+    def until(self, length: int) -> Sequence[T]:
+        """Return the first values without looking at them."""
+        later = length - len(self.head)
+        if later < 0:
+            return self[:length]
+        shorter: History[T] = History(head=self.head)
+        shorter._values, shorter._length = self._values, min(later, self._length)
+        return shorter
+
     def __len__(self) -> int:
         """Return the number of values."""
-        return self._length
+        return len(self.head) + self._length
 
     @overload
     def __getitem__(self, index: int) -> T: ...
@@ -43,24 +62,27 @@ class History(Sequence[T]):
 
     def __getitem__(self, index: int | slice) -> T | tuple[T, ...]:
         """Return the value at a position, or a tuple of some values."""
+        before, length = len(self.head), len(self)
         if isinstance(index, slice):
-            start, stop, step = index.indices(self._length)
-            return tuple(self._values[start:stop:step]) if step > 0 else tuple(self)[index]
-        at = index + self._length if index < 0 else index
-        if not 0 <= at < self._length:
-            message = f"position {index} of {self._length}"
+            start, stop, step = index.indices(length)
+            if step == 1 and start >= before:
+                return tuple(self._values[start - before : max(start, stop) - before])
+            return tuple(self[at] for at in range(start, stop, step))
+        at = index + length if index < 0 else index
+        if not 0 <= at < length:
+            message = f"position {index} of {length}"
             raise IndexError(message)
-        return self._values[at]
+        return self.head[at] if at < before else self._values[at - before]
 
     def __iter__(self) -> Iterator[T]:
         """Yield the values in order."""
-        return islice(self._values, self._length)
+        return chain(self.head, islice(self._values, self._length))
 
     def __eq__(self, other: object) -> bool:
         """Return whether both have the same values in the same order. A tuple may be equal."""
         if not isinstance(other, History | tuple):
             return NotImplemented
-        return self._length == len(other) and all(
+        return len(self) == len(other) and all(
             mine is theirs or mine == theirs for mine, theirs in zip(self, other, strict=True)
         )
 

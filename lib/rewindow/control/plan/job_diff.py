@@ -19,7 +19,7 @@ def changes_since(branch: Branch, now: JobBinding) -> list[str]:
     if branch.head is None:
         return []
     before = branch.head.spec.binding
-    own = {**now.tables, **branch.tables} if branch.own_runs else now.tables
+    own = {**now.tables, **branch.tables} if branch.has_own_runs else now.tables
     tables = {
         target: replace(table, path=own[target].path) if target.startswith(OUTPUT) and target in own else table
         for target, table in before.tables.items()

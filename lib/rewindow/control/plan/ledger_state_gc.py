@@ -74,8 +74,9 @@ def _fold_snapshot(state: JobState, row: LedgerRow) -> JobState:
 
 def _fold_forget(state: JobState, row: LedgerRow) -> JobState:
     named = frozenset(row.body["runs"])
-    known = {run.spec.run: run for run in (*state.committed, *state.snapshots.values())}
-    forgotten = [known[number] for number in sorted(named) if number in known and number not in state.forgotten]
+    snapshots = {one.spec.run: one for one in state.snapshots.values()}
+    known = [snapshots.get(number) or state.find_run(number) for number in sorted(named - state.forgotten)]
+    forgotten = [run for run in known if run is not None]
     if len(forgotten) != len(named):
         raise broken(row, f"it forgets {sorted(named)}, some of which do not exist")
     after = replace(

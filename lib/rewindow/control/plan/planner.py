@@ -18,11 +18,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rewindow.control.ingest.landings import Feed
+from rewindow.control.ingest.stored_progress import interval_ends
 from rewindow.control.plan.branch_decisions import BEGINNING, check_open
 from rewindow.control.plan.branches import Branch, CommittedRun, JobState
 from rewindow.control.plan.compatibility import Fit, obstacles, verdicts
 from rewindow.control.plan.job_diff import changes_since, code_changes
 from rewindow.control.plan.spec import MAIN, Attempt, EpochSpan, JobBinding, RunRequest, RunSpec
+from rewindow.control.plan.stored_runs import run_of_request
 from rewindow.control.plan.suppress_edits import removed_suppresses
 from rewindow.errors import CheckpointError, InvariantError, NotNowError, SourceError, UsageError
 
@@ -47,10 +49,8 @@ def plan_run(
     """
     branch = state.branch(request.branch)
     check_open(branch)
-    if request.key is not None:
-        for run in branch.own_runs:
-            if run.spec.key == request.key:
-                return UpToDate(f"the request {request.key!r} is committed as run {run.spec.name}")
+    if request.key is not None and (made := run_of_request(branch, request.key)) is not None:
+        return UpToDate(f"the request {request.key!r} is committed as run {made.spec.name}")
     through = last_epoch_asked(feed, request)
     seals = request.final and not branch.is_sealed and through == branch.last_epoch > 0
     is_other = branch.head is not None and (
@@ -116,10 +116,11 @@ def last_epoch_asked(feed: Feed, request: RunRequest) -> int:
 
 def _arrived_by(feed: Feed, until_ms: int) -> int:
     """Return the last landing whose interval of arrival ended by a time. Raises `UsageError` (2) without intervals."""
-    if any(landing.interval is None for landing in feed.landings):
+    ends = [*interval_ends(feed)]
+    if None in ends:
         message = f"--until: feed {feed.definition.feed!r} is not landed in intervals (`landing: {{every: ..}}`): use --through"
         raise UsageError(message)
-    return sum(1 for landing in feed.landings if landing.interval and landing.interval[1] <= until_ms)
+    return sum(1 for end in ends if end is not None and end <= until_ms)
 
 
 def check_landings(branch: Branch, feed: Feed) -> None:
@@ -184,13 +185,13 @@ def _check_accepted(branch: Branch, binding: JobBinding, changes: list[str], req
     head = branch.head
     if head is None:
         return
-    reasons = obstacles(head.spec.binding, binding, branch.tables if branch.own_runs else {})
+    reasons = obstacles(head.spec.binding, binding, branch.tables if branch.has_own_runs else {})
     was_accepted = branch.pending is not None and branch.pending.accepted == tuple(changes) and not request.replan
     if not reasons and (request.accept_changes or was_accepted):
         return
     # A branch without its own runs recomputes from its fork, usually because the code changed.
     is_only_code = changes == code_changes(head.spec.binding.code, binding.code)
-    if is_only_code and (request.accept_code or not branch.own_runs):
+    if is_only_code and (request.accept_code or not branch.has_own_runs):
         return
     stores = verdicts(head.spec.binding, binding)
     effects = [*(str(verdict) for verdict in stores if verdict.fit is not Fit.INCOMPATIBLE), *reasons]

@@ -26,8 +26,8 @@ from rewindow.tables.shared.drift import Drift, difference_of
 from rewindow.tables.shared.publications import (
     SHARED_TABLES,
     Due,
+    due_attempts,
     due_rows,
-    net,
     older_ledger,
     was_prepared,
 )
@@ -118,7 +118,7 @@ def _own_files(files: Sequence[TableFile], due: Due, published: int) -> Sequence
     """Return the files whose loss concerns the job: in a table that several jobs write, those that its runs staged."""
     if due.table.path not in SHARED_TABLES:
         return files
-    attempts = {run.commit.attempt for run in net(due.publications[:published]).adds}
+    attempts = due_attempts(due, published)
     return [file for file in files if staged_by(file.path) in attempts]
 
 

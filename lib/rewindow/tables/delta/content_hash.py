@@ -24,12 +24,14 @@ from rewindow.tables.shared.arrow_schema import arrow_schema
 from rewindow.tables.shared.content_hash import hash_rows
 
 _NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
-_FACTS = {"path", "num_records", "size_bytes", "min._run", "max._run"}
+_FACTS = {"path", "num_records", "size_bytes", "min._run", "max._run", "min.seq", "max.seq"}
 _TYPES = {"string": "string", "long": "long", "double": "double", "boolean": "boolean", "binary": "binary"}
 
 
 class TableFile(NamedTuple):
     """A file of a table. ``path`` is relative to the table; ``first_run``, ``last_run``: the bounds of ``_run``, if any.
+
+    ``first_seq``, ``last_seq``: those of the numbers of rows, in a ledger.
 
     ``rows`` is None for a file without statistics, which something else than rewindow added; see `rows_of`.
     """
@@ -40,6 +42,8 @@ class TableFile(NamedTuple):
     partition: dict[str, Any]
     first_run: int | None
     last_run: int | None
+    first_seq: int | None = None
+    last_seq: int | None = None
 
 
 def table_files(path: str, table: DeltaTable, *, runs: Collection[int] | None = None) -> list[TableFile]:
@@ -83,9 +87,9 @@ def _text_columns(table: DeltaTable) -> set[str]:
 def _added(add: Mapping[str, Any]) -> TableFile:
     """Return the file that an ``add`` action of a log describes."""
     stats = json.loads(add.get("stats") or "{}")
-    first, last = ((stats.get(bound) or {}).get("_run") for bound in ("minValues", "maxValues"))
+    bounds = [(stats.get(bound) or {}).get(name) for name in ("_run", "seq") for bound in ("minValues", "maxValues")]
     partition = dict(add.get("partitionValues") or {})
-    return TableFile(unquote(add["path"]), stats.get("numRecords"), add["size"], partition, first, last)
+    return TableFile(unquote(add["path"]), stats.get("numRecords"), add["size"], partition, *bounds)
 
 
 def _listed(path: str, table: DeltaTable) -> list[TableFile]:
@@ -103,6 +107,8 @@ def _listed(path: str, table: DeltaTable) -> list[TableFile]:
             {name: values[index] for name, values in partitions.items()},
             columns.get("min._run", nothing)[index],
             columns.get("max._run", nothing)[index],
+            columns.get("min.seq", nothing)[index],
+            columns.get("max.seq", nothing)[index],
         )
         for index, file in enumerate(columns["path"])
     ]

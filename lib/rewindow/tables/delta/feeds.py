@@ -16,9 +16,12 @@ from deltalake import Schema as DeltaSchema
 
 from rewindow.contracts.ingest import LOG_COLUMNS, QUARANTINE_COLUMNS, LogSpec, ReadWindow, SourceLook
 from rewindow.contracts.staged_files import StagedFile
-from rewindow.control.ingest.landings import GENERATION, LogSchema
+from rewindow.control.ingest.landings import LogSchema
+from rewindow.control.ingest.progress import progress_lines
+from rewindow.control.ingest.stored_progress import Made, made_by
 from rewindow.control.ingest.watermarks import HeldFile
 from rewindow.control.plan.branches import LedgerRow
+from rewindow.control.plan.stored_rows import identity
 from rewindow.errors import CheckpointError, StorageError, did_not_land
 from rewindow.storage.locations import check_spark_reads
 from rewindow.tables.delta.claims import check_log_claim, check_quarantine_claim
@@ -35,10 +38,11 @@ from rewindow.tables.delta.features import check_writable
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.handle_cache import Mark, mark_of
 from rewindow.tables.delta.job_source import look_at_output
-from rewindow.tables.delta.ledger import LandingLedgers, Ledger
+from rewindow.tables.delta.landing_ledgers import LandingLedgers
+from rewindow.tables.delta.ledger import Ledger
 from rewindow.tables.delta.source_table import look_at_table
 from rewindow.tables.shared.arrow_schema import arrow_schema
-from rewindow.tables.shared.feeds import LOG_PARTITIONS, first_above, generations
+from rewindow.tables.shared.feeds import LOG_PARTITIONS, first_above
 from rewindow.tables.shared.paths import QUARANTINE, log_path
 from rewindow.tables.shared.publications import log_id, older_ledger, quarantine_id
 
@@ -62,13 +66,16 @@ class DeltaFeedTables:
         self._published: dict[str, tuple[LedgerRow, dict[str, Mark | None]]] = {}
         """The last row that was published, and the last commit to each table then: there is nothing to do until one changes."""
 
-    def state(self, feed: str) -> list[LedgerRow]:
+    def state(self, feed: str) -> Sequence[LedgerRow]:
         """Return the rows of a feed's landing ledger. Raises `InvariantError` (70) if it is damaged."""
         return self._ledger(feed).read()
 
     def append(self, feed: str, *rows: LedgerRow) -> bool:
         """Append rows in one commit. Return whether they are the rows that now have their numbers."""
-        return self._ledger(feed).append(rows)
+        ledger = self._ledger(feed)
+        if (known := ledger.to_keep()) is not None:
+            ledger.keep_fold(len(known), progress_lines(known))
+        return ledger.append(rows)
 
     def prepare(self, feed: str, logs: Mapping[str, LogSchema]) -> None:
         """Create the quarantine, and check that files can be added to the log tables, as far as these exist.
@@ -76,8 +83,7 @@ class DeltaFeedTables:
         Publishing creates the logs: a landing that fails leaves no columns behind. Raises `CheckpointError` (76) for a log with
         other columns or rows of another ledger, `StorageError` (74) for a table that cannot be written.
         """
-        rows = self.state(feed)
-        ledger = rows[0].token if rows else ""
+        ledger = identity(self.state(feed))
         for topic, schema in logs.items():
             path = table_path(self.warehouse, log_path(feed, topic))
             if (table := open_table(path)) is not None:
@@ -95,9 +101,11 @@ class DeltaFeedTables:
         for _ in self.publish_steps(feed):
             pass
         if rows:
-            topics = {topic for row in rows if row.kind == GENERATION for topic in row.body["logs"]}
-            paths = [log_path(feed, topic) for topic in sorted(topics)]
-            if any(row.body.get("quarantine") for row in rows):
+            made = made_by(rows)
+            paths = [
+                log_path(feed, topic) for topic in sorted({topic for one in made for topic in one.generation["logs"]})
+            ]
+            if any(one.refused or any(body["quarantine"] for body in one.bodies) for one in made):
                 paths.append(QUARANTINE)
             self._published[feed] = rows[-1], {path: self._mark(path) for path in paths}
 
@@ -111,33 +119,41 @@ class DeltaFeedTables:
         Raises `StorageError` (74) if a staged file is gone, `CheckpointError` (76) if a table has other columns.
         """
         rows = self.state(feed)
-        ledger, numbers = rows[0].token if rows else "", [0]
-        for generation, appends in generations([row] for row in rows):
-            bodies = [body for (body,) in appends]
+        ledger, numbers, made = identity(rows), [0], made_by(rows)
+        for index, one in enumerate(made):
+            generation, bodies = one.generation, one.bodies
             number, kept = generation["generation"], generation["kept"]
             for topic, schema in generation["logs"].items():
                 if topic in generation.get("source_offsets", ()):
                     continue
                 path = table_path(self.warehouse, log_path(feed, topic))
-                landed = {body["landing"]: body["files"].get(topic, ()) for body in bodies}
                 table, app_id = create_log(path, LogSchema.from_json(schema)), log_id(ledger, feed, number)
                 check_log_claim(path, table, ledger, feed)
-                published, known = table.transaction_version(app_id) or 0, max(landed, default=kept)
+                published = table.transaction_version(app_id) or 0
+                if max(published, kept) < one.through:  # no longer usual: whatever is stored was published before
+                    bodies = made_by(rows, is_whole=True)[index].bodies
+                landed = {body["landing"]: body["files"].get(topic, ()) for body in bodies}
+                known = max(landed, default=one.through)
                 if published > known and len(self.state(feed)) == len(rows):  # otherwise another `land` was faster
                     raise older_ledger(path, feed, published, known)
                 yield from _publish(path, table, app_id, kept, landed, topic)
-            refused: list[Sequence[Mapping[str, Any]]] = [
-                [file for files in body["quarantine"].values() for file in files]
-                for body in bodies
-                if body["quarantine"]
-            ]
-            if refused:
-                path = table_path(self.warehouse, QUARANTINE)
-                table = create_table(path, arrow_schema(QUARANTINE_COLUMNS))
-                numbers.append(number)
-                check_quarantine_claim(path, table, ledger, feed, numbers)
-                app_id = quarantine_id(ledger, feed, number)
-                yield from _publish(path, table, app_id, 0, dict(enumerate(refused, start=1)), "quarantine")
+            yield from self._publish_refused(feed, ledger, one, rows, index, numbers)
+
+    def _publish_refused(
+        self, feed: str, ledger: str, made: Made, rows: Sequence[LedgerRow], index: int, numbers: list[int]
+    ) -> Iterator[str]:
+        """Publish the rows of a generation that went to the quarantine. ``numbers`` are the generations that had some."""
+        refused = refused_files(made.bodies)
+        if not refused and not made.refused:
+            return
+        path = table_path(self.warehouse, QUARANTINE)
+        table = create_table(path, arrow_schema(QUARANTINE_COLUMNS))
+        numbers.append(made.generation["generation"])
+        check_quarantine_claim(path, table, ledger, feed, numbers)
+        app_id, first = quarantine_id(ledger, feed, numbers[-1]), made.refused + 1
+        if (table.transaction_version(app_id) or 0) < made.refused:
+            refused, first = refused_files(made_by(rows, is_whole=True)[index].bodies), 1
+        yield from _publish(path, table, app_id, 0, dict(enumerate(refused, start=first)), "quarantine")
 
     def look(self, spec: LogSpec, position: Mapping[str, Any] | None, window: ReadWindow) -> SourceLook:
         """Return the state of a source that is a table or a job's output (see `look_at_table`, `look_at_output`)."""
@@ -169,6 +185,11 @@ class DeltaFeedTables:
 
     def _ledger(self, feed: str) -> Ledger:
         return self._ledgers.of(feed)
+
+
+def refused_files(bodies: Sequence[Mapping[str, Any]]) -> list[Sequence[Mapping[str, Any]]]:
+    """Return the files for the quarantine of each landing that has some."""
+    return [[file for files in body["quarantine"].values() for file in files] for body in bodies if body["quarantine"]]
 
 
 def _publish(

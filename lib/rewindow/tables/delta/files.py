@@ -183,6 +183,10 @@ class Folder:
         path = f"{directory}/{digest_of(data)}.parquet"
         return path, self._write(path, data)
 
+    def write_bytes(self, path: str, data: pa.Buffer) -> None:
+        """Write a file. Raises `StorageError` (74) if the storage fails."""
+        self._write(path, data)
+
     def remove(self) -> None:
         """Delete the folder and its contents, if it exists."""
         if self._fs.get_file_info(self._base).type == fs.FileType.Directory:

@@ -21,6 +21,7 @@ from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.ledger import Ledger
 from rewindow.tables.delta.orphan_files import left_before, staged_by
 from rewindow.tables.shared.paths import LANDINGS, QUARANTINE
+from rewindow.tables.shared.warehouse import check_stored_feed
 
 
 class FeedGc:
@@ -53,6 +54,7 @@ class FeedGc:
     def garbage(self, keep_ms: int) -> Iterator[Garbage]:
         """Yield what can be deleted now. All of it is found before the first is yielded."""
         rows = self._rows()
+        check_stored_feed(self._feed, rows)
         found = [one for topic in self.topics() for one in self._of_log(topic, rows, keep_ms)]
         yield from [*found, *self._of_quarantine(rows), *self._of_ledger(keep_ms)]
 
@@ -106,7 +108,7 @@ class FeedGc:
     def _ledger(self) -> Ledger:
         return Ledger(table_path(self._tables.warehouse, LANDINGS), self._feed)
 
-    def _rows(self) -> list[LedgerRow]:
+    def _rows(self) -> Sequence[LedgerRow]:
         return self._tables.state(self._feed)
 
     def _root(self, topic: str) -> str:

@@ -11,6 +11,7 @@ from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.merge_runs import due_merges, merge, run_files
 from rewindow.tables.delta.orphan_files import JobOrphanFiles
 from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.tables.shared.warehouse import check_stored
 
 
 class JobGc:
@@ -49,6 +50,7 @@ class JobGc:
     def _orphan_files(self) -> JobOrphanFiles:
         # Rows first: the state must include every plan that the rows include, or a new plan would look dead.
         rows = self._tables.ledger(self._job).read()
+        check_stored(self._job, rows)
         state = self._tables.state(self._job)
         dead = dead_attempts(rows, state)
         plans = [branch.pending for branch in state.branches.values() if branch.pending]

@@ -8,13 +8,11 @@ exceptions decide nothing: a lost answer looks like a failure, a skipped write l
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
-from typing import Any
 
 import pyarrow as pa
 from deltalake import DeltaTable
@@ -22,28 +20,26 @@ from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
 from rewindow.control.plan.branches import LedgerRow
+from rewindow.control.plan.stored_rows import StoredFold, StoredRows, identity
 from rewindow.errors import InvariantError, StorageError, did_not_land
 from rewindow.storage.locations import is_uri
 from rewindow.tables.delta.actions import removal
-from rewindow.tables.delta.commit import SHORT_LOG, commit_actions, create_table, open_table, table_path
-from rewindow.tables.delta.content_hash import table_files
+from rewindow.tables.delta.commit import SHORT_LOG, commit_actions, create_table, open_table
+from rewindow.tables.delta.content_hash import TableFile, table_files
 from rewindow.tables.delta.features import check_writable
-from rewindow.tables.delta.files import Folder, digest_of
+from rewindow.tables.delta.files import Folder
+from rewindow.tables.delta.fold_file import read_fold, write_fold
 from rewindow.tables.delta.handle_cache import Mark, mark_of, release
+from rewindow.tables.delta.ledger_files import LedgerFiles, RowValues, check_complete, end_of_large, fits, is_small
 from rewindow.tables.delta.probe_put_if_absent import check_store
-from rewindow.tables.shared.ledger import check_numbered, load_body, new_token, stored_body
-from rewindow.tables.shared.paths import LANDINGS, safe_name
+from rewindow.tables.shared.ledger import Bodies, check_numbered, load_body, new_token, stored_body
+from rewindow.tables.shared.paths import safe_name
 
 __all__ = ["Ledger", "LedgerRow"]
 
-_RowValues = tuple[int, str, str, int]
-"""A stored row: seq, kind, body, recorded_at."""
-
-_DIGEST = re.compile(r"/([0-9a-f]{32})\.parquet$")
 _ATTEMPTS = 6
 _FILES_MAX, _BUCKET_FILES_MAX = 16, 4
 """More small files than this of one name are merged, so that reading the ledger takes milliseconds, and few requests."""
-_SMALL_ROWS = 400
 
 _SCHEMA = pa.schema(
     [
@@ -62,11 +58,17 @@ class _Snapshot:
     """What was read through one table handle."""
 
     table: DeltaTable
-    paths: tuple[str, ...]
+    files: tuple[TableFile, ...]
+    """Those whose rows are not in the stored fold."""
     known: Sequence[tuple[str, LedgerRow]]
-    """Each row with its stored text."""
-    rows: list[LedgerRow]
+    """Each of their rows with its stored text."""
+    rows: StoredRows
     mark: Mark | None
+
+    @property
+    def small(self) -> list[str]:
+        """The files that are merged when there are many of them."""
+        return [file.path for file in self.files if is_small(file)]
 
 
 class Ledger:
@@ -79,21 +81,37 @@ class Ledger:
         self._folder = Folder(path)
         self._app_id = f"rewindow.ledger/{name}"
         self._merge_id = f"rewindow.ledger-files/{name}"
-        self._read_files: dict[str, list[_RowValues]] = {}
-        self._written: dict[str, list[_RowValues]] = {}
+        self._files = LedgerFiles(self._folder, self.name, _SCHEMA)
         self._seen: _Snapshot | None = None
         self._known: list[tuple[str, LedgerRow]] = []
-        self._rows: list[LedgerRow] = []
-        self._binding: Any = None
+        self._rows = StoredRows([])
+        self._bodies = Bodies(path)
+        self._fold: StoredFold | None = None
+        self._may_use_fold, self._stored_until = True, 0
+        self._earlier: list[LedgerRow] = []
 
-    def read(self) -> list[LedgerRow]:
-        """Read this name's rows, in order. The same list is returned until there are more: do not change it.
+    def read(self) -> StoredRows:
+        """Read this name's rows, in order. The same value is returned until there are more.
 
         Raises `InvariantError` (70) if they are not numbered 1, 2, 3 ..., `StorageError` (74) if they cannot be read,
         `CheckpointError` (76) if another version of rewindow wrote them.
         """
         seen = self._look()
-        return seen.rows if seen else []
+        return seen.rows if seen else StoredRows([])
+
+    def to_keep(self) -> StoredRows | None:
+        """Return the rows as far as it is worth to store what they give; None if that is stored, or not worth it."""
+        rows = self._seen.rows if self._seen else None
+        return rows.until(rows.keeps_until) if rows and rows.keeps_until > self._stored_until else None
+
+    def keep_fold(self, rows: int, lines: Sequence[str]) -> None:
+        """Store what folding the first ``rows`` rows gives; only if files end there that are no longer merged."""
+        seen, before = self._seen, self._fold
+        if seen is not None and seen.rows.keeps_until == rows:
+            covers = {file.path for file in seen.files if (file.last_seq or 0) <= rows}
+            covers |= before.covers if before else set()
+            write_fold(self._folder, self.name, StoredFold(rows, identity(seen.rows), frozenset(covers), lines))
+            self._stored_until = rows
 
     def append(self, rows: Sequence[LedgerRow]) -> bool:
         """Append rows in one commit, numbered from the next free number. False if another writer took that number.
@@ -127,11 +145,10 @@ class Ledger:
             seen = self._look_or_create()
         if len(seen.rows) < first:
             raise did_not_land(f"ledger {self.name}: row {first}", _ATTEMPTS, failure) from failure
-        is_ours = tuple(text for text, _ in seen.known[first - 1 : first - 1 + len(texts)]) == texts
-        if is_ours:
-            small = [path for path in seen.paths if len(self._rows_of(path)) < _SMALL_ROWS]
-            if len(small) > (_BUCKET_FILES_MAX if is_uri(self.path) else _FILES_MAX):
-                self._merge(seen, small)
+        at = first - 1 - self._skipped  # what a stored fold covers was there before this process appended anything
+        is_ours = at >= 0 and tuple(text for text, _ in seen.known[at : at + len(texts)]) == texts
+        if is_ours and len(seen.small) > (_BUCKET_FILES_MAX if is_uri(self.path) else _FILES_MAX):
+            self._merge(seen, seen.small)
         return is_ours
 
     def _look_or_create(self) -> _Snapshot:
@@ -156,17 +173,55 @@ class Ledger:
             self._seen = replace(before, table=table)
             return self._seen
         files = table_files(self.path, table)
-        own = tuple(file.path for file in files if file.partition["name"] == self.name)
-        added = [path for path in own if path not in self._read_files]
-        known = self._known
-        if len(own) - len(added) == len(
-            self._read_files
-        ):  # no file has left the table, so the known rows are still in it
-            stored = [row for row in self._rows_in(added) if not _is_one_of(known, row)]  # a merge may list a row twice
-            first, new = len(known) + 1, [(row[2], self._load(row)) for row in stored]
+        own = sorted(
+            (file for file in files if file.partition["name"] == self.name), key=lambda file: file.first_seq or 0
+        )
+        before_known = self._known
+        self._find_fold(own)
+        covers = self._fold.covers if self._fold else frozenset[str]()
+        later = tuple(file for file in own if file.path not in covers)
+        self._read_later([file.path for file in later], table.transaction_version(self._app_id) or 0)
+        if not own and files:
+            self._check_format_of(files[0].path)
+        end = end_of_large(later, self._skipped)
+        keeps_until = end if end > self._stored_until else 0
+        if self._known is not before_known or self._rows.keeps_until != keeps_until:
+            rows = [row for _, row in self._known]
+            self._rows = StoredRows(rows, self._fold, self._read_earlier, keeps_until)
+        self._seen = _Snapshot(table, later, self._known, self._rows, mark_of(table))
+        return self._seen
+
+    @property
+    def _skipped(self) -> int:
+        """The number of rows that a stored fold covers."""
+        return self._fold.rows if self._fold else 0
+
+    def _find_fold(self, own: Sequence[TableFile]) -> None:
+        """Use the stored fold if this process begins to read, and not any more if its files are no longer the ledger's."""
+        fold = self._fold
+        if self._may_use_fold and any(not is_small(file) for file in own):
+            fold = read_fold(self._folder, self.name)
+        is_first, self._may_use_fold = self._may_use_fold, False
+        if fold is not None and not fits(fold, own):
+            fold = None
+        if fold is not None and is_first and not is_uri(self.path):  # in a bucket, each file would be a request
+            self._files.check(fold.covers)
+        if fold is not self._fold:
+            self._fold, self._known = fold, []
+            self._files.forget_all_but(())
+
+    def _read_later(self, paths: Sequence[str], last: int) -> None:
+        """Read the rows that the stored fold does not cover."""
+        added = [path for path in paths if path not in self._files.known]
+        known, first = self._known, self._skipped + 1
+        is_grown = len(paths) - len(added) == len(self._files.known)
+        if is_grown:  # no file has left the table, so the known rows are still in it
+            stored = [row for row in self._files.rows(added) if not self._is_known(row)]  # a merge may list a row twice
+            first += len(known)
+            new = [(row[2], self._load(row)) for row in stored]
         else:
-            stored, first = self._rows_in(own), 1
-            if len(stored) < len(known):
+            stored = self._files.rows(paths)
+            if self._skipped + len(stored) < len(self._rows):
                 message = (
                     f"{self.path}: the storage listed an older state than before, so it is not consistent. Run again"
                 )
@@ -175,64 +230,38 @@ class Ledger:
                 same if same and same[0] == row[2] else (row[2], self._load(row))
                 for row, same in zip(stored, chain(known, repeat(None)), strict=False)
             ]
-        self._check([row[0] for row in stored], first, table.transaction_version(self._app_id) or 0)
-        self._read_files = {path: self._read_files[path] for path in own}
-        if not own and files:
-            self._check_format_of(files[0].path)
-        if new or first == 1:
-            rows = [row for _, row in new]
-            self._known, self._rows = ([*known, *new], [*self._rows, *rows]) if first > 1 else (new, rows)
-        self._seen = _Snapshot(table, own, self._known, self._rows, mark_of(table))
-        return self._seen
+        check_complete(self.path, self.name, stored, first, last)
+        self._files.forget_all_but(paths)
+        if new or not is_grown:
+            self._known = [*known, *new] if is_grown else new
 
-    def _rows_in(self, paths: Sequence[str]) -> list[_RowValues]:
-        """Return the rows of files by number. A row in two files is one row: it has the same writer's token."""
-        return sorted({row for path in paths for row in self._rows_of(path)}, key=lambda row: row[0])
+    def _read_earlier(self, fold: StoredFold) -> list[LedgerRow]:
+        """Return the rows that the stored fold covers."""
+        if not self._earlier:
+            stored = LedgerFiles(self._folder, self.name, _SCHEMA).rows(fold.covers)
+            check_complete(self.path, self.name, stored, 1, fold.rows)
+            self._earlier = [self._load(row) for row in stored]
+        return self._earlier
 
-    def _rows_of(self, path: str) -> list[_RowValues]:
-        """Return a file's rows. A file never changes, so it is read once; its name has the digest of its bytes."""
-        if path in self._written:
-            self._read_files[path] = self._written.pop(path)
-        elif path not in self._read_files:
-            named, data = _DIGEST.search(path), self._folder.read_bytes(path)
-            if named and digest_of(data) != named[1]:
-                full = self._folder.full_path(path)
-                message = f"{full} was altered: restore it from a copy before you run or land"
-                raise StorageError(message)
-            columns = self._folder.as_parquet(path, data).read(["seq", "kind", "body", "recorded_at"]).to_pydict()
-            self._read_files[path] = list(zip(*columns.values(), strict=True))
-        return self._read_files[path]
-
-    def _load(self, row: _RowValues) -> LedgerRow:
-        body, token = load_body(row[2], self.path)
-        if "binding" in body:  # nearly all rows have the same, which takes most of their memory
-            self._binding = body["binding"] = self._binding if self._binding == body["binding"] else body["binding"]
+    def _load(self, row: RowValues) -> LedgerRow:
+        body, token = self._bodies.load(row[2])
         return LedgerRow(row[0], row[1], body, row[3], token)
+
+    def _is_known(self, row: RowValues) -> bool:
+        at = row[0] - 1 - self._skipped
+        return 0 <= at < len(self._known) and self._known[at][0] == row[2]
 
     def _check_format_of(self, path: str) -> None:
         """Check one file of another name, so that a new name does not join a table of another format."""
         for text in self._folder.read_table(path, ["body"])["body"].to_pylist():
             load_body(text, self.path)
 
-    def _check(self, numbers: Sequence[int], first: int, last: int) -> None:
-        end = first + len(numbers) - 1
-        if list(numbers) != list(range(first, end + 1)) or last != end:
-            message = (
-                f"the ledger of {self.name} in {self.path} is damaged: its rows are numbered {_in_short(numbers)}, "
-                f"its last commit has number {last}. Restore the table from a copy before you run or land"
-            )
-            raise InvariantError(message)
-
     def _write(self, rows: Sequence[LedgerRow], texts: Sequence[str]) -> AddAction:
         stored = [(row.seq, row.kind, text, row.recorded_at) for row, text in zip(rows, texts, strict=True)]
         return self._write_file(stored, data_change=True)
 
-    def _write_file(self, stored: Sequence[_RowValues], *, data_change: bool) -> AddAction:
-        arrays = [list(column) for column in zip(*stored, strict=True)]
-        table = pa.table(arrays, schema=pa.schema([_SCHEMA.field(name) for name in _SCHEMA.names if name != "name"]))
-        path, facts = self._folder.write_digested(f"name={self.name}", table)
-        if is_uri(self.path):  # an object is never half-written, and its name says what is in it
-            self._written[path] = list(stored)
+    def _write_file(self, stored: Sequence[RowValues], *, data_change: bool) -> AddAction:
+        path, facts = self._files.write(stored)
         stats = {
             "numRecords": len(stored),
             "minValues": {"seq": stored[0][0]},
@@ -244,10 +273,8 @@ class Ledger:
     def compact(self) -> None:
         """Merge all small files of this name into one. The rows do not change."""
         seen = self._look()
-        if seen is not None:
-            small = [path for path in seen.paths if len(self._rows_of(path)) < _SMALL_ROWS]
-            if len(small) > 1:
-                self._merge(seen, small)
+        if seen is not None and len(seen.small) > 1:
+            self._merge(seen, seen.small)
 
     def _merge(self, seen: _Snapshot, paths: Sequence[str]) -> None:
         """Merge some of this name's files into one. Neither rows nor numbers change.
@@ -255,7 +282,7 @@ class Ledger:
         Concurrent or failed merges do no harm. The transaction id makes the second one fail: Delta alone would let both
         remove the same files and add the rows twice.
         """
-        merged = self._write_file(self._rows_in(paths), data_change=False)
+        merged = self._write_file(self._files.rows(paths), data_change=False)
         actions: list[AddAction | RemoveAction] = [
             merged,
             *(removal(path, {"name": self.name}, data_change=False) for path in paths),
@@ -263,25 +290,3 @@ class Ledger:
         self._seen = None  # its handle must not be used after a commit
         with suppress(DeltaError, OSError):
             commit_actions(seen.table, actions, self._merge_id, len(seen.rows))
-
-
-class LandingLedgers:
-    """The landing ledgers of a warehouse: of each feed always the same object, which reads no file twice."""
-
-    def __init__(self, warehouse: str) -> None:
-        """Bind to a folder or URI. Nothing is read."""
-        self._warehouse = warehouse
-        self._known: dict[str, Ledger] = {}
-
-    def of(self, feed: str) -> Ledger:
-        """Return a feed's ledger."""
-        return self._known.setdefault(feed, Ledger(table_path(self._warehouse, LANDINGS), feed))
-
-
-def _is_one_of(known: Sequence[tuple[str, LedgerRow]], row: _RowValues) -> bool:
-    return row[0] <= len(known) and known[row[0] - 1][0] == row[2]
-
-
-def _in_short(numbers: Sequence[int]) -> str:
-    shown = ", ".join(str(number) for number in numbers[-5:])
-    return f"..., {shown}" if len(numbers) > 5 else shown or "(none)"

@@ -29,7 +29,8 @@ from rewindow.tables.delta.content_hash import content_hash, count_rows
 from rewindow.tables.delta.diff import compare_tables, staged_rows, unstored_partition
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.journal import Journal
-from rewindow.tables.delta.ledger import LandingLedgers, Ledger
+from rewindow.tables.delta.landing_ledgers import LandingLedgers
+from rewindow.tables.delta.ledger import Ledger
 from rewindow.tables.delta.log_files import LogFiles
 from rewindow.tables.delta.measures import measures
 from rewindow.tables.delta.publish import check_targets, lagging, prepare, publish
@@ -71,19 +72,20 @@ class DeltaTables:
         """See `Warehouse.command`: a ledger is read in milliseconds, so each look is a fresh one."""
         return nullcontext()
 
-    def ledger_rows(self, job: str) -> list[LedgerRow]:
+    def ledger_rows(self, job: str) -> Sequence[LedgerRow]:
         """Return the rows of a job's ledger from a fresh look."""
         return self.ledger(job).read()
 
     def append(self, job: str, *rows: LedgerRow) -> bool:
         """Append rows in one commit. Return whether they are the rows that now have their numbers (see `Ledger.append`)."""
+        self._states.store(job, self.ledger(job))
         return self.ledger(job).append(dated(rows))
 
     def feed(self, feed: str) -> Feed:
         """Return a feed as its landing ledger defines it. Raises `SourceError` (66) if it was never landed."""
         return self._folded_feeds.find(feed, self.feed_rows(feed), self.home)
 
-    def feed_rows(self, feed: str) -> list[LedgerRow]:
+    def feed_rows(self, feed: str) -> Sequence[LedgerRow]:
         """Return the rows of a feed's landing ledger from a fresh look."""
         return self.landing_ledgers.of(feed).read()
 
@@ -107,8 +109,9 @@ class DeltaTables:
     def scratch_roots(self, spec: RunSpec, internal: Iterable[str]) -> Mapping[str, str]:
         """Return a folder outside of all tables for each target: its files are compared and then deleted."""
         folder = table_path(self.warehouse, f"internal/{spec.job}/{spec.attempt.id}")
-        targets = (*spec.binding.tables, *(f"{INTERNAL}{topic}" for topic in internal))
-        return {target: f"{folder}/{target}" for target in targets}
+        return {
+            target: f"{folder}/{target}" for target in (*spec.binding.tables, *(f"{INTERNAL}{one}" for one in internal))
+        }
 
     def discard(self, spec: RunSpec) -> None:
         """Delete an attempt's scratch folders."""
@@ -151,8 +154,7 @@ class DeltaTables:
 
     def run_batches(self, run: CommittedRun, target: str, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield some columns of the rows of a committed run: from its staged files, or from the table that was rewritten."""
-        path = table_path(self.warehouse, run.spec.binding.tables[target].path)
-        return run_batches(path, run, self.reports(run), target, names)
+        return run_batches(self.location_of(run.spec.binding.tables[target]), run, self.reports(run), target, names)
 
     def log_files(self, feed: Feed, where: TopicPartition, start: int, end: int) -> Sequence[LogFile]:
         """Return the files that hold the offsets ``[start, end)``. A log is listed once for each state of its feed."""
@@ -172,8 +174,7 @@ class DeltaTables:
         return LogTable(location, why, source_offsets) if why else None
 
     def _log(self, feed: Feed, topic: str) -> LogFiles:
-        key = (feed.definition.feed, topic)
-        state = (feed.definition.generation, len(feed.landings))
+        key, state = (feed.definition.feed, topic), (feed.definition.generation, len(feed.landings))
         if key not in self._logs or self._logs[key][0] != state:
             self._logs[key] = (state, LogFiles(table_path(self.warehouse, log_path(*key))))
         return self._logs[key][1]
@@ -183,7 +184,7 @@ class DeltaTables:
 
         Another process may have committed the parent without publishing it yet: then publish it first.
         """
-        parent = None if spec.parent is None else state.find_run(spec.parent)
+        parent = state.find_run(spec.parent)
         maker = parent.spec.branch if parent else spec.branch
         if parent and self._published.get((spec.job, state.ledger, maker), 0) < parent.shared_ordinal:
             for _ in self.publish(spec.job, state, maker):
@@ -198,8 +199,7 @@ class DeltaTables:
 
     def _checkpoint(self, state: JobState, parent: int | None) -> Checkpoint:
         check_has_state(state, parent)
-        head = None if parent is None else state.find_run(parent)
-        return find_checkpoint(self.warehouse, head, state.basis(parent), self.reports)
+        return find_checkpoint(self.warehouse, state.find_run(parent), state.basis(parent), self.reports)
 
     def stage_snapshot(self, state: JobState, run: CommittedRun) -> LedgerRow:
         """Stage the rows of a snapshot; return the row that makes them count. Raises `StorageError` (74)."""

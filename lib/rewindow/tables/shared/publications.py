@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.control.plan.branches import CommittedRun, JobState, Publication, Restart, Standing
+from rewindow.control.plan.history import History
 from rewindow.control.plan.spec import OUTPUT, TableSpec
+from rewindow.control.plan.stored_publications import StoredPublications
 from rewindow.errors import CheckpointError
 from rewindow.tables.shared.paths import EXPECTATIONS, METRICS, QUARANTINE
 
@@ -118,9 +120,33 @@ def older_ledger(table: str, name: str, published: int, known: int) -> Checkpoin
 
 def due_rows(due: Due, published: int) -> Counter[int]:
     """Return how many rows of each run a table has after its first ``published`` publications."""
-    rows = Counter[int]()
-    for run in net(due.publications[:published]).adds:
-        total = run.commit.targets.get(due.target)
-        if total and total.rows:
-            rows[run.spec.run] = total.rows
+    is_output = due.target.startswith(OUTPUT)  # whose rows are counted before each run
+    stored, later = _stored(due, published) if is_output else (None, due.publications[:published])
+    rows = Counter(stored.rows(due.target) if stored else {})
+    for publication in later:
+        for run in publication.removes:
+            rows.pop(run.spec.run, None)
+        for run in publication.adds:
+            total = run.commit.targets.get(due.target)
+            if total and total.rows:
+                rows[run.spec.run] = total.rows
     return rows
+
+
+def due_attempts(due: Due, published: int) -> frozenset[str]:
+    """Return the attempts whose rows a table has after its first ``published`` publications."""
+    stored, later = _stored(due, published)
+    attempts = stored.attempts() if stored else {}
+    for publication in later:
+        for run in publication.removes:
+            attempts.pop(run.spec.run, None)
+        attempts |= {run.spec.run: run.commit.attempt for run in publication.adds}
+    return frozenset(attempts.values())
+
+
+def _stored(due: Due, published: int) -> tuple[StoredPublications | None, Sequence[Publication]]:
+    """Return the publications whose effect is known without looking at each of them, if there are any, and the others."""
+    head = due.publications.head if isinstance(due.publications, History) else ()
+    if isinstance(head, StoredPublications) and len(head) <= published:
+        return head, due.publications[len(head) : published]
+    return None, due.publications[:published]

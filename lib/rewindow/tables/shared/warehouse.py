@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, Protocol
 
 from rewindow.control.ingest.landings import Feed, fold_feed
+from rewindow.control.ingest.progress import progress_lines
+from rewindow.control.ingest.stored_progress import feed_of
 from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
-from rewindow.control.plan.ledger_state import fold_row
+from rewindow.control.plan.ledger_state import fold, fold_row
 from rewindow.control.plan.spec import RunSpec, TableSpec
+from rewindow.control.plan.stored_rows import StoredRows, identity, known_part
+from rewindow.control.plan.stored_state import state_lines, state_of
 from rewindow.control.verify import Scratch
 from rewindow.errors import InvariantError, SourceError
 from rewindow.tables.shared.diff import TableDiff
+from rewindow.tables.shared.paths import LANDINGS, RUNS
 
 
 class Warehouse(Scratch, Protocol):
@@ -31,7 +37,7 @@ class Warehouse(Scratch, Protocol):
         """Return the context of one landing or run. In it, what was read of the ledgers may be used again."""
         ...
 
-    def ledger_rows(self, job: str) -> list[LedgerRow]:
+    def ledger_rows(self, job: str) -> Sequence[LedgerRow]:
         """Return the rows of a job's ledger from a fresh look."""
         ...
 
@@ -39,7 +45,7 @@ class Warehouse(Scratch, Protocol):
         """Return a feed as its landing ledger defines it. Raises `SourceError` (66) if it was never landed."""
         ...
 
-    def feed_rows(self, feed: str) -> list[LedgerRow]:
+    def feed_rows(self, feed: str) -> Sequence[LedgerRow]:
         """Return the rows of a feed's landing ledger from a fresh look."""
         ...
 
@@ -82,35 +88,84 @@ class JobStates:
     """The states of jobs, folded from their ledgers. Only rows that were not seen before are folded."""
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[list[LedgerRow], JobState]] = {}
+        self._known: dict[str, tuple[Sequence[LedgerRow], JobState]] = {}
+        self._kept: dict[str, JobState] = {}
 
-    def fold(self, job: str, rows: list[LedgerRow]) -> JobState:
+    def fold(self, job: str, rows: Sequence[LedgerRow]) -> JobState:
         """Return the state that a job's ledger describes. Raises `InvariantError` (70) if a row does not fit."""
-        known, state = self._known.get(job, ([], JobState()))
+        known, state = self._known.get(job, ((), JobState()))
         if rows is known:
             return state
-        if rows[: len(known)] != known:
-            known, state = [], JobState()
-        for row in rows[len(known) :]:
+        (was, seen), (stored, later) = known_part(known), known_part(rows)
+        if was is not stored or list(later[: len(seen)]) != list(seen) or not known:
+            seen, state = [], state_of(stored.lines) if stored else JobState()
+        keeps_until = rows.keeps_until if isinstance(rows, StoredRows) else 0
+        for row in later[len(seen) :]:
             state = fold_row(state, row)
+            if row.seq == keeps_until:
+                self._kept[job] = state
+        if keeps_until and state.rows == keeps_until:
+            self._kept[job] = state
         self._known[job] = (rows, state)
         return state
+
+    def store(self, job: str, ledger: KeepsFold) -> None:
+        """Store the state after the last row in files that are never merged again, if that was folded and is not stored."""
+        if (state := self._kept.pop(job, None)) is not None:
+            ledger.keep_fold(state.rows, state_lines(state))
+
+
+class KeepsFold(Protocol):
+    """A ledger that stores what its rows give, for later processes."""
+
+    def keep_fold(self, rows: int, lines: Sequence[str]) -> None:
+        """Store what folding the first ``rows`` rows gives, as lines."""
+        ...
+
+
+def check_stored(name: str, rows: Sequence[LedgerRow]) -> None:
+    """Raise `InvariantError` (70) if the stored fold of a job's ledger is not what its rows give. Reads all rows."""
+    stored, _ = known_part(rows)
+    if stored is not None and state_of(stored.lines) != fold(rows[: stored.rows]):
+        raise wrong_fold(name, stored.rows, RUNS)
+
+
+def check_stored_feed(name: str, rows: Sequence[LedgerRow]) -> None:
+    """Raise `InvariantError` (70) if the stored fold of a landing ledger is not what its rows give. Reads all rows."""
+    stored, _ = known_part(rows)
+    if stored is not None and _read(stored.lines) != _read(progress_lines(rows[: stored.rows])):
+        raise wrong_fold(name, stored.rows, LANDINGS)
+
+
+def _read(lines: Sequence[str]) -> list[Any]:
+    return [json.loads(line) for line in lines]
+
+
+def wrong_fold(name: str, rows: int, table: str) -> InvariantError:
+    """Return the error of a stored fold that is not what the rows of the ledger give."""
+    message = (
+        f"the stored fold of the ledger of {name!r} is not what its first {rows} rows give. Delete the folder "
+        f"{table}/_folds in the warehouse: the next commands read all rows, and write it anew"
+    )
+    return InvariantError(message)
 
 
 class Feeds:
     """The feeds, folded from their landing ledgers. Only rows that were not seen before are folded."""
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[list[LedgerRow], Feed | None]] = {}
+        self._known: dict[str, tuple[Sequence[LedgerRow], Feed | None]] = {}
 
-    def find(self, name: str, rows: list[LedgerRow], home: str) -> Feed:
+    def find(self, name: str, rows: Sequence[LedgerRow], home: str) -> Feed:
         """Return a feed as the rows of its landing ledger define it. Raises as `find_feed` does."""
-        known, feed = self._known.get(name, ([], None))
+        known, feed = self._known.get(name, ((), None))
         if rows is known:
             return _landed(name, feed, home)
-        if rows[: len(known)] != known:
-            known, feed = [], None
-        feed = _with_rows(feed, rows[len(known) :])
+        (was, seen), (stored, later) = known_part(known), known_part(rows)
+        if was is not stored or list(later[: len(seen)]) != list(seen) or not known:
+            feed = _with_rows(None, rows)
+        else:
+            feed = _with_rows(feed, later[len(seen) :])
         self._known[name] = rows, feed
         return _landed(name, feed, home)
 
@@ -121,8 +176,10 @@ def find_feed(name: str, rows: Sequence[LedgerRow], home: str) -> Feed:
 
 
 def _with_rows(before: Feed | None, rows: Sequence[LedgerRow]) -> Feed | None:
-    found = fold_feed(((row.kind, row.body) for row in rows), before)
-    return replace(found, ledger=before.ledger if before else rows[0].token) if found else None
+    stored, later = known_part(rows)
+    known = feed_of(stored.lines, stored.token) if stored else before
+    found = fold_feed(((row.kind, row.body) for row in later), known)
+    return replace(found, ledger=known.ledger if known else identity(rows)) if found else None
 
 
 def _landed(name: str, feed: Feed | None, home: str) -> Feed:

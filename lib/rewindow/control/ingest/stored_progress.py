@@ -1,0 +1,143 @@
+"""The progress of a feed as text, from which the next landing continues without the rows that made it (ADR-127). Pure.
+
+The rows decide: the text only says what folding them gives. A landing is read from its line when somebody asks for it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, astuple, dataclass
+from typing import Any, overload
+
+from rewindow.control.ingest.landings import (
+    GENERATION,
+    LANDING,
+    Feed,
+    Landing,
+    definition_as_json,
+    definition_from_json,
+)
+from rewindow.control.ingest.watermarks import Delivery, HeldFile
+from rewindow.control.plan.branches import LedgerRow
+from rewindow.control.plan.history import History
+from rewindow.control.plan.spec import Attempt
+from rewindow.control.plan.stored_rows import known_part
+from rewindow.streams.record import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What a generation has landed: its GENERATION row, and the bodies of its landings, except for the first ones.
+
+    ``through`` is the last landing without a body, ``refused`` the number of those whose rows went to the quarantine.
+    """
+
+    generation: Mapping[str, Any]
+    through: int
+    refused: int
+    bodies: list[Mapping[str, Any]]
+
+
+class StoredLandings(Sequence[Landing]):
+    """The landings of a stored feed. Each is read from its line when it is asked for."""
+
+    def __init__(self, lines: Sequence[str], ends: Sequence[int | None]) -> None:
+        """Bind to the lines and to the ends of the intervals of arrival."""
+        self._lines, self.ends = lines, ends
+        self._made: dict[int, Landing] = {}
+
+    def __len__(self) -> int:
+        """Return the number of landings."""
+        return len(self._lines)
+
+    @overload
+    def __getitem__(self, index: int) -> Landing: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Landing]: ...
+
+    def __getitem__(self, index: int | slice) -> Landing | Sequence[Landing]:
+        """Return the landing at an index, or some landings."""
+        if isinstance(index, slice):
+            return [self[at] for at in range(*index.indices(len(self)))]
+        if index not in self._made:
+            self._made[index] = Landing.from_json(json.loads(self._lines[index]))
+        return self._made[index]
+
+
+def interval_ends(feed: Feed) -> Iterator[int | None]:
+    """Yield the end of the interval of arrival of each landing; None for one without."""
+    head = feed.landings.head
+    before = len(head) if isinstance(head, StoredLandings) else 0
+    if isinstance(head, StoredLandings):
+        yield from head.ends
+    for at in range(before, len(feed.landings)):
+        interval = feed.landings[at].interval
+        yield interval[1] if interval else None
+
+
+def made_by(rows: Sequence[LedgerRow], *, is_whole: bool = False) -> list[Made]:
+    """Return what each generation has landed. With ``is_whole``, all bodies are read, also those of a stored fold."""
+    stored, later = known_part(rows)
+    made: list[Made] = []
+    if stored is not None and not is_whole:
+        made = [Made(generation, through, refused, []) for generation, through, refused in json.loads(stored.lines[2])]
+    for row in rows if is_whole else later:
+        if row.kind == GENERATION:
+            made.append(Made(row.body, row.body["kept"], 0, []))
+        elif row.kind == LANDING and made:
+            made[-1].bodies.append(row.body)
+    return made
+
+
+def feed_of(lines: Sequence[str], ledger: str) -> Feed | None:
+    """Return the feed of stored lines. ``ledger`` is the token of the first row."""
+    data = json.loads(lines[0])
+    if data["definition"] is None:
+        return None
+    landings = StoredLandings(lines[3:], data["ends"])
+    return Feed(definition_from_json(data["definition"]), History(head=landings), ledger)
+
+
+def feed_lines(feed: Feed | None, made: Sequence[Made], progress: Mapping[str, Any]) -> list[str]:
+    """Return a feed as lines: what it is, its progress, what each generation has landed, and a line for each landing."""
+    data = {
+        "definition": definition_as_json(feed.definition) if feed else None,
+        "ends": [*interval_ends(feed)] if feed else [],
+    }
+    of = [
+        [
+            one.generation,
+            max((body["landing"] for body in one.bodies), default=one.through),
+            one.refused + sum(1 for body in one.bodies if body.get("quarantine")),
+        ]
+        for one in made
+    ]
+    landings = [landing.as_json() for landing in feed.landings] if feed else []
+    return [json.dumps(one, ensure_ascii=False, separators=(",", ":")) for one in (data, progress, of, *landings)]
+
+
+def deliveries_data(deliveries: Mapping[TopicPartition, Delivery]) -> list[list[Any]]:
+    """Return the last delivery of each topic-partition as JSON."""
+    return [[*tp, *astuple(delivery)] for tp, delivery in sorted(deliveries.items())]
+
+
+def deliveries_of(data: Sequence[Sequence[Any]]) -> dict[TopicPartition, Delivery]:
+    """Return the deliveries of `deliveries_data`."""
+    return {TopicPartition(*one[:2]): Delivery(*one[2:]) for one in data}
+
+
+def held_data(held: Mapping[TopicPartition, Sequence[HeldFile]]) -> list[list[Any]]:
+    """Return the files with unreleased records as JSON."""
+    return [[*tp, [astuple(file) for file in files]] for tp, files in sorted(held.items())]
+
+
+def held_of(data: Sequence[Sequence[Any]]) -> dict[TopicPartition, tuple[HeldFile, ...]]:
+    """Return the files of `held_data`."""
+    return {TopicPartition(*one[:2]): tuple(HeldFile(*file) for file in one[2]) for one in data}
+
+
+def attempts_data(attempts: Sequence[Attempt]) -> list[dict[str, Any]]:
+    """Return attempts as JSON."""
+    return [asdict(attempt) for attempt in attempts]

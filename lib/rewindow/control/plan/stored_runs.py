@@ -1,0 +1,150 @@
+"""Runs as lines of text, each of which is read when somebody asks for it. Pure.
+
+A year has thousands of runs, of which a command looks at the last few. What it wants to know of all of them is in columns:
+their numbers, attempts and keys, and how many rows each added to an output.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import chain
+from typing import Any, NamedTuple, overload
+
+from rewindow.contracts.expectations import Observation
+from rewindow.control.plan.branches import Branch, CommittedRun, JobState
+from rewindow.control.plan.commit import Commit, JournalFile, TargetTotal
+from rewindow.control.plan.history import Numbered
+from rewindow.control.plan.spec import CHANGELOG, Attempt, EpochSpan, JobBinding, RunSpec
+
+
+class StoredRuns(Sequence[CommittedRun]):
+    """The runs of a stored state by their positions. Each is made once, when it is asked for."""
+
+    def __init__(self, lines: Sequence[str], shared: Sequence[str], columns: Mapping[str, Any]) -> None:
+        """Bind to the texts. None of the lines is read."""
+        self._lines, self._shared = lines, shared
+        self._made: list[CommittedRun | None] = [None] * len(lines)
+        self._values: dict[int, Any] = {}
+        self._bindings: dict[int, JobBinding] = {}
+        self.numbers: list[int] = columns["numbers"]
+        self.attempts: list[str] = columns["attempts"]
+        self.keys: list[str | None] = columns["keys"]
+        self.rows: Mapping[str, list[int]] = columns["rows"]
+        self.sizes: list[tuple[int, int, int]] = columns["sizes"]
+
+    def __len__(self) -> int:
+        """Return the number of runs and snapshots."""
+        return len(self._lines)
+
+    @overload
+    def __getitem__(self, index: int) -> CommittedRun: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[CommittedRun]: ...
+
+    def __getitem__(self, index: int | slice) -> CommittedRun | Sequence[CommittedRun]:
+        """Return the run at a position, or some runs."""
+        if isinstance(index, slice):
+            return [self[at] for at in range(*index.indices(len(self)))]
+        made = self._made[index]
+        if made is None:
+            made = self._made[index] = self._run(json.loads(self._lines[index]))
+        return made
+
+    @cached_property
+    def position(self) -> Mapping[int, int]:
+        """The positions of runs by their numbers."""
+        return {number: at for at, number in enumerate(self.numbers)}
+
+    def spec(self, data: Sequence[Any]) -> RunSpec:
+        """Return the plan of `Positions.spec`."""
+        branch, number, run, parent, span, final, binding, attempt, key, takes_over, repeats, accepted = data
+        name, host, pid, pid_started, versions = attempt
+        made_by = Attempt(name, host, pid, pid_started, self._value(versions))
+        return RunSpec(
+            *(branch, number, run, parent, EpochSpan(*span), final, self._binding(binding)),
+            *(made_by, key, takes_over, repeats, tuple(accepted)),
+        )
+
+    def _run(self, data: Sequence[Any]) -> CommittedRun:
+        spec, of, seq, ordinal, recorded_at = data
+        run, attempt, journal, targets, totals, consumed, watermark_ms, chained, held, observed = of
+        made = {target: TargetTotal(*totals[4 * at : 4 * at + 4]) for at, target in enumerate(self._value(targets))}
+        results = tuple(Observation.from_json(one) for one in observed)
+        file = JournalFile(*journal)
+        commit = Commit(run, attempt, file, made, consumed, watermark_ms, chained, held, results)
+        return CommittedRun(self.spec(spec), commit, seq, ordinal, recorded_at)
+
+    def _value(self, at: int) -> Any:
+        if at not in self._values:
+            self._values[at] = json.loads(self._shared[at])
+        return self._values[at]
+
+    def _binding(self, at: int) -> JobBinding:
+        if at not in self._bindings:
+            self._bindings[at] = JobBinding.from_json(self._value(at))
+        return self._bindings[at]
+
+
+class StoredChain(Numbered[CommittedRun]):
+    """Some stored runs, in order."""
+
+    def __init__(self, runs: StoredRuns, at: Sequence[int]) -> None:
+        """Bind to the positions of the runs."""
+        self.runs, self.at = runs, at
+
+    def __len__(self) -> int:
+        """Return the number of runs."""
+        return len(self.at)
+
+    @overload
+    def __getitem__(self, index: int) -> CommittedRun: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[CommittedRun]: ...
+
+    def __getitem__(self, index: int | slice) -> CommittedRun | Sequence[CommittedRun]:
+        """Return the run at an index, or some runs."""
+        return [self.runs[at] for at in self.at[index]] if isinstance(index, slice) else self.runs[self.at[index]]
+
+    def find(self, number: int) -> CommittedRun | None:
+        """Return the run with a number, or None."""
+        at = self.runs.position.get(number)
+        return self.runs[at] if at is not None and at in self.at else None
+
+
+def run_of_request(branch: Branch, key: str) -> CommittedRun | None:
+    """Return the branch's own run that a request with this key made, or None."""
+    head = branch.runs.head
+    if not isinstance(head, StoredChain):
+        return next((run for run in branch.own_runs if run.spec.key == key), None)
+    stored = (head[at] for at in range(branch.inherited, len(head)) if head.runs.keys[head.at[at]] == key)
+    later = (run for run in branch.runs[max(branch.inherited, len(head)) :] if run.spec.key == key)
+    return next(chain(stored, later), None)
+
+
+class Size(NamedTuple):
+    """What a run or snapshot left: the number of files of its changelogs, their bytes, and those of its journal file."""
+
+    run: int
+    files: int
+    bytes: int
+    journal: int
+
+
+def sizes_of(state: JobState) -> Iterator[Size]:
+    """Yield what each run and snapshot of a job has left."""
+    head = state.committed.head
+    before = len(head) if isinstance(head, StoredChain) else 0
+    if isinstance(head, StoredChain):
+        yield from (Size(head.runs.numbers[at], *head.runs.sizes[at]) for at in head.at)
+    yield from map(size_of, (*state.committed[before:], *state.snapshots.values()))
+
+
+def size_of(run: CommittedRun) -> Size:
+    """Return what a run or snapshot left."""
+    totals = [total for target, total in run.commit.targets.items() if target.startswith(CHANGELOG)]
+    files, size = sum(total.files for total in totals), sum(total.bytes for total in totals)
+    return Size(run.spec.run, files, size, run.commit.journal.bytes)

@@ -1,0 +1,53 @@
+"""The stored fold of a ledger: a file beside the ledger's files, which says what the rows in some of them give (ADR-127).
+
+It names these files, whose names are the digests of their bytes. So it fits no other ledger, no older copy and no changed
+row. A file that is missing, torn, of another version or of other files is as good as none: then all rows are read.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+
+import pyarrow as pa
+
+from rewindow.control.plan.stored_format import FORMAT
+from rewindow.control.plan.stored_rows import StoredFold
+from rewindow.control.plan.stored_state import LAYOUT
+from rewindow.errors import RewindowError
+from rewindow.tables.delta.files import Folder, digest_of
+
+FOLDS = "_folds"
+"""The folder below a ledger. Delta and Spark take no file for data whose path begins with an underscore."""
+_CODEC = "zstd"
+_VERSION = [FORMAT, LAYOUT]
+
+
+def read_fold(folder: Folder, name: str) -> StoredFold | None:
+    """Return the stored fold of a ledger; None if there is none that this version can use."""
+    with suppress(RewindowError, ValueError, LookupError, pa.ArrowException, OSError):
+        data = folder.read_bytes(fold_path(name))
+        stated, _, packed = bytes(data).partition(b"\n")
+        digest, size = stated.split()
+        if digest.decode() != digest_of(packed):
+            return None
+        text = pa.decompress(packed, int(size), codec=_CODEC, asbytes=True).decode()
+        head, *lines = text.split("\n")
+        about = json.loads(head)
+        if about["version"] == _VERSION and about["name"] == name:
+            return StoredFold(about["rows"], about["token"], frozenset(about["files"]), lines)
+    return None
+
+
+def write_fold(folder: Folder, name: str, fold: StoredFold) -> None:
+    """Store what the rows of some files give. A failure costs later commands time, and nothing else."""
+    about = {"version": _VERSION, "name": name, "rows": fold.rows, "token": fold.token, "files": sorted(fold.covers)}
+    data = "\n".join((json.dumps(about), *fold.lines)).encode()
+    packed = pa.compress(data, codec=_CODEC, asbytes=True)
+    with suppress(RewindowError):
+        folder.write_bytes(fold_path(name), pa.py_buffer(f"{digest_of(packed)} {len(data)}\n".encode() + packed))
+
+
+def fold_path(name: str) -> str:
+    """Return the path of a ledger's stored fold below the ledger's table."""
+    return f"{FOLDS}/{name}"

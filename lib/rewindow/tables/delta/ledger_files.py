@@ -1,0 +1,114 @@
+"""The files of a ledger: which hold which rows, and what is in them. A file never changes, and its name is its digest."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+
+import pyarrow as pa
+
+from rewindow.control.plan.stored_rows import StoredFold
+from rewindow.errors import InvariantError, StorageError
+from rewindow.storage.locations import is_uri
+from rewindow.tables.delta.content_hash import TableFile
+from rewindow.tables.delta.files import FileFacts, Folder, digest_of
+
+RowValues = tuple[int, str, str, int]
+"""A stored row: seq, kind, body, recorded_at."""
+
+SMALL_ROWS = 400
+"""Files with fewer rows are merged when there are many of them. Larger ones stay as they are."""
+
+_DIGEST = re.compile(r"/([0-9a-f]{32})\.parquet$")
+
+
+class LedgerFiles:
+    """The rows in the files of one job or feed. Each file is read once."""
+
+    def __init__(self, folder: Folder, name: str, schema: pa.Schema) -> None:
+        """Bind to a ledger and a name. Nothing is read."""
+        self._folder, self._name, self._schema = folder, name, schema
+        self._read: dict[str, list[RowValues]] = {}
+        self._written: dict[str, list[RowValues]] = {}
+
+    @property
+    def known(self) -> Collection[str]:
+        """The files that were read, or written."""
+        return self._read
+
+    def forget_all_but(self, paths: Collection[str]) -> None:
+        """Forget the files that the ledger does not have any more."""
+        self._read = {path: rows for path, rows in self._read.items() if path in paths}
+
+    def rows(self, paths: Collection[str]) -> list[RowValues]:
+        """Return the rows of files by number. A row in two files is one row: it has the same writer's token."""
+        return sorted({row for path in paths for row in self.rows_of(path)}, key=lambda row: row[0])
+
+    def rows_of(self, path: str) -> list[RowValues]:
+        """Return a file's rows. Raises `StorageError` (74) if it is gone or damaged."""
+        if path in self._written:
+            self._read[path] = self._written.pop(path)
+        elif path not in self._read:
+            parquet = self._folder.as_parquet(path, self._bytes(path))
+            columns = parquet.read(["seq", "kind", "body", "recorded_at"], use_threads=False).to_pydict()
+            self._read[path] = list(zip(*columns.values(), strict=True))
+        return self._read[path]
+
+    def check(self, paths: Collection[str]) -> None:
+        """Raise `StorageError` (74) if files are gone, or their bytes are not what was written. Their rows are not read."""
+        for path in sorted(paths):
+            self._bytes(path)
+
+    def write(self, stored: Sequence[RowValues]) -> tuple[str, FileFacts]:
+        """Write rows into a new file; return its path and facts."""
+        arrays = [list(column) for column in zip(*stored, strict=True)]
+        table = pa.table(arrays, schema=pa.schema([field for field in self._schema if field.name != "name"]))
+        path, facts = self._folder.write_digested(f"name={self._name}", table)
+        if is_uri(self._folder.root):  # an object is never half-written, and its name says what is in it
+            self._written[path] = list(stored)
+        return path, facts
+
+    def _bytes(self, path: str) -> pa.Buffer:
+        named, data = _DIGEST.search(path), self._folder.read_bytes(path)
+        if named and digest_of(data) != named[1]:
+            full = self._folder.full_path(path)
+            message = f"{full} was altered: restore it from a copy before you run or land"
+            raise StorageError(message)
+        return data
+
+
+def is_small(file: TableFile) -> bool:
+    """Return whether a file is merged when there are many such files."""
+    return file.rows is None or file.rows < SMALL_ROWS
+
+
+def end_of_large(files: Sequence[TableFile], begin: int) -> int:
+    """Return the last row of the files after row ``begin`` that stay as they are and follow one another; 0 for none."""
+    end = begin
+    for file in files:
+        if is_small(file) or file.first_seq != end + 1 or file.last_seq is None:
+            break
+        end = file.last_seq
+    return end if end > begin else 0
+
+
+def fits(fold: StoredFold, files: Sequence[TableFile]) -> bool:
+    """Return whether a ledger has the files of a stored fold, and the rows in them in no other file."""
+    others = [file for file in files if file.path not in fold.covers]
+    return len(files) - len(others) == len(fold.covers) and all((file.first_seq or 0) > fold.rows for file in others)
+
+
+def check_complete(path: str, name: str, rows: Sequence[RowValues], first: int, last: int) -> None:
+    """Raise `InvariantError` (70) unless the numbers of rows are those from ``first`` to ``last``."""
+    numbers, end = [row[0] for row in rows], first + len(rows) - 1
+    if numbers != list(range(first, end + 1)) or last != end:
+        message = (
+            f"the ledger of {name} in {path} is damaged: its rows are numbered {_in_short(numbers)}, "
+            f"its last commit has number {last}. Restore the table from a copy before you run or land"
+        )
+        raise InvariantError(message)
+
+
+def _in_short(numbers: Sequence[int]) -> str:
+    shown = ", ".join(str(number) for number in numbers[-5:])
+    return f"..., {shown}" if len(numbers) > 5 else shown or "(none)"
