@@ -86,6 +86,19 @@ def test_numbers_with_commas_that_were_landed_as_text_are_named_once(
     assert "commas" not in text
 
 
+def test_leading_zeros_that_an_inferred_number_loses_are_named_once(say: Say, shop: Path, orders: Path) -> None:
+    orders.write_text(HEAD + row(1, "007") + row(2, "07") + row(3, "12"))
+    code, text = say("land", "orders")
+    assert code == 0, text
+    assert (
+        "warning: feed orders: customer of orders was landed as a number, which loses the zeros of values like '007'. If these "
+        "are texts, declare customer STRING in a `schema:` of the source, and `rewindow land orders --new-generation`\n"
+    ) in text
+    (orders.parent / "more.csv").write_text(HEAD + row(4, "008", "2026-01-07T08:15:00Z", "2026-01-07T08:16:00Z"))
+    code, text = say("land", "orders")
+    assert "zeros" not in text
+
+
 def test_one_record_without_a_key_is_one(say: Say, orders: Path) -> None:
     orders.write_text(HEAD + row(1) + row(2, ""))
     _, text = say("land", "orders")

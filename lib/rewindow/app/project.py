@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rewindow.app.bind_job import bind_to_feed
-from rewindow.app.comma_numbers import comma_numbers
 from rewindow.app.command_line import Command
 from rewindow.app.describe import add_spark_plans, describe_job, describe_published, describe_topology
 from rewindow.app.hints import hints
+from rewindow.app.inferred_types import with_inferred_types
 from rewindow.app.never_landed import expected_feed, lands_next
 from rewindow.app.next_run import next_run, with_changes
 from rewindow.app.open_engines import open_inline_engine, open_landing_engine, open_spark_engine
@@ -109,7 +109,7 @@ class Project:
                 on_step=told.watching(on_step),
             )
             told.done(lambda: landing_done(self.locator, report))
-        return replace(report, warnings=(*report.warnings, *comma_numbers(self.tables, report)))
+        return with_inferred_types(report, self.tables, config, str(self.root))
 
     def bind(self, job: str, branch: str = MAIN) -> Job:
         """Return a job bound to its landed feed.

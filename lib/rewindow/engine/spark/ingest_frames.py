@@ -24,6 +24,7 @@ from rewindow.engine.spark.ingest_columns import (
 )
 from rewindow.engine.spark.open_table import named, open_delta
 from rewindow.engine.spark.partitioning import partition_column
+from rewindow.engine.spark.text_checks import as_texts, checked
 from rewindow.engine.worker.file_fields import check_not_empty
 from rewindow.engine.worker.landing.log_columns import log_columns
 from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, NO_TIME, PARTITION, TIMESTAMP
@@ -143,12 +144,13 @@ class SourceFrame:
         if self._look.schema is not None:
             return self._read_table(schema, pieces)
         reader = self._spark.read.format(source.format).options(**read_options(self._spec, self._look))
+        paths, is_csv = [piece.path for piece in pieces], source.format == "csv"
         if source.format not in TEXT_FORMATS:
             check_not_empty(pieces)
-        else:
-            schema = T.StructType([*schema.fields, T.StructField(_CORRUPT, T.StringType())])
-            reader = reader.option("columnNameOfCorruptRecord", _CORRUPT).option("mode", "PERMISSIVE")
-        return reader.schema(schema).load([piece.path for piece in pieces])
+            return reader.schema(schema).load(paths)
+        read = T.StructType([*(as_texts(schema) if is_csv else schema), T.StructField(_CORRUPT, T.StringType())])
+        reader = reader.option("columnNameOfCorruptRecord", _CORRUPT).option("mode", "PERMISSIVE")
+        return checked(reader.schema(read).load(paths), schema, source.options, _CORRUPT, is_csv=is_csv)
 
     def _read_table(self, schema: T.StructType, pieces: Sequence[Piece]) -> DataFrame:
         """Return the rows of a table's files, with their partition values and commit times."""

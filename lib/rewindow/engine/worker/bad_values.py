@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from rewindow.contracts.decimal_texts import BY_COMMAS, BY_POINTS, DEFAULT_LOCALE, begins_with_comma, told_decimal
 from rewindow.contracts.ingest import Piece, SourceSpec
 from rewindow.engine.worker.file_fields import (
     csv_dialect,
@@ -26,7 +27,8 @@ from rewindow.engine.worker.file_fields import (
 )
 
 _WHOLE = ("byte", "short", "integer", "long")
-_DEFAULT_LOCALE = "en-us"
+_LOST = "\ufffd"
+_COMMA_NUMBER = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+")
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[dDfF]?\s*|[+-]?(NaN|Inf|Infinity)")
 
 
@@ -42,11 +44,26 @@ def first_bad_value(spec: SourceSpec, schema: str, pieces: Sequence[Piece], base
         try:
             with pa.input_stream(str(path)) as raw, io.TextIOWrapper(raw, encoding_of(spec), newline="") as text:
                 found = next(find(text, fields, lower_options(spec)), None)
+        except UnicodeDecodeError:
+            return f"{shown(spec, str(path))}, {_not_decoded(str(path), encoding_of(spec))}"
         except (OSError, ValueError, LookupError, csv.Error, pa.ArrowException):
             continue  # nothing to say about this file
         if found is not None:
             return f"{shown(spec, str(path))}, {found}"
     return None
+
+
+def _not_decoded(path: str, encoding: str) -> str:
+    """Return the first line whose bytes are no characters in an encoding."""
+    with pa.input_stream(path) as raw:
+        data: bytes = raw.read()
+    try:
+        data.decode(encoding)
+        line = 1
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+    name = encoding.upper().removesuffix("-SIG")
+    return f"line {line}: it is not {name}. Name the file's encoding, like `options: {{encoding: ISO-8859-1}}`"
 
 
 def _bad_in_csv(text: io.TextIOWrapper, fields: Sequence[Any], options: Mapping[str, str]) -> Iterator[str]:
@@ -91,9 +108,14 @@ def _wrong_text(value: str, kind: Any, options: Mapping[str, str]) -> str | None
         wrong = "is not a whole number" if _NUMBER.fullmatch(value) else "is not a number"
         return None if re.fullmatch(r"\s*[+-]?\d+\s*", value) else wrong
     if kind in {"float", "double"}:
-        return None if _NUMBER.fullmatch(value) else "is not a number"
+        return None if _NUMBER.fullmatch(value) else _not_a_double(value)
     if str(kind).startswith("decimal"):
-        return None if _may_be_decimal(value, options.get("locale", _DEFAULT_LOCALE)) else "is not a number"
+        return _wrong_decimal(value, options.get("locale", DEFAULT_LOCALE))
+    if kind == "string" and _LOST in value and not {"encoding", "charset"} & set(options):
+        return (
+            "has the character U+FFFD, which stands for characters that were lost. If it belongs there, add "
+            "`options: {encoding: UTF-8}` to the source"
+        )
     if kind == "boolean":
         return None if value.strip().lower() in {"true", "false"} else "is not true or false"
     if kind == "date" and "dateformat" not in options:
@@ -103,11 +125,27 @@ def _wrong_text(value: str, kind: Any, options: Mapping[str, str]) -> str | None
     return None
 
 
-def _may_be_decimal(value: str, locale: str) -> bool:
-    """Return whether Spark may read a decimal. It ignores commas in its default locale; others have symbols of their own."""
-    if locale.lower().replace("_", "-") == _DEFAULT_LOCALE:
-        return _NUMBER.fullmatch(value.replace(",", "")) is not None
-    return any(letter.isdigit() for letter in value) and not any(letter.isalpha() for letter in value.replace("E", ""))
+def _not_a_double(value: str) -> str:
+    if not _COMMA_NUMBER.fullmatch(value.strip()):
+        return "is not a number"
+    return (
+        "is not a number. If the comma begins the fraction, declare the column as DECIMAL(12,2), and add "
+        "`options: {locale: de-DE}` to the source"
+    )
+
+
+def _wrong_decimal(value: str, locale: str) -> str | None:
+    """Return what is wrong with a decimal; None if nothing is, or nobody can tell: locales have symbols of their own."""
+    is_comma = begins_with_comma(locale)
+    separator, groups = (".", BY_POINTS) if is_comma else (",", BY_COMMAS)
+    if separator in value and re.search(groups, value) is None:
+        return told_decimal(locale)
+    if locale.lower().replace("_", "-") == DEFAULT_LOCALE.lower():
+        return None if _NUMBER.fullmatch(value.replace(",", "")) else "is not a number"
+    is_number = any(letter.isdigit() for letter in value) and not any(
+        letter.isalpha() for letter in value.replace("E", "")
+    )
+    return None if is_number else "is not a number"
 
 
 def _reads(kind: type[date], value: str) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from rewindow.contracts.ingest import ARRIVAL, FAIL, LogSpec, LogWrite, SourceLook
-from rewindow.contracts.text_times import other_form
+from rewindow.contracts.text_times import form_of_times, other_form
 from rewindow.contracts.time_units import RANGES, unit_in, unit_of, wrong_unit
 from rewindow.engine.worker.bad_times import bad_times
 from rewindow.engine.worker.bad_values import first_bad_value
@@ -64,7 +64,9 @@ def fix_of(reason: str, spec: LogSpec) -> str:
             "milliseconds)"
         )
     if is_unreadable(reason):
-        return f"{_NOTHING}Fix the file, or set `unreadable: skip` for this log, which quarantines such rows"
+        form = form_of_times(spec.source)
+        times = f"Times must have the form `timestampFormat: {form}`. " if form else ""
+        return f"{_NOTHING}{times}Fix the file, or set `unreadable: skip` for this log, which quarantines such rows"
     fix = "Fix the source, or set `invalid_timestamp: skip` (quarantines the record) or `partition_time` for this log"
     if reason == NEVER_ARRIVED or NOT_A_TIME in reason:
         column = (spec.arrived_at if "arrived_at" in reason else None) or spec.timestamp

@@ -10,8 +10,8 @@ from rewindow.contracts.ingest import Piece
 from rewindow.engine.worker.landing.source_types import UnsuitableError
 from rewindow.storage.locations import filesystem_of
 
-_UNUSUAL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|\xef\xbb\xbf|\r(?!\n)|^[ \t]+\r?$", re.MULTILINE)
-"""Control characters, a byte order mark, lines of old Macs, and lines of nothing but spaces."""
+_UNUSUAL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|\xef\xbb\xbf|\xef\xbf\xbd|\r(?!\n)|^[ \t]+\r?$", re.MULTILINE)
+"""Control characters, a byte order mark, the sign of lost characters, lines of old Macs, and lines of nothing but spaces."""
 
 
 def check_files(pieces: Sequence[Piece], suffixes: Collection[str], most_bytes: int) -> None:

@@ -1,0 +1,92 @@
+"""Notice columns of text files whose inferred type is hardly what was meant, when a generation is landed for the first time.
+
+Numbers with commas, like ``12,50``, become texts, which no sum takes. Numbers with leading zeros, like ``007``, lose them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+
+from rewindow.config.feed import FeedConfig
+from rewindow.config.feed_spec import feed_spec
+from rewindow.control.ingest.landings import Feed, LogSchema
+from rewindow.control.ingest.protocols import LandReport
+from rewindow.errors import RewindowError, StorageError
+from rewindow.tables.delta.commit import table_path
+from rewindow.tables.delta.content_hash import read_batches
+from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.tables.shared.paths import log_path
+from rewindow.tables.shared.warehouse import Warehouse
+
+_ENOUGH = 100
+"""So many values are looked at."""
+_COMMAS = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+|[+-]?\d{1,3}(,\d{3})+\.\d+")
+
+
+def with_inferred_types(report: LandReport, tables: Warehouse, config: FeedConfig, project_root: str) -> LandReport:
+    """Return the report of a landing with a warning for each such column of a new generation.
+
+    None for tables that a catalog governs: one look at them would cost more than the landing.
+    """
+    if not report.landings or not isinstance(tables, DeltaTables):
+        return report
+    feed = tables.feed(report.feed)
+    if report.landings[0] != feed.definition.kept + 1:
+        return report
+    found = (*_numbers_with_commas(tables, feed), *_leading_zeros(tables, feed, config, project_root))
+    return replace(report, warnings=(*report.warnings, *found))
+
+
+def _numbers_with_commas(tables: DeltaTables, feed: Feed) -> Iterator[str]:
+    name = feed.definition.feed
+    for topic, schema in feed.definition.logs.items():
+        texts = [column.name for column in schema.value if column.type == "string"]
+        if not texts or topic in feed.definition.source_offsets:
+            continue
+        for column, example in _with_commas(table_path(tables.warehouse, log_path(name, topic)), texts):
+            yield (
+                f"feed {name}: {column} of {topic} was landed as text, but its values are numbers with commas, like "
+                f"{example!r}. Declare {column} DECIMAL(12,2) in a `schema:` of the source, with `options: {{locale: de-DE}}` or "
+                f"that of the numbers, and `rewindow land {name} --new-generation`"
+            )
+
+
+def _with_commas(path: str, names: list[str]) -> Iterator[tuple[str, str]]:
+    try:
+        batch = next((one for one in read_batches(path) if one.num_rows), None)
+    except StorageError:  # the next command that needs the log says what is wrong with it
+        return
+    if batch is None:
+        return
+    for name in names:
+        values = [one for one in islice(batch.column(name).to_pylist(), _ENOUGH) if one]
+        if values and all(_COMMAS.fullmatch(one.strip()) for one in values):
+            yield name, values[0]
+
+
+def _leading_zeros(tables: DeltaTables, feed: Feed, config: FeedConfig, project_root: str) -> Iterator[str]:
+    from rewindow.engine.worker.landing.leading_zeros import leading_zeros  # noqa: PLC0415 - loads pyarrow
+    from rewindow.engine.worker.source_files import look_at_files  # noqa: PLC0415
+
+    name = feed.definition.feed
+    for spec in feed_spec(config, project_root=project_root, warehouse=tables.warehouse).logs:
+        numbers = _numbers(feed.definition.logs[spec.topic])
+        if spec.source.format != "csv" or not numbers:
+            continue
+        try:
+            look = look_at_files(spec.source, None)
+        except RewindowError:  # the source has changed since
+            continue
+        for column, example in leading_zeros(spec, look, numbers):
+            yield (
+                f"feed {name}: {column} of {spec.topic} was landed as a number, which loses the zeros of values like "
+                f"{example!r}. If these are texts, declare {column} STRING in a `schema:` of the source, and "
+                f"`rewindow land {name} --new-generation`"
+            )
+
+
+def _numbers(schema: LogSchema) -> list[str]:
+    return [column.name for column in (*schema.key, *schema.value) if column.type in {"long", "double"}]

@@ -1,0 +1,34 @@
+"""Decimals in text files: which commas and points group digits, and which begin the fraction.
+
+Parsers skip what their locale uses to group digits, wherever it is: `12,50` is 1250 in English, and `12.50` in German. So the
+groups are checked: all but the first have three digits, or two in front of the last, as in India.
+"""
+
+from __future__ import annotations
+
+BY_COMMAS = r"^[^0-9.,]*[0-9]{1,3}(,[0-9]{2,3})*,[0-9]{3}(\.[0-9]*)?[^.,]*$"
+"""A number with groups, where a point begins the fraction."""
+BY_POINTS = r"^[^0-9.,]*[0-9]{1,3}(\.[0-9]{3})+(,[0-9]*)?[^.,]*$"
+"""A number with groups, where a comma begins the fraction."""
+
+DEFAULT_LOCALE = "en-US"
+_COMMA_BEGINS_FRACTION = frozenset(
+    {"da", "de", "el", "es", "fi", "fr", "hu", "it", "nb", "nl", "no", "pl", "pt", "ro", "ru", "sv", "tr", "uk"}
+)
+_POINT_REGIONS = frozenset({"ch", "li", "mx", "us", "pr", "gt", "hn", "ni", "pa", "pe", "sv"})
+
+
+def told_decimal(locale: str) -> str:
+    """Return what is wrong with a decimal whose commas or points do not fit a locale, as the end of a sentence."""
+    if begins_with_comma(locale):
+        return f"is not a number in the locale {locale}, where a comma begins the fraction and points are before three digits"
+    return (
+        f"is not a number in the locale {locale}, where commas are before three digits. If a comma begins the fraction, add "
+        "`options: {locale: de-DE}` to the source"
+    )
+
+
+def begins_with_comma(locale: str) -> bool:
+    """Return whether a comma begins the fraction in a locale. False, too, where it is not known."""
+    language, _, region = locale.replace("_", "-").lower().partition("-")
+    return language in _COMMA_BEGINS_FRACTION and region not in _POINT_REGIONS

@@ -1,0 +1,65 @@
+"""Check what Spark reads from text files without an error, but not as written: decimals of other locales, lost characters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import Column as Expression
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+from pyspark.sql import types as T  # noqa: N812
+
+from rewindow.contracts.decimal_texts import BY_COMMAS, BY_POINTS
+
+_LOST = "\ufffd"
+"""Stands for bytes that were no character in the encoding."""
+_SEPARATOR, _NO_QUOTE = "\u0001", "\u0000"
+
+
+def as_texts(schema: T.StructType) -> T.StructType:
+    """Return the schema with which to read a CSV file: decimals as texts, which `checked` converts."""
+    return T.StructType(
+        [
+            T.StructField(field.name, T.StringType() if _is_decimal(field) else field.dataType, field.nullable)
+            for field in schema
+        ]
+    )
+
+
+def checked(
+    frame: DataFrame, schema: T.StructType, options: Mapping[str, str], corrupt: str, *, is_csv: bool
+) -> DataFrame:
+    """Return a frame with the columns of a schema. Values that were misread, or have lost characters, are in ``corrupt``."""
+    given = {name.lower(): value for name, value in options.items()}
+    states_encoding = bool({"encoding", "charset"} & set(given))
+    bad, numbers = [F.col(corrupt)], {}
+    for field in schema:
+        column = F.col(_quoted(field.name))
+        if is_csv and _is_decimal(field):
+            number = numbers[field.name] = _number(column, field.dataType, given.get("locale"))
+            bad.append(F.when((column != "") & number.isNull(), column))
+        elif isinstance(field.dataType, T.StringType) and not states_encoding:
+            bad.append(F.when(column.contains(_LOST), column))
+    return frame.withColumns({**numbers, corrupt: F.coalesce(*bad)})
+
+
+def _number(text: Expression, kind: T.DataType, locale: str | None) -> Expression:
+    """Return a text as Spark's parser of CSV files reads it, if its groups of digits fit the locale; otherwise null."""
+    options = {"sep": _SEPARATOR, "quote": _NO_QUOTE, **({"locale": locale} if locale else {})}
+
+    def read(value: Expression, decimal: str) -> Expression:
+        return F.from_csv(value, f"number {decimal}", options)["number"]
+
+    comma_begins_fraction = read(F.lit("1,5"), "decimal(3,1)") == F.lit("1.5").cast("decimal(3,1)")
+    fits = F.when(comma_begins_fraction, ~text.contains(".") | text.rlike(BY_POINTS)).otherwise(
+        ~text.contains(",") | text.rlike(BY_COMMAS)
+    )
+    return F.when(fits & ~text.rlike("[\r\n]") & (text != ""), read(text, kind.simpleString()))
+
+
+def _is_decimal(field: T.StructField) -> bool:
+    return isinstance(field.dataType, T.DecimalType)
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"

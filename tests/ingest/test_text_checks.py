@@ -1,0 +1,106 @@
+"""What Spark reads from CSV files, but not as it was written, is refused; the rest is read as Spark reads it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import types as T
+
+from rewindow.engine.spark.text_checks import as_texts, checked
+
+pytestmark = pytest.mark.spark
+
+CORRUPT = "_corrupt"
+SCHEMA = T.StructType(
+    [T.StructField("id", T.LongType()), T.StructField("d", T.DecimalType(12, 2)), T.StructField("s", T.StringType())]
+)
+FITS = {
+    None: [
+        "0",
+        "-1",
+        "1.5",
+        "1,234.50",
+        "1,000",
+        "12,34,567.5",
+        "+7",
+        ".5",
+        "1.",
+        "1E3",
+        "2.555",
+        "",
+        '""',
+        " ",
+        "x",
+        "99999999999",
+        "1 2",
+    ],
+    "en-US": ["1,234.50", "-1,000", "1e2", "3"],
+    "de-DE": [
+        "1.234,50",
+        "4,5",
+        "-4,50",
+        "1.000.000,00",
+        "1.000",
+        "7",
+        "",
+        "abc",
+        "99999999999",
+        " 1,5",
+        "1,5 ",
+        "2,555",
+    ],
+    "fr-FR": ["4,5", "1\u202f234,5", "7", "4.5"],
+    "de-CH": ["4.5", "1\u2019234.50", "4,5", "7"],
+    "ja-JP": ["1,234.5", "0.5"],
+}
+MISREAD = {
+    None: ["12,50", "1,2", "1234,567", ",5", "1,23.4", "0,5"],
+    "de-DE": ["12.50", "4.5", "1.5,00", "1234.567", ".5", "10.5"],
+    "it-IT": ["12.50"],
+    "en-IN": ["12,5"],
+}
+
+
+def read(
+    spark: SparkSession, folder: Path, texts: list[str], locale: str | None, *, is_checked: bool
+) -> dict[int, tuple]:
+    folder.mkdir(exist_ok=True)
+    (folder / "a.csv").write_text("id;d;s\n" + "".join(f"{at};{text};s\n" for at, text in enumerate(texts)))
+    options = {"sep": ";", "header": "true", **({"locale": locale} if locale else {})}
+    schema = T.StructType([*(as_texts(SCHEMA) if is_checked else SCHEMA), T.StructField(CORRUPT, T.StringType())])
+    reader = spark.read.options(**options, mode="PERMISSIVE", columnNameOfCorruptRecord=CORRUPT)
+    frame = reader.schema(schema).format("csv").load(str(folder))
+    if is_checked:
+        frame = checked(frame, SCHEMA, options, CORRUPT, is_csv=True)
+    return {row["id"]: (row["d"], row[CORRUPT] is not None) for row in frame.collect()}
+
+
+@pytest.mark.parametrize("locale", FITS)
+def test_decimals_whose_groups_fit_are_read_as_spark_reads_them(
+    spark: SparkSession, tmp_path: Path, locale: str | None
+) -> None:
+    ours = read(spark, tmp_path / "a", FITS[locale], locale, is_checked=True)
+    assert ours == read(spark, tmp_path / "a", FITS[locale], locale, is_checked=False)
+
+
+@pytest.mark.parametrize("locale", MISREAD)
+def test_decimals_whose_groups_do_not_fit_are_not_read(spark: SparkSession, tmp_path: Path, locale: str | None) -> None:
+    theirs = read(spark, tmp_path / "a", MISREAD[locale], locale, is_checked=False)
+    assert all(number is not None for number, _ in theirs.values()), "Spark reads them, as other numbers"
+    ours = read(spark, tmp_path / "a", MISREAD[locale], locale, is_checked=True)
+    assert set(ours.values()) == {(None, True)}
+
+
+@pytest.mark.parametrize(("encoding", "is_refused"), [(None, True), ("UTF-8", False)])
+def test_texts_with_lost_characters_are_refused_unless_the_encoding_is_stated(
+    spark: SparkSession, tmp_path: Path, encoding: str | None, *, is_refused: bool
+) -> None:
+    (tmp_path / "a.csv").write_bytes("id;d;s\n1;1;Müller\n2;1;ann\n".encode("iso-8859-1"))
+    options = {"sep": ";", "header": "true", **({"encoding": encoding} if encoding else {})}
+    schema = T.StructType([*as_texts(SCHEMA), T.StructField(CORRUPT, T.StringType())])
+    frame = spark.read.options(**options).schema(schema).format("csv").load(str(tmp_path))
+    found = {row["id"]: row[CORRUPT] for row in checked(frame, SCHEMA, options, CORRUPT, is_csv=True).collect()}
+    assert (found[1] is not None) is is_refused
+    assert found[2] is None
