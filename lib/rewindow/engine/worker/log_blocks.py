@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from rewindow.contracts.blocks import Block
 from rewindow.contracts.ingest import FAR, LOG_COLUMNS, LogColumns, LogWrite, PendingLanding
+from rewindow.contracts.instants import instant
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.engine.worker.arrow_rows import arrow_schema, decode
 from rewindow.engine.worker.faults import checks_units, fix_of, unit_faults
@@ -203,7 +204,7 @@ class OpenBlock:
         write, reason = self._write, _described(row, 0, error.reason)
         message = (
             f"feed {write.feed}, topic {write.spec.topic}, partition {self.partition}, the record "
-            f"{record_text(write.columns.all, row)[0]} (arrived at {row.column(ARRIVED)[0]}): {reason}. "
+            f"{record_text(write.columns.all, row)[0]} ({_arrived(row.column(ARRIVED)[0].as_py())}): {reason}. "
             f"{fix_of(reason, write.spec)}"
         )
         return DataError(message)
@@ -241,3 +242,7 @@ def _records(columns: LogColumns, rows: pa.RecordBatch) -> list[Record]:
     )
     parts = (decode(shape, [rows.column(name) for name in shape.names]) for shape in (key, value))
     return [Record(*record) for record in zip(*parts, rows.column(ARRIVED).to_pylist(), strict=True)]
+
+
+def _arrived(arrival_ms: int | None) -> str:
+    return "without an arrival" if arrival_ms is None else f"arrived at {instant(arrival_ms)}"
