@@ -18,7 +18,7 @@ from rewindow.tables.delta.feeds import DeltaFeedTables
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.fold_file import FOLDS, read_fold, write_fold
 from rewindow.tables.delta.gc_feed import FeedGc
-from rewindow.tables.delta.ledger import Ledger
+from rewindow.tables.delta.ledger_files import LedgerFiles
 from rewindow.tables.shared.paths import LANDINGS, QUARANTINE, log_path
 from tests.ingest.local_engine import HOUR, T0, feed_config, land_locally, log_rows, write_rows
 
@@ -61,13 +61,13 @@ def ledger_folder(root: Path) -> Folder:
 @pytest.fixture
 def read(monkeypatch) -> Counter[int]:
     """Return the numbers of the ledger rows that are read from now on."""
-    numbers, load = Counter[int](), Ledger._load
+    numbers, load = Counter[int](), LedgerFiles.load
 
     def loading(self, row):
         numbers[row[0]] += 1
         return load(self, row)
 
-    monkeypatch.setattr(Ledger, "_load", loading)
+    monkeypatch.setattr(LedgerFiles, "load", loading)
     return numbers
 
 

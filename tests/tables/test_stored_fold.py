@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import weakref
 from collections import Counter
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from rewindow.tables.delta.files import Folder, digest_of
 from rewindow.tables.delta.fold_file import FOLDS, fold_path, read_fold, write_fold
 from rewindow.tables.delta.gc_job import JobGc
 from rewindow.tables.delta.ledger import Ledger
+from rewindow.tables.delta.ledger_files import LedgerFiles, RowValues
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import RUNS
 from tests.tables.scene import JOB, finish, one_by_one, replay, spoil
@@ -65,14 +67,14 @@ def hashes(warehouse: str) -> dict[str, str]:
 def read(monkeypatch) -> Counter[int]:
     """Return the numbers of the ledger rows that are read from now on."""
     numbers = Counter[int]()
-    load = Ledger._load
+    load = LedgerFiles.load
 
-    def loading(self: Ledger, row: tuple[int, str, str, int]) -> LedgerRow:
-        if self.path.endswith(RUNS):
+    def loading(self: LedgerFiles, row: RowValues) -> LedgerRow:
+        if self._folder.root.endswith(RUNS):
             numbers[row[0]] += 1
         return load(self, row)
 
-    monkeypatch.setattr(Ledger, "_load", loading)
+    monkeypatch.setattr(LedgerFiles, "load", loading)
     return numbers
 
 
@@ -249,3 +251,13 @@ def test_another_process_may_append_while_one_has_read_a_stored_fold(warehouse):
     one.ledger(JOB).compact()
     assert one.state(JOB) == other.state(JOB) == fold(all_rows(warehouse))
     assert isinstance(one.state(JOB), JobState)
+
+
+def test_a_ledger_is_freed_with_its_last_reference(warehouse):
+    """A handle that waits for the garbage collector would return to the cache without the copy of the log that it reads."""
+    ledger = Ledger(table_path(warehouse, RUNS), JOB)
+    rows = ledger.read()
+    freed = weakref.ref(ledger)
+    del ledger
+    assert freed() is None
+    assert len(list(rows)) == 12

@@ -30,9 +30,17 @@ from rewindow.tables.delta.features import check_writable
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.fold_file import read_fold, write_fold
 from rewindow.tables.delta.handle_cache import Mark, mark_of, release
-from rewindow.tables.delta.ledger_files import LedgerFiles, RowValues, check_complete, end_of_large, fits, is_small
+from rewindow.tables.delta.ledger_files import (
+    EarlierRows,
+    LedgerFiles,
+    RowValues,
+    check_complete,
+    end_of_large,
+    fits,
+    is_small,
+)
 from rewindow.tables.delta.probe_put_if_absent import check_store
-from rewindow.tables.shared.ledger import Bodies, check_numbered, load_body, new_token, stored_body
+from rewindow.tables.shared.ledger import check_numbered, load_body, new_token, stored_body
 from rewindow.tables.shared.paths import safe_name
 
 __all__ = ["Ledger", "LedgerRow"]
@@ -85,10 +93,9 @@ class Ledger:
         self._seen: _Snapshot | None = None
         self._known: list[tuple[str, LedgerRow]] = []
         self._rows = StoredRows([])
-        self._bodies = Bodies(path)
         self._fold: StoredFold | None = None
         self._may_use_fold, self._stored_until = True, 0
-        self._earlier: list[LedgerRow] = []
+        self._earlier = EarlierRows(self._folder, self.name, _SCHEMA)
 
     def read(self) -> StoredRows:
         """Read this name's rows, in order. The same value is returned until there are more.
@@ -187,7 +194,7 @@ class Ledger:
         keeps_until = end if end > self._stored_until else 0
         if self._known is not before_known or self._rows.keeps_until != keeps_until:
             rows = [row for _, row in self._known]
-            self._rows = StoredRows(rows, self._fold, self._read_earlier, keeps_until)
+            self._rows = StoredRows(rows, self._fold, self._earlier, keeps_until)
         self._seen = _Snapshot(table, later, self._known, self._rows, mark_of(table))
         return self._seen
 
@@ -218,7 +225,7 @@ class Ledger:
         if is_grown:  # no file has left the table, so the known rows are still in it
             stored = [row for row in self._files.rows(added) if not self._is_known(row)]  # a merge may list a row twice
             first += len(known)
-            new = [(row[2], self._load(row)) for row in stored]
+            new = [(row[2], self._files.load(row)) for row in stored]
         else:
             stored = self._files.rows(paths)
             if self._skipped + len(stored) < len(self._rows):
@@ -227,25 +234,13 @@ class Ledger:
                 )
                 raise StorageError(message)
             new = [
-                same if same and same[0] == row[2] else (row[2], self._load(row))
+                same if same and same[0] == row[2] else (row[2], self._files.load(row))
                 for row, same in zip(stored, chain(known, repeat(None)), strict=False)
             ]
         check_complete(self.path, self.name, stored, first, last)
         self._files.forget_all_but(paths)
         if new or not is_grown:
             self._known = [*known, *new] if is_grown else new
-
-    def _read_earlier(self, fold: StoredFold) -> list[LedgerRow]:
-        """Return the rows that the stored fold covers."""
-        if not self._earlier:
-            stored = LedgerFiles(self._folder, self.name, _SCHEMA).rows(fold.covers)
-            check_complete(self.path, self.name, stored, 1, fold.rows)
-            self._earlier = [self._load(row) for row in stored]
-        return self._earlier
-
-    def _load(self, row: RowValues) -> LedgerRow:
-        body, token = self._bodies.load(row[2])
-        return LedgerRow(row[0], row[1], body, row[3], token)
 
     def _is_known(self, row: RowValues) -> bool:
         at = row[0] - 1 - self._skipped

@@ -7,11 +7,13 @@ from collections.abc import Collection, Sequence
 
 import pyarrow as pa
 
+from rewindow.control.plan.branches import LedgerRow
 from rewindow.control.plan.stored_rows import StoredFold
 from rewindow.errors import InvariantError, StorageError
 from rewindow.storage.locations import is_uri
 from rewindow.tables.delta.content_hash import TableFile
 from rewindow.tables.delta.files import FileFacts, Folder, digest_of
+from rewindow.tables.shared.ledger import Bodies
 
 RowValues = tuple[int, str, str, int]
 """A stored row: seq, kind, body, recorded_at."""
@@ -28,6 +30,7 @@ class LedgerFiles:
     def __init__(self, folder: Folder, name: str, schema: pa.Schema) -> None:
         """Bind to a ledger and a name. Nothing is read."""
         self._folder, self._name, self._schema = folder, name, schema
+        self._bodies = Bodies(folder.root)
         self._read: dict[str, list[RowValues]] = {}
         self._written: dict[str, list[RowValues]] = {}
 
@@ -54,6 +57,11 @@ class LedgerFiles:
             self._read[path] = list(zip(*columns.values(), strict=True))
         return self._read[path]
 
+    def load(self, row: RowValues) -> LedgerRow:
+        """Return a stored row as what it says. Raises `CheckpointError` (76) if it has another format."""
+        body, token = self._bodies.load(row[2])
+        return LedgerRow(row[0], row[1], body, row[3], token)
+
     def check(self, paths: Collection[str]) -> None:
         """Raise `StorageError` (74) if files are gone, or their bytes are not what was written. Their rows are not read."""
         for path in sorted(paths):
@@ -75,6 +83,29 @@ class LedgerFiles:
             message = f"{full} was altered: restore it from a copy before you run or land"
             raise StorageError(message)
         return data
+
+
+class EarlierRows:
+    """The rows that a stored fold covers, read when somebody asks for them.
+
+    It has no reference to its ledger: in a cycle, the copy of a bucket's log would be deleted before the handle that reads it
+    returns to the cache.
+    """
+
+    def __init__(self, folder: Folder, name: str, schema: pa.Schema) -> None:
+        """Bind to a ledger and a name. Nothing is read."""
+        self._of = (folder, name, schema)
+        self._rows: list[LedgerRow] = []
+
+    def __call__(self, fold: StoredFold) -> list[LedgerRow]:
+        """Return the rows. Raises as `Ledger.read` does."""
+        if not self._rows:
+            folder, name, schema = self._of
+            files = LedgerFiles(folder, name, schema)
+            stored = files.rows(fold.covers)
+            check_complete(folder.root, name, stored, 1, fold.rows)
+            self._rows = [files.load(row) for row in stored]
+        return self._rows
 
 
 def is_small(file: TableFile) -> bool:
