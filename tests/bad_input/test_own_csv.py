@@ -99,6 +99,14 @@ def test_leading_zeros_that_an_inferred_number_loses_are_named_once(say: Say, sh
     assert "zeros" not in text
 
 
+def test_a_column_of_numbers_that_are_no_times_is_named(say: Say, shop: Path, orders: Path) -> None:
+    settings(shop, "timestamp: ordered_at", "timestamp: order_id")
+    code, text = say("land", "orders")
+    assert code == 0, text
+    assert "warning: feed orders: no time of orders is after 1970-01-01 00:00:00" in text
+    assert "Is order_id the column with the times, in milliseconds?" in text
+
+
 def test_one_record_without_a_key_is_one(say: Say, orders: Path) -> None:
     orders.write_text(HEAD + row(1) + row(2, ""))
     _, text = say("land", "orders")

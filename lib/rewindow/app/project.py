@@ -18,7 +18,6 @@ from rewindow.app.bind_job import bind_to_feed
 from rewindow.app.command_line import Command
 from rewindow.app.describe import add_spark_plans, describe_job, describe_published, describe_topology
 from rewindow.app.hints import hints
-from rewindow.app.inferred_types import with_inferred_types
 from rewindow.app.never_landed import expected_feed, lands_next
 from rewindow.app.next_run import next_run, with_changes
 from rewindow.app.open_engines import open_inline_engine, open_landing_engine, open_spark_engine
@@ -30,6 +29,7 @@ from rewindow.app.telemetry.gather import landing_done, landing_planned, run_don
 from rewindow.app.telemetry.tables import Locator
 from rewindow.app.telemetry.telemetry import Observed, OnStep, telemetry_of
 from rewindow.app.unfinished import ended_hint, killed_hint
+from rewindow.app.unlikely_columns import naming_unlikely_columns
 from rewindow.app.watch import Watch
 from rewindow.config.feed import FeedConfig
 from rewindow.config.job import JobConfig
@@ -109,7 +109,7 @@ class Project:
                 on_step=told.watching(on_step),
             )
             told.done(lambda: landing_done(self.locator, report))
-        return with_inferred_types(report, self.tables, config, str(self.root))
+        return naming_unlikely_columns(report, self.tables, config, str(self.root))
 
     def bind(self, job: str, branch: str = MAIN) -> Job:
         """Return a job bound to its landed feed.

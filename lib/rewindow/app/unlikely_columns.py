@@ -1,6 +1,7 @@
-"""Notice columns of text files whose inferred type is hardly what was meant, when a generation is landed for the first time.
+"""Notice columns that are hardly what was meant, when a generation is landed for the first time.
 
-Numbers with commas, like ``12,50``, become texts, which no sum takes. Numbers with leading zeros, like ``007``, lose them.
+Numbers with commas, like ``12,50``, become texts, which no sum takes. Numbers with leading zeros, like ``007``, lose them. Times
+before 1980 are numbers of something else.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from itertools import islice
 
 from rewindow.config.feed import FeedConfig
 from rewindow.config.feed_spec import feed_spec
+from rewindow.contracts.instants import instant
 from rewindow.control.ingest.landings import Feed, LogSchema
 from rewindow.control.ingest.protocols import LandReport
 from rewindow.errors import RewindowError, StorageError
@@ -23,10 +25,12 @@ from rewindow.tables.shared.warehouse import Warehouse
 
 _ENOUGH = 100
 """So many values are looked at."""
+_FIRST_TIME_MS = 315_532_800_000
+"""1980-01-01: event logs are younger."""
 _COMMAS = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+|[+-]?\d{1,3}(,\d{3})+\.\d+")
 
 
-def with_inferred_types(report: LandReport, tables: Warehouse, config: FeedConfig, project_root: str) -> LandReport:
+def naming_unlikely_columns(report: LandReport, tables: Warehouse, config: FeedConfig, project_root: str) -> LandReport:
     """Return the report of a landing with a warning for each such column of a new generation.
 
     None for tables that a catalog governs: one look at them would cost more than the landing.
@@ -36,7 +40,11 @@ def with_inferred_types(report: LandReport, tables: Warehouse, config: FeedConfi
     feed = tables.feed(report.feed)
     if report.landings[0] != feed.definition.kept + 1:
         return report
-    found = (*_numbers_with_commas(tables, feed), *_leading_zeros(tables, feed, config, project_root))
+    found = (
+        *_numbers_with_commas(tables, feed),
+        *_leading_zeros(tables, feed, config, project_root),
+        *_no_times(feed, config),
+    )
     return replace(report, warnings=(*report.warnings, *found))
 
 
@@ -85,6 +93,17 @@ def _leading_zeros(tables: DeltaTables, feed: Feed, config: FeedConfig, project_
                 f"feed {name}: {column} of {spec.topic} was landed as a number, which loses the zeros of values like "
                 f"{example!r}. If these are texts, declare {column} STRING in a `schema:` of the source, and "
                 f"`rewindow land {name} --new-generation`"
+            )
+
+
+def _no_times(feed: Feed, config: FeedConfig) -> Iterator[str]:
+    name = feed.definition.feed
+    for topic, log in config.logs.items():
+        newest = (one.max_timestamp for tp, one in feed.landings[-1].ranges.items() if tp.topic == topic)
+        if 0 <= (last_ms := max(newest, default=-1)) < _FIRST_TIME_MS:
+            yield (
+                f"feed {name}: no time of {topic} is after {instant(last_ms)}. Is {log.timestamp} the column with the times, in "
+                f"milliseconds? If not, correct `timestamp:` or `units:`, and `rewindow land {name} --new-generation`"
             )
 
 
