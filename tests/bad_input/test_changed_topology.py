@@ -30,6 +30,18 @@ def test_a_change_that_the_job_accepts_is_planned_and_shown(bench: Bench) -> Non
     assert "score" in json.dumps(json.loads(bench.run("plan", "counts", "--json").out)["changed"])
 
 
+def test_a_change_that_only_the_call_accepts_is_refused_by_the_next_run(bench: Bench) -> None:
+    assert bench.run("run", "counts").code == 0
+    job = bench.root / "conf/jobs/counts.yaml"
+    job.write_text(job.read_text() + "semantics: {stream_time_from: watermark}\n")
+    assert bench.run("run", "counts").code == 76
+    shown = bench.run("run", "counts", "--accept-changes")
+    assert shown.code == 0, shown
+    said = "Its next run accepts that only with `--accept-changes`, because nothing was run that accepts it:"
+    assert said in " ".join(shown.out.split())
+    assert bench.run("run", "counts").code == 76
+
+
 @pytest.mark.parametrize("bound", ["", "--through 1", "--through 2099-01-01", "--final"])
 def test_plan_ends_with_the_code_with_which_run_would_refuse(bench: Bench, bound: str) -> None:
     for file in (bench.warehouse / "alerts/totals").glob("*.parquet"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -74,6 +75,30 @@ def test_keys_that_differ_are_shown_with_times_not_with_milliseconds(say: Say, s
     assert "window_start=2026-01-06 00:00:00Z" in text
     assert "_timestamp=2026-01-06 09:" in text
     assert re.search(r"=1\d{12}", text) is None
+
+
+def test_decimals_that_differ_are_texts_in_json(say: Say, shop: Path) -> None:
+    columns = "order_id BIGINT, customer STRING, amount DECIMAL(12,2), ordered_at TIMESTAMP, received_at TIMESTAMP"
+    edited(shop, "conf/feeds/orders.yaml", ("path: data/orders,", f'path: data/orders, schema: "{columns}",'))
+    edited(shop, "jobs/daily_orders.py", ('        .where("amount > 0")\n', '        .where("order_id != 3")\n'))
+    assert say("land", "orders")[0] == 0
+    assert say("run", "daily_orders")[0] == 0
+    edited(shop, "jobs/daily_orders.py", ('        .where("order_id != 3")\n', ""))
+    assert say("backfill", "daily_orders", "--from", "1", "--branch", "fix")[0] == 0
+    code, text = say("diff", "daily_orders", "main", "fix", "--json")
+    assert code == 1, text
+    sample = json.loads(text)["daily-orders"]["samples"][0]
+    assert any(isinstance(row["amount"], str) for rows in sample[1:] for row in rows), sample
+
+
+def test_a_final_run_says_that_the_branch_is_sealed(say: Say, shop: Path) -> None:
+    assert say("land", "orders")[0] == 0
+    code, text = say("run", "daily_orders", "--final")
+    assert code == 0
+    assert (
+        "  Every window is closed, and branch main is sealed: it takes no more runs. `rewindow rewind` to the run before"
+        in text
+    )
 
 
 def test_a_run_that_an_earlier_failure_left_says_what_it_quarantined(say: Say, shop: Path) -> None:

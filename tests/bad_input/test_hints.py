@@ -66,7 +66,10 @@ def test_open_windows_are_named_with_the_time_at_which_the_next_one_closes(bench
     assert len(hints) == 1, out
     assert "1 result waits for open windows. Time is " in hints[0]
     assert "and the next window closes at 20" in hints[0]
-    assert "`rewindow run daily_orders --final` closes all." in hints[0]
+    assert (
+        "`rewindow run daily_orders --final` closes all, and seals the branch, which then takes no more runs."
+        in hints[0]
+    )
     assert "Only records of the same partition" not in hints[0]
 
 

@@ -12,7 +12,7 @@ def test_a_promotion_that_takes_rows_away_says_how_many_and_how_it_is_undone(ben
     bench.write("bench_job.py", MODULE.format(score=SCORE).replace('grace="5m"', 'grace="3d"'))
     branch = bench.run("backfill", "counts", "--from", "1", "--branch", "patient")
     assert "totals got no rows from its 24 records" in branch.out
-    assert "`rewindow run counts --branch patient --final` closes all." in branch.out
+    assert "`rewindow run counts --branch patient --final` closes all, and seals the branch" in branch.out
     promoted = bench.run("promote", "counts", "patient")
     assert promoted.code == 0, promoted
     assert f"totals: {before['count']} rows fewer than before, 0 in place of {before['count']}." in promoted.out

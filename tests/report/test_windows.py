@@ -41,7 +41,10 @@ def test_a_window_of_a_partition_without_new_records_says_what_would_close_it(tm
     assert first["partitions"] == [0]
     assert first["clock_ms"] < first["closes_at_ms"]
     assert "The clock of closed in partition 0 is at 2023-11-14 22:50:00Z" in first["why"]
-    assert "`stream_time_from: watermark` in the job's file lets the feed's watermark advance it too" in first["why"]
+    assert (
+        "`semantics: {stream_time_from: watermark}` in the job's file lets the feed's watermark advance it too"
+        in first["why"]
+    )
 
 
 def test_with_the_watermark_as_clock_that_window_is_closed(tmp_path: Path) -> None:

@@ -78,7 +78,8 @@ def _next_close(job: Job, report: RunReport, windows: Windows) -> str:
             "watermark advance it too"
         )
     branch = "" if report.spec.branch == MAIN else f" --branch {report.spec.branch}"
-    return f"{'. '.join(sentences)}. `rewindow run {job.name}{branch} --final` closes all"
+    seals = "closes all, and seals the branch, which then takes no more runs"
+    return f"{'. '.join(sentences)}. `rewindow run {job.name}{branch} --final` {seals}"
 
 
 def _dropped(report: RunReport, nodes: set[str]) -> tuple[int, str]:

@@ -18,15 +18,25 @@ from rewindow.tables.shared.warehouse import Warehouse
 
 @dataclass(frozen=True, slots=True)
 class UpToDateButChanged(UpToDate):
-    """Nothing to run, but the job differs from its checkpoint, and its next run accepts that."""
+    """Nothing to run, but the job differs from its checkpoint.
+
+    Its next run accepts that; if ``needs_option``, only with `--accept-changes`, as this call had.
+    """
 
     since: str
     changed: tuple[str, ...]
+    needs_option: bool = False
+
+    @property
+    def next_accepts(self) -> str:
+        """What the next run makes of the changes, as the end of a sentence."""
+        option = " only with `--accept-changes`, because nothing was run that accepts it" if self.needs_option else ""
+        return f"its next run accepts that{option}"
 
     def told(self) -> str:
         """Return the reason and the changes as text without a full stop."""
         changes = "; ".join(self.changed)
-        return f"{self.reason}. The job has changed since the checkpoint of run {self.since}, and its next run accepts: {changes}"
+        return f"{self.reason}. The job has changed since the checkpoint of run {self.since}, and {self.next_accepts}: {changes}"
 
 
 def next_run(tables: Warehouse, job: Job, state: JobState, request: RunRequest, alive: Alive) -> RunSpec | UpToDate:
@@ -44,10 +54,10 @@ def next_run(tables: Warehouse, job: Job, state: JobState, request: RunRequest, 
     return decision
 
 
-def with_changes(tables: Warehouse, job: Job, branch: str, done: UpToDate) -> UpToDate:
+def with_changes(tables: Warehouse, job: Job, request: RunRequest, done: UpToDate) -> UpToDate:
     """Return why there is nothing to run, with the changes since the checkpoint that the next run will accept."""
-    known = tables.state(job.name).branch(branch)
+    known = tables.state(job.name).branch(request.branch)
     changed = changes_since(known, job.binding)
     if not changed or known.head is None or known.is_sealed:
         return done
-    return UpToDateButChanged(done.reason, known.head.spec.name, tuple(changed))
+    return UpToDateButChanged(done.reason, known.head.spec.name, tuple(changed), request.accept_changes)

@@ -169,7 +169,7 @@ class Project:
             done = drive(machine, told.watching(on_step))
         told.done(lambda: run_done(self.locator, bound, done))
         if isinstance(done, UpToDate):
-            return with_changes(self.tables, bound, request.branch, done)
+            return with_changes(self.tables, bound, request, done)
         return replace(done, hints=tuple(hints(bound, done)))
 
     def show(self, job: str, *, branch: str = MAIN, hashes: bool = False) -> dict[str, Any]:

@@ -112,5 +112,6 @@ def _held_back(material: Material, timed: TimedNode, partition: int, closes_at: 
     mine = max((time for one, time in newest.items() if one.partition == partition), default=UNKNOWN)
     return (
         f"Only records of partition {partition} advance it, the newest of which is at {instant(mine)}, while another partition "
-        "is later: `stream_time_from: watermark` in the job's file lets the feed's watermark advance it too"
+        "is later: `semantics: {stream_time_from: watermark}` in the job's file lets the feed's watermark advance it too, from "
+        "the next landing on. That is a change, which the next run takes with `--accept-changes`"
     )

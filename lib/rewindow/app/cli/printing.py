@@ -235,7 +235,8 @@ def as_table(title: str, rows: Sequence[Mapping[str, Any]]) -> Table:
 def _nothing_lines(result: UpToDate, *, is_first: bool) -> Iterator[str]:
     yield f"Nothing {'' if is_first else 'more '}to run: {result.reason}."
     if isinstance(result, UpToDateButChanged):
-        yield f"The job has changed since the checkpoint of run {result.since}. Its next run accepts that:"
+        accepts = result.next_accepts
+        yield f"The job has changed since the checkpoint of run {result.since}. {accepts[0].upper()}{accepts[1:]}:"
         yield from (f"  - {line}" for line in result.changed)
 
 
@@ -252,3 +253,8 @@ def _result_lines(result: RunReport) -> Iterator[str]:
             added = f"added to {where}" if result.is_published else f"staged for {where}, not published"
             yield f"  {topic}: {counted(total.rows, 'row')} {added}"
     yield from (f"  {one.on_fail}: {one.told}" for one in commit.unmet)
+    if spec.final:
+        yield (
+            f"  Every window is closed, and branch {spec.branch} is sealed: it takes no more runs. `rewindow rewind` to the run "
+            "before takes that back."
+        )

@@ -20,6 +20,7 @@ from rewindow.app.sentences import (
 )
 from rewindow.control.plan.explain_holds import Hold
 from rewindow.control.verify import Verified
+from rewindow.tables.shared.json_values import json_value
 
 
 class BranchPrinter(Printer):
@@ -58,7 +59,10 @@ class BranchPrinter(Printer):
         first, second, diffs = found.first, found.second, found.diffs
         if self.as_json:
             self.json(
-                {one: asdict(diff) | {"not_shown": diff.apart - len(diff.samples)} for one, diff in diffs.items()}
+                {
+                    one: json_value(asdict(diff)) | {"not_shown": diff.apart - len(diff.samples)}
+                    for one, diff in diffs.items()
+                }
             )
             return
         self.say(compared_line(found))

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +21,7 @@ from rewindow.tables.delta.branch_hash import store_rows
 from rewindow.tables.delta.checkpoints import changelog_files
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.tables.shared.json_values import json_value
 
 FORMATS = ("parquet", "csv", "json")
 
@@ -101,7 +100,7 @@ def changes(first: pa.Table, second: pa.Table, keys: Sequence[str]) -> Iterator[
 
 def as_rows(rows: pa.Table) -> list[Row]:
     """Return rows as values that `json` can write."""
-    return [{name: _json_value(value) for name, value in row.items()} for row in rows.to_pylist()]
+    return [{name: json_value(value) for name, value in row.items()} for row in rows.to_pylist()]
 
 
 def export(rows: pa.Table, to: Path) -> None:
@@ -140,13 +139,5 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(sorted(names)) or "none"
 
 
-def _json_value(value: Any) -> Any:
-    if isinstance(value, bytes):
-        return value.hex()
-    if isinstance(value, float) and not isfinite(value):  # JSON has no such numbers
-        return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
-    return str(value) if isinstance(value, Decimal) else value
-
-
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(_json_value(value))
+    return value if isinstance(value, str) else json.dumps(json_value(value))
