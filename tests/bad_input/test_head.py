@@ -75,3 +75,7 @@ def test_quarantined_records_are_shown_with_their_reasons(bench: Bench) -> None:
     table = bench.run("head", "rewindow.quarantine").out
     assert table.startswith("rewindow.quarantine: 3 rows")
     assert "2023-11-15 " in table
+    assert {row["_run"] for row in shown["rows"]} == {"main/3", None}
+    assert bench.run("rewind", "counts", "--to", "main/2").code == 0
+    rewound = json.loads(bench.run("head", "rewindow.quarantine", "--json").out)["tables"][0]
+    assert {row["_run"] for row in rewound["rows"]} == {"main/3 (taken back)", None}

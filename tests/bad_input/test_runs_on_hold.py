@@ -30,6 +30,10 @@ def test_a_run_on_hold_is_committed_and_not_published(bench: Bench) -> None:
     }
     assert [answer.code for answer in said.values()] == [0, 0, 0, 1, ON_HOLD]
     assert all("main/3" in answer.out and "on hold" in answer.out for answer in said.values())
+    head = bench.run("head", "counts").out
+    assert "Run main/3 is on hold, so its rows, and those of the runs behind it, are not in alerts.totals" in " ".join(
+        head.split()
+    )
     found = json.loads(bench.run("status", "--json").out)
     assert "on_hold" in json.dumps(found)
     verdict = json.loads(bench.run("report", "counts", "--json").out)["verdict"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rewindow.app.open_tables import direct
@@ -15,6 +15,7 @@ from rewindow.tables.delta.commit import open_table, table_path
 from rewindow.tables.delta.content_hash import count_rows
 from rewindow.tables.delta.first_rows import first_rows
 from rewindow.tables.delta.state_query import as_rows
+from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import QUARANTINE, safe_name
 
 _INTERNAL = ("_epoch", "_partition", "_offset", "_run")
@@ -41,7 +42,13 @@ def output_rows(project: Project, name: str, *, branch: str, limit: int, last: b
     runs = {run.spec.run: run.spec.name for run in known.runs}
     for topic in topics:
         table = known.tables.get(f"{OUTPUT}{topic}")
-        found: dict[str, Any] = {"job": config.job, "topic": topic, "table": config.outputs[topic].table}
+        held = [run.spec.name for run in state.on_hold(known.name)]
+        found: dict[str, Any] = {
+            "job": config.job,
+            "topic": topic,
+            "table": config.outputs[topic].table,
+            "on_hold": held,
+        }
         if table is None or tables.version_of(table) is None:
             yield {**found, "count": None, "rows": []}
             continue
@@ -63,13 +70,39 @@ def _quarantine(project: Project, limit: int, *, last: bool) -> dict[str, Any]:
     """Return the quarantine as `output_rows` does its tables: rows of jobs in the order of runs, then those of landings."""
     tables = direct(project.tables)
     path = table_path(tables.warehouse, QUARANTINE)
-    found: dict[str, Any] = {"job": None, "topic": None, "table": _QUARANTINE}
+    found: dict[str, Any] = {"job": None, "topic": None, "table": _QUARANTINE, "on_hold": []}
     if open_table(path) is None:
         return {**found, "count": 0, "rows": []}
     rows = as_rows(first_rows(path, limit, last=last, keys=list(_SORTED)))
     columns = [name for name in _SHOWN if any(row[name] is not None for row in rows)]
-    shown = [{"_timestamp" if name == "timestamp" else name: row[name] for name in columns} for row in rows]
+    runs = _RunNames(tables)
+    shown = [
+        {"_timestamp" if name == "timestamp" else name: row[name] for name in columns} | {"_run": runs.of(row)}
+        for row in rows
+    ]
     return {**found, "count": count_rows(path), "rows": shown}
+
+
+class _RunNames:
+    """The names of the runs that put records into the quarantine. A record stays there when its run is taken back."""
+
+    def __init__(self, tables: DeltaTables) -> None:
+        self._tables = tables
+        self._known: dict[str, dict[int, str]] = {}
+
+    def of(self, row: Mapping[str, Any]) -> str | None:
+        """Return the name of a row's run, and whether no branch has it any more; None for a record that a landing refused."""
+        job, run = row["name"], row["_run"]
+        if run is None:
+            return None
+        if job not in self._known:
+            state = self._tables.state(job)
+            kept = {one.spec.run for branch in state.branches.values() for one in branch.runs}
+            self._known[job] = {
+                one.spec.run: one.spec.name + ("" if one.spec.run in kept else " (taken back)")
+                for one in state.committed
+            }
+        return self._known[job].get(run)
 
 
 def is_quarantine(name: str) -> bool:

@@ -25,6 +25,8 @@ from rewindow.errors import NotNowError, RewindowError, SourceError, one_line
 from rewindow.streams.record import known_time
 from rewindow.tables.shared.warehouse import find_feed
 
+_UNFINISHED = "an attempt did not finish: the next run completes it"
+
 
 class Status(StrEnum):
     """How a feed, a job or a branch is."""
@@ -202,12 +204,14 @@ def _branch(project: Project, config: JobConfig, state: JobState, feed: Feed, na
         return replace(
             entry, status=Status.ON_HOLD, detail=f"run {held[0].spec.name}: {held[0].commit.held_by[0].told}"
         )
+    is_unfinished = isinstance(decision, RunSpec) and decision.takes_over is not None
+    detail = f"{_waiting(waiting)}{f'; {_UNFINISHED}' if is_unfinished else ''}"
     if branch.head is None and waiting:
-        return replace(entry, status=Status.NEVER_RUN, detail=_waiting(waiting))
+        return replace(entry, status=Status.NEVER_RUN, detail=detail)
     if waiting > (1 if name == MAIN else 0):
-        return replace(entry, status=Status.BEHIND, detail=_waiting(waiting))
-    if isinstance(decision, RunSpec) and decision.takes_over is not None:
-        return replace(entry, status=Status.DUE, detail="an attempt did not finish: the next run completes it")
+        return replace(entry, status=Status.BEHIND, detail=detail)
+    if is_unfinished:
+        return replace(entry, status=Status.DUE, detail=_UNFINISHED)
     if waiting:
         return replace(entry, status=Status.DUE, detail=_waiting(waiting))
     if project.tables.lagging(config.job, state, name):

@@ -13,7 +13,7 @@ from rewindow.app.first_rows import output_rows
 from rewindow.app.project import Project
 from rewindow.app.times import with_readable_times
 from rewindow.control.plan.spec import MAIN
-from rewindow.report.text import counted
+from rewindow.report.text import asked, counted
 
 
 def register(app: typer.Typer) -> None:
@@ -48,6 +48,12 @@ def head(
         printer.json({"branch": branch, "tables": found})
         return
     for one in found:
+        for run in one["on_hold"][:1]:
+            job = asked(one["job"], branch)
+            printer.say(
+                f"Run {run} is on hold, so its rows, and those of the runs behind it, are not in {one['table']}: "
+                f"`rewindow plan {job}` says why, and `rewindow publish {job} --accept --run {run}` shows them."
+            )
         if one["count"] is None:
             printer.say(f"{one['table']} does not exist yet: no run of {one['job']} has written it on branch {branch}.")
             continue
