@@ -8,7 +8,7 @@ import typer
 
 from rewindow.app.branches import JobBranches
 from rewindow.app.cli.completing import branches as branch_names
-from rewindow.app.cli.options import AcceptChanges, Branch, Debug, Folder, Job, Json, Target
+from rewindow.app.cli.options import AcceptChanges, Branch, Debug, Folder, Job, Json, Target, checked_branch
 from rewindow.app.cli.printing_branches import BranchPrinter
 from rewindow.app.cli.publish import end_on_hold
 from rewindow.app.hash_seed import other_hash_seed
@@ -72,6 +72,7 @@ def backfill(
             metavar="NAME",
             help="Branch to create, or to continue if it exists. Default: backfill-N.",
             autocompletion=branch_names,
+            callback=checked_branch,
         ),
     ] = None,
     accept_changes: AcceptChanges = False,

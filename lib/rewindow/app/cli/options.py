@@ -7,6 +7,18 @@ from typing import Annotated
 import typer
 
 from rewindow.app.cli.completing import branches, names
+from rewindow.errors import ConfigError, UsageError
+from rewindow.tables.shared.paths import safe_name
+
+
+def checked_branch(name: str | None) -> str | None:
+    """Return the name of a branch, if one is given. Raises `UsageError` (2) for one that is not safe in paths and in SQL."""
+    try:
+        return name if name is None else safe_name(name, "branch")
+    except ConfigError as error:
+        message = f"--branch: {error}"
+        raise UsageError(message) from error
+
 
 Job = Annotated[
     str, typer.Argument(metavar="JOB", help="Name of the job (conf/jobs/JOB.yaml).", autocompletion=names("jobs"))
@@ -26,7 +38,10 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON
 Branch = Annotated[
     str,
     typer.Option(
-        metavar="NAME", help="Branch to work on. `main` writes the published tables.", autocompletion=branches
+        metavar="NAME",
+        help="Branch to work on. `main` writes the published tables.",
+        autocompletion=branches,
+        callback=checked_branch,
     ),
 ]
 AcceptChanges = Annotated[
