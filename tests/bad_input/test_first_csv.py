@@ -51,7 +51,7 @@ def test_a_landing_that_needs_spark_says_why_before_it_starts(
         shop, "conf/feeds/orders.yaml", ('inferSchema: "true"', 'inferSchema: "true", timestampFormat: "dd.MM.yyyy"')
     )
     _, text = say("land", "orders")
-    assert "starting Spark to read data/orders: it has the options timestampformat\n" in text
+    assert "starting Spark to read data/orders: it has the options timestampFormat\n" in text
 
 
 def test_a_sum_of_texts_says_how_to_land_them_as_numbers(say: Say, shop: Path) -> None:

@@ -107,6 +107,16 @@ def test_a_column_of_numbers_that_are_no_times_is_named(say: Say, shop: Path, or
     assert "Is order_id the column with the times, in milliseconds?" in text
 
 
+def test_a_key_in_another_case_is_proposed(say: Say, shop: Path) -> None:
+    assert say("land", "orders")[0] == 0
+    assert say("run", "daily_orders")[0] == 0
+    code, text = say("why", "daily_orders", "Ann ", "--missing")
+    assert code == 0, text
+    assert "- shop.daily_orders has rows of the key 'ann': ask for that one if it was meant." in text
+    _, text = say("why", "daily_orders", "nobody", "--missing")
+    assert "has rows of the key" not in text
+
+
 def test_one_record_without_a_key_is_one(say: Say, orders: Path) -> None:
     orders.write_text(HEAD + row(1) + row(2, ""))
     _, text = say("land", "orders")

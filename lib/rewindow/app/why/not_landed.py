@@ -6,12 +6,15 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import pyarrow.compute as pc
+
 from rewindow.app.never_landed import lands_next
 from rewindow.app.project import Project
 from rewindow.app.why.asked import Asked
 from rewindow.app.why.history import History
 from rewindow.config.load import load_feed
 from rewindow.contracts.instants import instant
+from rewindow.control.plan.spec import OUTPUT
 from rewindow.report.text import counted
 from rewindow.streams.record import UNKNOWN, Window
 from rewindow.tables.delta.commit import open_table, table_path
@@ -25,7 +28,7 @@ def never_landed(project: Project, past: History, asked: Asked) -> tuple[str, li
     """Return the headline and the reasons."""
     feed, window = past.output.job.feed, asked.window
     name = feed.definition.feed
-    reasons = [*_looked(past, asked), *_completeness(past, window), *_quarantined(past, asked)]
+    reasons = [*_like(past, asked), *_looked(past, asked), *_completeness(past, window), *_quarantined(past, asked)]
     following = lands_next(load_feed(project.root, name), project_root=str(project.root), warehouse=project.warehouse)
     reasons.append(f"The next landing brings new records: `rewindow land {name}`{following}".removesuffix("."))
     if window is not None and _is_ahead(past, window):
@@ -39,6 +42,20 @@ def never_landed(project: Project, past: History, asked: Asked) -> tuple[str, li
         return headline, [f"The sessions that its records make {which} {spans}", *reasons]
     where = "" if window is None else f" in the window from {instant(window.start_ms)}"
     return f"no record of the key{where} was ever landed", reasons
+
+
+def _like(past: History, asked: Asked) -> Iterator[str]:
+    """Yield a key of the table that differs from a key of one text only in case or in blanks around it."""
+    output = past.output
+    spec = output.branch.tables.get(f"{OUTPUT}{output.topic}")
+    if not isinstance(asked.own, str) or spec is None or output.tables.version_of(spec) is None:
+        return
+    column = output.own_columns[0].name
+    same = pc.utf8_lower(pc.utf8_trim_whitespace(pc.field(column))) == asked.own.strip().lower()
+    for batch in read_batches(table_path(output.tables.warehouse, spec.path), same):
+        if batch.num_rows and (found := batch.column(column)[0].as_py()) != asked.own:
+            yield f"{output.table} has rows of the key {found!r}: ask for that one if it was meant"
+            return
 
 
 def _is_ahead(past: History, window: Window) -> bool:
@@ -64,7 +81,7 @@ def _completeness(past: History, window: Window | None) -> Iterator[str]:
         return
     through = f"Feed {feed.definition.feed} is complete through {instant(watermark)}"
     if window is None or window.end_ms <= watermark:
-        yield f"{through}: an earlier record would be out of order"
+        yield f"{through}: no records of earlier times are expected any more"
     else:
         begins = "begins" if window.start_ms > watermark else "ends"
         yield f"{through}, and the window {begins} later: its records may still be landed"

@@ -48,10 +48,10 @@ def explain_holds(holds: Sequence[Hold]) -> list[str]:
         f"Run {first['run']} is on hold, so its rows are not published:",
         *(f"  - {one}" for one in first["unmet"]),
     ]
-    if first["behind"]:
-        lines.append(f"  Behind it, and not published either: {', '.join(first['behind'])}.")
-    if others:
-        lines.append(f"  Also on hold: {', '.join(one['run'] for one in others)}.")
+    held = {one["run"] for one in others}
+    behind = [f"{run} (on hold, too)" if run in held else run for run in first["behind"]]
+    if behind:
+        lines.append(f"  Behind it, and not published either: {', '.join(behind)}.")
     accept = f"rewindow publish {job}{option} --accept --run {first['run']}"
     rewind = f"rewindow rewind {job}{option} --to {first['before'] or BEGINNING}"
     return [*lines, f"  Publish it: `{accept}`. Or remove it: `{rewind}`."]

@@ -27,7 +27,7 @@ _NAME = re.compile(r"[A-Za-z_][\w -]*(?<! )")
 def check_csv(source: SourceSpec, pieces: Sequence[Piece]) -> None:
     """Raise `UnsuitableError` for options with which Arrow does not read as Spark does, and for large or compressed files."""
     options = lower_options(source)
-    unknown = set(options) - {"header", "inferschema", "sep", "delimiter"}
+    unknown = [name for name in source.options if name.lower() not in {"header", "inferschema", "sep", "delimiter"}]
     if unknown:
         raise UnsuitableError(f"it has the options {', '.join(sorted(unknown))}")
     if options.get("header", "true").lower() != "true" or _separator(source) not in _SEPARATORS:
