@@ -108,12 +108,21 @@ def _check_headers(spec: LogSpec, files: Sequence[FileFields], always: Sequence[
         header = file.header or ()
         if [name.lower() for name in header] == [name.lower() for name in first]:
             continue
-        same = sorted(map(str.lower, header)) == sorted(map(str.lower, first))
-        what = "the columns in another order" if same else "other columns"
+        names, landed = ({name.lower() for name in one} for one in (header, first))
+        what = "the columns in another order" if names == landed else "other columns"
+        stray = (
+            ""
+            if len(names & landed) * 2 > len(landed)
+            else "Is it a file of this log? If not, move it to another folder. "
+        )
         message = (
             f"log {spec.topic}: {file.name} has {what} ({', '.join(header)}) than {like} ({', '.join(first)}). "
-            "Nothing was landed. CSV columns are read by position: write all files with one header"
-            + ("" if always is None else f", or land everything again: {_GENERATION}")
+            f"Nothing was landed. {stray}CSV columns are read by position: write all files with one header"
+            + (
+                ""
+                if always is None
+                else f". To take other columns, write the landed files anew, too, and {_GENERATION}"
+            )
         )
         raise SourceError(message)
     return first
