@@ -75,9 +75,10 @@ def _quarantine(project: Project, limit: int, *, last: bool) -> dict[str, Any]:
         return {**found, "count": 0, "rows": []}
     rows = as_rows(first_rows(path, limit, last=last, keys=list(_SORTED)))
     columns = [name for name in _SHOWN if any(row[name] is not None for row in rows)]
-    runs = _RunNames(tables)
+    runs, has_runs = _RunNames(tables), any(row["_run"] is not None for row in rows)
     shown = [
-        {"_timestamp" if name == "timestamp" else name: row[name] for name in columns} | {"_run": runs.of(row)}
+        {"_timestamp" if name == "timestamp" else name: row[name] for name in columns}
+        | ({"_run": runs.of(row)} if has_runs else {})
         for row in rows
     ]
     return {**found, "count": count_rows(path), "rows": shown}
