@@ -95,7 +95,7 @@ def test_files_of_runs_before_a_reset_stay_for_the_retention():
     reset = decide_reset(fold(rows), [])
     assert reset is not None
     rows = [*rows, reset]
-    assert dead_attempts(rows, fold(rows)) == frozenset()
+    assert dead_attempts(fold(rows)) == frozenset()
 
 
 def test_a_note_has_no_effect():

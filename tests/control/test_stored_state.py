@@ -14,13 +14,14 @@ from rewindow.control.plan.commit import Commit, JournalFile, TargetTotal, chain
 from rewindow.control.plan.ledger_state import COMMIT, PLAN, fold, fold_row
 from rewindow.control.plan.planner import plan_run
 from rewindow.control.plan.repair_decisions import decide_republish, decide_restage
-from rewindow.control.plan.reset import decide_reset
-from rewindow.control.plan.retention import decide_forget, decide_snapshot
+from rewindow.control.plan.reset import RESET, decide_reset
+from rewindow.control.plan.retention import dead_attempts, decide_forget, decide_snapshot
+from rewindow.control.plan.run_facts import attempts_of, bindings_of, run_facts
 from rewindow.control.plan.spec import RunRequest, RunSpec
 from rewindow.control.plan.stored_runs import run_of_request, sizes_of
 from rewindow.control.plan.stored_state import LAYOUT, state_lines, state_of
 from rewindow.errors import InvariantError
-from rewindow.tables.shared.publications import Due, due_attempts, due_rows, due_tables, net
+from rewindow.tables.shared.publications import Due, due_attempts, due_rows, due_tables, net, published_attempts
 from tests.control.ledgers import BINDING, a_feed, an_attempt, plan_row, run_rows
 from tests.control.test_ledger_histories import actions, history
 
@@ -156,13 +157,49 @@ def check_same(state: JobState, whole: JobState) -> None:
             assert run_of_request(mine, key) == run_of_request(branch, key)
         for one, other in zip(due_tables(state, name), due_tables(whole, name), strict=True):
             check_due(one, other)
+        assert [*attempts_of(mine.runs)] == [run.commit.attempt for run in branch.runs]
+        assert [*attempts_of(mine.runs, branch.inherited)] == [run.commit.attempt for run in branch.own_runs]
+    assert run_facts(state) == run_facts(whole)
+    assert {one.text for one in bindings_of(state)} >= {run.spec.binding.text for run in whole.committed}
     for path in whole.changes:
         assert state.naming(path) == whole.naming(path)
+        assert published_attempts(state.shared(path)) == {run.commit.attempt for run in whole.naming(path)}
     for run in numbers:
         assert state.find_run(run) == whole.find_run(run)
         assert state.basis(run) == whole.basis(run)
         assert state.has_state(run) == whole.has_state(run)
         assert state.chain_to(run) == whole.chain_to(run)
+
+
+@given(actions, upkeep, st.data())
+def test_gc_forgets_what_no_kept_state_is_restored_from(script, work, data):
+    rows = kept_up(script, work)
+    state = continued(rows, data.draw(st.integers(0, len(rows)), label="stored after row"))
+    before_ms = data.draw(st.integers(0, len(rows) + 1), label="before")
+    row = decide_forget(state, before_ms)
+    assert (row.body["runs"] if row else []) == unneeded(fold(rows), before_ms)
+
+
+def unneeded(state: JobState, before_ms: int) -> list[int]:
+    """Return what `decide_forget` should forget, by asking for the basis of each run whose state is kept."""
+    wanted = [run for run in state.committed if run.recorded_at >= before_ms]
+    for branch in state.branches.values():
+        if branch.is_open:
+            wanted += [*branch.runs[-1:], *[run for run in branch.runs if run.recorded_at < before_ms][-1:]]
+    kept = {one.spec.run for run in wanted for one in state.basis(run.spec.run)}
+    known = {one.spec.run for one in (*state.committed, *state.snapshots.values()) if one.recorded_at < before_ms}
+    return sorted(known - kept - state.forgotten)
+
+
+@given(actions, upkeep, st.data())
+def test_an_attempt_is_dead_if_its_plan_was_neither_committed_nor_is_pending(script, work, data):
+    rows = kept_up(script, work)
+    state = continued(rows, data.draw(st.integers(0, len(rows)), label="stored after row"))
+    since_reset = max((at for at, row in enumerate(rows) if row.kind == RESET), default=-1) + 1
+    planned = {row.body["attempt"]["id"] for row in rows[since_reset:] if row.kind == PLAN}
+    pending = [branch.pending for branch in state.branches.values() if branch.pending]
+    waiting = {name for plan in pending for name in (plan.attempt.id, plan.repeats)}
+    assert dead_attempts(state) == planned - {run.spec.attempt.id for run in state.committed} - waiting
 
 
 def check_due(one: Due, other: Due) -> None:
@@ -208,4 +245,4 @@ def test_a_plan_looks_at_the_last_runs_only(monkeypatch):
 def test_the_text_of_a_layout_does_not_change():
     """If this fails, raise `LAYOUT`: otherwise a newer version would read what an older one has stored."""
     text = "\n".join(state_lines(fold(long_ledger(3))))
-    assert (LAYOUT, sha256(text.encode()).hexdigest()[:16]) == (1, "594d346b491483f6")
+    assert (LAYOUT, sha256(text.encode()).hexdigest()[:16]) == (2, "df05d52850f263b8")

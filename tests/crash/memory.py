@@ -8,7 +8,7 @@ again.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from types import SimpleNamespace
@@ -198,7 +198,7 @@ class MemoryFolder:
         file = here().world.files.get(self.full_path(path))
         return None if file is None else FileFacts(file.size, 0)
 
-    def sizes(self) -> dict[str, int]:
+    def sizes(self, _paths: Collection[str] | None = None) -> dict[str, int]:
         start = f"{self.root}/"
         return {path.removeprefix(start): 1 for path in here().world.files if path.startswith(start)}
 

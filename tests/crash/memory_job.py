@@ -85,8 +85,7 @@ class MemoryJobGc:
         return iter(())
 
     def garbage(self, _keep_ms: int) -> Iterator[str]:
-        rows = self._tables.ledger(JOB).read()
-        dead = dead_attempts(rows, self._tables.state(JOB))
+        dead = dead_attempts(self._tables.state(JOB))
         for path in list(here().world.files):
             name = path.rpartition("/")[2]
             if "-".join(name.split("-")[:2]) in dead and not path.startswith(f"{ROOT}/rewindow/"):

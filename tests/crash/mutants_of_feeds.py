@@ -48,7 +48,7 @@ MUTANTS_OF_FEEDS = (
         [
             Rewrite(
                 "tables.delta.gc_feed:FeedGc._of_log",
-                "is_quiet and name in old and name not in held",
+                "is_quiet and name not in held and unnamed.is_left(name, max(keep_ms, UNKNOWN_MS))",
                 "name not in held",
             )
         ],

@@ -12,23 +12,11 @@ MUTANTS_OF_UPKEEP = (
         [
             Rewrite(
                 "control.plan.retention:dead_attempts",
-                'kept |= {branch.pending.attempt.id, branch.pending.repeats or ""}',
-                "pass",
+                "state.dead - {plan.repeats for plan in pending}",
+                "state.dead | {plan.attempt.id for plan in pending}",
             )
         ],
         [Hold("run | gc", "commit")],
-    ),
-    Mutant(
-        "gc: who is dead is judged by a state that is older than the rows",
-        [
-            Rewrite(
-                "tables.delta.gc_job:JobGc._orphan_files",
-                "rows = self._tables.ledger(self._job).read()",
-                "state = self._tables.state(self._job); rows = self._tables.ledger(self._job).read()",
-            ),
-            Rewrite("tables.delta.gc_job:JobGc._orphan_files", "\n    state = self._tables.state(self._job)\n", "\n"),
-        ],
-        [Hold("gc | run", "reports > rewindow/runs: looked")],
     ),
     Mutant(
         "gc: a snapshot is published before its row",
@@ -48,7 +36,11 @@ MUTANTS_OF_UPKEEP = (
     Mutant(
         "gc: what a branch stands on is forgotten",
         [
-            Rewrite("control.plan.retention:decide_forget", "if branch.is_open:", "if branch.name == 'main':"),
+            Rewrite(
+                "control.plan.retention:_wanted",
+                "if branch.is_open and branch.head",
+                "if branch.name == 'main' and branch.head",
+            ),
             Rewrite(
                 "control.plan.ledger_state_gc:_fold_forget", "if branch.is_open and", "if branch.name == 'main' and"
             ),

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from rewindow.contracts.staged_files import StagedFile, named_checksum
 from rewindow.contracts.steps import drive
 from rewindow.control.gc_feed import FeedCollected, Steps, collect_feed
-from rewindow.control.ingest.progress import held_file
+from rewindow.control.ingest.held_files import held_file
 from rewindow.control.plan.compaction import LogPart, due_merges, is_covered
 from rewindow.errors import StorageError
 from rewindow.tables.delta.commit import open_table

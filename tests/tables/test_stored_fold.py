@@ -193,6 +193,15 @@ def test_a_wrong_one_is_found_by_gc(warehouse):
     list(JobGc(DeltaTables(warehouse), JOB, lambda _attempt: False).garbage(0))
 
 
+def test_gc_compares_one_with_all_rows_once(warehouse, read):
+    for _ in range(2):
+        read.clear()
+        list(JobGc(DeltaTables(warehouse), JOB, lambda _attempt: False).garbage(0))
+    stored = read_fold(folder(warehouse), JOB)
+    assert stored is not None
+    assert min(read) == stored.rows + 1, "the second call reads the rows after it"
+
+
 @pytest.mark.parametrize("harm", [altered, Path.unlink], ids=["altered", "deleted"])
 def test_harm_to_the_files_that_it_covers_is_found_as_without_it(warehouse, harm):
     stored = read_fold(folder(warehouse), JOB)

@@ -15,15 +15,15 @@ from urllib.parse import unquote
 
 from deltalake import DeltaTable
 
-from rewindow.tables.delta import gc_feed, orphan_files
+from rewindow.tables.delta import gc_feed, orphan_files, unnamed_files
 
 
 @contextmanager
 def short_ages() -> Iterator[None]:
     """Shorten the least ages of files within a block."""
     with ExitStack() as stack:
-        for module in (gc_feed, orphan_files):
-            stack.enter_context(mock.patch.object(module, "left_before", left_before))
+        stack.enter_context(mock.patch.object(unnamed_files, "left_before", left_before))
+        for module in (gc_feed, orphan_files, unnamed_files):
             stack.enter_context(mock.patch.object(module, "UNKNOWN_MS", 0))
         yield
 

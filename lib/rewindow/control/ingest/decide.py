@@ -9,8 +9,9 @@ from typing import Any
 from rewindow.contracts.blocks import Block
 from rewindow.contracts.ingest import PendingLanding
 from rewindow.control.ingest.flat_columns import Flat, flat_columns
+from rewindow.control.ingest.held_files import held_file, held_range
 from rewindow.control.ingest.landings import LandedRange, Landing
-from rewindow.control.ingest.progress import Progress, held_file, held_range
+from rewindow.control.ingest.progress import Progress
 from rewindow.control.ingest.watermarks import (
     Delivery,
     FirstAbove,

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rewindow.contracts.staged_files import StagedFile
 from rewindow.control.ingest.flat_columns import Flat, flat_now
+from rewindow.control.ingest.held_files import held_files, landed_ranges
 from rewindow.control.ingest.landings import GENERATION, LANDING, PLAN, Feed, LandedRange, fold_feed
 from rewindow.control.ingest.stored_progress import (
     attempts_data,
@@ -56,8 +56,16 @@ class Progress:
     deliveries: Mapping[TopicPartition, Delivery] = field(default_factory=dict)
     held: Mapping[TopicPartition, tuple[HeldFile, ...]] = field(default_factory=dict)
     unfinished: tuple[Attempt, ...] = ()
+    dead: frozenset[str] = frozenset()
+    """Attempts that planned and can no longer land: a later row replaced their plan, or they gave up."""
+    topics: tuple[str, ...] = ()
+    """The logs that any generation wrote. Those that are read from their source tables are not among them."""
     flat: Mapping[str, Flat] = field(default_factory=dict)
     """Topic -> the columns without variation in the last landing that could tell."""
+
+    def held_paths(self, topic: str) -> frozenset[str]:
+        """Return the files of a log with unreleased records, which the next landing may open by name."""
+        return frozenset(file.path for files in self.held.values() for file in files if file.topic == topic)
 
     @property
     def generation(self) -> int:
@@ -87,7 +95,7 @@ def fold_progress(rows: Sequence[LedgerRow], keep: int | None = None) -> Progres
         bodies = bodies[:keep]
     kept = generation.get("kept", 0) if keep is None else keep
     last = bodies[-1] if bodies else None
-    ranges = _ranges(last) if last else {}
+    ranges = landed_ranges(last) if last else {}
     return Progress(
         seq=rows[-1].seq if rows else 0,
         number=len(bodies),
@@ -99,8 +107,10 @@ def fold_progress(rows: Sequence[LedgerRow], keep: int | None = None) -> Progres
         watermark_ms=last["watermark"] if last else UNKNOWN,
         ranges=ranges,
         deliveries=_deliveries(bodies),
-        held=_held(bodies, ranges, {}),
-        unfinished=_unfinished((), rows),
+        held=held_files(bodies, ranges, {}),
+        unfinished=(unfinished := _unfinished((), rows)),
+        dead=_dead(Progress(), rows, unfinished),
+        topics=_topics((), rows),
         flat=flat_now(last),
     )
 
@@ -109,7 +119,7 @@ def _continued(before: Progress, later: Sequence[LedgerRow]) -> Progress:
     """Return the progress after more rows, none of which begins a generation."""
     bodies = [row.body for row in later if row.kind == LANDING]
     last = bodies[-1] if bodies else None
-    ranges = _ranges(last) if last else before.ranges
+    ranges = landed_ranges(last) if last else before.ranges
     positions = dict(before.positions)
     for body in bodies:
         for topic, position in body["positions"].items():
@@ -125,8 +135,9 @@ def _continued(before: Progress, later: Sequence[LedgerRow]) -> Progress:
         watermark_ms=last["watermark"] if last else before.watermark_ms,
         ranges=ranges,
         deliveries={**before.deliveries, **_deliveries(bodies)},
-        held=_held(bodies, ranges, before.held),
-        unfinished=_unfinished(before.unfinished, later),
+        held=held_files(bodies, ranges, before.held),
+        unfinished=(unfinished := _unfinished(before.unfinished, later)),
+        dead=_dead(before, later, unfinished),
         flat=flat_now(last) if last else before.flat,
     )
 
@@ -146,6 +157,8 @@ def progress_lines(rows: Sequence[LedgerRow]) -> list[str]:
         "deliveries": deliveries_data(progress.deliveries),
         "held": held_data(progress.held),
         "unfinished": attempts_data(progress.unfinished),
+        "dead": sorted(progress.dead),
+        "topics": progress.topics,
         "flat": progress.flat,
     }
     return feed_lines(progress.feed, made_by(rows), data)
@@ -164,10 +177,12 @@ def _progress_of(lines: Sequence[str], ledger: str) -> Progress:
         positions=data["positions"],
         through_ms=data["through"],
         watermark_ms=data["watermark"],
-        ranges=_ranges(data),
+        ranges=landed_ranges(data),
         deliveries=deliveries_of(data["deliveries"]),
         held=held_of(data["held"]),
         unfinished=tuple(Attempt(**attempt) for attempt in data["unfinished"]),
+        dead=frozenset(data["dead"]),
+        topics=tuple(data["topics"]),
         flat=data["flat"],
     )
 
@@ -185,6 +200,18 @@ def _unfinished(before: Sequence[Attempt], rows: Sequence[LedgerRow]) -> tuple[A
     return tuple(unfinished)
 
 
+def _dead(before: Progress, rows: Sequence[LedgerRow], unfinished: Iterable[Attempt]) -> frozenset[str]:
+    planned = {row.body["attempt"]["id"] for row in rows if row.kind == PLAN}
+    landed = {row.body["attempt"] for row in rows if row.kind == LANDING and "attempt" in row.body}
+    known = before.dead | planned | {attempt.id for attempt in before.unfinished}
+    return known - landed - {attempt.id for attempt in unfinished}
+
+
+def _topics(before: Sequence[str], rows: Sequence[LedgerRow]) -> tuple[str, ...]:
+    bodies = [row.body for row in rows if row.kind == GENERATION]
+    return tuple(sorted({*before}.union(*(set(body["logs"]) - set(body.get("source_offsets", ())) for body in bodies))))
+
+
 def _through(bodies: Iterable[Mapping[str, Any]]) -> int | None:
     return max((body["interval"][1] for body in bodies if body["interval"]), default=None)
 
@@ -199,17 +226,6 @@ def _merge_position(before: Mapping[str, Any] | None, now: Mapping[str, Any]) ->
     files = {} if before is None else before["files"]
     files.update(now["files"])
     return {**now, "files": files}
-
-
-def held_file(topic: str, file: StagedFile) -> HeldFile:
-    """Return a landed file as a `HeldFile`."""
-    smallest, largest = file.stats["minValues"], file.stats["maxValues"]
-    return HeldFile(topic, file.path, smallest["offset"], largest["offset"] + 1, largest["timestamp"])
-
-
-def held_range(tp: TopicPartition, landed: LandedRange) -> HeldFile:
-    """Return a landed range of a log with source offsets as a `HeldFile` without a path."""
-    return HeldFile(tp.topic, "", landed.start, landed.end, landed.max_timestamp, tp.partition, landed.base)
 
 
 def _positions(
@@ -230,48 +246,10 @@ def _own(positions: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, A
     return {topic: _merge_position(None, position) for topic, position in positions.items()}
 
 
-def _ranges(body: Mapping[str, Any]) -> dict[TopicPartition, LandedRange]:
-    return {TopicPartition(r[0], r[1]): LandedRange(*r[2:]) for r in body["ranges"]}
-
-
 def _deliveries(bodies: Iterable[Mapping[str, Any]]) -> dict[TopicPartition, Delivery]:
     deliveries: dict[TopicPartition, Delivery] = {}
     for body in bodies:
-        for tp, landed in _ranges(body).items():
+        for tp, landed in landed_ranges(body).items():
             if landed.end > landed.start:
                 deliveries[tp] = Delivery(landed.max_timestamp, body["time"])
     return deliveries
-
-
-def _held(
-    bodies: Sequence[Mapping[str, Any]],
-    ranges: Mapping[TopicPartition, LandedRange],
-    before: Mapping[TopicPartition, Sequence[HeldFile]],
-) -> dict[TopicPartition, tuple[HeldFile, ...]]:
-    """Return the files with unreleased records. Searches from the last landing backwards, because there are few.
-
-    ``before`` are those before the landings of the bodies: whatever is not among them was released before.
-    """
-    missing = {tp for tp, landed in ranges.items() if landed.release < landed.end}
-    held: dict[TopicPartition, list[HeldFile]] = {tp: [] for tp in ranges if tp in missing}
-    for body in reversed(bodies):
-        if not missing:
-            break
-        for tp, landed in _ranges(body).items():
-            if tp in missing and tp.topic not in body["files"] and landed.end > landed.start:
-                held[tp].append(held_range(tp, landed))
-                if landed.start <= ranges[tp].release:
-                    missing.discard(tp)
-        for topic, files in body["files"].items():
-            for data in files:
-                tp = TopicPartition(topic, data["partition"])
-                if tp not in held:
-                    continue
-                file = held_file(topic, StagedFile.from_json(data))
-                if file.end > ranges[tp].release:
-                    held[tp].append(file)
-                if file.start <= ranges[tp].release:
-                    missing.discard(tp)
-    for tp in sorted(missing):
-        held[tp] += [file for file in before.get(tp, ()) if file.end > ranges[tp].release]
-    return {tp: tuple(sorted(files, key=lambda file: file.start)) for tp, files in held.items()}

@@ -172,6 +172,8 @@ class JobState:
     """Run -> snapshot of all stores at its end, as an entry with the snapshot's own number, attempt and files."""
     forgotten: frozenset[int] = frozenset()
     """Runs and snapshots whose rows were removed from the changelogs. Only a snapshot can restore the state after them."""
+    dead: frozenset[str] = frozenset()
+    """Attempts that can no longer commit, because their plan was replaced, fenced or taken back."""
     accepted: frozenset[int] = frozenset()
     """Runs that are published although they did not meet an expectation that holds."""
     reset: Reset | None = None

@@ -8,10 +8,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
-from rewindow.control.ingest.landings import LANDING, PLAN
-from rewindow.control.ingest.progress import fold_progress
-from rewindow.control.plan.branches import LedgerRow
-
 SMALL_BYTES = 16 << 20
 """Larger files are not merged."""
 
@@ -84,16 +80,3 @@ def is_covered(first: int, last: int, parts: Sequence[LogPart]) -> bool:
         if part.is_gapless and part.first <= next_offset <= part.last:
             next_offset = part.last + 1
     return next_offset > last
-
-
-def dead_landings(rows: Sequence[LedgerRow]) -> frozenset[str]:
-    """Return the attempts of `land` that can no longer commit: a later row replaced their plan, or they gave up."""
-    planned = {row.body["attempt"]["id"] for row in rows if row.kind == PLAN}
-    landed = {row.body["attempt"] for row in rows if row.kind == LANDING and "attempt" in row.body}
-    return frozenset(planned - landed - {attempt.id for attempt in fold_progress(rows).unfinished})
-
-
-def held_paths(rows: Sequence[LedgerRow], topic: str) -> frozenset[str]:
-    """Return the files of a log with held records, which the next landing may open by name."""
-    held = fold_progress(rows).held
-    return frozenset(file.path for files in held.values() for file in files if file.topic == topic)

@@ -78,6 +78,10 @@ class History(Sequence[T]):
         """Yield the values in order."""
         return chain(self.head, islice(self._values, self._length))
 
+    def __reversed__(self) -> Iterator[T]:
+        """Yield the values, the last one first."""
+        return chain((self._values[at] for at in range(self._length - 1, -1, -1)), reversed(self.head))
+
     def __eq__(self, other: object) -> bool:
         """Return whether both have the same values in the same order. A tuple may be equal."""
         if not isinstance(other, History | tuple):

@@ -30,6 +30,7 @@ from rewindow.control.plan.branches import Branch, CommittedRun, JobState, Ledge
 from rewindow.control.plan.commit import Commit, chain_hash
 from rewindow.control.plan.ledger_rows import broken, with_branch
 from rewindow.control.plan.ledger_state_holds import with_run
+from rewindow.control.plan.reset import RESET
 from rewindow.control.plan.spec import RunSpec
 
 PLAN, COMMIT, FENCE, NOTE = "PLAN", "COMMIT", "FENCE", "NOTE"
@@ -50,7 +51,18 @@ def fold_row(state: JobState, row: LedgerRow) -> JobState:
     state = replace(state, rows=row.seq, ledger=state.ledger or row.token)
     if row.kind not in _FOLDS:
         raise broken(row, "this version of rewindow does not know its kind: update rewindow")
-    return _FOLDS[row.kind](state, row)
+    after = _FOLDS[row.kind](state, row)
+    return after if row.kind in (COMMIT, RESET) else _with_dead(state, after)
+
+
+def _with_dead(before: JobState, after: JobState) -> JobState:
+    """Note the attempts whose plans a row has ended without committing them."""
+    ended = _planned(before) - _planned(after)
+    return replace(after, dead=after.dead | ended) if ended else after
+
+
+def _planned(state: JobState) -> set[str]:
+    return {branch.pending.attempt.id for branch in state.branches.values() if branch.pending is not None}
 
 
 def _fold_plan(state: JobState, row: LedgerRow) -> JobState:

@@ -6,14 +6,14 @@ runs and runs of dropped branches), and after the last older run of every open b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from itertools import chain, islice
 
 from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.commit import JournalFile, TargetTotal
-from rewindow.control.plan.ledger_state import PLAN
 from rewindow.control.plan.ledger_state_gc import FORGET, SNAPSHOT
-from rewindow.control.plan.reset import RESET
+from rewindow.control.plan.run_facts import RunFacts, run_facts
 from rewindow.control.plan.spec import CHANGELOG
 
 EVERY = 30
@@ -24,23 +24,14 @@ MOST_ROWS = 5_000_000
 """The rows of changelogs from which `run` writes a snapshot."""
 
 
-def dead_attempts(rows: Iterable[LedgerRow], state: JobState) -> frozenset[str]:
+def dead_attempts(state: JobState) -> frozenset[str]:
     """Return the attempts that can no longer commit, because a later row replaced their plan.
 
     Leaves out the attempt that a pending plan repeats, since its output is compared with the new one; and those before a
     RESET, whose committed files stay for the retention.
     """
-    planned: list[str] = []
-    for row in rows:
-        if row.kind == RESET:
-            planned.clear()
-        elif row.kind == PLAN:
-            planned.append(row.body["attempt"]["id"])
-    kept = {attempt for run in state.committed for attempt in (run.spec.attempt.id, run.commit.attempt)}
-    for branch in state.branches.values():
-        if branch.pending is not None:
-            kept |= {branch.pending.attempt.id, branch.pending.repeats or ""}
-    return frozenset(attempt for attempt in planned if attempt not in kept)
+    pending = [branch.pending for branch in state.branches.values() if branch.pending is not None]
+    return state.dead - {plan.repeats for plan in pending}
 
 
 def due_snapshots(state: JobState, every: int = EVERY) -> list[CommittedRun]:
@@ -96,16 +87,38 @@ def decide_snapshot(
 
 def decide_forget(state: JobState, before_ms: int) -> LedgerRow | None:
     """Return the row that forgets unneeded runs and snapshots committed before a time; None if there are none."""
-    wanted: list[CommittedRun] = [run for run in state.committed if run.recorded_at >= before_ms]
-    for branch in state.branches.values():
-        if branch.is_open:
-            wanted += branch.runs[-1:]
-            wanted += [run for run in branch.runs if run.recorded_at < before_ms][-1:]
-    kept = {one.spec.run for run in wanted for one in state.basis(run.spec.run)}
-    known = [*state.committed, *state.snapshots.values()]
+    runs = run_facts(state)
+    kept = _bases(state, runs, _wanted(state, runs, before_ms))
+    known = chain(((one.run, one.recorded_at) for one in runs), _snapshots(state))
     forgotten = sorted(
-        run.spec.run
-        for run in known
-        if run.recorded_at < before_ms and run.spec.run not in kept and run.spec.run not in state.forgotten
+        run for run, recorded_at in known if recorded_at < before_ms and run not in kept and run not in state.forgotten
     )
     return LedgerRow(state.rows + 1, FORGET, {"runs": forgotten}) if forgotten else None
+
+
+def _wanted(state: JobState, runs: Iterable[RunFacts], before_ms: int) -> set[int]:
+    """Return the runs after which the state is kept."""
+    wanted = {one.run for one in runs if one.recorded_at >= before_ms}
+    for branch in state.branches.values():
+        if branch.is_open and branch.head is not None:
+            wanted.add(branch.head.spec.run)
+            older = (run.spec.run for run in reversed(branch.runs) if run.recorded_at < before_ms)
+            wanted.update(islice(older, 1))
+    return wanted
+
+
+def _bases(state: JobState, runs: Sequence[RunFacts], wanted: Iterable[int]) -> set[int]:
+    """Return the runs and snapshots from which the states after some runs are restored, as `JobState.basis` does for one."""
+    needed, found = set(wanted), set[int]()
+    for one in reversed(runs):  # a run comes after its parent
+        snapshot = state.snapshots.get(one.run)
+        if one.run in needed and snapshot is not None:
+            found.add(snapshot.spec.run)
+        elif one.run in needed:
+            found.add(one.run)
+            needed.update(() if one.parent is None else (one.parent,))
+    return found
+
+
+def _snapshots(state: JobState) -> Iterator[tuple[int, int]]:
+    return ((snapshot.spec.run, snapshot.recorded_at) for snapshot in state.snapshots.values())

@@ -81,6 +81,14 @@ class Positions:
             "attempts": [run.commit.attempt for run in self.runs],
             "keys": [run.spec.key for run in self.runs],
             "sizes": [size_of(run)[1:] for run in self.runs],
+            "parents": [run.spec.parent for run in self.runs],
+            "recorded": [run.recorded_at for run in self.runs],
+            "planned": [
+                [at, run.spec.attempt.id]
+                for at, run in enumerate(self.runs)
+                if run.spec.attempt.id != run.commit.attempt
+            ],
+            "bindings": sorted({self._binding(run.spec.binding) for run in self.runs}),
             "rows": {name: [of[name].rows if name in of else 0 for of in totals] for name in outputs},
         }
 

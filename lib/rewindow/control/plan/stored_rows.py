@@ -14,13 +14,14 @@ from rewindow.control.plan.branches import LedgerRow
 class StoredFold:
     """What folding the first ``rows`` rows of a ledger gives, as lines.
 
-    ``token`` is that of the first row, ``covers`` are the files that these rows are in.
+    ``token`` is that of the first row, ``covers`` are the files that these rows are in, ``digest`` is that of the stored file.
     """
 
     rows: int
     token: str
     covers: frozenset[str]
     lines: Sequence[str]
+    digest: str = ""
 
 
 class StoredRows(Sequence[LedgerRow]):

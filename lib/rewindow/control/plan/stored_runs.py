@@ -1,7 +1,7 @@
 """Runs as lines of text, each of which is read when somebody asks for it. Pure.
 
 A year has thousands of runs, of which a command looks at the last few. What it wants to know of all of them is in columns:
-their numbers, attempts and keys, and how many rows each added to an output.
+their numbers, parents, attempts and times, and how many rows each added to an output.
 """
 
 from __future__ import annotations
@@ -33,6 +33,10 @@ class StoredRuns(Sequence[CommittedRun]):
         self.keys: list[str | None] = columns["keys"]
         self.rows: Mapping[str, list[int]] = columns["rows"]
         self.sizes: list[tuple[int, int, int]] = columns["sizes"]
+        self._parents: list[int | None] = columns["parents"]
+        self._recorded: list[int] = columns["recorded"]
+        self._planned: Mapping[int, str] = dict(columns["planned"])
+        self._bound: Sequence[int] = columns["bindings"]
 
     def __len__(self) -> int:
         """Return the number of runs and snapshots."""
@@ -57,6 +61,15 @@ class StoredRuns(Sequence[CommittedRun]):
     def position(self) -> Mapping[int, int]:
         """The positions of runs by their numbers."""
         return {number: at for at, number in enumerate(self.numbers)}
+
+    def facts(self, at: int) -> tuple[int, int | None, str, str, int]:
+        """Return the facts of a run (`control.plan.run_facts`) without decoding it."""
+        attempt = self.attempts[at]
+        return self.numbers[at], self._parents[at], self._planned.get(at, attempt), attempt, self._recorded[at]
+
+    def bindings(self) -> Iterator[JobBinding]:
+        """Yield each binding of a run or snapshot once."""
+        return (self._binding(at) for at in self._bound)
 
     def spec(self, data: Sequence[Any]) -> RunSpec:
         """Return the plan of `Positions.spec`."""

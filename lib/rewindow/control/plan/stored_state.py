@@ -16,7 +16,7 @@ from rewindow.control.plan.spec import TableSpec
 from rewindow.control.plan.stored_publications import Positions, StoredPublications, as_ranges, of_ranges
 from rewindow.control.plan.stored_runs import StoredChain, StoredRuns
 
-LAYOUT = 1
+LAYOUT = 2
 """Grows by one whenever the text changes, or what folding a row gives. Text of another layout is not read."""
 
 
@@ -32,6 +32,7 @@ def state_lines(state: JobState) -> list[str]:
         "changes": {path: at.changes(changes) for path, changes in state.changes.items()},
         "snapshots": [[run, at.of(snapshot)] for run, snapshot in state.snapshots.items()],
         "forgotten": as_ranges(sorted(state.forgotten)),
+        "dead": sorted(state.dead),
         "accepted": sorted(state.accepted),
         "reset": state.reset and [state.reset.ledger, state.reset.tables],
     }
@@ -52,6 +53,7 @@ def state_of(lines: Sequence[str]) -> JobState:
         changes={path: History(head=StoredPublications(runs, changes)) for path, changes in data["changes"].items()},
         snapshots={run: runs[at] for run, at in data["snapshots"]},
         forgotten=frozenset(of_ranges(data["forgotten"])),
+        dead=frozenset(data["dead"]),
         accepted=frozenset(data["accepted"]),
         reset=Reset(*data["reset"]) if data["reset"] else None,
     )

@@ -7,11 +7,12 @@ copy of the source elsewhere is the same source, and a changed modification time
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from glob import glob, has_magic
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rewindow.contracts.ingest import Piece, SourceLook, SourceSpec
 from rewindow.engine.worker.file_fields import has_rows
@@ -24,6 +25,13 @@ _WHOLE_BYTES = 64 << 20
 _END_BYTES = 1 << 20
 
 
+class _File(NamedTuple):
+    """A file of a source: its path, its size in bytes and its modification time (ns)."""
+
+    path: str
+    facts: tuple[int, int]
+
+
 def look_at_files(spec: SourceSpec, position: Mapping[str, Any] | None) -> SourceLook:
     """Compare a file source with its landed position (None: nothing is landed).
 
@@ -31,56 +39,71 @@ def look_at_files(spec: SourceSpec, position: Mapping[str, Any] | None) -> Sourc
     missing or has changed.
     """
     known: Mapping[str, Sequence[Any]] = position[FILES] if position else {}
-    base, paths = _find(spec)
+    base, found = _find(spec)
     marks: dict[str, list[Any]] = {}
-    missing = [name for name in known if name not in paths]
-    for name, path in paths.items():
+    missing = [name for name in known if name not in found]
+    for name, file in found.items():
         try:
             if name in known:
-                _check_same(spec, name, path, known[name])
+                _check_same(spec, name, file, known[name])
             else:
-                marks[name] = _mark(path)
+                marks[name] = [*file.facts, _digest(file.path)]
         except PermissionError as error:
-            message = f"cannot read {path}: {error.strerror}. Grant this user read access"
-            raise AccessError(message) from error
+            raise _refused(file.path, error) from error
     if missing:
         raise _broken(spec, missing[0], _gone(known[missing[0]], marks))
     if not spec.lands_copies:
-        _refuse_copies(spec, paths, known, marks)
-    fresh = tuple(Piece(paths[name], name=name) for name in marks)
-    rest = tuple(Piece(paths[name], name=name) for name in paths if name in known)
-    partitioned = any("=" in part for name in paths for part in name.split("/")[:-1])
+        _refuse_copies(spec, found, known, marks)
+    fresh = tuple(Piece(found[name].path, name=name) for name in marks)
+    rest = tuple(Piece(file.path, name=name) for name, file in found.items() if name in known)
+    partitioned = any("=" in part for name in found if "/" in name for part in name.split("/")[:-1])
     return SourceLook({"kind": FILES, FILES: marks}, fresh, rest, base=base if partitioned else None)
 
 
 def unchanged(look: SourceLook, spec: SourceSpec) -> None:
     """Raise `SourceError` (66) if a file changed since the look."""
-    _, paths = _find(spec)
+    _, found = _find(spec)
     for name, mark in look.position[FILES].items():
-        if name not in paths or _facts(paths[name]) != mark[:2]:
+        if name not in found or list(found[name].facts) != mark[:2]:
             message = f"{spec.name}: {name} was changed while it was being landed. Nothing was landed. Land again"
             raise SourceError(message)
 
 
-def _find(spec: SourceSpec) -> tuple[str, dict[str, str]]:
-    """Return the source's folder and its files (path below the folder -> path), ordered by name."""
-    location = spec.location
+def _find(spec: SourceSpec) -> tuple[str, dict[str, _File]]:
+    """Return the source's folder and its files (path below the folder -> file), ordered by name.
+
+    Each landing looks at all files that were ever landed, so a file costs one call of `stat` here and little else.
+    """
+    location = str(Path(spec.location))  # without doubled or trailing slashes, so that it begins each path
     if has_magic(location):
         base = _folder_of_pattern(location)
-        found = [path for match in glob(location, recursive=True) for path in _below(match)]  # noqa: PTH207 - absolute
+        paths = [path for match in glob(location, recursive=True) for path in _below(match)]  # noqa: PTH207 - absolute
     else:
         base = location if Path(location).is_dir() else str(Path(location).parent)
-        found = list(_below(location))
-    paths = {Path(path).relative_to(base).as_posix(): path for path in found}
-    paths = {name: path for name, path in paths.items() if not any(map(_is_hidden, name.split("/")))}
-    for name, path in paths.items():
-        if not Path(path).is_file():  # reading a pipe would never end
-            message = f"{spec.name}: {name} is not a regular file (a pipe, or a link to nothing): remove it"
-            raise SourceError(message)
-    if not paths:
+        paths = list(_below(location))
+    names = ((path[len(base) :].lstrip("/"), path) for path in paths)
+    found = {name: _file(spec, name, path) for name, path in sorted(names) if not _is_ignored(name)}
+    if not found:
         message = f"the source {spec.name} has no files at {location}: fix `path:`, or wait for the first file"
         raise SourceError(message)
-    return base, dict(sorted(paths.items()))
+    return base, found
+
+
+def _file(spec: SourceSpec, name: str, path: str) -> _File:
+    try:
+        facts = os.stat(path)  # noqa: PTH116 - called for each landed file
+    except PermissionError as error:
+        raise _refused(path, error) from error
+    except OSError:
+        facts = None
+    if facts is None or not stat.S_ISREG(facts.st_mode):  # reading a pipe would never end
+        message = f"{spec.name}: {name} is not a regular file (a pipe, or a link to nothing): remove it"
+        raise SourceError(message)
+    return _File(path, (facts.st_size, facts.st_mtime_ns))
+
+
+def _refused(path: str, error: PermissionError) -> AccessError:
+    return AccessError(f"cannot read {path}: {error.strerror}. Grant this user read access")
 
 
 def _gone(mark: Sequence[Any], fresh: Mapping[str, Sequence[Any]]) -> str:
@@ -90,13 +113,18 @@ def _gone(mark: Sequence[Any], fresh: Mapping[str, Sequence[Any]]) -> str:
 
 
 def _refuse_copies(
-    spec: SourceSpec, paths: Mapping[str, str], known: Mapping[str, Sequence[Any]], fresh: Mapping[str, Sequence[Any]]
+    spec: SourceSpec,
+    found: Mapping[str, _File],
+    known: Mapping[str, Sequence[Any]],
+    fresh: Mapping[str, Sequence[Any]],
 ) -> None:
     """Raise `SourceError` (66) for a fresh file with the rows of another file, which would be landed twice."""
+    if not fresh:
+        return
     first = {(mark[0], mark[2]): name for name, mark in reversed([*known.items(), *fresh.items()])}
     for name, mark in fresh.items():
         other = first[mark[0], mark[2]]
-        if other != name and has_rows(spec, paths[name]):
+        if other != name and has_rows(spec, found[name].path):
             message = (
                 f"{spec.name}: {name} has the same content as {other}, so its rows would be landed twice. Nothing was "
                 "landed. Remove one of them, or set `copies: land` for this source"
@@ -112,9 +140,9 @@ def _below(path: str) -> Iterator[str]:
         yield from (f"{folder}/{name}" for name in files)
 
 
-def _is_hidden(name: str) -> bool:
-    """Return whether Spark ignores a file or folder of this name."""
-    return name.startswith(".") or (name.startswith("_") and "=" not in name)
+def _is_ignored(name: str) -> bool:
+    """Return whether Spark ignores a file, because its name or that of a folder on its path is hidden."""
+    return any(part.startswith(".") or (part.startswith("_") and "=" not in part) for part in name.split("/"))
 
 
 def _folder_of_pattern(pattern: str) -> str:
@@ -126,20 +154,10 @@ def _folder_of_pattern(pattern: str) -> str:
     return str(Path(*parts))
 
 
-def _facts(path: str) -> list[int]:
-    facts = Path(path).stat()
-    return [facts.st_size, facts.st_mtime_ns]
-
-
-def _mark(path: str) -> list[Any]:
-    return [*_facts(path), _digest(path)]
-
-
-def _check_same(spec: SourceSpec, name: str, path: str, mark: Sequence[Any]) -> None:
-    facts = _facts(path)
-    if facts == list(mark[:2]):
+def _check_same(spec: SourceSpec, name: str, file: _File, mark: Sequence[Any]) -> None:
+    if list(file.facts) == list(mark[:2]):
         return
-    if facts[0] != mark[0] or _digest(path) != mark[2]:
+    if file.facts[0] != mark[0] or _digest(file.path) != mark[2]:
         raise _broken(spec, name, "has changed")
 
 

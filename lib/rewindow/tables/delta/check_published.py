@@ -1,8 +1,9 @@
 """The check that every `run`, `show` and `verify` makes: are a branch's tables still what was published?
 
-It costs one read of each table's Delta log and one listing of its folder (in a bucket, a request for each 1,000 files). Only
-files without statistics are opened. Rows that were replaced by as many others are found by `rewindow republish`. A process
-checks a table once, and again when the log has commits that are not the job's publications.
+It costs one read of each table's Delta log, and the size of each file that the log names (in a bucket, one listing of the
+folder: a request for each 1,000 files). Only files without statistics are opened. Rows that were replaced by as many others
+are found by `rewindow republish`. A process checks a table once, and again when the log has commits that are not the job's
+publications.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from rewindow.tables.delta.content_hash import TableFile, rows_of, table_files
 from rewindow.tables.delta.drift import published_tables
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.handle_cache import Mark, is_still_there, mark_of
-from rewindow.tables.delta.orphan_files import staged_by
 from rewindow.tables.delta.run_counts import run_counts
+from rewindow.tables.delta.unnamed_files import staged_by
 from rewindow.tables.shared.drift import Drift, difference_of
 from rewindow.tables.shared.publications import (
     SHARED_TABLES,
@@ -103,8 +104,8 @@ def _drift(warehouse: str, state: JobState, due: Due, table: DeltaTable | None, 
 
 
 def lacking(path: str, files: Sequence[TableFile]) -> str | None:
-    """Describe which of a table's files are missing or have another size, by one listing of its folder; None if none is."""
-    sizes = Folder(path).sizes() if files else {}
+    """Describe which of a table's files are missing or have another size; None if none is."""
+    sizes = Folder(path).sizes([file.path for file in files]) if files else {}
     lost = {file.path for file in files if sizes.get(file.path) != file.bytes}
     if lost:  # another process may have taken them out of the table since it was opened, and deleted them
         table = open_table(path)

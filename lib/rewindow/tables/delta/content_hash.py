@@ -7,7 +7,7 @@ interpreter at exit (134), and silently returns nulls under column mapping.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
@@ -25,6 +25,8 @@ from rewindow.tables.shared.content_hash import hash_rows
 
 _NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 _FACTS = {"path", "num_records", "size_bytes", "min._run", "max._run", "min.seq", "max.seq"}
+_CONVERTED: Mapping[str, Callable[[str], Any]] = {"string": str, "integer": int, "long": int}
+"""The types of partition columns whose values are converted here; a log has them as text."""
 _TYPES = {"string": "string", "long": "long", "double": "double", "boolean": "boolean", "binary": "binary"}
 
 
@@ -65,30 +67,37 @@ def _is_of_another(file: TableFile, runs: Collection[int]) -> bool:
 def _known_files(path: str, table: Handle) -> dict[str, TableFile]:
     """Return the files that a handle knows. They are listed once; what append commits add is added to them."""
     if table.files is not None and table.new_files:
-        new = [_added(add) for add in table.new_files]
-        if any(file.partition.keys() - _text_columns(table) for file in new):
+        types = _column_types(table)
+        new = [_added(add, types) for add in table.new_files]
+        if None in new:
             table.files = None  # the library converts the values of other types
         else:
-            names = sorted({name for file in new for name in file.partition})
+            files = [file for file in new if file is not None]
+            names = sorted({name for file in files for name in file.partition})
             check_folders(
-                path, [file.path for file in new], {name: [file.partition.get(name) for file in new] for name in names}
+                path,
+                [file.path for file in files],
+                {name: [file.partition.get(name) for file in files] for name in names},
             )
-            table.files.update({file.path: file for file in new})
+            table.files.update({file.path: file for file in files})
     if table.files is None:
         table.files = {file.path: file for file in _listed(path, table)}
     table.new_files.clear()
     return table.files
 
 
-def _text_columns(table: DeltaTable) -> set[str]:
-    return {field["name"] for field in json.loads(table.schema().to_json())["fields"] if field["type"] == "string"}
+def _column_types(table: DeltaTable) -> dict[str, Any]:
+    return {field["name"]: field["type"] for field in json.loads(table.schema().to_json())["fields"]}
 
 
-def _added(add: Mapping[str, Any]) -> TableFile:
-    """Return the file that an ``add`` action of a log describes."""
+def _added(add: Mapping[str, Any], types: Mapping[str, Any]) -> TableFile | None:
+    """Return the file that an ``add`` action of a log describes; None for a partition value that only delta-rs converts."""
     stats = json.loads(add.get("stats") or "{}")
     bounds = [(stats.get(bound) or {}).get(name) for name in ("_run", "seq") for bound in ("minValues", "maxValues")]
-    partition = dict(add.get("partitionValues") or {})
+    texts: Mapping[str, str | None] = add.get("partitionValues") or {}
+    if not all(types.get(name) in _CONVERTED for name in texts):
+        return None
+    partition = {name: None if text is None else _CONVERTED[types[name]](text) for name, text in texts.items()}
     return TableFile(unquote(add["path"]), stats.get("numRecords"), add["size"], partition, *bounds)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ from pyarrow import fs
 
 from rewindow.contracts.staged_files import named_checksum, staged_name
 from rewindow.errors import StorageError, failed_io
+from rewindow.storage.listing import local_files, local_sizes, object_files
 from rewindow.storage.locations import filesystem_of, is_uri
 from rewindow.storage.objects import Objects
 
@@ -194,14 +195,13 @@ class Folder:
 
     def files(self) -> Iterator[tuple[str, int, int]]:
         """Yield path, size and modification time (epoch ms) of every file below, sorted by path. Skips Delta's log."""
-        found = self._fs.get_file_info(fs.FileSelector(self._base, allow_not_found=True, recursive=True))
-        for info in sorted(found, key=lambda info: str(info.path)):
-            path = info.path[len(self._base) :].lstrip("/")
-            if info.type == fs.FileType.File and not path.startswith("_delta_log/"):
-                yield path, info.size, (info.mtime_ns or 0) // 1_000_000
+        found = object_files(self._fs, self._base) if is_uri(self.root) else local_files(self._base)
+        yield from sorted(one for one in found if not one[0].startswith("_delta_log/"))
 
-    def sizes(self) -> dict[str, int]:
-        """Return the size of every file below, by path, from one listing. Skips Delta's log."""
+    def sizes(self, paths: Collection[str] | None = None) -> dict[str, int]:
+        """Return the sizes of all files below, by path, or of those of ``paths``. A bucket is listed: a path is a request."""
+        if paths is not None and not is_uri(self.root):
+            return local_sizes(self._base, paths)
         return {path: size for path, size, _ in self.files()}
 
     def delete(self, path: str, *, is_folder: bool = False) -> None:

@@ -7,18 +7,24 @@ row. A file that is missing, torn, of another version or of other files is as go
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 import pyarrow as pa
 
+from rewindow.control.plan.branches import LedgerRow
 from rewindow.control.plan.stored_format import FORMAT
-from rewindow.control.plan.stored_rows import StoredFold
+from rewindow.control.plan.stored_rows import StoredFold, known_part
 from rewindow.control.plan.stored_state import LAYOUT
 from rewindow.errors import RewindowError
 from rewindow.tables.delta.files import Folder, digest_of
 
 FOLDS = "_folds"
 """The folder below a ledger. Delta and Spark take no file for data whose path begins with an underscore."""
+_CHECKED = "_checked_folds"
+"""The folder with the digests of the stored folds that were compared with the rows."""
+Check = Callable[[str, Sequence[LedgerRow]], None]
+"""Raises `InvariantError` (70) if the stored fold of a ledger, given by its name, is not what the rows give."""
 _CODEC = "zstd"
 _VERSION = [FORMAT, LAYOUT]
 
@@ -35,8 +41,28 @@ def read_fold(folder: Folder, name: str) -> StoredFold | None:
         head, *lines = text.split("\n")
         about = json.loads(head)
         if about["version"] == _VERSION and about["name"] == name:
-            return StoredFold(about["rows"], about["token"], frozenset(about["files"]), lines)
+            covers = frozenset(about["files"])
+            return StoredFold(about["rows"], about["token"], covers, lines, digest.decode())
     return None
+
+
+def check_once(folder: Folder, name: str, rows: Sequence[LedgerRow], check: Check) -> None:
+    """Compare a stored fold with the rows, unless a file beside it says that this was done. Raises as ``check`` does.
+
+    It reads all rows, so a ledger that is used for years would pay for its length at every `gc`.
+    """
+    stored, _ = known_part(rows)
+    if stored is None or _was_checked(folder, name, stored):
+        return
+    check(name, rows)
+    with suppress(RewindowError):
+        folder.write_bytes(f"{_CHECKED}/{name}", pa.py_buffer(stored.digest.encode()))
+
+
+def _was_checked(folder: Folder, name: str, stored: StoredFold) -> bool:
+    with suppress(RewindowError):
+        return bool(stored.digest) and bytes(folder.read_bytes(f"{_CHECKED}/{name}")) == stored.digest.encode()
+    return False
 
 
 def write_fold(folder: Folder, name: str, fold: StoredFold) -> None:

@@ -8,6 +8,7 @@ from rewindow.control.gc import Garbage
 from rewindow.control.plan.planner import Alive
 from rewindow.control.plan.retention import dead_attempts
 from rewindow.tables.delta.files import Folder
+from rewindow.tables.delta.fold_file import check_once
 from rewindow.tables.delta.merge_runs import due_merges, merge, run_files
 from rewindow.tables.delta.orphan_files import JobOrphanFiles
 from rewindow.tables.delta.warehouse import DeltaTables
@@ -36,6 +37,8 @@ class JobGc:
 
     def garbage(self, keep_ms: int) -> Iterator[Garbage]:
         """Yield what can be deleted now. All of it is found before the first is yielded."""
+        ledger = self._tables.ledger(self._job)
+        check_once(Folder(ledger.path), self._job, ledger.read(), check_stored)
         yield from list(self._orphan_files().garbage(keep_ms))
 
     def delete(self, garbage: Sequence[Garbage]) -> None:
@@ -48,11 +51,7 @@ class JobGc:
         self._tables.ledger(self._job).compact()
 
     def _orphan_files(self) -> JobOrphanFiles:
-        # Rows first: the state must include every plan that the rows include, or a new plan would look dead.
-        rows = self._tables.ledger(self._job).read()
-        check_stored(self._job, rows)
         state = self._tables.state(self._job)
-        dead = dead_attempts(rows, state)
         plans = [branch.pending for branch in state.branches.values() if branch.pending]
         is_quiet = not any(self._alive(plan.attempt) for plan in plans)
-        return JobOrphanFiles(self._tables.warehouse, self._job, state, dead, is_quiet=is_quiet)
+        return JobOrphanFiles(self._tables.warehouse, self._job, state, dead_attempts(state), is_quiet=is_quiet)

@@ -21,6 +21,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from rewindow.control.plan.branches import JobState
 from rewindow.control.plan.compaction import due_neighbours
+from rewindow.control.plan.run_facts import attempts_of
 from rewindow.control.plan.spec import CHANGELOG
 from rewindow.tables.delta.actions import Actions, file_stats, removal
 from rewindow.tables.delta.commit import open_table, table_path
@@ -90,7 +91,7 @@ def _in_journal(warehouse: str, job: str, state: JobState) -> RunFiles | None:
         return None
     fence = f"rewindow.gc/{job}"
     # Reports of dead attempts leave the journal one by one.
-    ended = {f"job={job}/{run.commit.attempt}.parquet" for run in state.committed}
+    ended = {f"job={job}/{attempt}.parquet" for attempt in attempts_of(state.committed)}
     merged = f"job={job}/{merged_by(job)}-"
     files = [file for file in table_files(path, table) if file.path in ended or file.path.startswith(merged)]
     return RunFiles(path, table, files, {fence: (table.transaction_version(fence) or 0) + 1})

@@ -7,28 +7,25 @@ that no ledger row names (a verification, a snapshot or a repair that died), can
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Collection, Iterator
-from urllib.parse import unquote
-
-from deltalake import DeltaTable
+from collections.abc import Set as AbstractSet
+from functools import cached_property
+from itertools import chain
 
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.control.gc import UNKNOWN_MS, Garbage
-from rewindow.control.plan.branches import JobState
+from rewindow.control.plan.branches import Branch, JobState
+from rewindow.control.plan.run_facts import attempts_of, bindings_of, run_facts
 from rewindow.control.plan.spec import CHANGELOG, OUTPUT
 from rewindow.tables.delta.commit import commit_files, open_table, table_path
 from rewindow.tables.delta.content_hash import table_files
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.merge_runs import merged_by
 from rewindow.tables.delta.retract import removals
+from rewindow.tables.delta.unnamed_files import Unnamed, staged_by
 from rewindow.tables.shared.paths import JOURNAL, RUNS
-from rewindow.tables.shared.publications import SHARED_TABLES
-
-HOUR_MS = 3_600_000
-
-_NAME = re.compile(r"(.+)-[0-9a-f]{32}(?:\.[0-9a-f]{8})?\.(?:parquet|arrow)")
+from rewindow.tables.shared.publications import SHARED_TABLES, published_attempts
 
 
 class JobOrphanFiles:
@@ -68,43 +65,35 @@ class JobOrphanFiles:
 
     def _tables(self) -> dict[str, set[str]]:
         """Return the targets of each table that a run of the job ever wrote or may be writing, by path."""
+        branches = self._state.branches.values()
+        pending = (one.pending.binding.tables for one in branches if one.pending is not None)
+        written = chain((one.tables for one in bindings_of(self._state)), (one.tables for one in branches), pending)
         reset = self._state.reset.tables if self._state.reset else {}
         found: dict[str, set[str]] = {path: set(targets) for path, targets in reset.items()}
-        for run in self._state.committed:
-            for target, table in run.spec.binding.tables.items():
+        for tables in written:
+            for target, table in tables.items():
                 found.setdefault(table.path, set()).add(target)
-        for branch in self._state.branches.values():
-            for target, table in branch.tables.items():
-                found.setdefault(table.path, set()).add(target)
-            if branch.pending is not None:
-                for target, table in branch.pending.binding.tables.items():
-                    found.setdefault(table.path, set()).add(target)
         return found
 
     def _of_table(self, path: str, targets: Collection[str], keep_ms: int) -> Iterator[Garbage]:
         root = table_path(self._warehouse, path)
-        table, folder = open_table(root), Folder(root)
-        listed = {file.path for file in table_files(root, table)} if table else set()
-        if path in self._dropped():
+        if path in self._dropped:
             yield from self._whole(root, keep_ms)
             return
-        old = left_before(table, keep_ms) if table else set()
-        unknown = left_before(table, max(keep_ms, UNKNOWN_MS)) if table else set()
-        counts, known = self._counting(path, targets), self._known()
+        unnamed = Unnamed(root, open_table(root), ".parquet")
+        counts, known = self._counting(path, targets), self._known
         is_changelog = any(target.startswith(CHANGELOG) for target in targets)  # a run may still read removed files
-        for name, size, _ in folder.files():
-            if name in listed or not name.endswith(".parquet"):
-                continue
+        for name, size in unnamed.files():
             attempt = staged_by(name)
             if attempt in self._dead:
                 yield Garbage(root, name, size, "of an attempt that did not finish")
-            elif attempt == merged_by(self._job) and name in unknown:
+            elif attempt == merged_by(self._job) and unnamed.is_left(name, max(keep_ms, UNKNOWN_MS)):
                 yield Garbage(root, name, size, "merged into another file")
             elif path in SHARED_TABLES or attempt in self._pending or attempt in counts:
                 continue
-            elif attempt in known and name in old and (self._is_quiet or not is_changelog):
+            elif attempt in known and (self._is_quiet or not is_changelog) and unnamed.is_left(name, keep_ms):
                 yield Garbage(root, name, size, "left the table")
-            elif attempt not in known and name in unknown:
+            elif attempt not in known and unnamed.is_left(name, max(keep_ms, UNKNOWN_MS)):
                 yield Garbage(root, name, size, "of an unknown attempt")
 
     def _internal(self, keep_ms: int) -> Iterator[Garbage]:
@@ -115,7 +104,7 @@ class JobOrphanFiles:
             attempt = name.partition("/")[0]
             known, last = sizes.get(attempt, (0, 0))
             sizes[attempt] = (known + size, max(last, modified_ms))
-        now_ms, known_attempts = time.time_ns() // 1_000_000, self._known()
+        now_ms, known_attempts = time.time_ns() // 1_000_000, self._known
         for attempt, (size, last) in sorted(sizes.items()):
             if attempt in self._pending:
                 continue
@@ -133,16 +122,11 @@ class JobOrphanFiles:
             facts = Folder(root).facts(path)
             if facts is not None and path not in listed:
                 yield Garbage(root, path, facts.bytes, "the reports of an attempt that did not finish")
-        for path in sorted(left_before(table, max(keep_ms, UNKNOWN_MS))) if table else ():
-            facts = Folder(root).facts(path)
-            if path.startswith(f"job={self._job}/{merged_by(self._job)}-") and facts is not None:
-                yield Garbage(root, path, facts.bytes, "merged into another file")
+        merged = Unnamed(root, table, ".parquet", f"job={self._job}")
+        yield from merged.garbage(f"{merged_by(self._job)}-", keep_ms, "merged into another file")
         root = table_path(self._warehouse, RUNS)
-        ledger = open_table(root)
-        for path in sorted(left_before(ledger, max(keep_ms, UNKNOWN_MS))) if ledger else ():
-            facts = Folder(root).facts(path)
-            if path.startswith(f"name={self._job}/") and facts is not None:
-                yield Garbage(root, path, facts.bytes, "merged into another file of the ledger")
+        rows = Unnamed(root, open_table(root), ".parquet", f"name={self._job}")
+        yield from rows.garbage("", keep_ms, "merged into another file of the ledger")
 
     def _whole(self, root: str, keep_ms: int) -> Iterator[Garbage]:
         """Yield the table of a dropped branch when it has not changed for the retention time."""
@@ -152,43 +136,36 @@ class JobOrphanFiles:
             parent, _, name = root.rpartition("/")
             yield Garbage(parent, name, sum(size for _, size, _ in files), "a dropped branch's table", is_folder=True)
 
+    @cached_property
     def _dropped(self) -> set[str]:
-        """Return the paths of output tables that belong to dropped branches only."""
-        kept, dropped = set(), set()
-        for branch in self._state.branches.values():
-            own = {
-                run.spec.binding.tables[target].path
-                for run in branch.own_runs
-                for target in run.spec.binding.tables
-                if target.startswith(OUTPUT)
-            }
-            paths = {table.path for target, table in branch.tables.items() if target.startswith(OUTPUT)}
-            if branch.is_kept:
-                kept |= paths
-            elif branch.own_runs and all(run.spec.branch == branch.name for run in branch.own_runs):
-                dropped |= own & paths
-        return dropped - kept
+        """The paths of output tables that belong to dropped branches only."""
+        branches = self._state.branches.values()
+        kept = {path for branch in branches if branch.is_kept for path in _outputs(branch)}
+        dropped = (branch for branch in branches if not branch.is_kept)
+        return {path for branch in dropped for path in _own_outputs(branch)} - kept
 
-    def _counting(self, path: str, targets: Collection[str]) -> set[str]:
+    def _counting(self, path: str, targets: Collection[str]) -> AbstractSet[str]:
         """Return the attempts whose files a publication of this table needs."""
         if any(target.startswith(CHANGELOG) for target in targets):
-            return {run.commit.attempt for run in self._state.naming(path)}
-        return {run.commit.attempt for one in self._state.branches.values() if one.is_kept for run in one.own_runs}
+            return published_attempts(self._state.shared(path))
+        branches = [one for one in self._state.branches.values() if one.is_kept]
+        return {attempt for one in branches for attempt in attempts_of(one.runs, one.inherited)}
 
+    @cached_property
     def _known(self) -> set[str]:
-        state = self._state
-        runs = (*state.committed, *state.snapshots.values())
-        return {attempt for run in runs for attempt in (run.spec.attempt.id, run.commit.attempt)}
+        snapshots = self._state.snapshots.values()
+        runs = {attempt for run in run_facts(self._state) for attempt in (run.planned_by, run.staged_by)}
+        return runs | {attempt for one in snapshots for attempt in (one.spec.attempt.id, one.commit.attempt)}
 
 
-def left_before(table: DeltaTable, keep_ms: int) -> set[str]:
-    """Return the files below a table that it does not name: removed or written at least ``keep_ms`` ago."""
-    hours = -(-keep_ms // HOUR_MS)
-    paths = table.vacuum(retention_hours=hours, dry_run=True, enforce_retention_duration=False, full=True)
-    return {unquote(path) for path in paths}
+def _outputs(branch: Branch) -> set[str]:
+    return {table.path for target, table in branch.tables.items() if target.startswith(OUTPUT)}
 
 
-def staged_by(path: str) -> str:
-    """Return the attempt in a staged file's name; ``""`` for another name."""
-    staged = _NAME.fullmatch(path.rpartition("/")[2])
-    return staged[1] if staged else ""
+def _own_outputs(branch: Branch) -> set[str]:
+    """Return the outputs of a branch that its own runs wrote, if no other branch's runs are in it."""
+    runs = branch.own_runs
+    if any(run.spec.branch != branch.name for run in runs):
+        return set()
+    tables = [table for run in runs for table in run.spec.binding.tables.items()]
+    return _outputs(branch) & {table.path for target, table in tables if target.startswith(OUTPUT)}

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from rewindow.control.gc import UNKNOWN_MS, Garbage
 from rewindow.control.ingest.landings import LANDING, PLAN
-from rewindow.control.plan.compaction import dead_landings
+from rewindow.control.ingest.progress import fold_progress
 from rewindow.tables.governed.feeds import CatalogFeedTables
 from rewindow.tables.governed.journal_rows import JournalRows
 from rewindow.tables.governed.own_rows import feed_name
@@ -40,7 +40,7 @@ class CatalogFeedGc:
         """Yield what can be deleted now. All of it is found before the first is yielded."""
         listed = self._rows.listed()  # before the ledger, which names a landing before its workers append
         rows, oldest = self._tables.state(self._feed), now_ms() - max(keep_ms, UNKNOWN_MS)
-        dead = dead_landings(rows)
+        dead = fold_progress(rows).dead
         known = {row.body["attempt"]["id"] for row in rows if row.kind == PLAN}
         known |= {row.body["attempt"] for row in rows if row.kind == LANDING}
         found = [(one, "of a landing that did not finish") for one in listed if one.attempt in dead]

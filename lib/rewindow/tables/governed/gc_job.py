@@ -29,8 +29,7 @@ class CatalogJobGc:
     def drop_reports(self) -> int:
         """Delete the reports and metrics of dead attempts in one commit; return how many attempts."""
         listed = self._rows.listed()  # before the ledger: an attempt without a row there could else be a new one
-        rows = self._tables.ledger_rows(self._job)
-        dead = dead_attempts(rows, self._tables.state(self._job))
+        dead = dead_attempts(self._tables.state(self._job))
         found = [one for one in listed if one.attempt in dead and is_report(one.part)]
         if found:
             self._rows.delete([f"{one.attempt}/{one.part}" for one in found])
@@ -49,7 +48,7 @@ class CatalogJobGc:
         listed = self._rows.listed()
         rows = self._tables.ledger_rows(self._job)
         state, now = self._tables.state(self._job), now_ms()
-        dead, needed = dead_attempts(rows, state), Needed(rows, state, now - keep_ms)
+        dead, needed = dead_attempts(state), Needed(rows, state, now - keep_ms)
         is_quiet, oldest = self._is_quiet(state), now - max(keep_ms, UNKNOWN_MS)
         found = [
             (one, "of an attempt that did not finish")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rewindow.contracts.staged_files import TaskReport
@@ -121,7 +121,7 @@ def older_ledger(table: str, name: str, published: int, known: int) -> Checkpoin
 def due_rows(due: Due, published: int) -> Counter[int]:
     """Return how many rows of each run a table has after its first ``published`` publications."""
     is_output = due.target.startswith(OUTPUT)  # whose rows are counted before each run
-    stored, later = _stored(due, published) if is_output else (None, due.publications[:published])
+    stored, later = _stored(due.publications, published) if is_output else (None, due.publications[:published])
     rows = Counter(stored.rows(due.target) if stored else {})
     for publication in later:
         for run in publication.removes:
@@ -135,7 +135,15 @@ def due_rows(due: Due, published: int) -> Counter[int]:
 
 def due_attempts(due: Due, published: int) -> frozenset[str]:
     """Return the attempts whose rows a table has after its first ``published`` publications."""
-    stored, later = _stored(due, published)
+    return _attempts(*_stored(due.publications, published))
+
+
+def published_attempts(publications: Sequence[Publication]) -> frozenset[str]:
+    """Return the attempts whose rows a table has after all its publications."""
+    return _attempts(*_stored(publications, len(publications)))
+
+
+def _attempts(stored: StoredPublications | None, later: Iterable[Publication]) -> frozenset[str]:
     attempts = stored.attempts() if stored else {}
     for publication in later:
         for run in publication.removes:
@@ -144,9 +152,11 @@ def due_attempts(due: Due, published: int) -> frozenset[str]:
     return frozenset(attempts.values())
 
 
-def _stored(due: Due, published: int) -> tuple[StoredPublications | None, Sequence[Publication]]:
-    """Return the publications whose effect is known without looking at each of them, if there are any, and the others."""
-    head = due.publications.head if isinstance(due.publications, History) else ()
+def _stored(
+    publications: Sequence[Publication], published: int
+) -> tuple[StoredPublications | None, Sequence[Publication]]:
+    """Return the first publications, whose effect is known without looking at each, if there are any, and the others."""
+    head = publications.head if isinstance(publications, History) else ()
     if isinstance(head, StoredPublications) and len(head) <= published:
-        return head, due.publications[len(head) : published]
-    return None, due.publications[:published]
+        return head, publications[len(head) : published]
+    return None, publications[:published]

@@ -1,0 +1,66 @@
+"""The files below a table's folder that the table does not name: how long ago they left it, and who staged them."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from functools import cache
+from urllib.parse import unquote
+
+from deltalake import DeltaTable
+
+from rewindow.control.gc import UNKNOWN_MS, Garbage
+from rewindow.tables.delta.content_hash import table_files
+from rewindow.tables.delta.files import Folder
+
+_HOUR_MS = 3_600_000
+_NAME = re.compile(r"(.+)-[0-9a-f]{32}(?:\.[0-9a-f]{8})?\.(?:parquet|arrow)")
+
+
+class Unnamed:
+    """The files of a folder that the table there does not name, from one listing."""
+
+    def __init__(self, root: str, table: DeltaTable | None, suffix: str | tuple[str, ...], below: str = "") -> None:
+        """Bind to a table's path, its handle (None: no table), and the files whose names end so, in one of its folders."""
+        self._root, self._table, self._suffix, self._below = root, table, suffix, below
+        self._written: dict[str, int] = {}
+        self._left = cache(self._left_before)
+
+    def files(self) -> Iterator[tuple[str, int]]:
+        """Yield path and size of each file."""
+        named = {file.path for file in table_files(self._root, self._table)} if self._table else set()
+        start = f"{self._below}/" if self._below else ""
+        for name, size, written_ms in Folder(f"{self._root}/{self._below}".rstrip("/")).files():
+            path = f"{start}{name}"
+            if path not in named and path.endswith(self._suffix):
+                self._written[path] = written_ms
+                yield path, size
+
+    def is_left(self, path: str, keep_ms: int) -> bool:
+        """Return whether one of these files left the table, or was written, at least ``keep_ms`` ago."""
+        # It was written before it left the table, so most files are too young for a look into the log.
+        is_old = self._written[path] <= time.time_ns() // 1_000_000 - keep_ms
+        return is_old and self._table is not None and path in self._left(keep_ms)
+
+    def garbage(self, start: str, keep_ms: int, why: str) -> Iterator[Garbage]:
+        """Yield the files whose names start so and that left the table ``keep_ms`` ago, and at least a day."""
+        for path, size in sorted(self.files()):
+            if path.rpartition("/")[2].startswith(start) and self.is_left(path, max(keep_ms, UNKNOWN_MS)):
+                yield Garbage(self._root, path, size, why)
+
+    def _left_before(self, keep_ms: int) -> set[str]:
+        return left_before(self._table, keep_ms) if self._table else set()
+
+
+def left_before(table: DeltaTable, keep_ms: int) -> set[str]:
+    """Return the files below a table that it does not name: removed or written at least ``keep_ms`` ago."""
+    hours = -(-keep_ms // _HOUR_MS)
+    paths = table.vacuum(retention_hours=hours, dry_run=True, enforce_retention_duration=False, full=True)
+    return {unquote(path) for path in paths}
+
+
+def staged_by(path: str) -> str:
+    """Return the attempt in a staged file's name; ``""`` for another name."""
+    staged = _NAME.fullmatch(path.rpartition("/")[2])
+    return staged[1] if staged else ""
