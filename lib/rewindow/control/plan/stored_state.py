@@ -16,7 +16,7 @@ from rewindow.control.plan.spec import TableSpec
 from rewindow.control.plan.stored_publications import Positions, StoredPublications, as_ranges, of_ranges
 from rewindow.control.plan.stored_runs import StoredChain, StoredRuns
 
-LAYOUT = 1
+LAYOUT = 2
 """Grows by one whenever the text changes, or what folding a row gives. Text of another layout is not read."""
 
 
@@ -69,6 +69,7 @@ def _branch_data(branch: Branch, at: Positions) -> dict[str, Any]:
         "tables": {target: table.as_json() for target, table in branch.tables.items()},
         "restarts": _restarts_data(branch.restarts),
         "standing": branch.standing,
+        "last_number": branch.last_number,
     }
 
 
@@ -84,6 +85,7 @@ def _branch(data: Mapping[str, Any], runs: StoredRuns) -> Branch:
         tables={target: TableSpec.from_json(table) for target, table in data["tables"].items()},
         restarts=_restarts(data["restarts"]),
         standing=Standing(data["standing"]),
+        last_number=data["last_number"],
     )
 
 
