@@ -60,7 +60,7 @@ def test_a_backfill_repeated_with_changed_code_replaces_its_own_runs(bench: Benc
     again = done(bench, *FROM_1)
     assert again["replaced"] == ["fix/1"]
     assert again["runs"][0]["epochs"] == [1, 2]
-    assert done(bench, "verify", "counts", "--branch", "fix") == {"fix/1": {}}
+    assert done(bench, "verify", "counts", "--branch", "fix") == {"fix/2": {}}
 
     at_once = copy_of(bench, tmp_path / "at_once")
     done(at_once, *FROM_1[:-1], "other")

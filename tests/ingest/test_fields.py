@@ -12,7 +12,8 @@ from rewindow.config.feed_spec import feed_spec
 from rewindow.contracts.ingest import LogColumns, Piece, SourceSpec
 from rewindow.contracts.source_fields import FileFields, SourceFields, fields_of_schema
 from rewindow.control.ingest.fields import LandedFields, check_fields
-from rewindow.engine.worker.file_fields import csv_headers, parquet_fields
+from rewindow.engine.worker.csv_files import csv_columns
+from rewindow.engine.worker.file_fields import csv_fields, parquet_fields
 from rewindow.errors import SourceError
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.delta.feeds import DeltaFeedTables
@@ -76,8 +77,9 @@ def test_an_unknown_field_is_refused_unless_it_is_ignored():
     ):
         checked(new, before=first())
     assert checked(new, before=first(), ignore=["cuopon"]) == first()
-    with pytest.raises(SourceError, match=r"items\.sku"):
-        checked(file("d3.json", *ALL, "items", "items.sku"), before=first())
+    with pytest.raises(SourceError, match=r"address\.street"):
+        checked(file("d3.json", *ALL, "address.street"), before=first())
+    assert checked(file("d3.json", *ALL, "items", "items.sku"), before=first()), "items is not landed"
     assert checked(file("d3.json", *ALL, "extra", "extra.a"), before=first(), ignore=["extra"])
 
 
@@ -112,29 +114,43 @@ def test_each_file_of_a_first_landing_needs_the_columns_that_the_feed_names():
         checked(file("d1.json", *ALL), file("d2.json", "user", "t"), value=["amount"])
 
 
-def test_a_declared_schema_selects_fields_in_a_first_landing_and_new_ones_are_refused_later():
+def test_a_declared_schema_selects_fields_so_that_others_may_come_and_go():
     log = {"source": {"path": "raw", "format": "json", "schema": "user STRING"}}
     known, structs, _ = fields_of_schema(SCHEMA)
     spec = feed_spec(one_log(**log), project_root="/p", warehouse="/w").logs[0]
-    found = SourceFields(known, structs, (file("d1.json", *ALL, "note"),))
-    before = check_fields(spec, COLUMNS, found, None)
+    before = check_fields(spec, COLUMNS, SourceFields(known, structs, (file("d1.json", *ALL, "note"),)), None)
     assert before.others == ("note",)
-    assert check_fields(spec, COLUMNS, found, before) == before
-    with pytest.raises(SourceError, match="the field remark"):
-        check_fields(spec, COLUMNS, SourceFields(known, structs, (file("d2.json", *ALL, "remark"),)), before)
+    second = file("d2.json", *ALL, "address.street", "remark")
+    after = check_fields(spec, COLUMNS, SourceFields(known, structs, (second,)), before)
+    assert after == LandedFields(before.always, ("address.street", "note", "remark"))
 
 
-def test_csv_files_with_two_header_orders_are_refused_in_a_first_landing(tmp_path):
-    (tmp_path / "d1.csv").write_text("user,amount\nann,1\n")
-    (tmp_path / "d2.csv").write_text('\n\n"amount","user"\n1,ann\n')
-    (tmp_path / "d3.csv").write_text("")
-    source = SourceSpec("csv", str(tmp_path), "raw", {})
-    pieces = _pieces(tmp_path)
-    with pytest.raises(SourceError, match=r"d2\.csv has the columns in another order \(amount, user\) than d1\.csv"):
-        checked(*csv_headers(source, pieces))
-    with pytest.raises(SourceError, match=r"d2\.csv has other columns.*than the landed files \(user, amt\)"):
-        checked(*csv_headers(source, pieces[1:]), before=LandedFields(("user", "amt")))
-    assert csv_headers(SourceSpec("csv", str(tmp_path), "raw", {"HEADER": "false"}), pieces) == []
+def test_a_new_field_that_value_does_not_list_does_not_matter():
+    log = {"value": ["amount"]}
+    before = checked(file("d1.json", *ALL), **log)
+    assert checked(file("d2.json", *ALL, "extra", "extra.a"), before=before, **log).others == ("extra",)
+
+
+def test_a_new_field_that_may_be_the_new_name_of_a_landed_one_is_refused():
+    log = {"value": ["amount"], "optional": ["amount"]}
+    rest = [name for name in ALL if name != "amount"]
+    before = checked(file("d1.json", *ALL), **log)
+    said = (
+        r"d2\.json has the field amt, which no landed file has, and no amount: was amount renamed\?.*`ignore: \[amt\]`"
+    )
+    with pytest.raises(SourceError, match=said):
+        checked(file("d2.json", *rest, "amt"), before=before, **log)
+    assert checked(file("d2.json", *rest, "amt"), before=before, **log, ignore=["amt"])
+    seen = checked(file("d2.json", *ALL, "amt"), before=before, **log)
+    assert checked(file("d3.json", *rest, "amt"), before=seen, **log)
+
+
+def test_a_new_field_that_would_be_landed_is_refused_with_both_ways_on():
+    said = r"`ignore: \[note\]`.*`optional: \[note\]`.*--new-generation --keep 7` lands it from here on"
+    known, structs, _ = fields_of_schema(SCHEMA)
+    found = SourceFields(known, structs, (file("d3.json", *ALL, "note"),))
+    with pytest.raises(SourceError, match=said):
+        check_fields(spec_of(), COLUMNS, found, first(), landings=7)
 
 
 def _pieces(folder):
@@ -180,11 +196,25 @@ def test_a_new_column_of_a_table_is_refused_unless_it_is_ignored(tmp_path):
     assert land_locally(one_log(**feed, ignore=["y"]), tables, tmp_path, T0).landings == (2,)
 
 
-def test_csv_takes_neither_ignore_nor_optional():
-    with pytest.raises(ValidationError, match="do not apply to csv"):
-        one_log(source={"path": "raw", "format": "csv"}, ignore=["x"])
+def test_csv_without_a_header_takes_neither_ignore_nor_optional():
+    source = {"path": "raw", "format": "csv"}
+    assert one_log(source=source, ignore=["x"], optional=["y"])
+    with pytest.raises(ValidationError, match="without a header"):
+        one_log(source={**source, "options": {"header": "false"}}, ignore=["x"])
     with pytest.raises(ValidationError, match="is not a list of fields"):
         one_log(ignore="x")
+
+
+def test_columns_of_a_header_are_named_as_spark_names_them(tmp_path):
+    write_text = (tmp_path / "a.csv").write_text
+    source = SourceSpec("csv", str(tmp_path), "raw", {"comment": "#"})
+    write_text('\n# no header\n"a, b", c ,,x,X\n')
+    assert csv_columns(source, f"{tmp_path}/a.csv") == ("a, b", "c", "_c2", "x3", "X4")
+    (found,) = csv_fields(source, _pieces(tmp_path))
+    assert (found.name, found.present) == ("a.csv", {"a, b", "c", "_c2", "x3", "X4"})
+    write_text("")
+    assert csv_columns(source, f"{tmp_path}/a.csv") is None
+    assert csv_fields(SourceSpec("csv", str(tmp_path), "raw", {"HEADER": "false"}), _pieces(tmp_path)) == []
 
 
 def test_directories_above_the_source_name_no_columns(tmp_path):

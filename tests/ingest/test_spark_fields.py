@@ -85,37 +85,7 @@ def test_names_below_a_declared_map_are_data(engine_at, tmp_path):
     feed.write("d2.json", '{"user": "ann", "t": 2, "scores": {"b": 1}, "raw": {"y": 1}, "left": "out"}\n')
     assert feed.land().rows == 1
     feed.write("d3.json", '{"user": "ann", "t": 3, "scores": {"b": 1}, "raw": {"y": 1}, "right": "in"}\n')
-    with pytest.raises(SourceError, match="the field right"):
-        feed.land()
-
-
-def test_two_header_orders_in_a_first_landing_name_both_files(engine_at, tmp_path):
-    feed = Files(tmp_path, engine_at(tmp_path), "csv")
-    feed.write("d1.csv", "user,t,amount\nann,1,5\n")
-    feed.write("d2.csv", "user,amount,t\nann,5,2\n")
-    with pytest.raises(SourceError, match=r"d2\.csv has the columns in another order \(user, amount, t\) than d1\.csv"):
-        feed.land()
-    feed.write("d2.csv", "user,t,amount\nann,2,5\n")
-    assert feed.land().rows == 2
-    feed.write("d3.csv", "user,t,amt\nann,2,5\n")
-    with pytest.raises(SourceError, match=r"d3\.csv has other columns \(user, t, amt\) than the landed files"):
-        feed.land()
-
-
-def test_a_declared_schema_does_not_hide_that_a_header_changed(engine_at, tmp_path):
-    feed = Files(tmp_path, engine_at(tmp_path), "csv", schema="user STRING, t BIGINT, amount BIGINT")
-    feed.write("d1.csv", "user,t,amount\nann,1,5\n")
     assert feed.land().rows == 1
-    feed.write("d2.csv", "user,amount,t\nann,5,2\n")
-    with pytest.raises(SourceError, match="another order"):
-        feed.land()
-
-
-def test_a_declared_schema_in_another_order_than_the_header_is_refused(engine_at, tmp_path):
-    feed = Files(tmp_path, engine_at(tmp_path), "csv", schema="user STRING, amount BIGINT, t BIGINT")
-    feed.write("d1.csv", "user,t,amount\nann,1,5\n")
-    with pytest.raises(ConfigError, match="use the order of the header"):
-        feed.land()
 
 
 def test_the_first_line_that_is_no_json_is_named_in_a_first_landing(engine_at, tmp_path):

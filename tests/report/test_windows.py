@@ -42,7 +42,7 @@ def test_a_window_of_a_partition_without_new_records_says_what_would_close_it(tm
     assert first["clock_ms"] < first["closes_at_ms"]
     assert "The clock of closed in partition 0 is at 2023-11-14 22:50:00Z" in first["why"]
     assert (
-        "`semantics: {stream_time_from: watermark}` in the job's file lets the feed's watermark advance it too"
+        "`semantics: {stream_time_from: watermark}` in the job's file lets the feed's watermark advance its clock"
         in first["why"]
     )
 

@@ -111,7 +111,7 @@ def test_a_promotion_brings_the_branchs_rows_in_and_takes_the_others_out(warehou
     assert set(runs_in(warehouse)) <= runs
     land(warehouse, 6)
     replay(warehouse, "c")
-    assert names(warehouse)[-1] == "main/4"
+    assert names(warehouse)[-1] == "main/6", "main/3 to main/5 are the replaced runs"
     with pytest.raises(CheckpointError, match="promoted"):
         replay(warehouse, "d", "trial")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from rewindow.app.next_columns import next_columns
 from rewindow.app.project import Project
 from rewindow.config.feed_spec import TABLE_FORMATS, feed_spec
 from rewindow.config.load import load_feed
@@ -37,7 +38,8 @@ def look_at_feed(project: Project, name: str, rows: Sequence[LedgerRow], now_ms:
 
     With intervals of arrival, landed files may hold rows of later intervals: the last landing recorded which (ADR-122). An
     older version did not, so then the times of arrival are read, unless Spark would land so many, or has to read them.
-    Raises `ConfigError` (78) for an invalid file, `SourceError` (66) if landed files are gone or the definition has changed.
+    Raises `ConfigError` (78) for an invalid file, `SourceError` (66) if landed files are gone, the definition has changed, or
+    new files have other columns.
     """
     config = load_feed(project.root, name)
     spec = feed_spec(config, project_root=str(project.root), warehouse=project.warehouse)
@@ -53,13 +55,14 @@ def look_at_feed(project: Project, name: str, rows: Sequence[LedgerRow], now_ms:
         if progress.feed is not None:
             raise
         return FeedLook(progress, is_due=False, is_landing=is_landing, detail=str(error))
+    unchecked = next_columns(spec, columns, looks, progress)
     is_complete = grid is None or progress.through_ms is None or progress.through_ms < (window.until_ms or 0)
     if not is_complete:
         return FeedLook(progress, is_due=False, is_landing=is_landing, detail=waiting_files(spec, looks, now_ms))
     # Of a job's output all files are named, and its new epochs tell.
     fresh = sum(len(looks[log.topic].fresh) for log in spec.logs if not log.is_output)
     is_due = bool(fresh or any(look.epochs for look in looks.values()) or (spec.interval_end and progress.feed))
-    detail = _detail(fresh, looks)
+    detail = "; ".join([*([told] if (told := _detail(fresh, looks)) else []), *unchecked])
     if grid is not None and not is_due:
         is_due, detail = _look_into_landed(
             spec, columns, looks, progress, window, grid, most_rows=project.target.most_landed_here

@@ -24,11 +24,12 @@ from rewindow.app.open_engines import open_inline_engine, open_landing_engine, o
 from rewindow.app.open_session import open_session, starting_spark
 from rewindow.app.open_tables import open_feed_tables, open_tables, warehouse_location
 from rewindow.app.own_code import check_own_code
+from rewindow.app.silent import after_last_run
 from rewindow.app.telemetry.facts import LAND, RUN
 from rewindow.app.telemetry.gather import landing_done, landing_planned, run_done, run_planned, run_skipped
 from rewindow.app.telemetry.tables import Locator
 from rewindow.app.telemetry.telemetry import Observed, OnStep, telemetry_of
-from rewindow.app.unfinished import ended_hint, killed_hint
+from rewindow.app.unfinished import killed_hint
 from rewindow.app.unlikely_columns import naming_unlikely_columns
 from rewindow.app.watch import Watch
 from rewindow.config.feed import FeedConfig
@@ -133,11 +134,11 @@ class Project:
         """Return what `run` would do, as JSON values. Changes nothing. Raises what `run` would raise before it executes."""
         bound = self.bind(job, request.branch)
         state, request = self.tables.state(job), self.with_acceptance(job, request)
-        decision = next_run(self.tables, bound, state, request, self.is_alive)
-        described = describe_plan(state, bound.feed, decision, request.branch, bound.binding)
-        again, pending = Command(job, self.target.target, request.branch)("run"), state.branch(request.branch).pending
-        ended = ended_hint(self.warehouse, pending, again) if pending else None
-        return described | {"ended": ended, "lagging": dict(self.tables.lagging(job, state, request.branch))}
+        decided = next_run(self.tables, bound, state, request, self.is_alive)
+        described = describe_plan(state, bound.feed, decided, request.branch, bound.binding)
+        branch, again = state.branch(request.branch), Command(job, self.target.target, request.branch)("run")
+        left = after_last_run(self.root, self.tables, branch, bound.feed, again)
+        return described | left | {"lagging": dict(self.tables.lagging(job, state, request.branch))}
 
     def run(self, job: str, request: RunRequest, on_step: OnStep = None) -> RunReport | UpToDate:
         """Execute one run of a job, or return `UpToDate` if there is nothing to do.
@@ -271,18 +272,15 @@ class Project:
 
     def _expected(self, feed: str) -> Feed:
         """Return a feed that was never landed, with the columns that its sources have now."""
-        look, root = self.feed_tables.look, str(self.root)
-        return expected_feed(load_feed(self.root, feed), look, project_root=root, warehouse=self.warehouse)
+        config, look = load_feed(self.root, feed), self.feed_tables.look
+        return expected_feed(config, look, project_root=str(self.root), warehouse=self.warehouse)
 
     def _was_landed(self, feed: str) -> bool:
         """Return whether a feed has a ledger, or is unknown, which `bind` reports."""
-        if feed not in names_of(self.root, "feeds"):
-            return True
         try:
-            self.tables.feed(feed)
+            return feed not in names_of(self.root, "feeds") or bool(self.tables.feed(feed))
         except SourceError:
             return False
-        return True
 
     @property
     def slots(self) -> int:

@@ -29,6 +29,8 @@ class AlertsConfig(ConfigValue):
 
     freshness_ms: DurationMs | None = Field(default=None, alias="freshness")
     """How far the time through which the job is complete may be behind the wall clock, like ``2h``."""
+    silent_ms: DurationMs | None = Field(default=None, alias="silent")
+    """How far the feed may be beyond the newest record of a partition for which results wait, like ``1d``."""
     waiting: int | None = Field(default=None, ge=0)
     """Number of landings that may wait for the next run."""
     late: Share | None = None

@@ -44,7 +44,7 @@ class SourceConfig(ConfigValue):
     copies: Literal["refuse", "land"] = "refuse"
     """What to do with a file that has the content of another file of the source."""
     schema_ddl: str | None = Field(default=None, alias="schema")
-    """Columns and types of csv or json files, like ``id BIGINT, amount DOUBLE``."""
+    """Columns and types of csv or json files, like ``id BIGINT, amount DOUBLE``. Others that files have are not landed."""
     job: Name | None = None
     """The job whose output is the source. Needs ``output``."""
     output: DottedName | None = None
@@ -97,9 +97,9 @@ class LogConfig(ConfigValue):
     order: Columns = ()
     """Columns that order rows of equal arrival."""
     ignore: Fields = ()
-    """Fields that new files may have and that are not landed. They and ``optional`` are named as in the source."""
+    """Fields that files may have and that are not landed. They and ``optional`` are named as in the source."""
     optional: Fields = ()
-    """Landed fields that a new file may lack; they are null there."""
+    """Landed fields that a file may lack; they are null there."""
     units: dict[TimestampSource, Literal["s", "ms", "us", "ns"]] = {}
     """The unit of BIGINT times (s, ms, us, ns), by the column or extractor of ``timestamp`` or ``arrived_at``.
     Default: ms, checked."""
@@ -128,9 +128,10 @@ class LogConfig(ConfigValue):
         return self
 
     @model_validator(mode="after")
-    def _csv_has_one_header(self) -> Self:
-        if self.source.format == "csv" and (self.ignore or self.optional):
-            message = "ignore and optional do not apply to csv, whose columns are read by position: remove them"
+    def _names_need_a_header(self) -> Self:
+        given = {name.lower(): value.lower() for name, value in self.source.options.items()}
+        if self.source.format == "csv" and given.get("header", "true") != "true" and (self.ignore or self.optional):
+            message = "ignore and optional name columns, which csv files without a header do not have: remove them"
             raise MisfitError(message, "ignore" if self.ignore else "optional")
         return self
 

@@ -9,19 +9,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rewindow.contracts.ingest import ARRIVAL, LogColumns, LogSpec
+
 
 @dataclass(frozen=True, slots=True)
 class FileFields:
     """The fields of one file (or of a table): those that occur in any row.
 
-    ``empty`` are those that have no value in any row, so nothing is known about the fields nested in them. ``header`` are
-    the columns of a CSV file in order; None for other formats.
+    ``empty`` are those that have no value in any row, so nothing is known about the fields nested in them.
     """
 
     name: str
     present: frozenset[str]
     empty: frozenset[str] = frozenset()
-    header: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,27 @@ class SourceFields:
     structs: frozenset[str] = frozenset()
     files: tuple[FileFields, ...] = ()
     ignores_case: bool = False
+
+
+def read_columns(spec: LogSpec, columns: LogColumns) -> set[str]:
+    """Return the source's names of all columns that rows are made of."""
+    return _in_source(spec, {column.name for column in columns.all} | _named(spec))
+
+
+def named_columns(spec: LogSpec) -> set[str]:
+    """Return the source's names of the columns that the configuration names."""
+    return _in_source(spec, _named(spec) | {*(spec.value or ())})
+
+
+def _in_source(spec: LogSpec, names: set[str]) -> set[str]:
+    old = {new: name for name, new in (spec.renames or {}).items()}
+    return {old.get(name, name) for name in sorted(names)}
+
+
+def _named(spec: LogSpec) -> set[str]:
+    names = {*spec.key, *spec.order, *(spec.source_offsets or ())}
+    names |= {spec.arrived_at} if spec.arrived_at else set()
+    return names if spec.timestamp == ARRIVAL or spec.extractor else names | {spec.timestamp}
 
 
 def fields_of_schema(schema: Mapping[str, Any]) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:

@@ -15,6 +15,7 @@ from rewindow.report.facts import BranchDiff, Outlook, Report, Verification
 from rewindow.report.figures import Digest
 from rewindow.report.history import clocks, progress, run_figures, schedules, store_sizes
 from rewindow.report.material import Material
+from rewindow.report.silent import silent_partitions
 from rewindow.report.text import asked
 from rewindow.report.verdict import verdict
 from rewindow.report.windows import open_windows
@@ -42,6 +43,7 @@ def gather(
         verification,
         dropped,
         windows,
+        silent_partitions(material),
         is_newest=material.is_newest,
         detailed_runs=len(material.reports),
         diff=diff,

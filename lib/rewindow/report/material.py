@@ -36,7 +36,7 @@ class Material:
     ``planned_at`` has the time of each run's PLAN row, by run id. ``read_reports`` returns what a run's tasks reported,
     ``read_store`` a store's columns after the head, or None if the store is too large for a report. ``lagging`` counts
     the commits that tables lack, ``accepted`` has the ids of runs that were published although they had been on hold.
-    ``read_steps`` returns when the steps of runs ended, by run id, as far as that is known.
+    ``read_steps`` returns when the steps of runs ended, by run id, as far as that is known. ``lag_ms`` is the feed's.
     """
 
     branch: Branch
@@ -48,6 +48,7 @@ class Material:
     read_store: Callable[[str], Columns | None]
     read_steps: Callable[[Sequence[CommittedRun]], Mapping[int, StepTimes]] = lambda _runs: {}
     accepted: AbstractSet[int] = frozenset()
+    lag_ms: int = 0
 
     @property
     def head(self) -> CommittedRun:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from rewindow.streams.duration import to_ms
@@ -30,12 +30,26 @@ class TimedNode:
     sends_nulls: bool
     has_one_window: bool
     """Whether each record has one window, so that it is late at most once."""
+    topics: tuple[str, ...] = ()
+    """The topics that its sub-topology reads."""
+    spans: Mapping[str, int] = field(default_factory=dict)
+    """The size, advance, difference or gap of its windows, in milliseconds."""
+
+    def all_final_at(self, clock_ms: int) -> int:
+        """Return when all results are final that a clock has let in: the last windows of records up to it, plus grace."""
+        if "size" in self.spans:
+            last = clock_ms - clock_ms % self.spans.get("advance", self.spans["size"])
+            end = last + self.spans["size"]
+        else:
+            end = clock_ms + self.spans.get("difference", 0)  # a session ends with its last record
+        return end + (self.final_after_ms or 0)
 
 
 def timed_nodes(topology: Sequence[Mapping[str, Any]]) -> Iterator[TimedNode]:
     """Yield the windowed aggregates and suppresses of a topology, given its description in the ledger."""
     for part in topology:
         kinds = {store["name"]: store["kind"] for store in part["stores"]}
+        topics = tuple(sorted(node["source"] for node in part["nodes"] if "source" in node))
         for node in part["nodes"]:
             does = node.get("processor") or ""
             verb = does.partition("(")[0]
@@ -58,7 +72,21 @@ def timed_nodes(topology: Sequence[Mapping[str, Any]]) -> Iterator[TimedNode]:
                 final_after_ms=final,
                 sends_nulls="limit" in spans,
                 has_one_window="gap" in spans or ("size" in spans and spans.get("advance") == spans["size"]),
+                topics=topics,
+                spans=_spans_above(part["nodes"], node) if final is not None else {},
             )
+
+
+def _spans_above(nodes: Sequence[Mapping[str, Any]], node: Mapping[str, Any]) -> dict[str, int]:
+    """Return the durations of the windowed aggregate whose results a node gets; none if there is none."""
+    known, due = {one["name"]: one for one in nodes}, [node]
+    while due:
+        one = due.pop()
+        does = one.get("processor") or ""
+        if does.startswith("window("):
+            return {name: to_ms(text) for name, text in _DURATION.findall(does)}
+        due += [known[parent] for parent in one["parents"] if parent in known]
+    return {}
 
 
 def _final_after(spans: Mapping[str, int]) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from rewindow.report.expectations import ON_HOLD, told_expectations
 from rewindow.report.facts import BranchDiff, Level, Outlook, Sentence, Verification
 from rewindow.report.figures import Drop, Expected, OpenWindows, Progress
+from rewindow.report.silent import Silent
 from rewindow.report.text import counted, instant, number, share_of_records, to_the_second
 
 
@@ -17,6 +18,7 @@ def verdict(
     verification: Verification,
     drops: list[Drop],
     windows: OpenWindows,
+    silent: Sequence[Silent] = (),
     *,
     is_newest: bool,
     detailed_runs: int,
@@ -28,17 +30,25 @@ def verdict(
     ``drops`` are those of the last ``detailed_runs``.
     """
     return [
-        _headline(progress, outlook, expected, is_newest=is_newest),
+        _headline(progress, outlook, expected, silent, is_newest=is_newest),
         *told_expectations(job, expected),
         *_behind(job, progress, outlook, is_newest=is_newest),
         *_compared(diff),
         *_lost(drops, f" in the last {number(detailed_runs)} runs" if detailed_runs < progress.runs else ""),
+        *(Sentence(Level.WARNING, str(one)) for one in silent),
         *_open(windows),
         *_verified(job, progress, verification),
     ]
 
 
-def _headline(progress: Progress, outlook: Outlook, expected: Sequence[Expected], *, is_newest: bool) -> Sentence:
+def _headline(
+    progress: Progress,
+    outlook: Outlook,
+    expected: Sequence[Expected],
+    silent: Sequence[Silent],
+    *,
+    is_newest: bool,
+) -> Sentence:
     known = progress.watermark_ms is not None
     through = f"Complete through {to_the_second(progress.watermark_ms)}" if known else "Complete through no time yet"
     if any(one.became == ON_HOLD for one in expected):
@@ -55,6 +65,10 @@ def _headline(progress: Progress, outlook: Outlook, expected: Sequence[Expected]
         return Sentence(Level.WARNING, f"{through}; behind by {counted(progress.waiting_landings, 'landing')}")
     if progress.lagging:
         return Sentence(Level.WARNING, f"{through}; tables lag behind the ledger")
+    if silent:
+        return Sentence(
+            Level.WARNING, f"{through}, and up to date with all that is landed; results wait for silent partitions"
+        )
     return Sentence(Level.GOOD, f"{through}, and up to date with all that is landed")
 
 

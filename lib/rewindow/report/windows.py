@@ -104,14 +104,37 @@ def _held_back(material: Material, timed: TimedNode, partition: int, closes_at: 
     if not newest or timed.sub_topology:
         return "It advances with later records"
     slowest, at = min(newest.items(), key=lambda item: item[1])
-    follows = material.head.spec.binding.semantics.get("stream_time_from") == StreamTimeFrom.WATERMARK.value
     if max(newest.values()) < closes_at:
         return f"No record that late has been landed: the newest one is at {instant(max(newest.values()))}"
-    if follows:
-        return f"The feed's watermark waits for {slowest.topic}-{slowest.partition}, whose newest record is at {instant(at)}"
+    if max(newest.values()) - material.lag_ms < closes_at:
+        return f"The feed's watermark is `lag: {in_words(material.lag_ms)}` behind its newest record"
     mine = max((time for one, time in newest.items() if one.partition == partition), default=UNKNOWN)
+    if follows_watermark(material) or mine >= closes_at:
+        waits = f"{slowest.topic}-{slowest.partition}, whose newest record is at {instant(at)}"
+        return f"The feed's watermark waits for {waits}. {what_moves(material, by_feed=True)}"
     return (
         f"Only records of partition {partition} advance it, the newest of which is at {instant(mine)}, while another partition "
-        "is later: `semantics: {stream_time_from: watermark}` in the job's file lets the feed's watermark advance it too, from "
-        "the next landing on. That is a change, which the next run takes with `--accept-changes`"
+        f"is later. {what_moves(material)}"
+    )
+
+
+def follows_watermark(material: Material) -> bool:
+    """Return whether the feed's watermark moves the clocks of the job, besides records."""
+    return material.head.spec.binding.semantics.get("stream_time_from") == StreamTimeFrom.WATERMARK.value
+
+
+def what_moves(material: Material, *, by_feed: bool = False) -> str:
+    """Return what makes results final that wait for a partition without records.
+
+    ``by_feed``: the feed's watermark waits for it, too.
+    """
+    if by_feed:
+        feed = material.feed.definition.feed
+        return (
+            "`max_task_idle: 2h`, or another duration, in the feed's file lets its watermark pass a partition that has been "
+            f"silent for that long, from the next `rewindow land {feed}` on"
+        )
+    return (
+        "`semantics: {stream_time_from: watermark}` in the job's file lets the feed's watermark advance its clock, from the "
+        "next landing on. That is a change, which the next run takes with `--accept-changes`"
     )

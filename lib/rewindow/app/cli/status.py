@@ -46,6 +46,8 @@ def status(
 
     alert: a bound under `alerts:` in the job's file is exceeded, or the job's schedule or the feed's interval was missed.
 
+    note: results wait for a partition to which no records come.
+
     ok: nothing to do but what the next scheduled command does.
     """
     from rewindow.app.status.overview import overview
@@ -70,11 +72,11 @@ def _show(printer: Printer, found: Overview) -> None:
         for finding in one.findings:
             more = f". {finding.advice}." if finding.advice else ""
             printer.say(f"{finding.level}: {one.kind} {one.name}: {finding.message}: `{finding.command}`{more}")
-    wrong = sum(bool(one.findings) for one in found.subjects)
+    wrong = sum(not one.level.is_well for one in found.subjects)
+    notes = sum(bool(one.findings) for one in found.subjects)
+    well = f"all is well, with {counted(notes, 'note')}" if notes else "all is well"
     all_of_them = f"{counted(len(found.feeds), 'feed')} and {counted(len(found.jobs), 'job')}"
-    printer.say(
-        f"{all_of_them}: {f'{wrong} need attention' if wrong > 1 else '1 needs attention' if wrong else 'all is well'}."
-    )
+    printer.say(f"{all_of_them}: {f'{wrong} need attention' if wrong > 1 else '1 needs attention' if wrong else well}.")
 
 
 def _row(one: Subject) -> dict[str, Any]:

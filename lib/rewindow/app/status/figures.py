@@ -16,6 +16,7 @@ from rewindow.control.plan.stored_runs import sizes_of
 from rewindow.report.drops import LANDING, drops
 from rewindow.report.history import progress
 from rewindow.report.material import Material
+from rewindow.report.silent import silent_partitions
 from rewindow.streams.drop_totals import DROPS
 from rewindow.streams.record import known_time
 
@@ -40,6 +41,11 @@ def lag_figures(found: Material) -> dict[str, Any]:
     """Return what waits for a branch."""
     known = progress(found)
     return {"waiting_records": known.waiting_records, "held": sum(one.records for one in known.held)}
+
+
+def silent_figures(found: Material) -> dict[str, Any]:
+    """Return the results that wait for silent partitions, by node."""
+    return {"silent": [one.as_json() for one in silent_partitions(found)]}
 
 
 def dropped_figures(found: Material) -> dict[str, Any]:

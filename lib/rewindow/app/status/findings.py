@@ -19,7 +19,14 @@ class Level(StrEnum):
     failed."""
     ALERT = "alert"
     """A bound of the job's file is exceeded, or its schedule or the feed's interval was missed."""
+    NOTE = "note"
+    """Results wait for a silent partition, and no bound in the job's file is exceeded."""
     OK = "ok"
+
+    @property
+    def is_well(self) -> bool:
+        """Whether nobody has to do anything."""
+        return self in (Level.NOTE, Level.OK)
 
 
 @dataclass(frozen=True, slots=True)

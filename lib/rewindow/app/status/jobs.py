@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from rewindow.app.command_line import Command
 from rewindow.app.listing import Entry, Looks, Status, branch_entry
 from rewindow.app.project import Project
+from rewindow.app.silent import lag_of
 from rewindow.app.status.bounds import exceeded
 from rewindow.app.status.feeds import landed_at
-from rewindow.app.status.figures import dropped_figures, growth_figures, lag_figures, progress_figures
+from rewindow.app.status.figures import (
+    dropped_figures,
+    growth_figures,
+    lag_figures,
+    progress_figures,
+    silent_figures,
+)
 from rewindow.app.status.findings import Finding, Level, Subject, attempted
 from rewindow.app.status.schedule import last_due
 from rewindow.app.unfinished import MEMORY_ADVICE, how_it_ended, process_of
@@ -23,6 +30,7 @@ from rewindow.control.plan.ledger_state import PLAN
 from rewindow.errors import RewindowError
 from rewindow.report.material import Material
 from rewindow.report.text import counted, to_the_second
+from rewindow.streams.duration import in_words
 from rewindow.tables.shared.warehouse import find_feed
 
 
@@ -39,7 +47,7 @@ def check_job(project: Project, name: str, branch: str, looks: Looks) -> Subject
 
     def add_lag_and_drops() -> Sequence[Finding]:
         figures.update(_from_reports(project, config, known, looks))
-        return ()
+        return [*_silent(figures, config.alerts.silent_ms, command)]
 
     if known.head is not None:
         findings += attempted(add_lag_and_drops, "figures", command("report"))
@@ -59,6 +67,16 @@ def _refused(entry: Entry, command: Command) -> Iterator[Finding]:
         yield Finding(Level.BROKEN, "refused", message, command("plan"))
 
 
+def _silent(figures: Mapping[str, Any], bound_ms: int | None, command: Command) -> Iterator[Finding]:
+    """Yield a finding for each node with results that wait for a silent partition. It is an alert if there is a bound."""
+    for one in figures["silent"]:
+        level, what = Level.NOTE, one["what"]
+        if bound_ms is not None and one["behind_ms"] > bound_ms:
+            level = Level.ALERT
+            what += f", which is {in_words(one['behind_ms'])}, at most {in_words(bound_ms)} are allowed"
+        yield Finding(level, "silent", what, command("report"), one["fix"])
+
+
 def _held(state: JobState, branch: Branch, command: Command) -> Iterator[Finding]:
     """Yield a finding if readers do not see runs, because one is on hold."""
     held = state.on_hold(branch.name)
@@ -75,8 +93,17 @@ def _from_reports(project: Project, config: JobConfig, branch: Branch, looks: Lo
     """Return what waits, and what the last runs dropped."""
     feed = find_feed(config.feed, looks.rows(config.feed), project.tables.home)
     runs = branch.runs[-config.alerts.runs :]
-    found = Material(branch, feed, runs, {}, {}, project.tables.reports, lambda _store: None)
-    return lag_figures(found) | dropped_figures(found)
+    found = Material(
+        branch,
+        feed,
+        runs,
+        {},
+        {},
+        project.tables.reports,
+        lambda _store: None,
+        lag_ms=lag_of(project.root, config.feed),
+    )
+    return lag_figures(found) | dropped_figures(found) | silent_figures(found)
 
 
 def _unfinished(project: Project, branch: Branch, job: str, command: Command) -> Sequence[Finding]:

@@ -33,8 +33,8 @@ class Overview:
 
     @property
     def is_well(self) -> bool:
-        """Whether nothing was found."""
-        return all(one.level is Level.OK for one in chain(self.feeds, self.jobs))
+        """Whether nothing was found that somebody has to see to."""
+        return all(one.level.is_well for one in chain(self.feeds, self.jobs))
 
 
 def overview(project: Project, names: Collection[str] = (), branch: str = MAIN) -> Overview:

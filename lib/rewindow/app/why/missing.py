@@ -116,8 +116,7 @@ def _nothing_open(output: Output, asked: Asked) -> Iterator[str]:
     if asked.still_open is not None:
         yield "No other window of the key is open"
     if asked.waiting:
-        job = command_of(output.job.name, output.branch.name)
-        yield f"{counted(asked.waiting, 'record')} of the key landed after the last run: `rewindow run {job}`"
+        yield _not_taken(output, asked.waiting)
 
 
 def _there(output: Output, row: Row) -> MissingFacts:
@@ -158,7 +157,6 @@ def _fate(past: History, asked: Asked) -> Fate:
 def _told(project: Project, past: History, asked: Asked, fate: Fate, windows: Sequence[OpenFacts]) -> MissingFacts:
     output, facts = past.output, Facts(past)
     landings, parts = output.job.feed.landings, output.layout.tasks()
-    job = command_of(output.job.name, output.branch.name)
     late = facts.late(fate.drops, asked.taken)
     records = facts.unused(asked.taken, set())
     first = Window(windows[0].start_ms, windows[0].end_ms) if windows else asked.window
@@ -179,8 +177,8 @@ def _told(project: Project, past: History, asked: Asked, fate: Fate, windows: Se
         reasons = ["The key is made by a repartition, so its records are not looked for", *clocks]
         return no_answer(output, Missing.WAITING, "there is no row yet", reasons, **known)
     if not records and asked.waiting:
-        headline = f"{counted(asked.waiting, 'record')} of the key landed after the last run"
-        return no_answer(output, Missing.NOT_TAKEN, headline, [f"Run the job: `rewindow run {job}`", *clocks], **known)
+        headline, _, fix = _not_taken(output, asked.waiting).partition(": ")
+        return no_answer(output, Missing.NOT_TAKEN, headline, [f"{fix[0].upper()}{fix[1:]}", *clocks], **known)
     if not records:
         return no_answer(output, Missing.NEVER_LANDED, *never_landed(project, past, asked), **known)
     if len(late) >= len(records):
@@ -189,13 +187,22 @@ def _told(project: Project, past: History, asked: Asked, fate: Fate, windows: Se
         reasons = [*dropped, _let_go(records, late)]
         return no_answer(output, Missing.LET_GO, "no record of the key has reached a store", reasons, **known)
     if asked.waiting:
-        dropped.append(f"{counted(asked.waiting, 'record')} of the key landed after the last run: `rewindow run {job}`")
+        dropped.append(_not_taken(output, asked.waiting))
     if waits is not None and waits.is_open and first is not None:
         named = windows or [OpenFacts(first.start_ms, first.end_ms, waits.closes_at_ms, len(records) - len(late))]
         reasons = [*open_sentences(named), *clocks, *dropped]
         return no_answer(output, Missing.OPEN, open_headline(named), reasons, **known)
     reasons = ["The job has taken records of the key, but has sent no result of them", *clocks, *dropped]
     return no_answer(output, Missing.WAITING, "there is no row yet", reasons, **known)
+
+
+def _not_taken(output: Output, records: int) -> str:
+    """Return why landed records are not taken, and after a colon what takes them."""
+    what = f"{counted(records, 'record')} of the key"
+    if len(output.job.feed.landings) > output.branch.last_epoch:
+        return f"{what} landed after the last run: run the job, `rewindow run {command_of(output.job.name, output.branch.name)}`"
+    is_are = "is" if records == 1 else "are"
+    return f"{what} {is_are} later than the feed's watermark: a run takes them once a landing raises it"
 
 
 def _waiting(waits: Waits | None) -> Iterator[str]:

@@ -13,6 +13,7 @@ from rewindow.app.first_rows import find_outputs, is_quarantine
 from rewindow.app.open_tables import direct
 from rewindow.app.project import Project
 from rewindow.app.run_references import with_runs
+from rewindow.app.silent import lag_of
 from rewindow.control.plan.branches import Branch, JobState
 from rewindow.control.plan.spec import MAIN, OUTPUT
 from rewindow.control.run import Job
@@ -44,6 +45,8 @@ class Output:
     tables: DeltaTables
     state: JobState
     branch: Branch
+    lag_ms: int = 0
+    """By how much the feed's watermark is behind its newest record."""
 
     @classmethod
     def find(cls, project: Project, name: str, branch: str) -> Output:
@@ -68,7 +71,9 @@ class Output:
         job = project.bind(config.job, safe_name(branch, "branch"))
         state = tables.state(config.job)
         found = state.branch(branch) if branch == MAIN else with_runs(config.job, state, branch)
-        return cls(job, topics[0], config.outputs[topics[0]].table, tables, state, found)
+        return cls(
+            job, topics[0], config.outputs[topics[0]].table, tables, state, found, lag_of(project.root, config.feed)
+        )
 
     def traced(self, partition: int) -> Traced:
         """Return what to replay for the rows of one partition. Its user code shares no objects with another replay."""

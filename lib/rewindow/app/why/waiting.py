@@ -90,4 +90,5 @@ def _material(past: History) -> Material:
         lagging={},
         read_reports=past.output.tables.reports,
         read_store=lambda _store: None,
+        lag_ms=past.output.lag_ms,
     )

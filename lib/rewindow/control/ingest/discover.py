@@ -21,6 +21,7 @@ from rewindow.contracts.ingest import (
 )
 from rewindow.contracts.text_times import other_form
 from rewindow.control.ingest.fields import LandedFields, check_fields, landed_fields
+from rewindow.control.ingest.grown_columns import grown
 from rewindow.control.ingest.intervals import Epochs, Grid, due_intervals
 from rewindow.control.ingest.later_rows import later_rows, with_later, without_finished
 from rewindow.control.ingest.problems import raise_all
@@ -205,13 +206,13 @@ def _look(call: Call, spec: LogSpec, window: ReadWindow) -> SourceLook:
 
 def _all_columns(call: Call, looks: Mapping[str, SourceLook]) -> dict[str, LogColumns]:
     """Return the columns of each log. What is wrong with any of them is said at once, and before Spark is started."""
-    known = call.generation.columns
-    new = [spec for spec in call.feed.logs if spec.topic not in known]
+    known, growing = call.generation.columns, call.generation.growing
+    new = [spec for spec in call.feed.logs if spec.topic not in known or spec.topic in growing]
     wrong = [call.engine.wrong_columns(spec, looks[spec.topic]) for spec in new]
     raise_all(call.feed.feed, [error for error in wrong if error is not None])
-    return {
-        spec.topic: known.get(spec.topic) or call.engine.columns(spec, looks[spec.topic]) for spec in call.feed.logs
-    }
+    found = {**known, **{spec.topic: call.engine.columns(spec, looks[spec.topic]) for spec in new}}
+    grew = {spec.topic: grown(spec, known[spec.topic], found[spec.topic]) for spec in new if spec.topic in growing}
+    return {**found, **grew}
 
 
 def _checked(call: Call, spec: LogSpec, columns: LogColumns, look: SourceLook) -> SourceLook:
@@ -223,7 +224,7 @@ def _checked(call: Call, spec: LogSpec, columns: LogColumns, look: SourceLook) -
         fields = call.engine.fields(spec, columns, look)
         if spec.source.format in TABLE_FORMATS and spec.topic in call.generation.columns:
             before = LandedFields(tuple(sorted(fields.known)))  # a table has one schema for all rows
-        found = check_fields(spec, columns, fields, before)
+        found = check_fields(spec, columns, fields, before, landings=call.progress.number)
     if found is None or spec.source.format in TABLE_FORMATS:
         return look
     return replace(look, position={**look.position, "fields": found.as_json()})

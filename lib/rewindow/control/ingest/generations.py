@@ -12,6 +12,7 @@ from typing import Any
 
 from rewindow.contracts.ingest import FeedSpec, LogColumns, LogSpec, SourceOffsets
 from rewindow.contracts.time_units import MS
+from rewindow.control.ingest.grown_columns import grows_only, may_grow
 from rewindow.control.ingest.landings import (
     GENERATION,
     LANDING,
@@ -27,12 +28,16 @@ from rewindow.errors import ConfigError, SourceError
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """The generation to land. This call starts it if ``is_new``; ``columns`` are those already decided."""
+    """The generation to land. This call starts it if ``is_new``; ``columns`` are those already decided.
+
+    The logs that ``growing`` names may get more columns than their kept landings have.
+    """
 
     number: int
     kept: int = 0
     is_new: bool = False
     columns: Mapping[str, LogColumns] = field(default_factory=dict)
+    growing: frozenset[str] = frozenset()
 
 
 MASK = "***"
@@ -68,12 +73,20 @@ def next_generation(feed: FeedSpec, progress: Progress, *, new_generation: bool 
     if current is None or new_generation:
         kept = keep if current else 0
         _check_keep(feed, progress, kept, keep)
-        return Generation(progress.generation + 1, kept, is_new=True, columns=_columns(progress) if kept else {})
+        columns = _columns(progress) if kept else {}
+        before = progress.declared.get("logs", {})
+        growing = [
+            spec.topic
+            for spec in feed.logs
+            if spec.topic in columns and may_grow(spec, columns[spec.topic], before.get(spec.topic, {}))
+        ]
+        return Generation(progress.generation + 1, kept, is_new=True, columns=columns, growing=frozenset(growing))
     if current.fingerprint != fingerprint(feed):
         changes = "; ".join(differences(progress.declared, declared(feed))) or "an older version of the definition"
         message = (
             f"feed {feed.feed} was landed under a different definition ({changes}). Restore the configuration, or land "
-            f"the feed again: `rewindow land {feed.feed} --new-generation [--keep N]`"
+            f"everything again: `rewindow land {feed.feed} --new-generation`. With `--keep {progress.number}`, what is landed "
+            "stays as it is, if the change allows it"
         )
         raise SourceError(message)
     return Generation(current.generation, current.kept, columns=_columns(progress))
@@ -143,8 +156,10 @@ def _check_keep(feed: FeedSpec, progress: Progress, kept: int, keep: int) -> Non
     changed = [name for name in ("partitions", "every", "zone") if before.get(name) != now[name]]
     for topic, log in now["logs"].items():
         old = before.get("logs", {}).get(topic)
-        parts = ("key", "value", "columns", "source_offsets")
-        changed += [f"{topic}.{part}" for part in parts if old and old.get(part) != log.get(part)]
+        parts = [part for part in ("key", "source_offsets") if old and old.get(part) != log.get(part)]
+        if old and not grows_only(old, log):
+            parts += [part for part in ("value", "columns") if old.get(part) != log.get(part)]
+        changed += [f"{topic}.{part}" for part in parts]
     if changed:
         message = (
             f"--keep {keep}: {', '.join(changed)} changed, so kept landings and new ones would not fit together. "

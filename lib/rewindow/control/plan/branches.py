@@ -71,6 +71,7 @@ class Branch:
     ``publications`` are the commits to the branch's own output tables, ``tables`` those tables by target, and
     ``restarts`` their republications by target. ``unpublished`` are the commits that wait until a run is accepted: the first
     of them adds a run that is on hold, the others what follows it. Each adds one run, the last ones of the chain.
+    ``last_number`` is that of the last run which the branch itself committed, also if it was rewound or replaced since.
     """
 
     name: str
@@ -83,6 +84,12 @@ class Branch:
     tables: Mapping[str, TableSpec] = field(default_factory=dict)
     restarts: Mapping[str, Restart] = field(default_factory=dict)
     standing: Standing = Standing.OPEN
+    last_number: int = 0
+
+    @property
+    def next_number(self) -> int:
+        """The number of the next run. No two runs of a branch have one number, so a run's name says which run it is."""
+        return max(len(self.runs), self.last_number) + 1
 
     @property
     def head(self) -> CommittedRun | None:

@@ -80,6 +80,7 @@ def explain(plan: dict[str, Any]) -> list[str]:
         newest = instant(held["until_ms"])
         wait = f"{_records(held['records'])} {'waits' if held['records'] == 1 else 'wait'}"
         lines.append(f"{where}: {wait} for the watermark to pass; the newest is at {newest}.")
+    lines += [f"{silent['what']}. {silent['fix']}." for silent in plan.get("silent", ())]
     pending = plan["pending"]
     if pending is not None:
         process = f"process {pending['pid']} on {pending['host'] or 'this host'}"

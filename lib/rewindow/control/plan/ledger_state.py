@@ -77,7 +77,9 @@ def _fold_plan(state: JobState, row: LedgerRow) -> JobState:
         raise broken(row, f"the branch {spec.branch!r} is sealed")
     if branch.standing is not Standing.OPEN:
         raise broken(row, f"the branch {spec.branch!r} is {branch.standing}")
-    if spec.parent != (head.spec.run if head else None) or spec.number != len(branch.runs) + 1:
+    # Before numbers were used once, a run's number was that of its position in the chain.
+    numbers = (branch.next_number, len(branch.runs) + 1)
+    if spec.parent != (head.spec.run if head else None) or spec.number not in numbers:
         raise broken(row, f"run {spec.name} says its parent is {spec.parent}, the ledger's is {head and head.spec.run}")
     if spec.input.first != branch.last_epoch + 1 or spec.input.last < spec.input.first - spec.final:
         epochs = f"{spec.input.first}..{spec.input.last}"
@@ -101,7 +103,9 @@ def _fold_commit(state: JobState, row: LedgerRow) -> JobState:
     if commit.watermark_ms != spec.input.clock_to_ms:
         raise broken(row, f"run {spec.name} ends at {commit.watermark_ms}, planned was {spec.input.clock_to_ms}")
     run = CommittedRun(spec, commit, row.seq, len(state.committed) + 1, row.recorded_at)
-    grown = replace(with_run(branch, run), runs=branch.runs.append(run), pending=None, tables=spec.binding.tables)
+    last = max(branch.last_number, spec.number)
+    added = with_run(branch, run)
+    grown = replace(added, runs=branch.runs.append(run), pending=None, tables=spec.binding.tables, last_number=last)
     changes = with_shared(state.changes, Publication(adds=(run,)))
     return with_branch(replace(state, committed=state.committed.append(run), changes=changes), grown)
 

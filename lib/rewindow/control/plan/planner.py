@@ -80,7 +80,7 @@ def plan_run(
         final = request.final
     return RunSpec(
         branch=branch.name,
-        number=len(branch.runs) + 1,
+        number=branch.next_number,
         run=state.rows + 1,
         parent=branch.head.spec.run if branch.head else None,
         input=taken,

@@ -71,6 +71,7 @@ def _branch_data(branch: Branch, at: Positions) -> dict[str, Any]:
         "tables": {target: table.as_json() for target, table in branch.tables.items()},
         "restarts": _restarts_data(branch.restarts),
         "standing": branch.standing,
+        "last_number": branch.last_number,
     }
 
 
@@ -86,6 +87,7 @@ def _branch(data: Mapping[str, Any], runs: StoredRuns) -> Branch:
         tables={target: TableSpec.from_json(table) for target, table in data["tables"].items()},
         restarts=_restarts(data["restarts"]),
         standing=Standing(data["standing"]),
+        last_number=data["last_number"],
     )
 
 

@@ -13,7 +13,9 @@ from pyspark.sql import types as T  # noqa: N812
 
 from rewindow.contracts.governed_sources import NEW_ROWS, Governed
 from rewindow.contracts.ingest import ARRIVAL, LogColumns, LogSpec, Piece, ReadWindow, SourceLook
+from rewindow.contracts.source_fields import read_columns
 from rewindow.contracts.time_units import RANGES, wrong_unit
+from rewindow.engine.spark.csv_frames import by_header, inferred, read_csv
 from rewindow.engine.spark.ingest_columns import (
     SourceColumn,
     arrival_unit,
@@ -24,7 +26,8 @@ from rewindow.engine.spark.ingest_columns import (
 )
 from rewindow.engine.spark.open_table import named, open_delta
 from rewindow.engine.spark.partitioning import partition_column
-from rewindow.engine.spark.text_checks import as_texts, checked
+from rewindow.engine.spark.text_checks import checked
+from rewindow.engine.worker.csv_files import has_header
 from rewindow.engine.worker.file_fields import check_not_empty
 from rewindow.engine.worker.landing.log_columns import log_columns
 from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, NO_TIME, PARTITION, TIMESTAMP
@@ -74,6 +77,9 @@ class SourceFrame:
     def arrivals(self, columns: LogColumns) -> DataFrame:
         """Return the path and the arrival of each row of the files, landed or not."""
         pieces = (*self._look.rest, *self._look.fresh)
+        return reduce(DataFrame.unionByName, [self._arrivals(columns, alike) for alike in self._alike(pieces)])
+
+    def _arrivals(self, columns: LogColumns, pieces: Sequence[Piece]) -> DataFrame:
         frame = self._read(columns, pieces)
         arrival, _ = self._arrived(source_columns(self._spec, frame.schema, (_CORRUPT,)), pieces)
         return frame.select(path_of_row().alias(PATH), arrival.alias(ARRIVED))
@@ -90,7 +96,13 @@ class SourceFrame:
         return frame.select(partition.alias(PARTITION), offset.alias(OFFSET), time.alias(TIMESTAMP))
 
     def _typed(self, columns: LogColumns, pieces: Sequence[Piece], partitions: int) -> DataFrame:
-        return self._convert(columns, self._read(columns, pieces), pieces, partitions)
+        """Return the rows of files, converted. Files of one frame have the same header: a union no longer knows a row's file."""
+        parts = [self._convert(columns, self._read(columns, alike), alike, partitions) for alike in self._alike(pieces)]
+        return reduce(DataFrame.unionByName, parts)
+
+    def _alike(self, pieces: Sequence[Piece]) -> list[Sequence[Piece]]:
+        is_named = has_header(self._spec.source) and self._look.schema is None
+        return [alike for _, alike in by_header(self._spec, pieces)] if is_named else [pieces]
 
     def _convert(self, columns: LogColumns, frame: DataFrame, pieces: Sequence[Piece], partitions: int) -> DataFrame:
         spec = self._spec
@@ -144,13 +156,18 @@ class SourceFrame:
         if self._look.schema is not None:
             return self._read_table(schema, pieces)
         reader = self._spark.read.format(source.format).options(**read_options(self._spec, self._look))
-        paths, is_csv = [piece.path for piece in pieces], source.format == "csv"
+        paths, needed = [piece.path for piece in pieces], read_columns(self._spec, columns)
         if source.format not in TEXT_FORMATS:
             check_not_empty(pieces)
             return reader.schema(schema).load(paths)
-        read = T.StructType([*(as_texts(schema) if is_csv else schema), T.StructField(_CORRUPT, T.StringType())])
+        if source.format == "csv":
+            options = read_options(self._spec, self._look)
+            return read_csv(self._spark, self._spec, self._look, options, schema, needed, pieces, _CORRUPT)
+        read = T.StructType([field for field in schema if field.name in needed])
         reader = reader.option("columnNameOfCorruptRecord", _CORRUPT).option("mode", "PERMISSIVE")
-        return checked(reader.schema(read).load(paths), schema, source.options, _CORRUPT, is_csv=is_csv)
+        frame = reader.schema(T.StructType([*read, T.StructField(_CORRUPT, T.StringType())])).load(paths)
+        others = {field.name: F.lit(None).cast(field.dataType) for field in schema if field.name not in needed}
+        return checked(frame, read, source.options, _CORRUPT, is_csv=False).withColumns(others)
 
     def _read_table(self, schema: T.StructType, pieces: Sequence[Piece]) -> DataFrame:
         """Return the rows of a table's files, with their partition values and commit times."""
@@ -216,8 +233,12 @@ class SourceFrame:
             options.setdefault("inferSchema", "true")
         if source.format == "parquet":
             options.setdefault("mergeSchema", "true")
-        paths = [piece.path for piece in (*self._look.rest, *self._look.fresh)]
-        found = self._spark.read.format(source.format).options(**options).load(paths).schema
+        pieces = (*self._look.rest, *self._look.fresh)
+        if has_header(source):
+            found = inferred(self._spark, self._spec, options, pieces)
+        else:
+            paths = [piece.path for piece in pieces]
+            found = self._spark.read.format(source.format).options(**options).load(paths).schema
         # Spark adds a column for lines that it cannot read; the landing names them.
         return T.StructType([field for field in found.fields if field.name != _CORRUPT])
 
@@ -228,8 +249,6 @@ def read_options(spec: LogSpec, look: SourceLook) -> dict[str, str]:
     options = {"timeZone": spec.zone} if source.format in TEXT_FORMATS else {}
     if source.format == "csv":
         options["header"] = "true"
-        if source.schema is None:  # otherwise Spark matches columns by position
-            options["enforceSchema"] = "false"
     if look.base:
         options["basePath"] = look.base
     return {**options, **source.options}

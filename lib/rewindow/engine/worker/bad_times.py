@@ -19,7 +19,8 @@ import pyarrow.parquet as pq
 from rewindow.contracts.ingest import LogSpec, Piece
 from rewindow.contracts.text_times import form_of_times
 from rewindow.contracts.time_units import RANGES, wrong_unit
-from rewindow.engine.worker.file_fields import csv_dialect, encoding_of, local_files, lower_options, shown
+from rewindow.engine.worker.csv_files import csv_lines, csv_names, encoding_of, has_header, lower_options, positions
+from rewindow.engine.worker.file_fields import local_files, shown
 from rewindow.engine.worker.time_texts import Verdict, judge_text
 from rewindow.engine.worker.timestamps import NEVER_ARRIVED, NO_TIMESTAMP, NOT_A_TIME
 
@@ -108,21 +109,14 @@ def _values(spec: LogSpec, path: str, column: str, kind: Any) -> Iterator[tuple[
         yield from _of_parquet(path, column, kind)
         return
     with pa.input_stream(path) as raw, io.TextIOWrapper(raw, encoding_of(spec.source), newline="") as text:
-        yield from _of_csv(text, column, options) if spec.source.format == "csv" else _of_json(text, column)
+        is_csv = has_header(spec.source)
+        yield from _of_csv(text, column, options) if is_csv else _of_json(text, column)
 
 
 def _of_csv(text: io.TextIOWrapper, column: str, options: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
-    reader = csv.reader(text, **csv_dialect(options))
-    empty, comment = {"", options.get("nullvalue", "")}, options.get("comment")
-    at: int | None = None
-    before = 0
-    for row in reader:
-        line, before = before + 1, reader.line_num
-        if not row or (comment and row[0].startswith(comment)):
-            continue
-        if at is None:
-            at = [name.strip() for name in row].index(column)
-            continue
+    empty, lines = {"", options.get("nullvalue", "")}, csv_lines(text, options)
+    at = positions(csv_names(next(lines, (0, []))[1], options), [column])[column]
+    for line, row in lines:
         value = row[at] if at < len(row) else ""
         yield f"line {line}", None if value in empty else value
 

@@ -9,22 +9,17 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import date, datetime
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 from rewindow.contracts.decimal_texts import BY_COMMAS, BY_POINTS, DEFAULT_LOCALE, begins_with_comma, told_decimal
 from rewindow.contracts.ingest import Piece, SourceSpec
-from rewindow.engine.worker.file_fields import (
-    csv_dialect,
-    directory_columns,
-    encoding_of,
-    local_files,
-    lower_options,
-    shown,
-)
+from rewindow.engine.worker.csv_files import csv_lines, csv_names, encoding_of, has_header, lower_options, positions
+from rewindow.engine.worker.file_fields import directory_columns, local_files, shown
 
 _WHOLE = ("byte", "short", "integer", "long")
 _LOST = "\ufffd"
@@ -32,13 +27,22 @@ _COMMA_NUMBER = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+")
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[dDfF]?\s*|[+-]?(NaN|Inf|Infinity)")
 
 
-def first_bad_value(spec: SourceSpec, schema: str, pieces: Sequence[Piece], base: str | None = None) -> str | None:
+def first_bad_value(
+    spec: SourceSpec,
+    schema: str,
+    pieces: Sequence[Piece],
+    base: str | None = None,
+    needed: Collection[str] | None = None,
+) -> str | None:
     """Return where the first unreadable value is and what is wrong with it; None if this module finds none.
 
-    ``schema`` is the source's, in Spark's JSON. Directories below ``base`` name columns, which are not in the files.
+    ``schema`` is the source's, in Spark's JSON. Directories below ``base`` name columns, which are not in the files. Of columns
+    that are not ``needed``, values do not matter.
     """
     every = json.loads(schema or "{}").get("fields", ())
-    find = _bad_in_csv if spec.format == "csv" else _bad_in_json
+    if needed is not None and (spec.format == "json" or has_header(spec)):
+        every = [field for field in every if field["name"] in needed]
+    find = partial(_bad_in_csv, is_named=has_header(spec)) if spec.format == "csv" else _bad_in_json
     for path in local_files(pieces):
         fields = [field for field in every if field["name"] not in directory_columns(str(path), base)]
         try:
@@ -66,23 +70,20 @@ def _not_decoded(path: str, encoding: str) -> str:
     return f"line {line}: it is not {name}. Name the file's encoding, like `options: {{encoding: ISO-8859-1}}`"
 
 
-def _bad_in_csv(text: io.TextIOWrapper, fields: Sequence[Any], options: Mapping[str, str]) -> Iterator[str]:
-    reader = csv.reader(text, **csv_dialect(options))
-    null, comment = options.get("nullvalue", ""), options.get("comment")
-    skips_header = options.get("header", "true").lower() == "true"
-    before = 0
-    for row in reader:
-        line, before = before + 1, reader.line_num
-        if not row or (comment and row[0].startswith(comment)):
-            continue
-        if skips_header:
-            skips_header = False
-            continue
-        if len(row) != len(fields):
-            yield f"line {line}: it has {len(row)} values, but there are {len(fields)} columns"
-        for value, field in zip(row, fields, strict=False):
-            if value not in {"", null} and (wrong := _wrong_text(value, field["type"], options)):
-                yield f"line {line}, column {field['name']}: {value!r} {wrong}"
+def _bad_in_csv(
+    text: io.TextIOWrapper, fields: Sequence[Any], options: Mapping[str, str], *, is_named: bool
+) -> Iterator[str]:
+    lines, null = csv_lines(text, options), options.get("nullvalue", "")
+    header = csv_names(next(lines, (0, []))[1], options) if is_named else [field["name"] for field in fields]
+    at = positions(header, [field["name"] for field in fields])
+    kinds = {at[field["name"]]: field["type"] for field in fields if field["name"] in at}
+    for line, row in lines:
+        if len(row) != len(header):
+            yield f"line {line}: it has {len(row)} values, but there are {len(header)} columns"
+        for index, (value, name) in enumerate(zip(row, header, strict=False)):
+            is_given = index in kinds and value not in {"", null}
+            if is_given and (wrong := _wrong_text(value, kinds[index], options)):
+                yield f"line {line}, column {name}: {value!r} {wrong}"
 
 
 def _bad_in_json(text: io.TextIOWrapper, fields: Sequence[Any], options: Mapping[str, str]) -> Iterator[str]:

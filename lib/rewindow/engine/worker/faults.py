@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from rewindow.contracts.ingest import ARRIVAL, FAIL, LogSpec, LogWrite, SourceLook
+from rewindow.contracts.source_fields import read_columns
 from rewindow.contracts.text_times import form_of_times, other_form
 from rewindow.contracts.time_units import RANGES, unit_in, unit_of, wrong_unit
 from rewindow.engine.worker.bad_times import bad_times
@@ -103,7 +104,8 @@ def _bad_rows(write: LogWrite, look: SourceLook, reason: str) -> Iterator[tuple[
     schema = write.columns.source_schema or "{}"
     if spec.source.format not in FILE_FORMATS:
         return
-    if UNREADABLE in reason and (where := first_bad_value(spec.source, schema, pieces, look.base)) is not None:
+    needed = read_columns(spec, write.columns)
+    if UNREADABLE in reason and (where := first_bad_value(spec.source, schema, pieces, look.base, needed)) is not None:
         yield where, fix_of(UNREADABLE, spec)
     if write.policy.invalid != FAIL:
         return

@@ -5,19 +5,18 @@ Reads footers and first lines only. A file that cannot be read has no fields her
 
 from __future__ import annotations
 
-import csv
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rewindow.contracts.ingest import LogColumns, LogSpec, Piece, SourceLook, SourceSpec
 from rewindow.contracts.source_fields import FileFields, SourceFields, fields_of_schema
+from rewindow.engine.worker.csv_files import csv_columns, encoding_of, has_header
 from rewindow.errors import StorageError
 from rewindow.storage.locations import is_uri
 
@@ -30,7 +29,7 @@ def stored_fields(spec: LogSpec, columns: LogColumns, look: SourceLook) -> Sourc
         present, _, _ = fields_of_schema(json.loads(look.schema))
         files = [FileFields(spec.source.name, present)]
     elif spec.source.format == "csv":
-        files = csv_headers(spec.source, pieces)
+        files = csv_fields(spec.source, pieces, look.base)
     else:
         files = parquet_fields(spec.source, pieces, look.base)
     return SourceFields(known, structs, tuple(files), ignores_case=True)
@@ -57,16 +56,14 @@ def parquet_fields(spec: SourceSpec, pieces: Sequence[Piece], base: str | None =
     return found
 
 
-def csv_headers(spec: SourceSpec, pieces: Sequence[Piece]) -> list[FileFields]:
-    """Return the headers of CSV files; nothing if they have none, by their options."""
-    options = lower_options(spec)
-    if options.get("header", "true").lower() != "true":
-        return []
+def csv_fields(spec: SourceSpec, pieces: Sequence[Piece], base: str | None = None) -> list[FileFields]:
+    """Return the columns that the headers of CSV files and their directories name; nothing if they have no header."""
     found = []
     for path in local_files(pieces):
-        header = _header(path, encoding_of(spec), options)
-        if header is not None:
-            found.append(FileFields(shown(spec, str(path)), frozenset(header), header=header))
+        columns = csv_columns(spec, str(path))
+        if columns is not None:
+            fields = frozenset({*columns, *directory_columns(str(path), base)})
+            found.append(FileFields(shown(spec, str(path)), fields))
     return found
 
 
@@ -77,33 +74,9 @@ def has_rows(spec: SourceSpec, path: str) -> bool:
             return bool(pq.read_metadata(path).num_rows)
         with pa.input_stream(path) as raw, io.TextIOWrapper(raw, encoding_of(spec), newline="") as lines:
             rows = (line for line in lines if line.strip())
-            has_header = spec.format == "csv" and lower_options(spec).get("header", "true").lower() == "true"
-            return next(islice(rows, int(has_header), None), None) is not None
+            return next(islice(rows, int(has_header(spec)), None), None) is not None
     except (OSError, ValueError, LookupError, pa.ArrowException):
         return True  # Spark reports what is wrong with it
-
-
-def lower_options(spec: SourceSpec) -> dict[str, str]:
-    """Return a source's options with their names in lower case, as Spark compares them."""
-    return {name.lower(): value for name, value in spec.options.items()}
-
-
-def encoding_of(spec: SourceSpec) -> str:
-    """Return the encoding of text files, as Python calls it."""
-    options = lower_options(spec)
-    encoding = options.get("encoding", options.get("charset", "utf-8"))
-    return "utf-8-sig" if encoding.lower() in {"utf-8", "utf8"} else encoding
-
-
-def csv_dialect(options: Mapping[str, str]) -> dict[str, Any]:
-    """Return the arguments of `csv.reader` for Spark's options."""
-    quote = options.get("quote", '"')
-    quoted = {"quotechar": quote} if quote else {"quoting": csv.QUOTE_NONE}
-    return {
-        "delimiter": options.get("sep", options.get("delimiter", ",")),
-        "escapechar": options.get("escape", "\\"),
-        **quoted,
-    }
 
 
 def directory_columns(path: str, base: str | None) -> set[str]:
@@ -119,18 +92,6 @@ def shown(spec: SourceSpec, path: str) -> str:
     if path == location:
         return spec.name
     return path.removeprefix(f"{location}/") if path.startswith(f"{location}/") else path
-
-
-def _header(path: Path, encoding: str, options: Mapping[str, str]) -> tuple[str, ...] | None:
-    """Return the first line that is neither empty nor a comment, as columns; None if there is none."""
-    comment = options.get("comment")
-    try:
-        with pa.input_stream(str(path)) as raw, io.TextIOWrapper(raw, encoding, newline="") as lines:
-            kept = (line for line in lines if line.strip() and not (comment and line.startswith(comment)))
-            row = next(csv.reader(kept, **csv_dialect(options)), None)
-    except (OSError, ValueError, LookupError, TypeError, csv.Error, pa.ArrowException):
-        return None
-    return tuple(name.strip() for name in row) if row else None
 
 
 def _below(name: str, kind: pa.DataType) -> Iterator[str]:

@@ -17,11 +17,11 @@ import pyarrow.compute as pc
 
 from rewindow.contracts.tasks import LogFile, LogSlice
 from rewindow.engine.worker import batch_size
-from rewindow.engine.worker.arrow_rows import DecodedLater, decode
+from rewindow.engine.worker.arrow_rows import DecodedLater, arrow_type, decode
 from rewindow.engine.worker.checksums import UNREADABLE, open_verified, unreadable, uses_threads
 from rewindow.errors import StorageError
 from rewindow.streams.ordering import Rows
-from rewindow.streams.serde.schema import Shape
+from rewindow.streams.serde.schema import Column, Shape
 
 SORTED_ROWS = 2_000_000
 """Rows of rewritten files to sort at once, which bounds a task's memory."""
@@ -40,7 +40,7 @@ class LogReader:
         start, end = (spans[0][0], spans[-1][1]) if spans else (0, 0)
         self._key, self._value = key, value
         columns = ["offset", "timestamp", *key.names, *value.names]
-        self._batches = ordered_batches(topic, log.files, start, end, columns)
+        self._batches = ordered_batches(topic, log.files, start, end, columns, values=value.columns)
         self._rest: pa.RecordBatch | None = None
 
     def epoch(self) -> Iterator[Rows]:
@@ -71,10 +71,11 @@ def ordered_batches(
     columns: Sequence[str],
     *,
     dictionary: Sequence[str] = (),
+    values: Sequence[Column] = (),
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows with offsets ``[start, end)`` in offset order; the first of ``columns`` is the offset.
 
-    Columns in ``dictionary`` may be dictionary-encoded, as in the files.
+    Columns in ``dictionary`` may be dictionary-encoded, as in the files. Those in ``values`` are null in files that are older.
 
     Raises `StorageError` (74) for a missing or duplicate offset, or a file that cannot be read.
     """
@@ -83,7 +84,7 @@ def ordered_batches(
         if group[0].first > expected:
             break
         until = min(end, max(file.last for file in group) + 1)
-        for batch in _batches(topic, group, columns, (expected, until), dictionary):
+        for batch in _batches(topic, group, columns, (expected, until), dictionary, values):
             wanted = _between(batch, expected, until)
             if wanted.num_rows == 0:
                 continue
@@ -93,7 +94,7 @@ def ordered_batches(
             expected += wanted.num_rows
         while expected < until:
             some = min(until, expected + SORTED_ROWS)
-            yield from _sorted_batches(topic, group, columns, (expected, some))
+            yield from _sorted_batches(topic, group, columns, (expected, some), values)
             expected = some
     if expected < end:
         raise _not_exactly_once(topic, expected)
@@ -118,6 +119,7 @@ def _batches(
     columns: Sequence[str],
     span: tuple[int, int],
     dictionary: Sequence[str] = (),
+    values: Sequence[Column] = (),
 ) -> Iterator[pa.RecordBatch]:
     """Yield the row groups that may have offsets ``[first, end)``."""
     for file in files:
@@ -139,9 +141,24 @@ def _batches(
                 )
                 for batch in batches:
                     # A merged file may hold offsets of landings that a new generation dropped.
-                    yield _between(batch.select(list(columns)), file.first, file.last + 1)
+                    yield _between(with_columns(batch, columns, values), file.first, file.last + 1)
         except UNREADABLE as error:
             raise unreadable(topic, file.path, error) from error
+
+
+def with_columns(rows: Any, columns: Sequence[str], values: Sequence[Column]) -> Any:
+    """Return columns of a file's rows (a batch or a table), null if the file is older than they are (ADR-77).
+
+    Raises KeyError for a column that is missing and not in ``values``.
+    """
+    names = rows.schema.names
+    if all(name in names for name in columns):
+        return rows.select(list(columns))
+    kinds = {column.name: column.type for column in values}
+    arrays = [
+        rows.column(name) if name in names else pa.nulls(rows.num_rows, arrow_type(kinds[name])) for name in columns
+    ]
+    return type(rows).from_arrays(arrays, names=list(columns))
 
 
 def _spooled(path: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -164,12 +181,12 @@ def _row_groups(metadata: Any, column: str, span: tuple[int, int]) -> list[int]:
 
 
 def _sorted_batches(
-    topic: str, files: Sequence[LogFile], columns: Sequence[str], span: tuple[int, int]
+    topic: str, files: Sequence[LogFile], columns: Sequence[str], span: tuple[int, int], values: Sequence[Column]
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a range of offsets from files in any order."""
     start, end = span
     wanted = [file for file in files if file.first < end and file.last >= start]
-    parts = [_between(batch, start, end) for batch in _batches(topic, wanted, columns, span)]
+    parts = [_between(batch, start, end) for batch in _batches(topic, wanted, columns, span, values=values)]
     rows = pa.Table.from_batches(parts) if parts else None
     if rows is None:
         raise _not_exactly_once(topic, start)

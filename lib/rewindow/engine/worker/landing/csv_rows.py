@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.csv as pc_csv
 
 from rewindow.contracts.ingest import Piece, SourceSpec
-from rewindow.engine.worker.file_fields import lower_options
+from rewindow.engine.worker.csv_files import lower_options, positions
 from rewindow.engine.worker.landing.source_types import UnsuitableError, schema_of
 from rewindow.engine.worker.landing.text_files import check_files, usual_bytes
 from rewindow.engine.worker.landing.text_values import inferred_type, typed
@@ -37,10 +37,11 @@ def check_csv(source: SourceSpec, pieces: Sequence[Piece]) -> None:
 
 def csv_schema(source: SourceSpec, pieces: Sequence[Piece]) -> str:
     """Return the schema (JSON) that Spark infers from CSV files. Raises `UnsuitableError` if that is not certain."""
-    files = [_texts(source, piece.path) for piece in pieces]
-    if not files or any(file.column_names != files[0].column_names for file in files):
-        raise UnsuitableError("its files have different columns")
-    texts = pa.concat_tables(files)
+    if not pieces:
+        raise UnsuitableError("it has no files")
+    texts = pa.concat_tables([_texts(source, piece.path) for piece in pieces], promote_options="default")
+    if len({name.lower() for name in texts.column_names}) < len(texts.column_names):
+        raise UnsuitableError("its files have columns that differ in case only")
     is_inferred = lower_options(source).get("inferschema", "true").lower() == "true"
     return schema_of(
         {name: inferred_type(name, texts[name]) if is_inferred else "string" for name in texts.column_names}
@@ -48,12 +49,16 @@ def csv_schema(source: SourceSpec, pieces: Sequence[Piece]) -> str:
 
 
 def csv_rows(source: SourceSpec, path: str, types: Mapping[str, str], zone: str) -> pa.RecordBatch:
-    """Return the rows of a CSV file with the given columns. Raises `UnsuitableError` if Spark may read them otherwise."""
+    """Return the rows of a CSV file with the given columns, as far as it has them.
+
+    Raises `UnsuitableError` if Spark may read them otherwise.
+    """
     texts = _texts(source, path)
-    if texts.column_names != list(types):
-        raise UnsuitableError(f"{path} has the columns {', '.join(texts.column_names)}")
-    columns = [typed(name, texts[name].combine_chunks(), kind, zone) for name, kind in types.items()]
-    return pa.RecordBatch.from_arrays(columns, names=list(types))
+    at = positions(texts.column_names, types)
+    if not at:
+        raise UnsuitableError(f"{path} has none of the columns")
+    columns = [typed(name, texts.column(index).combine_chunks(), types[name], zone) for name, index in at.items()]
+    return pa.RecordBatch.from_arrays(columns, names=list(at))
 
 
 def _separator(source: SourceSpec) -> str:

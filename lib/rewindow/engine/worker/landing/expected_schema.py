@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from rewindow.contracts.ingest import LogSpec, SourceLook
-from rewindow.engine.worker.file_fields import csv_dialect, encoding_of, local_files, lower_options
+from rewindow.engine.worker.csv_files import csv_lines, csv_names, encoding_of, has_header, lower_options
+from rewindow.engine.worker.file_fields import local_files
 from rewindow.engine.worker.landing.ddl import UNSURE, declared_columns
 from rewindow.engine.worker.landing.source import inferred_schema
 from rewindow.engine.worker.landing.source_types import UnsuitableError, schema_of
@@ -51,7 +52,7 @@ def expected_schema(spec: LogSpec, look: SourceLook) -> str | None:
 
 def _csv(spec: LogSpec, files: Sequence[Path]) -> dict[str, Any] | None:
     options = lower_options(spec.source)
-    if not files or options.get("header", "true").lower() != "true" or "comment" in options:
+    if not files or not has_header(spec.source) or "comment" in options:
         return None
     is_inferred = options.get("inferschema", "false").lower() == "true"
     has_defaults = set(options) <= {
@@ -64,26 +65,25 @@ def _csv(spec: LogSpec, files: Sequence[Path]) -> dict[str, Any] | None:
         "encoding",
         "charset",
     }
-    names: list[str] = []
-    columns: list[set[str]] = []
+    columns: dict[str, set[str]] = {}
+    names: dict[str, str] = {}
     is_whole = _are_small(files)
     try:
         for file in files:
             with file.open(encoding=encoding_of(spec.source), newline="") as lines:
-                rows = csv.reader((line for line in lines if line.strip()), **csv_dialect(options))
-                header = [name.strip() for name in next(rows, [])]
-                names = names or header
-                columns = columns or [set() for _ in names]
+                rows = (row for _, row in csv_lines(lines, options))
+                header = csv_names(next(rows, []), options)
+                seen = [columns.setdefault(names.setdefault(name.lower(), name), set()) for name in header]
                 for row in islice(rows, None if is_whole else _FIRST_ROWS):
-                    for seen, text in zip(columns, row, strict=False):
-                        seen.add(_type_of_text(text))
+                    for types, text in zip(seen, row, strict=False):
+                        types.add(_type_of_text(text))
             if not is_whole:
                 break
     except (OSError, ValueError, LookupError, TypeError, csv.Error):
         return None  # `land` says what is wrong with it
     if not is_inferred or not has_defaults:
-        return dict.fromkeys(names, UNSURE if is_inferred else "string")
-    return {name: _common(seen, is_whole=is_whole) for name, seen in zip(names, columns, strict=True)}
+        return dict.fromkeys(columns, UNSURE if is_inferred else "string")
+    return {name: _common(types, is_whole=is_whole) for name, types in columns.items()}
 
 
 def _json(spec: LogSpec, files: Sequence[Path]) -> dict[str, Any] | None:

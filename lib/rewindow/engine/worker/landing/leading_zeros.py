@@ -11,7 +11,8 @@ from itertools import islice
 import pyarrow as pa
 
 from rewindow.contracts.ingest import LogSpec, SourceLook
-from rewindow.engine.worker.file_fields import csv_dialect, encoding_of, local_files, lower_options
+from rewindow.engine.worker.csv_files import csv_lines, encoding_of, has_header, lower_options
+from rewindow.engine.worker.file_fields import local_files
 
 _FILES, _LINES = 8, 1_000
 """So many files and so many of their first lines are looked at: it is a warning, and not a check."""
@@ -22,16 +23,16 @@ def leading_zeros(spec: LogSpec, look: SourceLook, numbers: Collection[str]) -> 
     """Yield the columns among ``numbers`` with such values, each with the first one. Only for CSV files without a schema."""
     source, options = spec.source, lower_options(spec.source)
     is_inferred = source.schema is None and options.get("inferschema", "true").lower() == "true"
-    if source.format != "csv" or not is_inferred or options.get("header", "true").lower() != "true":
+    if not is_inferred or not has_header(source):
         return
     old, found = {new: name for name, new in (spec.renames or {}).items()}, dict[str, str]()
     for path in islice(local_files((*look.fresh, *look.rest)), _FILES):
         try:
             with pa.input_stream(str(path)) as raw, io.TextIOWrapper(raw, encoding_of(source), newline="") as text:
-                reader = csv.reader(text, **csv_dialect(options))
-                header = next(reader, [])
+                rows = (row for _, row in csv_lines(text, options))
+                header = next(rows, [])
                 at = {name: header.index(old.get(name, name)) for name in numbers if old.get(name, name) in header}
-                for row in islice(reader, _LINES):
+                for row in islice(rows, _LINES):
                     zeros = ((name, row[index]) for name, index in at.items() if index < len(row))
                     found |= {
                         name: value for name, value in zeros if name not in found and _LEADING_ZERO.fullmatch(value)

@@ -66,7 +66,8 @@ def log_columns(spec: LogSpec, schema: str) -> LogColumns:
         if landed_type(found[name]) != "long":
             message = f"log {spec.topic}: {name} is {shown_type(found[name])}, but must be an integer"
             raise ConfigError(message)
-    values = spec.value if spec.value is not None else [name for name in found if name not in taken]
+    ignored = {(spec.renames or {}).get(name, name) for name in spec.ignore}
+    values = spec.value if spec.value is not None else [name for name in found if name not in {*taken, *ignored}]
     if spec.value is None and spec.is_output:
         values = [name for name in values if not name.startswith("_")]
     seen: set[str] = set()

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rewindow.contracts.ingest import LogSpec, SourceLook
-from rewindow.engine.worker.file_fields import csv_headers, directory_columns, lower_options, parquet_fields
+from rewindow.engine.worker.csv_files import csv_columns, has_header
+from rewindow.engine.worker.file_fields import directory_columns, local_files, parquet_fields
 from rewindow.engine.worker.landing.ddl import declared_columns
 from rewindow.engine.worker.landing.log_columns import missing_columns
 from rewindow.errors import ConfigError
@@ -30,9 +31,9 @@ def _names(spec: LogSpec, look: SourceLook) -> Sequence[str] | None:
         files = parquet_fields(source, pieces, look.base)
         found = {name for file in files for name in file.present if "." not in name}
         return sorted(found) if len(files) == len(pieces) else None
-    if source.format != "csv" or lower_options(source).get("header", "true").lower() != "true":
+    if not has_header(source):
         return None
-    header = next((file.header for file in csv_headers(source, pieces) if file.header is not None), None)
-    if header is None or len({name.lower() for name in header}) < len(header) or "" in header:
-        return None  # Spark renames such columns
-    return [*header, *directories]
+    headers = [columns for path in local_files(pieces) if (columns := csv_columns(source, str(path))) is not None]
+    names = {name.lower(): name for columns in reversed(headers) for name in columns}
+    first = [name.lower() for columns in headers for name in columns]
+    return [*(names[name] for name in dict.fromkeys(first)), *directories] if headers else None

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from rewindow.contracts.ingest import JOB, Arrivals, Intervals, LogColumns, LogSpec, Piece, ReadWindow, SourceLook
 from rewindow.engine.worker.arrivals import arrivals_of
+from rewindow.engine.worker.csv_files import check_has, csv_columns
 from rewindow.engine.worker.landing.ddl import declared_schema
 from rewindow.engine.worker.landing.source_rows import Portion, RowReader
 from rewindow.engine.worker.landing.source_types import INTEGERS, UnsuitableError, check_stored, fields_of, spark_schema
@@ -119,6 +120,8 @@ def _check_columns(reader: RowReader, look: SourceLook) -> None:
 
 def _portion(reader: RowReader, due: Portion, piece: Piece, look: SourceLook) -> tuple[Portion, int]:
     if reader.spec.source.format in TEXT_FORMATS:
+        if (header := csv_columns(reader.spec.source, piece.path)) is not None:
+            check_has(reader.spec, piece.path, header, reader.needed())
         return replace(due, piece=piece, row_groups=(0,)), most_rows(piece.path)
     footer = _footer(piece.path)
     inside = {name: reader.types[name] for name in reader.needed() if name not in look.partition_columns}

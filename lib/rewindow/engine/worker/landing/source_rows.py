@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rewindow.contracts.ingest import ARRIVAL, LogColumns, LogSpec, Piece
+from rewindow.contracts.source_fields import read_columns
 from rewindow.contracts.time_units import MS, RANGES, wrong_unit
 from rewindow.engine.worker.landing.partitions import partitions_of
 from rewindow.engine.worker.landing.source_types import INTEGERS, TIMES, arrow_type, as_landed, as_time
@@ -78,11 +79,7 @@ class RowReader:
 
     def needed(self) -> set[str]:
         """Return the source's columns that are read."""
-        spec, sources = self.spec, self.sources
-        names = {column.name for column in self.columns.all} | set(spec.order)
-        names |= {spec.arrived_at} if spec.arrived_at else set()
-        names |= set() if spec.timestamp == ARRIVAL or spec.extractor else {spec.timestamp}
-        return {sources[name] for name in names}
+        return read_columns(self.spec, self.columns)
 
     def read(self, portion: Portion) -> Iterator[pa.RecordBatch]:
         """Yield the due rows of a portion.
@@ -131,7 +128,8 @@ class RowReader:
 
     def _batches(self, portion: Portion, names: set[str], coded: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
         if text := TEXT_FORMATS.get(self.spec.source.format):
-            return iter([text.rows(self.spec.source, portion.piece.path, self.types, self.spec.zone)])
+            types = {name: kind for name, kind in self.types.items() if name in names}
+            return iter([text.rows(self.spec.source, portion.piece.path, types, self.spec.zone)])
         return _batches(portion, names, coded)
 
     def _converted(self, found: _Found, arrived: pa.Array, faults: pa.Array) -> pa.RecordBatch:

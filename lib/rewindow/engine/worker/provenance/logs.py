@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from rewindow.contracts.tasks import LogFile
 from rewindow.engine.worker.arrow_rows import arrow_schema, decode
 from rewindow.engine.worker.checksums import UNREADABLE, open_verified, unreadable
-from rewindow.engine.worker.log_reader import ordered_batches
+from rewindow.engine.worker.log_reader import ordered_batches, with_columns
 from rewindow.engine.worker.provenance.behind import LogRow
 from rewindow.errors import DataError
 from rewindow.storage.locations import filesystem_of
@@ -69,7 +69,7 @@ class LogRecords:
         highest = -1
         if since_ms is not None:
             start = _first_since(files, start, end, since_ms)
-        for batch in ordered_batches(topic, files, start, end, names):
+        for batch in ordered_batches(topic, files, start, end, names, values=shapes[1].columns):
             if is_done():
                 return
             running = np.maximum(np.maximum.accumulate(np.asarray(batch.column(1))), highest)
@@ -160,7 +160,8 @@ class LogRecords:
                     continue
                 with open_verified(file.path) as parquet:
                     for group in groups:
-                        rows = parquet.read_row_group(group, columns=names).select(names)
+                        stored = parquet.read_row_group(group, columns=names)
+                        rows = with_columns(stored, names, shapes[1].columns)
                         within = pc.and_(
                             pc.greater_equal(rows["offset"], file.first), pc.less_equal(rows["offset"], file.last)
                         )

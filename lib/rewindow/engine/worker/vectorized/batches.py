@@ -43,7 +43,9 @@ class _LogBatches:
         self._names = [name_at(topic.log_value, operand) for operand in operands]
         columns = ["offset", "timestamp", *key.names, *(topic.log_value.names[operand] for operand in operands)]
         texts = [column.name for column in key.columns if column.type == "string"]
-        self._batches = ordered_batches(topic.topic, log.files, start, end, columns, dictionary=texts)
+        self._batches = ordered_batches(
+            topic.topic, log.files, start, end, columns, dictionary=texts, values=topic.log_value.columns
+        )
         self._rest: pa.RecordBatch | None = None
 
     def epoch(self, _number: int) -> Iterator[Batch]:

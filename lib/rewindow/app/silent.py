@@ -1,0 +1,45 @@
+"""What is left after a branch's last run: an attempt that ended without a commit, and results that wait for silent partitions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from rewindow.app.unfinished import ended_hint
+from rewindow.config.load import load_feed
+from rewindow.control.ingest.landings import Feed
+from rewindow.control.plan.branches import Branch
+from rewindow.errors import RewindowError
+from rewindow.report.material import Material
+from rewindow.report.silent import silent_partitions
+from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.tables.shared.warehouse import Warehouse
+
+
+def lag_of(root: Path, feed: str) -> int:
+    """Return by how much the watermark of a feed is behind its newest record (ms); 0 if its file cannot be read."""
+    try:
+        return load_feed(root, feed).lag_ms
+    except RewindowError:  # the next command that needs the file says what is wrong with it
+        return 0
+
+
+def after_last_run(root: Path, tables: Warehouse, branch: Branch, feed: Feed, again: str) -> dict[str, Any]:
+    """Return how an unfinished attempt ended (``again``: the command that goes on), and what waits for silent partitions."""
+    ended = ended_hint(tables.warehouse, branch.pending, again) if branch.pending else None
+    return {"ended": ended, "silent": _silent_after(root, tables, branch, feed)}
+
+
+def _silent_after(root: Path, tables: Warehouse, branch: Branch, feed: Feed) -> list[dict[str, Any]]:
+    """Return the results that wait for silent partitions, as JSON values.
+
+    None for a warehouse that a catalog governs, where reading reports needs Spark, and if they cannot be read.
+    """
+    if branch.head is None or not isinstance(tables, DeltaTables):
+        return []
+    lag_ms = lag_of(root, feed.definition.feed)
+    found = Material(branch, feed, [branch.head], {}, {}, tables.reports, lambda _store: None, lag_ms=lag_ms)
+    try:
+        return [one.as_json() for one in silent_partitions(found)]
+    except RewindowError:
+        return []

@@ -1,0 +1,106 @@
+"""CSV files as Python reads them: their headers, by which columns are found, and their lines.
+
+With a header, a column is where the header of its file says, whatever its position in other files. Names are those that
+Spark gives: a column without a name, or with that of another one, gets the number of its position.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from rewindow.contracts.ingest import LogSpec, SourceSpec
+from rewindow.errors import SourceError
+
+
+def lower_options(source: SourceSpec) -> dict[str, str]:
+    """Return a source's options with their names in lower case, as Spark compares them."""
+    return {name.lower(): value for name, value in source.options.items()}
+
+
+def encoding_of(source: SourceSpec) -> str:
+    """Return the encoding of text files, as Python calls it."""
+    options = lower_options(source)
+    encoding = options.get("encoding", options.get("charset", "utf-8"))
+    return "utf-8-sig" if encoding.lower() in {"utf-8", "utf8"} else encoding
+
+
+def has_header(source: SourceSpec) -> bool:
+    """Return whether the files of a source are CSV files whose first line names the columns."""
+    return source.format == "csv" and lower_options(source).get("header", "true").lower() == "true"
+
+
+def csv_dialect(options: Mapping[str, str]) -> dict[str, Any]:
+    """Return the arguments of `csv.reader` for Spark's options."""
+    quote = options.get("quote", '"')
+    quoted = {"quotechar": quote} if quote else {"quoting": csv.QUOTE_NONE}
+    return {
+        "delimiter": options.get("sep", options.get("delimiter", ",")),
+        "escapechar": options.get("escape", "\\"),
+        **quoted,
+    }
+
+
+def csv_columns(source: SourceSpec, path: str) -> tuple[str, ...] | None:
+    """Return the columns that a file's header names; None if it has none, or Python cannot read it."""
+    if not has_header(source):
+        return None
+    try:
+        with (
+            pa.input_stream(path) as raw,
+            io.TextIOWrapper(raw, encoding_of(source), errors="surrogateescape", newline="") as text,
+        ):
+            _, row = next(csv_lines(text, lower_options(source)), (0, []))
+        "".join(row).encode()  # what comes later in the file does not matter here
+    except (OSError, ValueError, LookupError, TypeError, csv.Error, pa.ArrowException):
+        return None
+    return csv_names(row, lower_options(source)) if row else None
+
+
+def csv_lines(text: io.TextIOBase, options: Mapping[str, str]) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number of the line and the values of each row, the header included. Empty lines and comments are no rows."""
+    comment, before = options.get("comment"), 0
+    reader = csv.reader(text, **csv_dialect(options))
+    for row in reader:
+        line, before = before + 1, reader.line_num
+        is_empty = not row or (len(row) == 1 and not row[0].strip())
+        if not is_empty and not (comment and row[0].startswith(comment)):
+            yield line, row
+
+
+def csv_names(row: Sequence[str], options: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the names of columns by the values of a header, as Spark names them, without blanks around them."""
+    counts = Counter(name.lower() for name in row)
+    empty = {"", options.get("nullvalue", "")}
+    return tuple(
+        f"_c{at}" if name in empty else f"{name}{at}".strip() if counts[name.lower()] > 1 else name.strip()
+        for at, name in enumerate(row)
+    )
+
+
+def positions(header: Sequence[str], names: Collection[str]) -> dict[str, int]:
+    """Return where a file has the columns of these names, as far as it has them. Case and blanks around names do not count."""
+    at = {_folded(name): position for position, name in reversed([*enumerate(header)])}
+    return {name: at[_folded(name)] for name in names if _folded(name) in at}
+
+
+def check_has(spec: LogSpec, path: str, header: Sequence[str], needed: Collection[str]) -> None:
+    """Raise `SourceError` (66) for a file without a column that is needed and not ``optional``: it would be null."""
+    present = {*positions(header, needed), *positions(spec.optional, needed)}
+    missing = [name for name in sorted(needed) if name not in present]
+    if missing:
+        message = (
+            f"log {spec.topic}: {Path(path).name} has no column {', '.join(missing)}. It has {', '.join(header)}. Fix the "
+            f"file, or set `optional: [{', '.join(missing)}]` to land null where it is missing"
+        )
+        raise SourceError(message)
+
+
+def _folded(name: str) -> str:
+    return name.strip().lower()

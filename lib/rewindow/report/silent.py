@@ -1,0 +1,137 @@
+"""Results that wait for a partition to which no records come, although the feed is past the time at which they are final.
+
+It is told from the clocks and buffers that the tasks of the last run reported. No store is read, so a result counts only when all
+that its partition has let in would be final.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from rewindow.report.material import Material
+from rewindow.report.nodes import TimedNode, timed_nodes
+from rewindow.report.text import counted, instant
+from rewindow.report.windows import clocks_of, follows_watermark, what_moves
+from rewindow.streams.record import UNKNOWN, TopicPartition
+
+_MOST_NAMED = 5
+"""So many partitions are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Silent:
+    """Results of a node that wait for silent partitions, the newest record of which is at ``since_ms``.
+
+    ``results`` is None if the node does not say how many. ``behind_ms``: how far the feed is beyond that record.
+    """
+
+    node: str
+    results: int | None
+    partitions: tuple[str, ...]
+    since_ms: int
+    behind_ms: int
+    fix: str
+
+    @property
+    def what(self) -> str:
+        """What waits, as a sentence without its full stop."""
+        count = "results" if self.results is None else counted(self.results, "result")
+        verb = "waits" if self.results == 1 else "wait"
+        shown = ", ".join(self.partitions[:_MOST_NAMED])
+        more = len(self.partitions) - _MOST_NAMED
+        named = f"{shown} and {more} more" if more > 0 else shown
+        return f"{count} of {self.node} {verb} for {named}, silent since {instant(self.since_ms)}"
+
+    def __str__(self) -> str:
+        """Return what waits and what helps, as sentences without the last full stop."""
+        return f"{self.what}. {self.fix}"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the finding as JSON values."""
+        return {
+            "node": self.node,
+            "results": self.results,
+            "partitions": list(self.partitions),
+            "since_ms": self.since_ms,
+            "behind_ms": self.behind_ms,
+            "fix": self.fix,
+            "what": self.what,
+        }
+
+
+def silent_partitions(material: Material) -> list[Silent]:
+    """Return the results after the branch's last run that neither a run nor a landing of the other partitions makes final."""
+    landings = material.feed.landings
+    if material.head.spec.final or not material.is_newest or not landings:
+        return []
+    waiting: dict[tuple[str, bool, bool], list[_Waiting]] = {}
+    newest, watermark = max(_newest(material, None).values(), default=UNKNOWN), landings[-1].watermark_ms
+    follows = follows_watermark(material)
+    for timed in timed_nodes(material.head.spec.binding.topology):
+        for partition, clock in sorted(clocks_of(material, timed).items()) if timed.final_after_ms is not None else ():
+            results, final_ms = _results(material, timed, partition), timed.all_final_at(clock)
+            own_ms = _own_time(material, timed, partition, clock)
+            if clock == UNKNOWN or own_ms is None or results == 0 or newest - material.lag_ms < final_ms:
+                continue
+            by_feed, by_job = watermark < final_ms, not follows and own_ms < final_ms
+            if by_feed or by_job:
+                at = TopicPartition(timed.topics[0] if timed.topics else timed.node, partition)
+                waiting.setdefault((timed.node, by_feed, by_job), []).append(_Waiting(at, own_ms, results))
+    return [_silent(material, *key, found, newest) for key, found in waiting.items()]
+
+
+class _Waiting(NamedTuple):
+    """Results of one partition, and its newest record."""
+
+    at: TopicPartition
+    newest_ms: int
+    results: int | None
+
+
+def _silent(
+    material: Material,
+    node: str,
+    by_feed: bool,  # noqa: FBT001 - part of a key
+    by_job: bool,  # noqa: FBT001
+    waiting: Sequence[_Waiting],
+    newest: int,
+) -> Silent:
+    counts = [one.results for one in waiting if one.results is not None]
+    results = sum(counts) if len(counts) == len(waiting) else None
+    silent = _slowest(material) if by_feed else {one.at: one.newest_ms for one in waiting}
+    since = min(silent.values())
+    names = tuple(f"{one.topic}-{one.partition}" for one in sorted(silent))
+    fixes = [*([what_moves(material, by_feed=True)] if by_feed else []), *([what_moves(material)] if by_job else [])]
+    return Silent(node, results, names, since, newest - since, ". ".join(fixes))
+
+
+def _results(material: Material, timed: TimedNode, partition: int) -> int | None:
+    """Return how many results a partition of a node holds; None if it does not say."""
+    state = material.tasks.get((timed.sub_topology, partition), {})
+    held: Mapping[str, int] = state.get("held", {})
+    return held.get(timed.store, 0) if timed.kind == "buffer" else None
+
+
+def _own_time(material: Material, timed: TimedNode, partition: int, clock: int) -> int | None:
+    """Return the time to which the records of a node's partition bring its clock; None if only a run tells."""
+    if not timed.sub_topology:
+        return max(clock, *_newest(material, partition).values(), UNKNOWN)
+    return None if len(material.feed.landings) > material.branch.last_epoch else clock
+
+
+def _newest(material: Material, partition: int | None) -> dict[TopicPartition, int]:
+    """Return the newest landed record of each topic-partition that delivered any."""
+    return {
+        one: landed.max_timestamp
+        for one, landed in material.feed.landings[-1].ranges.items()
+        if landed.max_timestamp >= 0 and partition in (None, one.partition)
+    }
+
+
+def _slowest(material: Material) -> dict[TopicPartition, int]:
+    """Return the topic-partitions that the feed's watermark waits for, each with its newest record."""
+    given_up = material.feed.landings[-1].given_up
+    newest = {one: at for one, at in _newest(material, None).items() if one not in given_up}
+    return {one: at for one, at in newest.items() if at == min(newest.values())}
