@@ -8,10 +8,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rewindow.contracts.tasks import LogFile
+from rewindow.contracts.tasks import LogFile, LogSlice
 from rewindow.engine.worker import log_reader as reader
-from rewindow.engine.worker.log_reader import ordered_batches
+from rewindow.engine.worker.checksums import open_verified
+from rewindow.engine.worker.log_reader import LogReader, ordered_batches
 from rewindow.errors import StorageError
+from rewindow.streams.record import row_class
+from rewindow.streams.serde.schema import Column, row_shape, scalar_shape
 
 
 def file(folder: Path, name: str, offsets: list[int]) -> LogFile:
@@ -67,3 +70,39 @@ def test_a_rewritten_part_is_sorted_and_the_rest_streams(tmp_path: Path, monkeyp
     made = [file(tmp_path, str(number), offsets) for number, offsets in enumerate(parts)]
     assert read(made, 0, 40) == list(range(40))
     assert sorted_spans == [(10, 20)]
+
+
+def text_log(folder: Path, keys: list[str | None], texts: list[str | None]) -> LogFile:
+    """Return a log of keys and values with a text and a number, in row groups of 1,000."""
+    numbers = pa.array(range(len(keys)), pa.int64())
+    columns = {"offset": numbers, "timestamp": numbers, "user": keys, "text": texts, "number": numbers}
+    path = folder / "texts.parquet"
+    pq.write_table(pa.table(columns), path, row_group_size=1000)
+    return LogFile(str(path), 0, len(keys) - 1)
+
+
+def read_texts(made: LogFile, bounds: list[tuple[int, int]]) -> list[tuple[int, str | None, tuple[str | None, int]]]:
+    value = row_shape([Column("text", "string"), Column("number", "long")])
+    reader_ = LogReader("log", LogSlice((made,), tuple(bounds)), scalar_shape("user", "string"), value)
+    epochs = [rows for _ in bounds for rows in reader_.epoch()]
+    return [row for rows in epochs for row in zip(rows.offsets, rows.keys, rows.values, strict=True)]
+
+
+def test_texts_that_repeat_are_read_as_one_object_in_all_epochs_of_a_batch(tmp_path: Path) -> None:
+    keys = [f"user-{number % 7}" for number in range(2500)]
+    texts = [None if number % 5 == 0 else f"text-{number % 3 + number // 1000}" for number in range(2500)]
+    made = text_log(tmp_path, list(keys), texts)
+    found = read_texts(made, [(0, 10), (10, 10), (10, 990), (990, 2500)])
+    row = row_class(("text", "number"))
+    assert found == [(number, keys[number], row(texts[number], number)) for number in range(2500)]
+    first = {key: key for _, key, _ in found[:7]}
+    assert all(key is first[key] for _, key, _ in found[:1000])
+
+
+def test_only_columns_whose_dictionary_has_all_values_are_read_with_it(tmp_path: Path) -> None:
+    made = text_log(tmp_path, ["a", "b"] * 600, [f"{number}" * 600 for number in range(1200)])
+    file = open_verified(made.path, repeating=["user", "text"])
+    assert [pa.types.is_dictionary(file.schema_arrow.field(name).type) for name in ("user", "text")] == [True, False]
+    assert [value.text for _, _, value in read_texts(made, [(0, 1200)])] == [
+        f"{number}" * 600 for number in range(1200)
+    ]

@@ -11,16 +11,17 @@ Nodes below may schedule punctuations when they get those records. These fire in
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import sub
 from typing import Any
 
+from rewindow.errors import InvariantError
 from rewindow.streams.batch import Batch, Columns
 from rewindow.streams.batch_processor import BatchProcessor
 from rewindow.streams.clocks import Clocks
 from rewindow.streams.limits import CHECK_EVERY
-from rewindow.streams.metrics import PROCESS, RECORD_LATENESS
 from rewindow.streams.ordering import Rows
+from rewindow.streams.processor import Processor
 from rewindow.streams.record import UNKNOWN
+from rewindow.streams.record_replay import measure_records
 from rewindow.streams.settings import Limits
 from rewindow.streams.task_context import TaskContext
 
@@ -30,13 +31,15 @@ class BatchReplay:
 
     def __init__(
         self,
-        processor: BatchProcessor,
+        processor: Processor,
         rank: int,
         topic: str,
         clocks: Clocks,
         task_context: TaskContext,
         limits: Limits,
     ) -> None:
+        if not isinstance(processor, BatchProcessor):
+            raise InvariantError(f"a {type(processor).__name__} takes no batches")
         self._processor, self._rank, self._topic = processor, rank, topic
         self._clocks, self._task_context = clocks, task_context
         self._most_outputs = limits.outputs_per_record
@@ -53,9 +56,9 @@ class BatchReplay:
         clocks, task_context = self._clocks, self._task_context
         self._advance(rows, start)
         end = clocks.batch_end(rows.running_ms, start, limit)
-        stream_times = clocks.stream_times(self._rank, rows.running_ms[start:end])
-        self._measure(stream_times, rows.timestamps[start:end])
-        batch = self._processor.context.batch(self._topic, _columns(rows, start, end, stream_times))
+        columns = _columns(rows, start, end, clocks.stream_times(self._rank, rows.running_ms[start:end]))
+        measure_records(task_context.metrics, columns.stream_times_ms, columns.timestamps, is_lowest=clocks.is_lowest)
+        batch = self._processor.context.batch(self._topic, columns)
         record_context = task_context.record_context
         self._enter(rows, start)
         record_context.last_offset = rows.offsets[end - 1]
@@ -109,16 +112,6 @@ class BatchReplay:
         stream_ms = self._task_context.stream_time_ms
         if self._clocks.stream_queue.next_due_ms <= stream_ms:
             self._clocks.stream_queue.fire(stream_ms, self._clocks.punctuate)
-
-    def _measure(self, stream_times: Sequence[int], timestamps: Sequence[int]) -> None:
-        late_ms = list(map(sub, stream_times, timestamps))
-        least_ms = 0 if 0 in late_ms else min(late_ms)
-        if self._clocks.is_lowest:
-            late_ms = [max(one, 0) for one in late_ms]
-            least_ms = min(late_ms)
-        taken, metrics = len(late_ms), self._task_context.metrics
-        metrics.measure("task", "", PROCESS).record_many(taken, taken, 1, 1)
-        metrics.measure("task", "", RECORD_LATENESS).record_many(taken, sum(late_ms), least_ms, max(late_ms))
 
 
 def _columns(rows: Rows, start: int, end: int, stream_times: Sequence[int]) -> Columns:

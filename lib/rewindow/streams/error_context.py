@@ -19,8 +19,8 @@ _OURS = "rewindow."
 _PYTHONS = json.__file__.rpartition("json")[0]
 """The folder of the standard library."""
 _LONGEST_REASON, _LONGEST_RECORD, _LONGEST_MESSAGE = 200, 500, 2_000
-_LOOP_MODULE, _LOOP = f"{_OURS}streams.task", "_replay"
-"""The function whose frame has the input record in ``key`` and ``value``; compiled, it has no variables."""
+_LOOP_MODULES, _LOOP = (f"{_OURS}streams.task", f"{_OURS}streams.record_replay"), "_replay"
+"""The functions whose frames have the input record, as ``record`` or ``key`` and ``value``; compiled, they have no variables."""
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}")
 _SECRET = re.compile(
     r"(?i)(passw(?:or)?d|secret|token|api[_-]?key|authorization|://[^/\s:@]+)(['\"]?\s*[=:]\s*)[^\s,;@]+"
@@ -86,11 +86,12 @@ def _record(error: BaseException, task_context: TaskContext) -> str:
     """Return key and value of the input record that was being processed, as a sentence; nothing if there was none."""
     context = task_context.record_context
     for frame, _ in walk_tb(error.__traceback__):
-        is_loop = frame.f_code.co_name == _LOOP and frame.f_globals.get("__name__") == _LOOP_MODULE
+        is_loop = frame.f_code.co_name == _LOOP and frame.f_globals.get("__name__") in _LOOP_MODULES
         if is_loop and context.topic:
             found = frame.f_locals
-            if found.get("offset") == context.offset and "value" in found:
-                text = _SECRET.sub(r"\1\2***", record_text(found["key"], found["value"]))
+            key, value, *_ = found.get("record") or (found.get("key"), found.get("value"))
+            if found.get("offset") == context.offset:
+                text = _SECRET.sub(r"\1\2***", record_text(key, value))
                 return f" The record: {_clipped(text, _LONGEST_RECORD)}"
     return ""
 

@@ -21,7 +21,6 @@ from typing import Any
 
 from rewindow.errors import InvariantError
 from rewindow.streams.assembly import Assembly, assemble, check_suppliers, connections
-from rewindow.streams.batch_processor import BatchProcessor
 from rewindow.streams.batch_replay import BatchReplay
 from rewindow.streams.batched_nodes import batch_limits, batched_sources
 from rewindow.streams.checkpoint import Checkpoint, TaskState, held_in, open_stores
@@ -34,6 +33,7 @@ from rewindow.streams.metrics import PROCESS, RECORD_LATENESS
 from rewindow.streams.nodes import SinkNode
 from rewindow.streams.ordering import Event, Rows, events, merge, ordered_rows, rows_from, same_topic
 from rewindow.streams.record import MAX_MS, UNKNOWN, make_record
+from rewindow.streams.record_replay import RecordReplay
 from rewindow.streams.semantics import StreamTimeFrom
 from rewindow.streams.settings import TaskConfig
 from rewindow.streams.sink import Sink, Write, open_sinks
@@ -117,32 +117,29 @@ class Task:
     def replay(self, events: Iterable[Event]) -> None:
         """Process events of the current epoch, in order. Raises `DataError` naming record and node if user code fails."""
         with explained(self._task_context):
-            events = iter(events)
-            while self._replay(islice(events, CHECK_EVERY)):
-                check_stores(self._part, self._stores, self._limits, self._task_context)
+            self._replay_all(events)
 
     def replay_rows(self, topics: Sequence[Iterable[Rows]]) -> None:
         """Process all records of the current epoch, given as the rows of each topic: as `replay` does their merged events.
 
-        Batch processors get many records at once (`streams.batch_replay`).
+        The rows of a single topic need no merging (`streams.record_replay`), and batch processors get many records at once
+        (`streams.batch_replay`).
         """
-        with explained(self._task_context):
-            self._open()
-            batched = self._batched
-        if not batched:
-            self.replay(merge([events(rank, rows) for rank, rows in enumerate(topics)]))
-            return
         with explained(self._task_context):
             if len(topics) == 1:
                 for rows in ordered_rows(topics[0]):
-                    self._replay_batches(batched[0], 0, rows)
+                    self._replay_rows(0, rows)
                 return
-            for rank, run in same_topic(merge([events(rank, rows) for rank, rows in enumerate(topics)])):
-                if rank in batched:
-                    self._replay_batches(batched[rank], rank, rows_from(run))
+            merged = merge([events(rank, rows) for rank, rows in enumerate(topics)])
+            if not self._batched:
+                self._replay_all(merged)
+                return
+            for rank, run in same_topic(merged):
+                if rank in self._batched:
+                    self._replay_rows(rank, rows_from(run))
                 else:
                     self._replay(run)
-                    check_stores(self._part, self._stores, self._limits, self._task_context)
+                    self._check_stores()
 
     def end_epoch(self, watermark_ms: int, *, is_final: bool = False, number: int = 0) -> None:
         """Close the epoch at its watermark (-1: none). ``is_final``: no epoch will follow (D18).
@@ -172,6 +169,11 @@ class Task:
             store_clocks={name: store.clock_ms for name, store in self._stores.items()},
             held=held_in(self._stores),
         )
+
+    def _replay_all(self, events: Iterable[Event]) -> None:
+        events = iter(events)
+        while self._replay(islice(events, CHECK_EVERY)):
+            self._check_stores()
 
     def _replay(self, events: Iterable[Event]) -> int:
         """Process events; return their number."""
@@ -217,15 +219,19 @@ class Task:
             task_context.metrics.measure("task", "", RECORD_LATENESS).record_many(taken, late_ms, least_ms, latest_ms)
         return taken
 
-    def _replay_batches(self, node: str, rank: int, rows: Rows) -> None:
-        """Process consecutive records of one topic in batches."""
-        processor = self._open().processors[node]
-        if not isinstance(processor, BatchProcessor):
-            raise InvariantError(f"{node} takes no batches")
-        context = self._task_context
-        BatchReplay(processor, rank, self._topics[rank], self._clocks, context, self._limits).replay(rows)
+    def _replay_rows(self, rank: int, rows: Rows) -> None:
+        """Process consecutive records of one topic: in batches, or one by one if it is the only topic."""
+        assembly, topic, context = self._open(), self._topics[rank], self._task_context
+        if rank not in self._batched:
+            RecordReplay(assembly.entries[0], topic, self._clocks, context, self._check_stores).replay(rows)
+        else:
+            processor = assembly.processors[self._batched[rank]]
+            BatchReplay(processor, rank, topic, self._clocks, context, self._limits).replay(rows)
+            self._check_stores()
         self._offsets[rank] = rows.offsets[-1] + 1
-        check_stores(self._part, self._stores, self._limits, context)
+
+    def _check_stores(self) -> None:
+        check_stores(self._part, self._stores, self._limits, self._task_context)
 
     def _end_epoch(self, watermark_ms: int, *, is_final: bool, number: int) -> None:
         assembly = self._open()
@@ -282,7 +288,7 @@ class Task:
 
     def _close(self, assembly: Assembly) -> None:
         self._task_context.record_context.leave_event(self._task_context.stream_time_ms, MAX_MS)
-        check_stores(self._part, self._stores, self._limits, self._task_context)
+        self._check_stores()
         self._clocks.end_epoch()
         self._task_context.end_time()
         for context in assembly.contexts.values():

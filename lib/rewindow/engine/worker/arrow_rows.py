@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -22,6 +24,10 @@ _ARROW = {
     "binary": pa.binary(),
 }
 _TIMESTAMP = pa.field("_timestamp", pa.int64())
+
+Decodable: TypeAlias = pa.Array | npt.NDArray[np.object_]
+"""An Arrow column, or one whose values are Python objects already (`shared_texts`)."""
+
 _COLUMN_TYPES = {arrow: name for name, arrow in _ARROW.items() if name != "json"}
 
 
@@ -43,16 +49,26 @@ def _schema(columns: tuple[Column, ...]) -> pa.Schema:
     return pa.schema([pa.field(column.name, arrow_type(column.type)) for column in columns])
 
 
-def decode(shape: Shape, columns: Sequence[pa.Array]) -> Iterable[Any]:
-    """Return the values that Arrow columns hold."""
-    lists = [column.to_pylist() for column in columns]
+def shared_texts(column: pa.Array) -> Decodable:
+    """Return a dictionary-encoded column of texts with one object for each text, other columns as they are."""
+    if not pa.types.is_dictionary(column.type):
+        return column
+    texts, indices = column.dictionary.to_numpy(zero_copy_only=False), column.indices
+    if indices.null_count:
+        texts, indices = np.append(texts, [None]), indices.fill_null(len(texts))
+    return texts[indices.to_numpy()]
+
+
+def decode(shape: Shape, columns: Sequence[Decodable]) -> Iterable[Any]:
+    """Return the values that columns hold."""
+    lists = [column.tolist() for column in columns]
     return lists[0] if shape.is_bare else map(shape.decode, zip(*lists, strict=True))
 
 
 class DecodedLater(Sequence[Any]):
-    """The values that Arrow columns hold, decoded when they are read. Most batch processors read few of them."""
+    """The values that columns hold, decoded when they are read. Most batch processors read few of them."""
 
-    def __init__(self, shape: Shape, columns: Sequence[pa.Array]) -> None:
+    def __init__(self, shape: Shape, columns: Sequence[Decodable]) -> None:
         self._shape, self._columns = shape, columns
         self._values: list[Any] | None = None
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from rewindow.contracts.tasks import LogFile, LogSlice
 from rewindow.engine.worker import batch_size
-from rewindow.engine.worker.arrow_rows import DecodedLater, arrow_type, decode
+from rewindow.engine.worker.arrow_rows import Decodable, DecodedLater, arrow_type, decode, shared_texts
 from rewindow.engine.worker.checksums import UNREADABLE, open_verified, unreadable, uses_threads
 from rewindow.errors import StorageError
 from rewindow.streams.ordering import Rows
@@ -40,21 +40,22 @@ class LogReader:
         start, end = (spans[0][0], spans[-1][1]) if spans else (0, 0)
         self._key, self._value = key, value
         columns = ["offset", "timestamp", *key.names, *value.names]
-        self._batches = ordered_batches(topic, log.files, start, end, columns, values=value.columns)
-        self._rest: pa.RecordBatch | None = None
+        texts = [column.name for column in (*key.columns, *value.columns) if column.type == "string"]
+        self._batches = ordered_batches(topic, log.files, start, end, columns, repeating=texts, values=value.columns)
+        self._rest: list[Decodable] | None = None
 
     def epoch(self) -> Iterator[Rows]:
         """Yield the rows of the next epoch, batch by batch. Consume them all before requesting another epoch."""
         offset, end = next(self._bounds)
         while offset < end:
-            batch = self._rest if self._rest is not None else next(self._batches)
-            here = batch.slice(0, end - offset)
-            self._rest = batch.slice(here.num_rows) if here.num_rows < batch.num_rows else None
-            yield decoded(offset, here.columns[1:], self._key, self._value)
-            offset += here.num_rows
+            columns = self._rest or [shared_texts(column) for column in next(self._batches).columns[1:]]
+            count = min(end - offset, len(columns[0]))
+            self._rest = [column[count:] for column in columns] if count < len(columns[0]) else None
+            yield decoded(offset, [column[:count] for column in columns], self._key, self._value)
+            offset += count
 
 
-def decoded(first: int, columns: Sequence[pa.Array], key: Shape, value: Shape) -> Rows:
+def decoded(first: int, columns: Sequence[Decodable], key: Shape, value: Shape) -> Rows:
     """Return the rows of timestamp, key and value columns. The first row has the offset ``first``."""
     timestamps, width = columns[0], 1 + len(key.columns)
     keys, values = decode(key, columns[1:width]), DecodedLater(value, columns[width:])
@@ -71,11 +72,13 @@ def ordered_batches(
     columns: Sequence[str],
     *,
     dictionary: Sequence[str] = (),
+    repeating: Sequence[str] = (),
     values: Sequence[Column] = (),
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows with offsets ``[start, end)`` in offset order; the first of ``columns`` is the offset.
 
-    Columns in ``dictionary`` may be dictionary-encoded, as in the files. Those in ``values`` are null in files that are older.
+    Columns in ``dictionary`` may be dictionary-encoded, as in the files; those in ``repeating`` only if that saves time.
+    Columns in ``values`` are null in files that are older than they are.
 
     Raises `StorageError` (74) for a missing or duplicate offset, or a file that cannot be read.
     """
@@ -84,7 +87,7 @@ def ordered_batches(
         if group[0].first > expected:
             break
         until = min(end, max(file.last for file in group) + 1)
-        for batch in _batches(topic, group, columns, (expected, until), dictionary, values):
+        for batch in _batches(topic, group, columns, (expected, until), dictionary, repeating, values):
             wanted = _between(batch, expected, until)
             if wanted.num_rows == 0:
                 continue
@@ -119,6 +122,7 @@ def _batches(
     columns: Sequence[str],
     span: tuple[int, int],
     dictionary: Sequence[str] = (),
+    repeating: Sequence[str] = (),
     values: Sequence[Column] = (),
 ) -> Iterator[pa.RecordBatch]:
     """Yield the row groups that may have offsets ``[first, end)``."""
@@ -127,7 +131,7 @@ def _batches(
             yield from _spooled(file.path, columns)
             continue
         try:
-            with open_verified(file.path, read_dictionary=list(dictionary)) as parquet:
+            with open_verified(file.path, dictionary=dictionary, repeating=repeating) as parquet:
                 groups = _row_groups(parquet.metadata, columns[0], span)
                 batches = (
                     parquet.iter_batches(

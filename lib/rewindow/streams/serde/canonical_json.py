@@ -17,10 +17,13 @@ from typing import Any
 from rewindow.errors import DataError
 from rewindow.streams.record import Change, Record, Window, Windowed, row_class
 
+# Made once: `json.dumps` makes an encoder in each call, which takes longer than a short text.
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+
 
 def dump_value(value: Any) -> str:
     """Return the canonical text of a value. Raises `DataError` for a class that has none."""
-    return json.dumps(to_tagged(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return _encode(to_tagged(value))
 
 
 def load_value(text: str) -> Any:

@@ -81,7 +81,7 @@ class Shape:
 
     def encode_checked(self, value: Any) -> tuple[Any, ...]:
         """Return the column values of a value, coerced. Raises `DataError` naming the column that it does not fit."""
-        return tuple(coerce(item, column) for item, column in zip(self.encode(value), self.columns, strict=True))
+        return tuple(map(coerce, self.encode(value), self.columns))
 
 
 def coerce(value: Any, column: Column) -> Any:

@@ -69,9 +69,13 @@ class KeyRows:
             changed.update({key: key not in values for key in begun})
         values.update(rows)
 
-    def pop_many(self, keys: Iterable[Any]) -> None:
+    def pop_many(self, keys: Collection[Any]) -> None:
         """Delete the rows of keys."""
         changed, pop_value, exact_class = self.changed, self.values.pop, self._key_type.exact_class
+        if self._are_all_and_new(keys):  # as in a punctuation that empties its store
+            self.values.clear()
+            changed.clear()
+            return
         pop_flag = changed.pop
         for key in keys:
             if key.__class__ is not exact_class:
@@ -116,6 +120,13 @@ class KeyRows:
 
     def __len__(self) -> int:
         return len(self.values)
+
+    def _are_all_and_new(self, keys: Collection[Any]) -> bool:
+        """Return True only if keys are those of all rows, and no checkpoint has one of them: then no row leaves a trace."""
+        values, changed = self.values, self.changed
+        if not len(keys) == len(values) == len(changed) or set(map(type, keys)) != {self._key_type.exact_class}:
+            return False
+        return all(changed.values()) and values.keys() == (keys.keys() if isinstance(keys, dict) else set(keys))
 
 
 def note_removal(changed: dict[Any, bool], key: Any) -> None:

@@ -68,10 +68,9 @@ class KeyValueStore(Store):
             value = self._normalize(value)
         except DataError as error:
             raise refused(self.name, key, error) from error
-        rows = self._rows
-        if key not in rows.changed:
-            rows.begin_change(key)
-        rows.values[key] = value
+        if key not in self._changed:
+            self._rows.begin_change(key)
+        self._values[key] = value
         if self._watches:
             self._watch(value)
 

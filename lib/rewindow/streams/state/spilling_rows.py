@@ -84,18 +84,21 @@ class SpillingRows(KeyRows):
             self._fetch(self._spill, key)
             if key in self.changed:
                 return
-        KeyRows.begin_change(self, key)
+        # The rest is `KeyRows.begin_change`, without its call.
+        is_new = key not in self.values
+        if is_new and not (key.__class__ is str and key.isascii()):
+            self._encode(key)
+        self.changed[key] = is_new
 
     def pop(self, key: Any) -> Any:
         """See `KeyRows`."""
-        if self._spill is None:
-            return KeyRows.pop(self, key)  # `super()` costs a third of this
-        if key not in self.values:
-            self._fetch(self._spill, key)
-        value = KeyRows.pop(self, key)
-        if value is not None:
-            self._gone[key] = None
-            self._budget.spend()
+        if self._spill is not None:
+            return self._pop_spilled(self._spill, key)
+        if key.__class__ is not self._key_type.exact_class:
+            return KeyRows.pop(self, key)
+        value = self.values.pop(key, None)  # from here on as `KeyRows.pop`, without its call
+        if value is not None and not self.changed.pop(key, False):
+            self.changed[key] = False
         return value
 
     def get_many(self, keys: Iterable[Any]) -> list[Any]:
@@ -113,7 +116,7 @@ class SpillingRows(KeyRows):
                 self.begin_change(key)
             self.values[key] = value
 
-    def pop_many(self, keys: Iterable[Any]) -> None:
+    def pop_many(self, keys: Collection[Any]) -> None:
         """See `KeyRows`."""
         if self._spill is None:
             super().pop_many(keys)
@@ -267,6 +270,15 @@ class SpillingRows(KeyRows):
             return None
         value = self.values[own] = self._codec.load(text)[1]
         self._spilled -= 1
+        return value
+
+    def _pop_spilled(self, spill: Spill, key: Any) -> Any:
+        if key not in self.values:
+            self._fetch(spill, key)
+        value = KeyRows.pop(self, key)
+        if value is not None:
+            self._gone[key] = None
+            self._budget.spend()
         return value
 
     def _row_bytes(self, row: tuple[Any, Any]) -> bytes:
