@@ -2,7 +2,8 @@
 
 A writer proposes the next free number as the version of a transaction id that all writers of the name share. Delta accepts
 only a version above every earlier one and rejects overlapping commits, so the row lands at that number or not at all. What
-Spark returns or raises decides nothing: the history shows whose token has the number, or else the rows do.
+Spark returns or raises decides nothing: Delta notes the commit (`noted_commit`), or else the history shows whose token has the
+number, or else the rows do.
 
 Delta accepts any higher version, so only steps of one are a compare-and-set: rows that are appended together are one row of
 the table (``ROWS``). Versions count appends; the numbers of the rows follow from all rows before them.
@@ -115,11 +116,12 @@ class SparkLedger:
                 values = (self.name, number, kind, text, rows[0].recorded_at)
                 columns = ("name", "seq", "kind", "body", "recorded_at")
                 row = rows_of({name: [value] for name, value in zip(columns, values, strict=True)}, 1)
-                self._table.append(row if more is None else pa.concat_tables([row, more]), self._app_id, number, token)
+                every = row if more is None else pa.concat_tables([row, more])
+                has_landed = self._table.append(every, self._app_id, number, token)
             except Exception as error:  # noqa: BLE001 - the commit may have landed: the history or the rows decide
-                failure = error
+                failure, has_landed = error, False
                 time.sleep(0.01 * 2**attempt)
-            if self._table.exists() and self._table.token_of(self._app_id, number) == token:
+            if has_landed or (self._table.exists() and self._table.token_of(self._app_id, number) == token):
                 self._known = [*seen, _loaded(text, kind, rows[0].recorded_at, first, str(self._table.name))]
                 return True
             seen = self._look(afresh=True)

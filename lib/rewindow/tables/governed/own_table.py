@@ -22,6 +22,7 @@ from rewindow.tables.governed.commit import add_once, create_table
 from rewindow.tables.governed.history import recent_token
 from rewindow.tables.governed.metrics_view import create_metrics_view
 from rewindow.tables.governed.names import TableName
+from rewindow.tables.governed.noted_commit import commit_noted
 
 NAME = "rewindow_ledger"
 METRICS_VIEW = "rewindow_metrics"
@@ -100,11 +101,18 @@ class OwnTable:
         with mapped():
             return self.frame().where(condition()).select(*_TEXTS).collect()
 
-    def append(self, rows: pa.Table, app_id: str, version: int, token: str = "") -> None:
-        """Append a few rows in one commit, ``(app_id, version)``, which lands once. The history tells whether it did."""
+    def append(self, rows: pa.Table, app_id: str, version: int, token: str = "") -> bool:
+        """Append a few rows in one commit, ``(app_id, version)``, which lands once.
+
+        True if Delta noted the commit. Otherwise the history tells whether it landed.
+        """
         self.prepare()
-        frame = self.spark_of().createDataFrame(rows.cast(SCHEMA)).coalesce(1)
-        add_once(frame, self.name, app_id, version, token=token)
+
+        def commit(spark: SparkSession) -> None:
+            frame = spark.createDataFrame(rows.cast(SCHEMA)).coalesce(1)
+            add_once(frame, self.name, app_id, version, token=token)
+
+        return commit_noted(self.spark_of(), commit)
 
     def delete(self, condition: str) -> None:
         """Remove the rows that satisfy a condition. Files without them are deleted by the platform's VACUUM."""
