@@ -106,3 +106,12 @@ def test_only_columns_whose_dictionary_has_all_values_are_read_with_it(tmp_path:
     assert [value.text for _, _, value in read_texts(made, [(0, 1200)])] == [
         f"{number}" * 600 for number in range(1200)
     ]
+
+
+def test_a_text_that_was_added_later_is_null_in_an_older_file_with_many_rows(tmp_path: Path) -> None:
+    made = text_log(tmp_path, ["a", "b"] * 600, ["x"] * 1200)
+    value = row_shape([Column("text", "string"), Column("added", "string"), Column("number", "long")])
+    reader_ = LogReader("log", LogSlice((made,), ((0, 1200),)), scalar_shape("user", "string"), value)
+    values = [value for rows in reader_.epoch() for value in rows.values]
+    assert {(one.text, one.added) for one in values} == {("x", None)}
+    assert [one.number for one in values] == list(range(1200))

@@ -90,7 +90,8 @@ def _encoded(metadata: Any, columns: Sequence[str]) -> list[str]:
     if metadata.num_rows < _FEW_ROWS:
         return []
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-    chunks = {name: [group.column(metadata.schema.names.index(name)) for group in groups] for name in columns}
+    positions = {name: at for at, name in enumerate(metadata.schema.names)}  # an older file may lack a column
+    chunks = {name: [group.column(positions[name]) for group in groups] for name in columns if name in positions}
     return [name for name, found in chunks.items() if all(map(_is_encoded, found))]
 
 
