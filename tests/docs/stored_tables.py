@@ -45,7 +45,8 @@ def page() -> str:
                      _columns(EXPECTATION_COLUMNS)),
             _section("rewindow/landings and rewindow/runs", "The ledgers: the decisions about feeds and jobs, in order. "
                      "`body` is JSON. The folder `_folds` beside the rows has what most of them give, so that a command need "
-                     "not read them; it decides nothing, and may be deleted.", ledger),
+                     "not read them; `_checked_folds` notes which one `gc` has compared with the rows. Both decide nothing, and "
+                     "may be deleted.", ledger),
             _section("rewindow/journal", "The manifests: the files that each attempt staged. `report` is JSON.", journal),
             _section("rewindow_ledger of a catalog", "With `commit: spark`, the ledgers and the journal are this one table, "
                      "partitioned by `name` (a job, or `feed:<feed>`). `kind` is that of a ledger row, which has a `seq`, or "
