@@ -1,6 +1,6 @@
 """Rewrite a command's error message for a DAG: options become params, and commands can be pasted into a worker's shell.
 
-Messages advise in the words of the command line. Whoever reads them in a task's log has no command line in front of them.
+Messages suggest commands. The reader of a task's log has no command line at hand.
 """
 
 from __future__ import annotations

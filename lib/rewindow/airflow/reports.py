@@ -1,6 +1,6 @@
 """The report that a task writes after its command: which one, into which file, and its address. Does not import Airflow.
 
-There is one file for each branch of a job, so nobody has to delete old ones; a report shows earlier runs, too.
+Each branch of a job has one file, so old reports need no clean-up; a report shows earlier runs, too.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class AsOf(NamedTuple):
 
 
 class ReadsStores(Protocol):
-    """The stores of a job as of a run, whoever keeps their changelogs."""
+    """The stores of a job as of a run, on either adapter."""
 
     def keys(self, store: str) -> Sequence[str]:
         """Return the names of a store's key columns. Raises `UsageError` (2) for an unknown store."""

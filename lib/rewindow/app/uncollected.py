@@ -1,4 +1,4 @@
-"""Python's own collection of garbage, paused where many objects are made that all stay."""
+"""Pause Python's cyclic garbage collector while a ledger is read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _long_pauses = count(1)
 
 
 class UncollectedTables(DeltaTables):
-    """Tables whose ledgers are read without collections, which would take as long as the reading."""
+    """Tables whose ledgers are read while the garbage collector is paused: collections would double the time."""
 
     def state(self, job: str) -> JobState:
         """See `DeltaTables.state`."""
@@ -33,7 +33,7 @@ class UncollectedTables(DeltaTables):
 
 @contextmanager
 def without_collection() -> Iterator[None]:
-    """Pause the collection of garbage: a long ledger makes millions of objects that all stay, and is searched in vain."""
+    """Pause the garbage collector: a long ledger makes millions of live objects, which it would scan without freeing any."""
     if not gc.isenabled():
         yield
         return

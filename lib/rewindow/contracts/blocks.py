@@ -31,7 +31,7 @@ class Block:
     base: int = 0
     """The source's offset that corresponds to offset 0, if the source has its own offsets."""
     flat: Mapping[str, str | None] | None = None
-    """The columns with one value in all rows, as text (None: only nulls). None if nobody looked."""
+    """The columns with one value in all rows, as text (None: only nulls). None if unknown."""
     unarrived: int = 0
     """Rows that should have an arrival and have none. All of them are quarantined."""
     keyless: int = 0

@@ -40,7 +40,7 @@ def rewind(job: str, branch: str, to: str, tables: Tables) -> Travel:
 
     The rows of later runs leave each output table in one commit, and a run in flight is fenced. Rewound runs stay in the
     ledger and the changelogs. Raises what `decide_rewind` raises, `NotNowError` (75) if the ledger is too busy, and
-    `StorageError` (74) if a table is not what was published: files that nobody knows cannot be taken out of it.
+    `StorageError` (74) if a table is not what was published: unknown files cannot be removed from it.
     """
     yield "recover"
     yield from catch_up(job, tables, branch)

@@ -27,7 +27,7 @@ class RemoteCode:
     """What the workers of this process's Spark session import, if they are not local."""
 
     _sent: ClassVar[tuple[Path, str] | None] = None
-    """The project and the digest of its code. A process has one session, whoever asks for it."""
+    """The project and the digest of its code. All callers in a process share one session."""
 
     def __init__(self, root: Path, target: TargetConfig) -> None:
         self._root, self._is_remote = root, bool(target.master or target.connect)

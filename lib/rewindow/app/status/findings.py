@@ -25,7 +25,7 @@ class Level(StrEnum):
 
     @property
     def is_well(self) -> bool:
-        """Whether nobody has to do anything."""
+        """Whether no action is needed."""
         return self in (Level.NOTE, Level.OK)
 
 

@@ -80,7 +80,7 @@ def bad_times(
 
 
 def _wrong(spec: LogSpec, column: str, value: Any, kind: Any, known: str | None) -> str | None:
-    """Return what is wrong with a value, in the words of the quarantine; empty for a valid time, None if nobody can tell."""
+    """Return what is wrong with a value, in the words of the quarantine; empty for a valid time, None if unknown."""
     is_arrival = column == spec.arrived_at
     what = "arrived_at" if is_arrival else "timestamp"
     if value is None:

@@ -104,7 +104,7 @@ def _bad_in_json(text: io.TextIOWrapper, fields: Sequence[Any], options: Mapping
 
 
 def _wrong_text(value: str, kind: Any, options: Mapping[str, str]) -> str | None:
-    """Return what is wrong with a CSV value of a type; None if nothing is, or nobody can tell."""
+    """Return what is wrong with a CSV value of a type; None if nothing is, or if unknown."""
     if kind in _WHOLE:
         wrong = "is not a whole number" if _NUMBER.fullmatch(value) else "is not a number"
         return None if re.fullmatch(r"\s*[+-]?\d+\s*", value) else wrong

@@ -27,7 +27,7 @@ _INTEGERS = ("byte", "short", "integer", "long")
 
 
 def checks_units(write: LogWrite) -> bool:
-    """Return whether a log's timestamps are integers (or a function's) whose unit nobody has declared."""
+    """Return whether a log's timestamps are integers (or a function's) without a declared unit."""
     spec = write.spec
     if spec.is_output or spec.timestamp in spec.units:
         return False

@@ -175,7 +175,7 @@ def _remove(action: RemoveAction) -> dict[str, Any]:
 
 
 def _link_if_absent(path: str, data: bytes) -> None:
-    """Write a file that appears complete, unless there is one. A process that dies leaves a hidden draft, which nobody reads."""
+    """Write a file that appears complete, unless there is one. A process that dies leaves a hidden draft, which is ignored."""
     folder, name = os.path.split(path)
     draft = f"{folder}/.{name}.{uuid4().hex}.tmp"
     try:

@@ -45,7 +45,7 @@ OWNER = "rewindow.job"
 _ATTEMPTS, _LOOKS = 8, 3
 _CLOSED = 2**62  # the version of a closed application id
 SHORT_LOG = {"delta.logRetentionDuration": "interval 7 days"}
-"""For tables of rewindow's own, of which nobody reads old versions: Delta lists the log in each commit."""
+"""For rewindow's own tables: old versions are never read, and Delta lists the log in each commit."""
 
 
 def table_path(warehouse: str, path: str) -> str:

@@ -1,14 +1,14 @@
 """A cache of handles on Delta tables: opening a table that has not changed costs a few calls of `stat`.
 
-Commit files never change, and whoever deletes a log deletes its newest commit too. So a cached handle is current if its
-last commit is still the same file and has no successor. The log's folder is not listed, because it may have thousands of
+Commit files never change, and deleting a log deletes its newest commit too. So a cached handle is current if its last
+commit is still the same file and has no successor. The log's folder is not listed, because it may have thousands of
 commits. Where commits were cleaned out of the log, which begins with the oldest, a handle that may still have to read them is
 discarded. Append commits, which nearly all are, are read here, and delta-rs' own object stays behind until something needs it:
 what it does costs more the longer the log and the more files the table has (ADR-124).
 
-In a bucket one request tells whether there is a newer commit. That nobody replaces a log there while a command runs is
-taken for granted: each look would cost another request. What a handle reads is a local copy of the log's end (ADR-126). Only
-what writes or lists files makes delta-rs open the table in the bucket.
+In a bucket one request tells whether there is a newer commit. A log there is assumed not to be replaced while a command
+runs: each look would cost another request. A handle reads a local copy of the log's end (ADR-126). delta-rs opens the table in
+the bucket only for writing and for listing files.
 
 A handle belongs to one caller until it is released, because a commit is checked against what its handle has read: two
 callers sharing one would see each other's commits, and could commit a transaction twice. One released handle is kept for
