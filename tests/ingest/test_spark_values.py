@@ -178,3 +178,35 @@ def test_one_bad_time_spoils_no_column_in_another_form(engine_at, tmp_path, form
     )
     with pytest.raises(DataError, match=f"the timestamp '{texts[-1]}' is not a valid time.*`timestampFormat: {form}`"):
         land(strict, DeltaFeedTables(f"{tmp_path}/w2"), engine_at(tmp_path), now_ms=2 * T0)
+
+
+@pytest.mark.parametrize("kind", ["csv", "json"])
+@pytest.mark.parametrize("every", [None, "1h"])
+def test_a_declared_time_in_another_form_names_file_line_and_column(engine_at, tmp_path, kind, every):
+    (tmp_path / "raw").mkdir()
+    rows = ["2026-01-05T08:15:00Z", "2026-01-05T08:16:00Z"]
+    texts = {
+        "csv": "user,t\n" + "".join(f"ann,{text}\n" for text in rows),
+        "json": "".join(f'{{"user": "ann", "t": "{text}"}}\n' for text in rows),
+    }
+    (tmp_path / "raw" / f"a.{kind}").write_text(texts[kind])
+    source = {"path": "raw", "format": kind, "schema": "user STRING, t TIMESTAMP"}
+    form = {"options": {"timestampFormat": "dd.MM.yyyy HH:mm"}}
+    where = {"csv": r"a\.csv, line 2, column t: '", "json": r'a\.json, line 1, field t: "'}[kind]
+    said = (
+        where + r"2026-01-05T08:15:00Z.* is not a time in the form `timestampFormat: dd\.MM\.yyyy HH:mm`\. Nothing was"
+    )
+    feed = one_log(source={**source, **form}, every=every, arrived_at="t")
+    with pytest.raises(DataError, match=said):
+        land(feed, DeltaFeedTables(f"{tmp_path}/w1"), engine_at(tmp_path), now_ms=1_767_700_000_000)
+    (tmp_path / "raw" / f"a.{kind}").write_text(texts[kind].replace(rows[1], "05.01.2026 08:16"))
+    said = (
+        r"05\.01\.2026 08:16.* is not a time\. If the file has times in another form, .*`options: \{timestampFormat: "
+    )
+    with pytest.raises(DataError, match=said):
+        land(
+            one_log(source=source, every=every, arrived_at="t"),
+            DeltaFeedTables(f"{tmp_path}/w2"),
+            engine_at(tmp_path),
+            now_ms=1_767_700_000_000,
+        )

@@ -200,14 +200,15 @@ class Intervals(Protocol):
 class Arrivals:
     """When the rows of a source arrived.
 
-    ``starts`` are the intervals with due rows, and None if rows have no arrival (``fault`` says why). ``waiting`` rows are
-    not due yet; the first of them arrived at ``next_ms``.
+    ``starts`` are the intervals with due rows, and None if rows have no arrival (``fault`` says why, ``is_unreadable`` that the
+    parser could not read a row). ``waiting`` rows are not due yet; the first of them arrived at ``next_ms``.
     """
 
     starts: frozenset[int | None] = frozenset()
     waiting: int = 0
     next_ms: int | None = None
     fault: str | None = None
+    is_unreadable: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -156,10 +156,11 @@ def _arrivals(
         seen[spec.topic] = found
         if window.through_ms is None and found.fault and not found.waiting and found.starts == {None}:
             column = spec.arrived_at or spec.timestamp
+            fix = f"{other_form(spec.source, column)}Fix `arrived_at: {column}`, `units:` or the source"
             message = (
                 f"feed {call.feed.feed}: no row of the log {spec.topic} has a valid arrival, the first because: "
-                f"{found.fault}. Nothing was landed. {other_form(spec.source, column)}"
-                f"Fix `arrived_at: {column}`, `units:` or the source"
+                f"{found.fault}. Nothing was landed. "
+                + ("Fix the file, or the options of the source" if found.is_unreadable else fix)
             )
             raise DataError(message)
     return frozenset[int | None]().union(*(found.starts for found in seen.values()))

@@ -35,7 +35,7 @@ from rewindow.engine.spark.progress import following
 from rewindow.engine.spark.settings import in_utc
 from rewindow.engine.spark.worker_rows import json_rows
 from rewindow.engine.worker.arrivals import arrivals_of
-from rewindow.engine.worker.faults import naming_bad_rows
+from rewindow.engine.worker.faults import located, naming_bad_rows
 from rewindow.engine.worker.file_fields import stored_fields
 from rewindow.engine.worker.landing.named_columns import wrong_columns
 from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, PARTITION
@@ -120,12 +120,13 @@ class SparkLandingEngine:
                 .collect()
             )
         nexts = [row.next for row in rows if row.next is not None]
-        return Arrivals(
+        found = Arrivals(
             starts=frozenset(row.start for row in rows if row.next is None),
             waiting=sum(row.rows for row in rows if row.next is not None),
             next_ms=min(nexts, default=None),
             fault=min((row.fault for row in rows if row.fault is not None), default=None),
         )
+        return located(spec, columns, look, found)
 
     def later(self, spec: LogSpec, columns: LogColumns, look: SourceLook, until_ms: int) -> Mapping[str, int]:
         """Return the files with rows that arrived at ``until_ms`` or later. One job over the arrivals."""

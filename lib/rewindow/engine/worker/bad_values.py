@@ -20,6 +20,7 @@ from rewindow.contracts.decimal_texts import BY_COMMAS, BY_POINTS, DEFAULT_LOCAL
 from rewindow.contracts.ingest import Piece, SourceSpec
 from rewindow.engine.worker.csv_files import csv_lines, csv_names, encoding_of, has_header, lower_options, positions
 from rewindow.engine.worker.file_fields import directory_columns, local_files, shown
+from rewindow.engine.worker.time_texts import Verdict, judge_text
 
 _WHOLE = ("byte", "short", "integer", "long")
 _LOST = "\ufffd"
@@ -98,7 +99,7 @@ def _bad_in_json(text: io.TextIOWrapper, fields: Sequence[Any], options: Mapping
             yield f"line {number + error.lineno - 1}, column {error.colno}: it is not JSON ({error.msg})"
             return
         for value in found if isinstance(found, list) else [found]:
-            for path, bad, wrong in _wrong_json(value, kind, ""):
+            for path, bad, wrong in _wrong_json(value, kind, "", options):
                 where = f"field {path}: " if path else ""
                 yield f"{'' if is_whole else f'line {number}, '}{where}{json.dumps(bad, ensure_ascii=False)[:80]} {wrong}"
 
@@ -119,11 +120,27 @@ def _wrong_text(value: str, kind: Any, options: Mapping[str, str]) -> str | None
         )
     if kind == "boolean":
         return None if value.strip().lower() in {"true", "false"} else "is not true or false"
-    if kind == "date" and "dateformat" not in options:
-        return None if _reads(date, value) or _reads(datetime, value) else "is not a date"
-    if str(kind).startswith("timestamp") and not any(name.startswith("timestamp") for name in options):
-        return None if _reads(datetime, value) else "is not a time"
-    return None
+    return _wrong_time(value, kind, options)
+
+
+def _wrong_time(value: str, kind: Any, options: Mapping[str, str]) -> str | None:
+    """Return what is wrong with a text of a time or date; None if nothing is, nobody can tell, or the type is another one.
+
+    Spark reads it in the stated form only, or without one in that of ISO 8601.
+    """
+    is_date, is_time = kind == "date", str(kind).startswith("timestamp")
+    if not (is_date or is_time):
+        return None
+    what, option = ("date", "dateFormat") if is_date else ("time", "timestampFormat")
+    form = options.get("timestampntzformat" if kind == "timestamp_ntz" else option.lower())
+    if form is not None:
+        is_wrong = judge_text(value, form, is_only=True) is Verdict.NONE
+        return f"is not a {what} in the form `{option}: {form}`" if is_wrong else None
+    if _reads(datetime, value) or (is_date and _reads(date, value)):
+        return None
+    example = "dd.MM.yyyy" if is_date else "dd.MM.yyyy HH:mm"
+    hint = f'If the file has {what}s in another form, give it to the source, like `options: {{{option}: "{example}"}}`'
+    return f"is not a {what}. {hint}"
 
 
 def _not_a_double(value: str) -> str:
@@ -157,7 +174,7 @@ def _reads(kind: type[date], value: str) -> bool:
     return True
 
 
-def _wrong_json(value: Any, kind: Any, path: str) -> Iterator[tuple[str, Any, str]]:
+def _wrong_json(value: Any, kind: Any, path: str, options: Mapping[str, str]) -> Iterator[tuple[str, Any, str]]:
     """Yield the path and the value of each part that is not of its type, and what is wrong with it."""
     match kind:
         case _ if value is None:
@@ -168,10 +185,10 @@ def _wrong_json(value: Any, kind: Any, path: str) -> Iterator[tuple[str, Any, st
                 return
             for field in fields:
                 below = f"{path}.{field['name']}" if path else field["name"]
-                yield from _wrong_json(value.get(field["name"]), field["type"], below)
+                yield from _wrong_json(value.get(field["name"]), field["type"], below, options)
         case {"type": "array", "elementType": inner}:
             for item in value if isinstance(value, list) else ():
-                yield from _wrong_json(item, inner, path)
+                yield from _wrong_json(item, inner, path, options)
         case "boolean":
             if not isinstance(value, bool):
                 yield path, value, "is not true or false"
@@ -181,3 +198,5 @@ def _wrong_json(value: Any, kind: Any, path: str) -> Iterator[tuple[str, Any, st
                 yield path, value, "is not a whole number" if is_number else "is not a number"
             elif (kind in {"float", "double"} or kind.startswith("decimal")) and not is_number:
                 yield path, value, "is not a number"
+            elif isinstance(value, str) and (wrong := _wrong_time(value, kind, options)):
+                yield path, value, wrong

@@ -6,13 +6,14 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
-from rewindow.contracts.ingest import ARRIVAL, FAIL, LogSpec, LogWrite, SourceLook
+from rewindow.contracts.ingest import ARRIVAL, FAIL, Arrivals, LogColumns, LogSpec, LogWrite, SourceLook
 from rewindow.contracts.source_fields import read_columns
-from rewindow.contracts.text_times import form_of_times, other_form
+from rewindow.contracts.text_times import other_form
 from rewindow.contracts.time_units import RANGES, unit_in, unit_of, wrong_unit
 from rewindow.engine.worker.bad_times import bad_times
 from rewindow.engine.worker.bad_values import first_bad_value
@@ -65,14 +66,21 @@ def fix_of(reason: str, spec: LogSpec) -> str:
             "milliseconds)"
         )
     if is_unreadable(reason):
-        form = form_of_times(spec.source)
-        times = f"Times must have the form `timestampFormat: {form}`. " if form else ""
-        return f"{_NOTHING}{times}Fix the file, or set `unreadable: skip` for this log, which quarantines such rows"
+        return f"{_NOTHING}Fix the file, or set `unreadable: skip` for this log, which quarantines such rows"
     fix = "Fix the source, or set `invalid_timestamp: skip` (quarantines the record) or `partition_time` for this log"
     if reason == NEVER_ARRIVED or NOT_A_TIME in reason:
         column = (spec.arrived_at if "arrived_at" in reason else None) or spec.timestamp
         return other_form(spec.source, column) + fix
     return fix
+
+
+def located(spec: LogSpec, columns: LogColumns, look: SourceLook, found: Arrivals) -> Arrivals:
+    """Return arrivals whose fault names file, line, column and value, if the parser could not read a row."""
+    if not is_unreadable(found.fault):
+        return found
+    schema, pieces = columns.source_schema or "{}", (*look.fresh, *look.rest)
+    where = first_bad_value(spec.source, schema, pieces, look.base, read_columns(spec, columns))
+    return replace(found, fault=where or found.fault, is_unreadable=True)
 
 
 class BadRowsError(DataError):

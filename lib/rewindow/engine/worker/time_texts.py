@@ -38,11 +38,17 @@ class Verdict(Enum):
     UNSURE = "unsure"
 
 
-def judge_text(text: str, form: str | None) -> Verdict:
-    """Return whether a text is a time, in a form of Java (``dd.MM.yyyy HH:mm``) or in that of ISO 8601."""
+def judge_text(text: str, form: str | None, *, is_only: bool = False) -> Verdict:
+    """Return whether a text is a time, in a form of Java (``dd.MM.yyyy HH:mm``) or in that of ISO 8601.
+
+    ``is_only``: only in the form, if there is one.
+    """
     pattern = None if form is None else _pattern(form)
     if form is not None and pattern is None:
         return Verdict.UNSURE
+    if is_only and pattern is not None:
+        found = pattern.fullmatch(text)
+        return Verdict.TIME if found and _exists(found) else Verdict.NONE
     for known in (pattern, _ISO):
         if known is not None and (found := known.fullmatch(text)):
             return Verdict.TIME if _exists(found) else Verdict.NONE
