@@ -9,12 +9,31 @@ import errno
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Self
 
 
 class RewindowError(Exception):
-    """Base class. A message says what went wrong, where (record, table, version) and how to fix it."""
+    """Base class. A message says what went wrong, where (record, table, version) and how to fix it.
+
+    ``line`` is the line of the user's code that is at fault (``file:line``), if it is known. As text, it follows the message.
+    """
 
     exit_code = 1
+    line: str | None = None
+
+    @property
+    def message(self) -> str:
+        """The message without the line."""
+        return super().__str__()
+
+    def __str__(self) -> str:
+        """Return the message and the line."""
+        return f"{self.message} ({self.line})" if self.line else self.message
+
+    def at_line(self, line: str | None) -> Self:
+        """Name the line of code at fault, unless one is named already. Return the error."""
+        self.line = self.line or line
+        return self
 
 
 class NothingFoundError(RewindowError):
@@ -138,7 +157,7 @@ def naming(**names: str) -> Iterator[None]:
     try:
         yield
     except RewindowError as error:
-        text = str(error)
+        text = error.message
         for word, name in names.items():
             for command in _COMMANDS:
                 text = text.replace(f"rewindow {command} {word}", f"rewindow {command} {name}")

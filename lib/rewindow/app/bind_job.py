@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -65,12 +64,12 @@ def _fits(root: Path, job: str) -> Iterator[None]:
     try:
         yield
     except ConfigError as error:
-        message = str(error)
-        if message.startswith("conf/"):  # the error is about another line
+        if error.message.startswith("conf/"):  # the error is about another line
             raise
-        if found := re.search(rf" \({re.escape(str(root))}/([^():]+:\d+)\)", message):
-            named = "" if message.startswith("job ") else f"job {job!r}: "
-            error.args = (f"{found[1]}: {named}{message[: found.start()]}{message[found.end() :]}",)
+        own, line = f"{root}/", error.line or ""
+        if line.startswith(own):
+            named = "" if error.message.startswith("job ") else f"job {job!r}: "
+            error.args, error.line = (f"{line.removeprefix(own)}: {named}{error.message}",), None
             raise
         with at(root, "jobs", job, "topology"):
             raise

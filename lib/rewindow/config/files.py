@@ -72,7 +72,7 @@ def at_key(path: Path, shown: str, *keys: int | str) -> Iterator[None]:
     try:
         yield
     except ConfigError as error:
-        error.args = (f"{shown}{_line(path, shown, keys)}: {error}",)
+        error.args = (f"{shown}{_line(path, shown, keys)}: {error.message}",)
         raise
 
 

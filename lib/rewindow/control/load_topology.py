@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from types import ModuleType
 
 from rewindow.errors import ConfigError, RewindowError
-from rewindow.streams.error_context import where
+from rewindow.streams.error_context import line_of
 from rewindow.streams.topology import Topology
 
 
@@ -35,12 +35,12 @@ class TopologyLoader:
         try:
             topology = build()
         except RewindowError as error:
-            error.args = (f"{error}{where(error)}",)
+            error.at_line(line_of(error))
             raise
         except (Exception, SystemExit) as error:
-            what = f"{type(error).__name__}: {error}{where(error)}{_instead(error)}"
+            what = f"{type(error).__name__}: {error}{_instead(error)}"
             message = f"job {self.job!r}: {self.reference} failed with {what}"
-            raise ConfigError(message) from error
+            raise ConfigError(message).at_line(line_of(error)) from error
         if not isinstance(topology, Topology):
             message = f"job {self.job!r}: {self.reference} returned a {type(topology).__name__}: return builder.build()"
             raise ConfigError(message)
@@ -59,11 +59,11 @@ class TopologyLoader:
             message = f"job {self.job!r}: {error.filename}:{error.lineno}: {error.msg}. Fix that line"
             raise ConfigError(message) from error
         except (Exception, SystemExit) as error:
-            reason = f"{type(error).__name__}: {error}{where(error)}"
+            reason = f"{type(error).__name__}: {error}"
             message = (
                 f"job {self.job!r}: importing {name!r} failed with {reason}. Fix the module: workers import it too"
             )
-            raise ConfigError(message) from error
+            raise ConfigError(message).at_line(line_of(error)) from error
 
 
 def _instead(error: BaseException) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rewindow.errors import ConfigError, RewindowError
 from rewindow.streams.batch_processor import BatchContext, BatchProcessor, refuse_both_forms
-from rewindow.streams.error_context import where
+from rewindow.streams.error_context import line_of
 from rewindow.streams.error_policy import ErrorPolicy
 from rewindow.streams.forwarding import Take, to_all
 from rewindow.streams.nodes import ProcessorNode, SinkNode, SourceNode
@@ -105,8 +105,9 @@ def _make(node: ProcessorNode) -> Processor:
     except RewindowError:
         raise
     except Exception as error:
-        message = f"node {node.name!r}: its supplier failed, {type(error).__name__}: {error}{where(error)}"
-        raise ConfigError(f"{message}: pass a class without arguments, or a function that makes a new one") from error
+        message = f"node {node.name!r}: its supplier failed, {type(error).__name__}: {error}"
+        fix = "pass a class without arguments, or a function that makes a new one"
+        raise ConfigError(f"{message}: {fix}").at_line(line_of(error)) from error
     if not isinstance(processor, Processor):
         message = f"node {node.name!r}: its supplier returned a {type(processor).__name__}, not a Processor"
         raise ConfigError(message)

@@ -48,7 +48,7 @@ def explained(task_context: TaskContext) -> Iterator[None]:
         at = f"at {task_context.record_context}, partition {task_context.partition}" + (
             f", node {node!r}" if node else ""
         )
-        raise type(error)(f"{error} [{at}]{_record(error, task_context)}") from error
+        raise type(error)(f"{error.message} [{at}]{_record(error, task_context)}").at_line(error.line) from error
     except RewindowError:
         raise
     except MemoryError as error:
@@ -148,17 +148,23 @@ def _clipped(text: str, longest: int) -> str:
 
 
 def where(error: BaseException) -> str:
-    """Return `` (file:line)`` of the deepest frame outside rewindow, if possible the user's own; nothing if there is none."""
+    """Return `line_of` an error as `` (file:line)``; nothing if there is none."""
+    line = line_of(error)
+    return f" ({line})" if line else ""
+
+
+def line_of(error: BaseException) -> str | None:
+    """Return ``file:line`` of the deepest frame outside rewindow, if possible the user's own; None if there is none."""
     frames = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__) if not _is_ours(frame)]
     own = [(file, line) for file, line in frames if not file.startswith(_PYTHONS) and "site-packages" not in file]
     frames = own or frames
     if frames:
         file, line = frames[-1]
-        return f" ({file}:{line})"
+        return f"{file}:{line}"
     function = next((one.__func__ for one in _called(error) if hasattr(one.__func__, "__code__")), None)
     if function is None or function.__module__.startswith(_OURS):
-        return ""
-    return f" ({function.__code__.co_filename}:{function.__code__.co_firstlineno})"
+        return None
+    return f"{function.__code__.co_filename}:{function.__code__.co_firstlineno}"
 
 
 def _is_ours(frame: FrameType) -> bool:

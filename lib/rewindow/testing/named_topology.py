@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from importlib import import_module
 
 from rewindow.errors import ConfigError, RewindowError
-from rewindow.streams.error_context import where
+from rewindow.streams.error_context import line_of
 from rewindow.streams.topology import Topology
 
 
@@ -35,11 +35,12 @@ def building(case: str) -> Iterator[None]:
     try:
         yield
     except RewindowError as error:
-        error.args = (f"{error if case in str(error) else f'{case}: {error}'}{where(error)}",)
+        error.args = (error.message if case in error.message else f"{case}: {error.message}",)
+        error.at_line(line_of(error))
         raise
     except SyntaxError as error:
         message = f"{case}: {error.filename}:{error.lineno}: {error.msg}. Fix that line"
         raise ConfigError(message) from error
     except Exception as error:
-        message = f"{case}: the topology cannot be built: {type(error).__name__}: {error}{where(error)}. Fix that line"
-        raise ConfigError(message) from error
+        message = f"{case}: the topology cannot be built: {type(error).__name__}: {error}. Fix that line"
+        raise ConfigError(message).at_line(line_of(error)) from error

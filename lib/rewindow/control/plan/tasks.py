@@ -86,7 +86,7 @@ def bind_job(
         for source in part.sources:
             if not source.is_internal and source.topic not in logs:
                 message = f"the topology reads {source.topic!r}, but feed {feed.definition.feed!r} has {sorted(logs)}"
-                raise ConfigError(f"{message}{_line(topology, 'node', source.name)}")
+                raise ConfigError(message).at_line(topology.lines.get(f"node {source.name}"))
         for sink in part.sinks:
             with _naming(job, topology, "node", sink.name):
                 key, value = bind_sink(sink, logs)
@@ -111,9 +111,9 @@ def _check_partitions(job: str, topology: Topology, feed: Feed, part: SubTopolog
         message = (
             f"job {job!r}: {theirs[0]} keeps the partitions of its source, but {ours[0].topic} is repartitioned by this job, so "
             f"equal keys do not meet. Remove `partition:` and `offset:` of {theirs[0]} from the feed's configuration and "
-            f"land it again{_line(topology, 'node', ours[0].name)}"
+            "land it again"
         )
-        raise ConfigError(message)
+        raise ConfigError(message).at_line(topology.lines.get(f"node {ours[0].name}"))
 
 
 @contextmanager
@@ -122,14 +122,8 @@ def _naming(job: str, topology: Topology, what: str, name: str) -> Iterator[None
     try:
         yield
     except ConfigError as error:
-        message = f"job {job!r}, {what} {name!r}: {error}{_line(topology, what, name)}"
-        raise ConfigError(message) from error
-
-
-def _line(topology: Topology, what: str, name: str) -> str:
-    """Return `` (file:line)`` of the code that made a node or a store; nothing if that is not known."""
-    line = topology.lines.get(f"{what} {name}")
-    return f" ({line})" if line else ""
+        message = f"job {job!r}, {what} {name!r}: {error.message}"
+        raise ConfigError(message).at_line(error.line).at_line(topology.lines.get(f"{what} {name}")) from error
 
 
 def run_epochs(spec: RunSpec, feed: Feed) -> tuple[Epoch, ...]:
