@@ -34,17 +34,10 @@ def local_files(root: str) -> Iterator[tuple[str, int, int]]:
 
 def local_sizes(root: str, paths: Collection[str]) -> dict[str, int]:
     """Return the sizes in bytes of those of these files that exist. ``paths`` are relative to ``root``."""
-    sizes: dict[str, int] = {}
-    try:
-        folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
-    except (FileNotFoundError, NotADirectoryError):
-        return sizes
-    try:
-        for path in paths:
-            with suppress(FileNotFoundError, NotADirectoryError):
-                sizes[path] = os.stat(path, dir_fd=folder).st_size
-    finally:
-        os.close(folder)
+    sizes = {}
+    for path in paths:
+        with suppress(FileNotFoundError, NotADirectoryError):
+            sizes[path] = os.stat(f"{root}/{path}").st_size  # noqa: PTH116 - called for each file of a table
     return sizes
 
 
