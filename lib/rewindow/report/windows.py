@@ -17,6 +17,9 @@ from rewindow.streams.serde.meta_columns import PARTITION
 MOST_SHOWN = 20
 """The windows that close first; later ones are only counted."""
 
+BUFFER_TIME = "_buffer_time"
+"""The column of a buffer's changelog with the time from which a time limit counts."""
+
 _Group = dict[tuple[int, tuple[int, int] | None], list[int]]
 """The partition of each key, by closing time and window."""
 
@@ -68,7 +71,7 @@ def _entries(
     starts: Sequence[Any] = columns.get("window_start", [None] * count)
     ends: Sequence[Any] = columns.get("window_end", [None] * count)
     is_buffer = timed.kind == "buffer"
-    times = columns.get("_buffer_time", ends) if is_buffer else ends
+    times = columns.get(BUFFER_TIME, ends) if is_buffer else ends
     nulls = columns.get("_is_null", [False] * count)
     for partition, start, end, time, is_null in zip(partitions, starts, ends, times, nulls, strict=True):
         closes_at = min(time + final_after_ms, MAX_MS)

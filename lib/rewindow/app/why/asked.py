@@ -63,9 +63,9 @@ def _asked(past: History, values: Sequence[Any], start_ms: int | None, at: Asked
     windows = windows_of(output) if output.is_windowed else None
     own_sessions = sessions(times, windows.gap_ms) if isinstance(windows, SessionWindows) else []
     ends = {where: past.end(*where) for where in landed}
-    held = holding(past, partition) if output.is_windowed else None
+    held = holding(past, partition, values)
     still_open = None
-    if start_ms is None and held is not None and landed:
+    if start_ms is None and held is not None and landed and output.is_windowed:
         taken_times = [
             time for where, known in landed.items() for offset, time in known.items() if offset < ends[where]
         ]

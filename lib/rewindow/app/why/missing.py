@@ -105,10 +105,11 @@ def _open(past: History, asked: Asked, fate: Fate, found: Sequence[Row]) -> list
         if one.start_ms not in written
     ]
     held = asked.holding
+    closing = {one: held.closes_at(one) for one, _ in counts} if held is not None else {}
     return [
-        OpenFacts(one.start_ms, one.end_ms, held.closes_at(one), count)
+        OpenFacts(one.start_ms, one.end_ms, closes_at, count)
         for one, count in counts
-        if count and held is not None
+        if count and (closes_at := closing.get(one)) is not None
     ]
 
 
@@ -160,7 +161,7 @@ def _told(project: Project, past: History, asked: Asked, fate: Fate, windows: Se
     late = facts.late(fate.drops, asked.taken)
     records = facts.unused(asked.taken, set())
     first = Window(windows[0].start_ms, windows[0].end_ms) if windows else asked.window
-    waits = asked.holding.waits(first) if asked.holding is not None and first is not None else None
+    waits = asked.holding.waits(first) if asked.holding is not None else None
     known: dict[str, Any] = {
         "partition": asked.partition,
         "window_start_ms": first.start_ms if first else None,

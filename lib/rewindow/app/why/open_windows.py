@@ -20,20 +20,23 @@ _MOST_NAMED = 5
 def open_windows(windows: Windows | None, times: Iterable[int], held: Holding) -> list[Window]:
     """Return the windows that a key's records make and that the clock has not closed, oldest first, given the records' times."""
     newest_first = sorted(set(times), reverse=True)
-    if isinstance(windows, SessionWindows):
-        made: Iterable[Window] = sessions(newest_first, windows.gap_ms)
+    made: Iterable[Window]
+    if held.buffered is not None:
+        made = [window for window in held.buffered if window is not None]
+    elif isinstance(windows, SessionWindows):
+        made = sessions(newest_first, windows.gap_ms)
     elif isinstance(windows, SlidingWindows):
         made = _sliding(windows.size_ms, newest_first, held)
     elif isinstance(windows, GridWindows):
         made = _on_grid(windows, newest_first, held)
     else:
         made = []
-    return sorted(window for window in made if held.closes_at(window) > held.clock)
+    return sorted(window for window in made if held.is_open(window))
 
 
 def _sliding(size_ms: int, newest_first: Sequence[int], held: Holding) -> list[Window]:
     """Return the windows of the records that an open window may begin after or end with."""
-    recent = [time for time in newest_first if held.closes_at(Window(time + 1, time + 1 + size_ms)) > held.clock]
+    recent = [time for time in newest_first if held.is_open(Window(time + 1, time + 1 + size_ms))]
     return [Window(start, start + size_ms) for start in all_sliding_starts(recent, size_ms)]
 
 
@@ -42,7 +45,7 @@ def _on_grid(windows: GridWindows, newest_first: Sequence[int], held: Holding) -
     found: set[Window] = set()
     for time in newest_first:
         own = [windows.window(start) for start in windows.starts(time)]
-        if own and held.closes_at(own[-1]) <= held.clock:
+        if own and not held.is_open(own[-1]):
             break
         found.update(own)
     return found

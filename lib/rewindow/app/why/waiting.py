@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rewindow.app.hints import above
 from rewindow.app.why.history import History
+from rewindow.app.why.windows import windows_of
 from rewindow.contracts.instants import instant
+from rewindow.errors import CheckpointError
 from rewindow.report.material import Material
 from rewindow.report.nodes import TimedNode, timed_nodes
-from rewindow.report.windows import clocks_of, why_open
+from rewindow.report.windows import BUFFER_TIME, clocks_of, why_open
 from rewindow.streams.record import UNKNOWN, Window, known_time
+from rewindow.streams.windows.session_sliding import SessionWindows
+from rewindow.tables.delta.state_query import Stores
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,20 +42,35 @@ class Holding:
     node: TimedNode
     partition: int
     clock: int
+    buffered: Mapping[Window | None, int] | None = None
+    """Of a node with a time limit: the buffer times of the key's results, by window; None is the key of a plain table."""
 
-    def closes_at(self, window: Window) -> int:
-        """Return the time at which the result of a window is final."""
-        return window.end_ms + (self.node.final_after_ms or 0)
+    def closes_at(self, window: Window | None) -> int | None:
+        """Return the time at which the result of a window is final; None if the node holds none."""
+        after_ms = self.node.final_after_ms or 0
+        if self.buffered is not None:
+            return self.buffered[window] + after_ms if window in self.buffered else None
+        return None if window is None else window.end_ms + after_ms
 
-    def waits(self, window: Window) -> Waits:
-        """Return what the result of a window waits for."""
+    def is_open(self, window: Window) -> bool:
+        """Return whether the clock has not reached the time at which a window's result is final."""
         closes_at = self.closes_at(window)
+        return closes_at is not None and closes_at > self.clock
+
+    def waits(self, window: Window | None) -> Waits | None:
+        """Return what the result of a window waits for; None if the node holds none."""
+        closes_at = self.closes_at(window)
+        if closes_at is None:
+            return None
         why = why_open(self.material, self.node, closes_at, {self.partition: self.clock})
         return Waits(self.node.node, closes_at, known_time(self.clock), why)
 
 
-def holding(past: History, partition: int) -> Holding | None:
-    """Return what holds the output's results back; None if nothing does, or no longer, because the branch is sealed."""
+def holding(past: History, partition: int, values: Sequence[Any]) -> Holding | None:
+    """Return what holds the output's results back; None if nothing does, or no longer, because the branch is sealed.
+
+    ``values`` are those of the key's columns, without a window.
+    """
     topology, layout = past.last.spec.binding.topology, past.output.layout
     own = {
         node.name for node in above(layout.topology, layout.sink)
@@ -64,7 +83,28 @@ def holding(past: History, partition: int) -> Holding | None:
     if not nodes or past.last.spec.final:
         return None
     material, last = _material(past), nodes[-1]
-    return Holding(material, last, partition, clocks_of(material, last).get(partition, UNKNOWN))
+    buffered = _buffered(past, last.store, values) if last.sends_nulls else None
+    if buffered is None and not past.output.is_windowed:
+        return None
+    return Holding(material, last, partition, clocks_of(material, last).get(partition, UNKNOWN), buffered)
+
+
+def _buffered(past: History, store: str, own: Sequence[Any]) -> dict[Window | None, int]:
+    """Return the times from which a time limit counts, by window, of the results of a key that a buffer holds.
+
+    Nothing if `gc` has forgotten the state after the last run.
+    """
+    try:
+        stores = Stores(past.output.tables, past.output.state, past.last)
+    except CheckpointError:
+        return {}
+    rows, names = stores.rows(store).to_pylist(), stores.keys(store)[: len(own)]
+    mine = [row for row in rows if all(row[name] == value for name, value in zip(names, own, strict=True))]
+    is_windowed, is_session = past.output.is_windowed, isinstance(windows_of(past.output), SessionWindows)
+    return {
+        Window(row["window_start"], row["window_end"], is_session=is_session) if is_windowed else None: row[BUFFER_TIME]
+        for row in mine
+    }
 
 
 def clock_sentences(past: History, partition: int) -> Iterator[str]:

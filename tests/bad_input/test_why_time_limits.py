@@ -1,0 +1,79 @@
+"""`why --missing` of a result that `until_time_limit` holds: the limit counts from when the result was buffered."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.bad_input.scene import TARGET, Bench, without_spark
+from tests.bad_input.test_why_windows import DAY, FEED, at
+
+JOB = """\
+job: counts
+topology: bench_job:build_topology
+feed: orders
+outputs:
+  windowed: {table: shop.windowed}
+  plain: {table: shop.plain}
+"""
+MODULE = """\
+from rewindow import StreamsBuilder, TimeWindows, until_time_limit
+
+
+def build_topology():
+    builder = StreamsBuilder()
+    grouped = builder.stream("orders").group_by_key()
+    counts = grouped.windowed_by(TimeWindows.of("1d", grace="0s")).count(store="windows")
+    counts.suppress(until_time_limit("30m"), name="slow-windows").to_stream().to("windowed")
+    grouped.count(store="totals").suppress(until_time_limit("30m"), name="slow").to_stream().to("plain")
+    return builder.build()
+"""
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    bench = Bench(tmp_path_factory.mktemp("limits") / "project")
+    bench.write("conf/feeds/orders.yaml", FEED.replace("partitions: 2", "partitions: 1"))
+    bench.write("conf/jobs/counts.yaml", JOB)
+    bench.write("conf/targets/local.yaml", TARGET)
+    bench.write("bench_job.py", MODULE)
+    rows = [("ann", "16:10"), ("bob", "16:15"), ("ann", "16:20"), ("bob", "16:25")]
+    bench.write("data/one.csv", "user,t\n" + "".join(f"{user},{DAY}T{time}:00Z\n" for user, time in rows))
+    with without_spark():
+        for words in (("land", "orders"), ("run", "counts")):
+            answer = bench.run(*words)
+            assert answer.code == 0, answer
+        yield bench
+
+
+def missing(shop: Bench, table: str, *more: str) -> dict[str, Any]:
+    answer = shop.run("why", f"shop.{table}", "ann", "--missing", "--json", *more)
+    assert answer.code == 0, answer
+    facts: dict[str, Any] = json.loads(answer.out)
+    return facts
+
+
+@pytest.mark.parametrize("more", [(), ("--window", DAY)])
+def test_a_window_waits_for_the_limit_after_its_first_update_not_after_its_end(
+    shop: Bench, more: tuple[str, ...]
+) -> None:
+    facts = missing(shop, "windowed", *more)
+    assert (facts["why"], facts["closes_at_ms"], facts["clock_ms"]) == ("open", at("16:40"), at("16:25"))
+    assert facts["headline"] == f"the window from {DAY} 00:00:00Z is open until {DAY} 16:40:00Z"
+    assert f"The clock of slow-windows in partition 0 is at {DAY} 16:25:00Z, 15m short" in facts["reasons"][0]
+
+
+def test_a_plain_table_says_until_when_its_result_waits(shop: Bench) -> None:
+    facts = missing(shop, "plain")
+    assert (facts["why"], facts["closes_at_ms"]) == ("waiting", at("16:40"))
+    assert any(f"The clock of slow in partition 0 is at {DAY} 16:25:00Z, 15m short" in one for one in facts["reasons"])
+
+
+def test_what_no_buffer_holds_has_no_time_at_which_it_is_final(shop: Bench, tmp_path: Path) -> None:
+    answer = shop.run("why", "shop.windowed", "eve", "--missing", "--json")
+    facts = json.loads(answer.out)
+    assert (facts["why"], facts["closes_at_ms"], facts["open_windows"]) == ("never_landed", None, [])
