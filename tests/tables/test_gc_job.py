@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc as collector
 import os
 import shutil
+import weakref
 from itertools import count
 from pathlib import Path
 
@@ -18,9 +20,10 @@ from rewindow.control.repair import Republished
 from rewindow.control.verify import verify
 from rewindow.engine.worker.local import LocalEngine
 from rewindow.errors import CheckpointError, StorageError
-from rewindow.tables.delta.commit import table_path
+from rewindow.tables.delta.commit import open_table, table_path
 from rewindow.tables.delta.content_hash import count_rows, read_rows
 from rewindow.tables.delta.gc_job import JobGc
+from rewindow.tables.delta.unnamed_files import Unnamed
 from rewindow.tables.delta.warehouse import DeltaTables
 from tests.tables.repairing import fix
 from tests.tables.scene import JOB, a_job, changelog, finish, land, machine, one_by_one, replay
@@ -231,3 +234,20 @@ def test_others_delta_logs_stay_readable(warehouse: str) -> None:
     gc(warehouse)
     for path in ("rewindow/runs", "rewindow/journal", "rewindow/metrics", "alerts/totals"):
         assert DeltaTable(table_path(warehouse, path)).to_pyarrow_dataset().count_rows() >= 0
+
+
+def test_the_files_that_a_table_does_not_name_are_found_without_keeping_its_handle(warehouse: str) -> None:
+    """In a reference cycle, a handle would return to its cache only with the next collection."""
+    root = changelog(warehouse, "sums")
+    stray = Path(root, f"attempt-{'0' * 32}.parquet")
+    stray.touch()
+    os.utime(stray, (0, 0))
+    collector.disable()
+    try:
+        table = open_table(root)
+        unnamed, handle = Unnamed(root, table, ".parquet"), weakref.ref(table)
+        assert [name for name, _ in unnamed.files() if unnamed.is_left(name, 0)] == [stray.name]
+        del table, unnamed
+        assert handle() is None
+    finally:
+        collector.enable()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
-from functools import cache
 from urllib.parse import unquote
 
 from deltalake import DeltaTable
@@ -25,10 +24,11 @@ class Unnamed:
         """Bind to a table's path, its handle (None: no table), and the files whose names end so, in one of its folders."""
         self._root, self._table, self._suffix, self._below = root, table, suffix, below
         self._written: dict[str, int] = {}
-        self._left = cache(self._left_before)
+        # Not a cache of a method: in a reference cycle, the handle would return to its own cache late (`handle_cache`).
+        self._left: dict[int, set[str]] = {}
 
     def files(self) -> Iterator[tuple[str, int]]:
-        """Yield path and size of each file."""
+        """Yield path and size of each file, sorted by path."""
         named = {file.path for file in table_files(self._root, self._table)} if self._table else set()
         start = f"{self._below}/" if self._below else ""
         for name, size, written_ms in Folder(f"{self._root}/{self._below}".rstrip("/")).files():
@@ -41,16 +41,17 @@ class Unnamed:
         """Return whether one of these files left the table, or was written, at least ``keep_ms`` ago."""
         # It was written before it left the table, so most files are too young for a look into the log.
         is_old = self._written[path] <= time.time_ns() // 1_000_000 - keep_ms
-        return is_old and self._table is not None and path in self._left(keep_ms)
+        if not is_old or self._table is None:
+            return False
+        if keep_ms not in self._left:
+            self._left[keep_ms] = left_before(self._table, keep_ms)
+        return path in self._left[keep_ms]
 
     def garbage(self, start: str, keep_ms: int, why: str) -> Iterator[Garbage]:
         """Yield the files whose names start so and that left the table ``keep_ms`` ago, and at least a day."""
-        for path, size in sorted(self.files()):
+        for path, size in self.files():
             if path.rpartition("/")[2].startswith(start) and self.is_left(path, max(keep_ms, UNKNOWN_MS)):
                 yield Garbage(self._root, path, size, why)
-
-    def _left_before(self, keep_ms: int) -> set[str]:
-        return left_before(self._table, keep_ms) if self._table else set()
 
 
 def left_before(table: DeltaTable, keep_ms: int) -> set[str]:
