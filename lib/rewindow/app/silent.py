@@ -38,7 +38,7 @@ def _silent_after(root: Path, tables: Warehouse, branch: Branch, feed: Feed) -> 
     if branch.head is None or not isinstance(tables, DeltaTables):
         return []
     lag_ms = lag_of(root, feed.definition.feed)
-    found = Material(branch, feed, [branch.head], {}, {}, tables.reports, lambda _store: None, lag_ms=lag_ms)
+    found = Material.of_reports(branch, feed, [branch.head], tables.reports, lag_ms=lag_ms)
     try:
         return [one.as_json() for one in silent_partitions(found)]
     except RewindowError:

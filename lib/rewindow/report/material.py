@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.control.ingest.landings import Feed
@@ -49,6 +49,19 @@ class Material:
     read_steps: Callable[[Sequence[CommittedRun]], Mapping[int, StepTimes]] = lambda _runs: {}
     accepted: AbstractSet[int] = frozenset()
     lag_ms: int = 0
+
+    @classmethod
+    def of_reports(
+        cls,
+        branch: Branch,
+        feed: Feed,
+        runs: Sequence[CommittedRun],
+        read_reports: Callable[[CommittedRun], Sequence[TaskReport]],
+        *,
+        lag_ms: int,
+    ) -> Self:
+        """Return what the reports of some runs tell, without stores, tables and times."""
+        return cls(branch, feed, runs, {}, {}, read_reports, lambda _store: None, lag_ms=lag_ms)
 
     @property
     def head(self) -> CommittedRun:

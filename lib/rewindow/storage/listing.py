@@ -42,7 +42,8 @@ def local_sizes(root: str, paths: Collection[str]) -> dict[str, int]:
 
 
 def object_files(filesystem: Any, root: str) -> Iterator[tuple[str, int, int]]:
-    """Yield path, size and modification time (epoch ms) of every object below a prefix, as one listing states it."""
+    """Yield the same of every object below a prefix, as one listing states it."""
     for info in filesystem.get_file_info(fs.FileSelector(root, allow_not_found=True, recursive=True)):
-        if info.type == fs.FileType.File:
-            yield info.path[len(root) :].lstrip("/"), info.size, (info.mtime_ns or 0) // 1_000_000
+        path = info.path[len(root) :].lstrip("/")
+        if info.type == fs.FileType.File and not path.startswith(f"{LOG}/"):
+            yield path, info.size, (info.mtime_ns or 0) // 1_000_000

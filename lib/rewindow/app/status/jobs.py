@@ -93,16 +93,8 @@ def _from_reports(project: Project, config: JobConfig, branch: Branch, looks: Lo
     """Return what waits, and what the last runs dropped."""
     feed = find_feed(config.feed, looks.rows(config.feed), project.tables.home)
     runs = branch.runs[-config.alerts.runs :]
-    found = Material(
-        branch,
-        feed,
-        runs,
-        {},
-        {},
-        project.tables.reports,
-        lambda _store: None,
-        lag_ms=lag_of(project.root, config.feed),
-    )
+    lag_ms = lag_of(project.root, config.feed)
+    found = Material.of_reports(branch, feed, runs, project.tables.reports, lag_ms=lag_ms)
     return lag_figures(found) | dropped_figures(found) | silent_figures(found)
 
 

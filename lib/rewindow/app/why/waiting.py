@@ -122,13 +122,5 @@ def clock_sentences(past: History, partition: int) -> Iterator[str]:
 
 
 def _material(past: History) -> Material:
-    return Material(
-        branch=past.output.branch,
-        feed=past.output.job.feed,
-        runs=[past.last],
-        planned_at={},
-        lagging={},
-        read_reports=past.output.tables.reports,
-        read_store=lambda _store: None,
-        lag_ms=past.output.lag_ms,
-    )
+    of = past.output
+    return Material.of_reports(of.branch, of.job.feed, [past.last], of.tables.reports, lag_ms=of.lag_ms)

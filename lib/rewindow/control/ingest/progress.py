@@ -110,7 +110,7 @@ def fold_progress(rows: Sequence[LedgerRow], keep: int | None = None) -> Progres
         held=held_files(bodies, ranges, {}),
         unfinished=(unfinished := _unfinished((), rows)),
         dead=_dead(Progress(), rows, unfinished),
-        topics=_topics((), rows),
+        topics=_topics(rows),
         flat=flat_now(last),
     )
 
@@ -207,9 +207,11 @@ def _dead(before: Progress, rows: Sequence[LedgerRow], unfinished: Iterable[Atte
     return known - landed - {attempt.id for attempt in unfinished}
 
 
-def _topics(before: Sequence[str], rows: Sequence[LedgerRow]) -> tuple[str, ...]:
+def _topics(rows: Sequence[LedgerRow]) -> tuple[str, ...]:
     bodies = [row.body for row in rows if row.kind == GENERATION]
-    return tuple(sorted({*before}.union(*(set(body["logs"]) - set(body.get("source_offsets", ())) for body in bodies))))
+    return tuple(
+        sorted({topic for body in bodies for topic in body["logs"] if topic not in body.get("source_offsets", ())})
+    )
 
 
 def _through(bodies: Iterable[Mapping[str, Any]]) -> int | None:

@@ -196,7 +196,7 @@ class Folder:
     def files(self) -> Iterator[tuple[str, int, int]]:
         """Yield path, size and modification time (epoch ms) of every file below, sorted by path. Skips Delta's log."""
         found = object_files(self._fs, self._base) if is_uri(self.root) else local_files(self._base)
-        yield from sorted(one for one in found if not one[0].startswith("_delta_log/"))
+        yield from sorted(found)
 
     def sizes(self, paths: Collection[str] | None = None) -> dict[str, int]:
         """Return the sizes of all files below, by path, or of those of ``paths``. A bucket is listed: a path is a request."""
