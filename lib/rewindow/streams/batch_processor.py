@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rewindow.errors import DataError, TopologyError
-from rewindow.streams.batch import Batch, Columns, check_lengths, check_timestamps, frozen
+from rewindow.streams.batch import Batch, Columns, check_lengths, check_timestamps
 from rewindow.streams.processor import AdaptedProcessor, Processor
 from rewindow.streams.processor_context import ProcessorContext
 from rewindow.streams.record import Record, RecordMetadata, To, make_record
@@ -70,7 +70,7 @@ class BatchContext(ProcessorContext):
         check_lengths(self.name, keys, values, times)
         check_timestamps(self.name, times[:1] if timestamps is None else times)
         if self.sink is not None and not self.is_closed:
-            self.sink.process_many(keys, frozen(values), times)
+            self.sink.process_many(keys, values, times)
             return
         for key, value, timestamp in zip(keys, values, times, strict=True):
             super().forward(make_record((key, value, timestamp, ())))

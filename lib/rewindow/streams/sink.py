@@ -28,7 +28,10 @@ class Sink(ABC):
     """Whether `process_many` works: it needs no event (`RecordContext`) of each record."""
 
     def process_many(self, keys: Sequence[Any], values: Sequence[Any], timestamps: Sequence[int]) -> None:
-        """Take several records as columns. For sinks that say so in ``takes_columns``."""
+        """Take several records as columns. For sinks that say so in ``takes_columns``.
+
+        As with `process`, the sender may change the columns and their values afterwards.
+        """
         raise NotImplementedError
 
     @abstractmethod

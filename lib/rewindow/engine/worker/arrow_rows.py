@@ -23,6 +23,7 @@ _ARROW = {
     "boolean": pa.bool_(),
     "binary": pa.binary(),
 }
+_NUMPY = {"long": np.int64, "double": np.float64}
 _TIMESTAMP = pa.field("_timestamp", pa.int64())
 
 Decodable: TypeAlias = pa.Array | npt.NDArray[np.object_]
@@ -109,23 +110,35 @@ def encode(rows: Sequence[tuple[Any, ...]], schema: pa.Schema, target: str) -> p
 def encode_column(field: pa.Field, values: Sequence[Any], target: str) -> pa.Array:
     """Return values as one column. Raises `DataError` as `encode` does."""
     column = Column(field.name, _column_type(field.type))
-    if set(map(type, values)) <= {class_of(column.type), type(None)}:
-        try:
-            array = pa.array(values, field.type)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError):
-            pass  # one value does not fit: the code below finds it
-        else:
-            return pc.add(array, 0.0) if column.type == "double" else array  # normalizes -0.0
+    array = _quickly_encoded(values, column.type)
+    if array is not None:
+        return array
     try:
         return pa.array([coerce(value, column) for value in values], field.type)
     except DataError as error:
         raise _at(target, error) from error
 
 
+def _quickly_encoded(values: Sequence[Any], column_type: str) -> pa.Array | None:
+    """Return values of the class of a column as one; None if one may not fit, which `coerce` finds."""
+    cls, classes = class_of(column_type), list(map(type, values))
+    has_nulls = classes.count(cls) < len(values)
+    if has_nulls and classes.count(cls) + classes.count(type(None)) < len(values):
+        return None
+    try:
+        if column_type in _NUMPY and not has_nulls:  # faster than Arrow's own conversion
+            array = np.fromiter(values, _NUMPY[column_type], len(values))
+            return pa.array(array + 0.0 if column_type == "double" else array)  # normalizes -0.0
+        array = pa.array(values, arrow_type(column_type))
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError):
+        return None
+    return pc.add(array, 0.0) if column_type == "double" else array
+
+
 def encode_timestamps(timestamps: Sequence[int], target: str) -> pa.Array:
     """Return the timestamps of forwarded records as a column: ints, of which one may be too large."""
     try:
-        return pa.array(timestamps, _TIMESTAMP.type)
+        return pa.array(np.fromiter(timestamps, np.int64, len(timestamps)))
     except OverflowError:
         return encode_column(_TIMESTAMP, timestamps, target)
 

@@ -55,8 +55,12 @@ def _row_words(block: pa.RecordBatch, leave_out: frozenset[str]) -> Words:
     rows = np.zeros(block.num_rows, dtype=np.uint64)
     for name, column in zip(block.schema.names, block.columns, strict=True):
         if name not in leave_out:
-            rows += _mixed((_column_words(column) + _column_seed(name)) * _ODD)
-    return _mixed(rows * _MIX)
+            words = _column_words(column)
+            words += _column_seed(name)
+            words *= _ODD
+            rows += _mixed(words)
+    rows *= _MIX
+    return _mixed(rows)
 
 
 def _mixed(words: Words) -> Words:

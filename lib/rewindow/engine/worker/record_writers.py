@@ -148,6 +148,11 @@ class OutputWriter(RecordBuffer, Sink):
     def process_many(self, keys: Sequence[Any], values: Sequence[Any], timestamps: Sequence[int]) -> None:
         """See `Sink`."""
         start, count = 0, len(keys)
+        if len(self.keys) + count < self._limit and not self.may_change:  # the usual case, without copies of parts
+            self.values += values
+            self.keys += keys
+            self.timestamps += timestamps
+            return
         while start < count:
             some = slice(start, start + self._limit - len(self.keys))
             self.values += map(self.kept, values[some]) if self.may_change else values[some]

@@ -42,5 +42,6 @@ def _is_bounded(column: pa.Array) -> bool:
     if pa.types.is_floating(kind):
         return math.isfinite(pc.sum(column).as_py() or 0.0)
     if pa.types.is_string(kind):
-        return (pc.max(pc.utf8_length(column)).as_py() or 0) <= TEXT_LIMIT
+        # Bytes are faster to count, and a text has no more characters than bytes.
+        return any((pc.max(length(column)).as_py() or 0) <= TEXT_LIMIT for length in (pc.binary_length, pc.utf8_length))
     return False

@@ -82,9 +82,14 @@ def coerce_double(value: Any) -> Any:
 _COERCERS: dict[str, Normalizer] = {"string": coerce_text, "long": coerce_long, "double": coerce_double}
 
 
+def are_all(values: Collection[Any], cls: type[Any]) -> bool:
+    """Return whether all of several values are of exactly this class. Much faster than a set of their classes."""
+    return list(map(type, values)).count(cls) == len(values)
+
+
 def stay_as_they_are(values: Collection[Any], normalize: Normalizer) -> bool:
     """Return True only if a normalizer would return each of several values as it is. Much faster than asking it for each."""
-    if not values or normalize not in _CLASS_OF or set(map(type, values)) != {_CLASS_OF[normalize]}:
+    if not values or normalize not in _CLASS_OF or not are_all(values, _CLASS_OF[normalize]):
         return False
     if normalize is coerce_long:
         try:

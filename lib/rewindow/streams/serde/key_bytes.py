@@ -27,6 +27,7 @@ from zlib import crc32
 from rewindow.errors import DataError
 from rewindow.streams.record import Windowed
 from rewindow.streams.serde.canonical_json import dump_value
+from rewindow.streams.serde.coercion import are_all
 
 Key = TypeVar("Key")
 
@@ -98,7 +99,7 @@ def encoded_size(value: Any) -> int:
 def by_bytes(keys: Iterable[Key], encode: Callable[[Any], bytes] = encode_key) -> list[Key]:
     """Return keys ordered by their bytes. Strings sort as their UTF-8, so they need no encoding."""
     listed = list(keys)
-    if encode is encode_key and set(map(type, listed)) == {str}:
+    if encode is encode_key and are_all(listed, str):
         return sorted(listed)  # type: ignore[type-var]  # all are str
     return sorted(listed, key=encode)
 

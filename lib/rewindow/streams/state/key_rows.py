@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
 from rewindow.streams.compilation import mypyc_attr
+from rewindow.streams.serde.coercion import are_all
 from rewindow.streams.serde.key_bytes import by_bytes, encode_key
 from rewindow.streams.state.key_types import KeyType
 
@@ -124,7 +125,8 @@ class KeyRows:
     def _are_all_and_new(self, keys: Collection[Any]) -> bool:
         """Return True only if keys are those of all rows, and no checkpoint has one of them: then no row leaves a trace."""
         values, changed = self.values, self.changed
-        if not len(keys) == len(values) == len(changed) or set(map(type, keys)) != {self._key_type.exact_class}:
+        exact_class = self._key_type.exact_class
+        if exact_class is None or not len(keys) == len(values) == len(changed) or not are_all(keys, exact_class):
             return False
         return all(changed.values()) and values.keys() == (keys.keys() if isinstance(keys, dict) else set(keys))
 

@@ -8,7 +8,7 @@ from typing import Any
 from rewindow.errors import DataError
 from rewindow.streams.compilation import mypyc_attr
 from rewindow.streams.record import UNKNOWN
-from rewindow.streams.serde.coercion import stay_as_they_are
+from rewindow.streams.serde.coercion import are_all, stay_as_they_are
 from rewindow.streams.serde.key_bytes import encode_key
 from rewindow.streams.serde.values import copied, is_frozen
 from rewindow.streams.state.key_rows import KeyRows
@@ -169,7 +169,8 @@ class KeyValueStore(Store):
 
     def _normalized(self, rows: Mapping[Any, Any]) -> dict[Any, Any] | None:
         """Return rows as they are kept; None if each needs a `put` of its own."""
-        if self._watches or set(map(type, rows)) != {self._keys.exact_class}:
+        exact_class = self._keys.exact_class
+        if self._watches or not rows or exact_class is None or not are_all(rows, exact_class):
             return None
         if stay_as_they_are(rows.values(), self._normalize):
             return rows if isinstance(rows, dict) else dict(rows)
