@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewindow.contracts.ingest import ReadWindow
-from rewindow.control.ingest.intervals import Grid, due_intervals
+from rewindow.control.ingest.intervals import Grid, Idleness, due_intervals
+from rewindow.control.ingest.watermarks import Delivery, WatermarkPolicy, decide_watermark
 from rewindow.errors import ConfigError, LimitError
+from rewindow.streams.record import TopicPartition
 
 ZONES = ["UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Pacific/Apia"]
 grids = st.builds(Grid, st.integers(1, 5), st.sampled_from(["m", "h", "d", "w", "mo", "y"]), st.sampled_from(ZONES))
@@ -80,15 +82,66 @@ def test_what_a_call_goes_through():
 
     assert due_intervals(grid, ReadWindow(0, hour), never, all_of_them=False) == ([(0, hour)], [(0, hour)])
     everything = [(0, hour), (hour, 2 * hour), (2 * hour, 3 * hour)]
+    first, second, third = everything
     window = ReadWindow(0, 3 * hour)
     assert due_intervals(grid, window, never, all_of_them=True) == (everything, everything)
-    assert due_intervals(grid, window, lambda: {2 * hour}, all_of_them=False) == (everything, everything[2:])
+    assert due_intervals(grid, window, lambda: {2 * hour}, all_of_them=False) == ([first, third], [third])
     for behind in (-hour, None):
-        assert due_intervals(grid, window, lambda: {behind}, all_of_them=False) == (everything, everything[:1])  # noqa: B023
+        assert due_intervals(grid, window, lambda: {behind}, all_of_them=False) == ([first, third], [first])  # noqa: B023
     assert due_intervals(grid, ReadWindow(None, 3 * hour), lambda: {hour, None}, all_of_them=False) == (
-        everything[1:],
-    ) * 1 + (everything[1:2],)
+        [second, third],
+        [second],
+    )
     assert due_intervals(grid, ReadWindow(None, 3 * hour), set, all_of_them=True) == ([], [])
+
+
+def landings_of(intervals, rows, deliveries, policy, before_ms):
+    """Return the intervals that become landings with their watermarks. ``rows``: start -> partition -> largest timestamp."""
+    known, reached, found = dict(deliveries), before_ms, []
+    for start, end in intervals:
+        known |= {tp: Delivery(largest, end) for tp, largest in rows.get(start, {}).items()}
+        at = decide_watermark(policy, known, landed_ms=end, interval_end_ms=end, before_ms=reached).time_ms
+        if start in rows or at > reached:
+            found.append((start, at))
+        reached = at
+    return found
+
+
+partitions = st.sampled_from([TopicPartition("t", number) for number in range(3)])
+hours = st.integers(0, 60)
+
+
+@given(
+    st.dictionaries(hours, st.dictionaries(partitions, st.integers(0, 70), min_size=1), max_size=6),
+    st.dictionaries(partitions, st.tuples(st.integers(0, 70), st.integers(-40, 0)), max_size=3),
+    st.one_of(st.none(), st.integers(0, 40)),
+    st.integers(0, 3),
+    st.integers(-5, 40),
+    st.integers(1, 3),
+)
+def test_intervals_that_a_call_leaves_out_make_no_landing(rows, before, idle, lag, reached, count):
+    """All intervals, and those that a call goes through, give the same landings. Times are in quarters of an hour."""
+    quarter, grid = 900_000, Grid(count, "h")
+    starts = {grid.start_of(4 * hour * quarter): hour for hour in rows}
+    arrived = {start: {tp: at * 4 * quarter for tp, at in rows[hour].items()} for start, hour in starts.items()}
+    deliveries = {tp: Delivery(at * 4 * quarter, landed * 3 * quarter) for tp, (at, landed) in before.items()}
+    policy = WatermarkPolicy(None if idle is None else idle * 3 * quarter, lag * quarter)
+    window = ReadWindow(0, grid.start_of(64 * 4 * quarter))
+    idleness = Idleness(policy.max_task_idle_ms, tuple(one.landed_ms for one in deliveries.values()))
+    every, _ = due_intervals(grid, window, set, all_of_them=True)
+    some, expected = due_intervals(grid, window, lambda: set(arrived), all_of_them=False, idleness=idleness)
+    told = [landings_of(one, arrived, deliveries, policy, reached * quarter) for one in (some, every)]
+    assert told[0] == told[1]
+    assert some[-1] == every[-1]
+    assert [start for start, _ in expected] == sorted(arrived)
+
+
+def test_years_without_rows_cost_nothing():
+    grid, hour = Grid(1, "h"), 3_600_000
+    through, until = ms(2013, 1, 1), ms(2026, 11, 24)
+    some, expected = due_intervals(grid, ReadWindow(through, until), lambda: {through + hour}, all_of_them=False)
+    assert [start for start, _ in some] == [through, through + hour, until - hour]
+    assert expected == some[1:2]
 
 
 def test_absurdly_many_intervals_are_refused():

@@ -5,6 +5,7 @@ A field is a column, or a path into nested values (``address.zip``, also through
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -45,6 +46,23 @@ def read_columns(spec: LogSpec, columns: LogColumns) -> set[str]:
 def named_columns(spec: LogSpec) -> set[str]:
     """Return the source's names of the columns that the configuration names."""
     return _in_source(spec, _named(spec) | {*(spec.value or ())})
+
+
+def read_schema(spec: LogSpec, columns: LogColumns) -> str:
+    """Return the schema (Spark's JSON) with which a log's source is read.
+
+    Inferred numbers of files are read as wide as they are landed: later files may have larger ones than the first.
+    """
+    schema = columns.source_schema or '{"fields":[],"type":"struct"}'
+    if spec.source.format not in ("csv", "json", "parquet") or spec.source.schema is not None:
+        return schema
+    wide = {**dict.fromkeys(("byte", "short", "integer"), "long"), "float": "double"}
+    read = json.loads(schema)
+    fields = [
+        {**field, "type": wide.get(field["type"], field["type"])} if isinstance(field["type"], str) else field
+        for field in read["fields"]
+    ]
+    return json.dumps({**read, "fields": fields}, separators=(",", ":"), sort_keys=True)
 
 
 def _in_source(spec: LogSpec, names: set[str]) -> set[str]:

@@ -22,7 +22,7 @@ from rewindow.contracts.ingest import (
 from rewindow.contracts.text_times import other_form
 from rewindow.control.ingest.fields import LandedFields, check_fields, landed_fields
 from rewindow.control.ingest.grown_columns import grown
-from rewindow.control.ingest.intervals import Epochs, Grid, due_intervals
+from rewindow.control.ingest.intervals import Epochs, Grid, Idleness, due_intervals
 from rewindow.control.ingest.later_rows import later_rows, with_later, without_finished
 from rewindow.control.ingest.problems import raise_all
 from rewindow.control.ingest.protocols import Call
@@ -94,7 +94,10 @@ def find_due(call: Call) -> Due | NothingDue:
         return Due(looks, columns, window, (None,), (slot,) if sources.has_rows else ())
     seen: dict[str, Arrivals] = {}
     arrivals = partial(_arrivals, call, columns, looks, window, sources.grid, seen) if sources.has_rows else frozenset
-    intervals, expected = due_intervals(sources.grid, window, arrivals, all_of_them=call.feed.interval_end)
+    idleness = Idleness(call.feed.max_task_idle_ms, tuple(one.landed_ms for one in call.progress.deliveries.values()))
+    intervals, expected = due_intervals(
+        sources.grid, window, arrivals, all_of_them=call.feed.interval_end, idleness=idleness
+    )
     if not sources.has_rows:
         expected = []
     if not intervals or not (expected or sources.epochs or _rises(call, window)):

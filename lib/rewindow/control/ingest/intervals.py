@@ -115,35 +115,77 @@ class Epochs:
         yield from range(first_ms, until_ms)
 
 
+@dataclass(frozen=True, slots=True)
+class Idleness:
+    """When the watermark may rise in an interval without rows: ``idle_ms`` after a topic-partition last delivered.
+
+    ``idle_ms`` is 0 or None if it never does so (see `WatermarkPolicy`), ``delivered_ms`` when each one delivered.
+    """
+
+    idle_ms: int | None = 0
+    delivered_ms: tuple[int, ...] = ()
+
+
 def due_intervals(
-    grid: Grid | Epochs, window: ReadWindow, arrivals: Callable[[], Collection[int | None]], *, all_of_them: bool
+    grid: Grid | Epochs,
+    window: ReadWindow,
+    arrivals: Callable[[], Collection[int | None]],
+    *,
+    all_of_them: bool,
+    idleness: Idleness = Idleness(),
 ) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
     """Return the intervals that a call goes through, and those that are expected to become landings.
 
     ``arrivals`` returns the intervals with due rows; it scans the sources, so it is called only if needed. Rows that
     arrived before ``through_ms`` or without an arrival time belong to the first interval. With ``all_of_them`` every
-    interval becomes a landing, even without rows. Raises `LimitError` (71) for more than `INTERVALS_MAX` intervals.
+    interval becomes a landing, even without rows. Otherwise a call goes only through those that have rows or in which the
+    watermark may rise: old data have years of hours without either. Raises `LimitError` (71) for more than `INTERVALS_MAX`.
     """
     until = window.until_ms or 0
-    if window.through_ms is not None:
-        starts = _limited(grid, window.through_ms, until)
-        if len(starts) == 1 or all_of_them:
-            busy = set(starts)
-        else:
-            busy = {starts[0] if start is None or start < starts[0] else start for start in arrivals()}
-    else:
+    found: Collection[int | None] = ()
+    first = window.through_ms
+    if first is None:
         found = arrivals()
-        times = [start for start in found if start is not None]
-        if not times:
+        first = min((start for start in found if start is not None), default=None)
+        if first is None:
             return [], []
-        starts = _limited(grid, min(times), until)
-        busy = set(starts) if all_of_them else {starts[0] if start is None else start for start in found}
+    first = grid.start_of(first)
+    if grid.after(first) > until:
+        return [], []
+    if all_of_them or isinstance(grid, Epochs):
+        starts = _limited(grid, first, until)
+        busy = set(starts)
+        if not all_of_them and len(starts) > 1:
+            busy = _busy(first, found if window.through_ms is None else arrivals())
+    else:
+        last = grid.start_of(grid.start_of(until) - 1)
+        is_only = first == last and window.through_ms is not None
+        busy = {first} if is_only else _busy(first, found if window.through_ms is None else arrivals())
+        starts = _sparse(grid, first, last, busy, idleness)
     intervals = [(start, grid.after(start)) for start in starts]
     return intervals, [interval for interval in intervals if interval[0] in busy]
 
 
+def _busy(first: int, found: Collection[int | None]) -> set[int]:
+    """Return the intervals with due rows. Rows that arrived earlier, or nobody knows when, belong to the first interval."""
+    return {first if start is None or start < first else start for start in found}
+
+
+def _sparse(grid: Grid, first: int, last: int, busy: Collection[int], idleness: Idleness) -> list[int]:
+    """Return the first and the last interval, those with rows, and those at whose end a topic-partition is idle too long."""
+    starts = {first, last, *busy}
+    if idleness.idle_ms:
+        delivered = (*idleness.delivered_ms, *(grid.after(start) for start in busy))
+        # The first interval that ends at this time or later.
+        starts |= {grid.start_of(time + idleness.idle_ms - 1) for time in delivered}
+    return _few(grid, sorted(start for start in starts if first <= start <= last))
+
+
 def _limited(grid: Grid | Epochs, first_ms: int, until_ms: int) -> list[int]:
-    starts = list(islice(grid.starts(first_ms, until_ms), INTERVALS_MAX + 1))
+    return _few(grid, list(islice(grid.starts(first_ms, until_ms), INTERVALS_MAX + 1)))
+
+
+def _few(grid: Grid | Epochs, starts: list[int]) -> list[int]:
     if len(starts) > INTERVALS_MAX:
         message = (
             f"more than {INTERVALS_MAX} intervals ({grid}) between the first arrival and --until: check `arrived_at`, "

@@ -38,10 +38,11 @@ from rewindow.engine.worker.arrivals import arrivals_of
 from rewindow.engine.worker.faults import located, naming_bad_rows
 from rewindow.engine.worker.file_fields import stored_fields
 from rewindow.engine.worker.landing.named_columns import wrong_columns
+from rewindow.engine.worker.landing.twice import field_twice
 from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, PARTITION
 from rewindow.engine.worker.log_writer import write_log
 from rewindow.engine.worker.source_files import look_at_files, unchanged
-from rewindow.errors import RewindowError
+from rewindow.errors import ConfigError, RewindowError
 from rewindow.storage.locations import known
 
 _ARRIVALS = pa.schema(
@@ -95,8 +96,12 @@ class SparkLandingEngine:
 
     def columns(self, spec: LogSpec, look: SourceLook) -> LogColumns:
         """Decide the typed columns of a log. Raises `ConfigError` (78) for columns that cannot be landed."""
-        with self.running():
-            return SourceFrame(self._spark, spec, look).columns()
+        try:
+            with self.running():
+                return SourceFrame(self._spark, spec, look).columns()
+        except ConfigError as error:
+            found = field_twice(spec, (*look.rest, *look.fresh)) if spec.source.format == "json" else None
+            raise found or error from error
 
     def fields(self, spec: LogSpec, columns: LogColumns, look: SourceLook) -> SourceFields:
         """Return the fields of a log's schema and of the files to land. Spark parses JSON files for this; others have them."""

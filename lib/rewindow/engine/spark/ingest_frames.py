@@ -13,7 +13,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from rewindow.contracts.governed_sources import NEW_ROWS, Governed
 from rewindow.contracts.ingest import ARRIVAL, LogColumns, LogSpec, Piece, ReadWindow, SourceLook
-from rewindow.contracts.source_fields import read_columns
+from rewindow.contracts.source_fields import read_columns, read_schema
 from rewindow.contracts.time_units import RANGES, wrong_unit
 from rewindow.engine.spark.csv_frames import by_header, inferred, read_csv
 from rewindow.engine.spark.ingest_columns import (
@@ -67,7 +67,7 @@ class SourceFrame:
             rest = self._typed(columns, look.rest, partitions)
             parts.append(rest.where((arrived >= window.through_ms) & (arrived < until)))
         if not parts:
-            nothing = T.StructType.fromJson(json.loads(columns.source_schema or "{}"))
+            nothing = T.StructType.fromJson(json.loads(read_schema(self._spec, columns)))
             parts.append(self._convert(columns, self._spark.createDataFrame([], nothing), (), partitions).limit(0))
         due = reduce(DataFrame.unionByName, parts)
         if until is not None or self._spec.arrived_at:
@@ -152,7 +152,7 @@ class SourceFrame:
 
     def _read(self, columns: LogColumns, pieces: Sequence[Piece]) -> DataFrame:
         source = self._spec.source
-        schema = T.StructType.fromJson(json.loads(self._look.schema or columns.source_schema or "{}"))
+        schema = T.StructType.fromJson(json.loads(self._look.schema or read_schema(self._spec, columns)))
         if self._look.schema is not None:
             return self._read_table(schema, pieces)
         reader = self._spark.read.format(source.format).options(**read_options(self._spec, self._look))

@@ -23,6 +23,7 @@ from rewindow.engine.worker.file_fields import directory_columns, local_files, s
 from rewindow.engine.worker.time_texts import Verdict, judge_text
 
 _WHOLE = ("byte", "short", "integer", "long")
+_BITS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 _LOST = "\ufffd"
 _COMMA_NUMBER = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+")
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[dDfF]?\s*|[+-]?(NaN|Inf|Infinity)")
@@ -108,7 +109,7 @@ def _wrong_text(value: str, kind: Any, options: Mapping[str, str]) -> str | None
     """Return what is wrong with a CSV value of a type; None if nothing is, or if unknown."""
     if kind in _WHOLE:
         wrong = "is not a whole number" if _NUMBER.fullmatch(value) else "is not a number"
-        return None if re.fullmatch(r"\s*[+-]?\d+\s*", value) else wrong
+        return _too_large(int(value), kind) if re.fullmatch(r"\s*[+-]?\d+\s*", value) else wrong
     if kind in {"float", "double"}:
         return None if _NUMBER.fullmatch(value) else _not_a_double(value)
     if str(kind).startswith("decimal"):
@@ -141,6 +142,12 @@ def _wrong_time(value: str, kind: Any, options: Mapping[str, str]) -> str | None
     example = "dd.MM.yyyy" if is_date else "dd.MM.yyyy HH:mm"
     hint = f'If the file has {what}s in another form, give it to the source, like `options: {{{option}: "{example}"}}`'
     return f"is not a {what}. {hint}"
+
+
+def _too_large(value: int, kind: str) -> str | None:
+    """Return what is wrong with a whole number of a type; None if it fits."""
+    most = 1 << _BITS[kind] - 1
+    return None if -most <= value < most else f"does not fit {kind.upper()} of {_BITS[kind]} bits"
 
 
 def _not_a_double(value: str) -> str:
@@ -187,6 +194,8 @@ def _wrong_json(value: Any, kind: Any, path: str, options: Mapping[str, str]) ->
                 below = f"{path}.{field['name']}" if path else field["name"]
                 yield from _wrong_json(value.get(field["name"]), field["type"], below, options)
         case {"type": "array", "elementType": inner}:
+            if not isinstance(value, list):
+                yield path, value, "is not a list"
             for item in value if isinstance(value, list) else ():
                 yield from _wrong_json(item, inner, path, options)
         case "boolean":
@@ -196,6 +205,8 @@ def _wrong_json(value: Any, kind: Any, path: str, options: Mapping[str, str]) ->
             is_number = isinstance(value, int | float) and not isinstance(value, bool)
             if kind in _WHOLE and not (is_number and isinstance(value, int)):
                 yield path, value, "is not a whole number" if is_number else "is not a number"
+            elif kind in _WHOLE and (wrong := _too_large(value, kind)):
+                yield path, value, wrong
             elif (kind in {"float", "double"} or kind.startswith("decimal")) and not is_number:
                 yield path, value, "is not a number"
             elif isinstance(value, str) and (wrong := _wrong_time(value, kind, options)):

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from rewindow.contracts.ingest import ARRIVAL, FAIL, Arrivals, LogColumns, LogSpec, LogWrite, SourceLook
-from rewindow.contracts.source_fields import read_columns
+from rewindow.contracts.source_fields import read_columns, read_schema
 from rewindow.contracts.text_times import other_form
 from rewindow.contracts.time_units import RANGES, unit_in, unit_of, wrong_unit
 from rewindow.engine.worker.bad_times import bad_times
@@ -78,7 +78,7 @@ def located(spec: LogSpec, columns: LogColumns, look: SourceLook, found: Arrival
     """Return arrivals whose fault names file, line, column and value, if the parser could not read a row."""
     if not is_unreadable(found.fault):
         return found
-    schema, pieces = columns.source_schema or "{}", (*look.fresh, *look.rest)
+    schema, pieces = read_schema(spec, columns), (*look.fresh, *look.rest)
     where = first_bad_value(spec.source, schema, pieces, look.base, read_columns(spec, columns))
     return replace(found, fault=where or found.fault, is_unreadable=True)
 
@@ -109,7 +109,7 @@ def naming_bad_rows(write: LogWrite, look: SourceLook) -> Iterator[None]:
 def _bad_rows(write: LogWrite, look: SourceLook, reason: str) -> Iterator[tuple[str, str]]:
     """Yield what is wrong, and what to do, for each column without valid times and for the first value that cannot be read."""
     spec, pieces = write.spec, (*look.fresh, *look.rest)
-    schema = write.columns.source_schema or "{}"
+    schema = read_schema(spec, write.columns)
     if spec.source.format not in FILE_FORMATS:
         return
     needed = read_columns(spec, write.columns)

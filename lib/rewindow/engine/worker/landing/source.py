@@ -11,13 +11,24 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rewindow.contracts.ingest import JOB, Arrivals, Intervals, LogColumns, LogSpec, Piece, ReadWindow, SourceLook
+from rewindow.contracts.source_fields import named_columns, read_schema
 from rewindow.engine.worker.arrivals import arrivals_of
 from rewindow.engine.worker.csv_files import check_has, csv_columns
+from rewindow.engine.worker.file_fields import shown
 from rewindow.engine.worker.landing.ddl import declared_schema
+from rewindow.engine.worker.landing.parquet_types import check_types, shown_type
 from rewindow.engine.worker.landing.source_rows import Portion, RowReader
-from rewindow.engine.worker.landing.source_types import INTEGERS, UnsuitableError, check_stored, fields_of, spark_schema
+from rewindow.engine.worker.landing.source_types import (
+    INTEGERS,
+    MixedTypesError,
+    UnsuitableError,
+    check_stored,
+    fields_of,
+    spark_schema,
+)
 from rewindow.engine.worker.landing.text_files import most_rows
 from rewindow.engine.worker.landing.text_formats import TEXT_FORMATS
+from rewindow.errors import SourceError
 from rewindow.storage.locations import filesystem_of
 
 TABLES = ("delta", JOB)
@@ -64,7 +75,16 @@ def inferred_schema(spec: LogSpec, look: SourceLook) -> str:
         return declared_schema(spec, spec.source.schema)
     if spec.source.format in TEXT_FORMATS:
         return TEXT_FORMATS[spec.source.format].schema(spec.source, pieces)
-    return spark_schema(_footer(piece.path) for piece in pieces)
+    needed, ignored = named_columns(spec), set(spec.ignore)
+    footers = ((shown(spec.source, piece.path), _footer(piece.path)) for piece in pieces)
+    try:
+        return spark_schema(footers, lambda name: name not in ignored if spec.value is None else name in needed)
+    except MixedTypesError as error:
+        told = " and ".join(f"{shown_type(kind)} in {file}" for file, kind in (error.one, error.other))
+        message = f"log {spec.topic}: {error.column} is {told}. Nothing was landed. Write the files with one type" + (
+            "" if error.column in needed else f", or set `ignore: [{error.column}]` to leave the column out"
+        )
+        raise SourceError(message) from error
 
 
 def open_source(
@@ -72,7 +92,7 @@ def open_source(
 ) -> ArrowSource:
     """Return what is due of a source. Raises `UnsuitableError` if only Spark can read it."""
     _check_kind(spec, look)
-    types = fields_of(look.schema or columns.source_schema or '{"fields": []}')
+    types = fields_of(look.schema or read_schema(spec, columns))
     reader = RowReader(
         spec, columns, types, partitions, needs_arrival=window.until_ms is not None or spec.arrived_at is not None
     )
@@ -125,6 +145,8 @@ def _portion(reader: RowReader, due: Portion, piece: Piece, look: SourceLook) ->
         return replace(due, piece=piece, row_groups=(0,)), most_rows(piece.path)
     footer = _footer(piece.path)
     inside = {name: reader.types[name] for name in reader.needed() if name not in look.partition_columns}
+    if reader.spec.source.format == "parquet":
+        check_types(reader.spec, piece.path, footer.schema, inside)
     check_stored(footer.schema, inside)
     groups = tuple(number for number in range(footer.num_row_groups) if not _is_over(reader, due, footer, number))
     rows = sum(footer.row_group(number).num_rows for number in groups)

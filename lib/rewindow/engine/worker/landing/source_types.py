@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,8 @@ _READ_AS: Mapping[str, pa.DataType] = {
     "timestamp": pa.timestamp("us", "UTC"),
     "timestamp_ntz": pa.timestamp("us"),
 }
+VOID = "void"
+"""The type of a column that has no value in a file, and so none of its own."""
 _SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 _MOST_SECONDS = (2**63 - 1) // 1_000
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
@@ -35,6 +37,14 @@ _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 
 class UnsuitableError(Exception):
     """Arrow cannot land this source exactly as Spark would, so Spark lands it. The message says why."""
+
+
+class MixedTypesError(Exception):
+    """Files have a column with different types: its name, and two files with their types."""
+
+    def __init__(self, column: str, one: tuple[str, str], other: tuple[str, str]) -> None:
+        super().__init__(column)
+        self.column, self.one, self.other = column, one, other
 
 
 def fields_of(schema: str) -> dict[str, str]:
@@ -46,12 +56,49 @@ def fields_of(schema: str) -> dict[str, str]:
     }
 
 
-def spark_schema(files: Iterable[pq.FileMetaData]) -> str:
-    """Return the schema (JSON) that Spark infers from Parquet files. Raises `UnsuitableError` if they do not agree."""
-    found = {json.dumps(_inferred(file), separators=(",", ":"), sort_keys=True) for file in files}
-    if len(found) != 1:
-        raise UnsuitableError("its files have different columns")
-    return f'{{"fields":{found.pop()},"type":"struct"}}'
+def spark_schema(files: Iterable[tuple[str, pq.FileMetaData]], needed: Callable[[str], bool]) -> str:
+    """Return the schema (JSON) that Spark infers from Parquet files, given with their names: the columns of all of them.
+
+    A column that is not ``needed`` and has several types is left out. Raises `UnsuitableError` if Spark has to decide, and
+    `MixedTypesError` for a needed column with several types.
+    """
+    found: dict[str, tuple[dict[str, Any], str]] = {}
+    mixed: set[str] = set()
+    for file, footer in files:
+        for field in _inferred(footer):
+            name = field["name"]
+            known, first = found.setdefault(name, (field, file))
+            kind = _merged(known["type"], field["type"])
+            if kind is None and needed(name):
+                raise MixedTypesError(name, (first, known["type"]), (file, field["type"]))
+            mixed |= {name} if kind is None else set()
+            found[name] = {**known, "type": kind or known["type"]}, first
+    if len({name.lower() for name in found}) < len(found):
+        raise UnsuitableError("its files have columns that differ in case only")
+    fields = [
+        {**field, "type": "integer"} if field["type"] == VOID else field  # as Spark has it
+        for name, (field, _) in found.items()
+        if name not in mixed
+    ]
+    return json.dumps({"fields": fields, "type": "struct"}, separators=(",", ":"), sort_keys=True)
+
+
+def _merged(one: Any, other: Any) -> Any:
+    """Return the type of a column that has two types; None if there is none.
+
+    Numbers get the wider type, as they are landed, and decimals of one scale the larger precision.
+    """
+    if other in (one, VOID):
+        return one
+    if one == VOID:
+        return other
+    for numbers in (INTEGERS, ("float", "double")):
+        if one in numbers and other in numbers:
+            return max(one, other, key=numbers.index)
+    if all(isinstance(kind, str) and kind.startswith("decimal(") for kind in (one, other)):
+        (digits, scale), (more, same) = ((int(part) for part in kind[8:-1].split(",")) for kind in (one, other))
+        return f"decimal({max(digits, more)},{scale})" if scale == same else None
+    return None
 
 
 def schema_of(types: Mapping[str, Any]) -> str:
@@ -80,7 +127,7 @@ def check_stored(schema: pq.ParquetSchema, wanted: Mapping[str, str]) -> None:
     for name, type_name in wanted.items():
         if name not in stored and name.lower() in lower:
             raise UnsuitableError(f"a file has another type or spelling for the column {name}")
-        if name in stored and not _fits(stored[name], type_name):
+        if name in stored and not fits(stored[name], type_name):
             raise UnsuitableError(f"a file stores the column {name} as {stored[name]}, not as {type_name}")
 
 
@@ -135,11 +182,11 @@ def _fields(schema: pq.ParquetSchema, wanted: Mapping[str, str] | None = None) -
     for number in range(len(schema)):
         column = schema.column(number)
         name = column.path
-        type_name = None if "." in name and name != column.name else _type_name(column)
-        if type_name is None and wanted is None:
+        kind = None if "." in name and name != column.name else type_name(column)
+        if kind is None and wanted is None:
             raise UnsuitableError(f"the column {name} is {column.physical_type} {column.logical_type}")
-        if type_name is not None and (wanted is None or name in wanted):
-            found.append({"metadata": {}, "name": name, "nullable": True, "type": type_name})
+        if kind is not None and (wanted is None or name in wanted):
+            found.append({"metadata": {}, "name": name, "nullable": True, "type": kind})
     return found
 
 
@@ -159,7 +206,7 @@ def _root(schema: pq.ParquetSchema, number: int) -> str:
     return str(schema.column(number).path.split(".")[0])
 
 
-def _type_name(column: pq.ColumnSchema) -> str | None:
+def type_name(column: pq.ColumnSchema) -> str | None:
     """Return Spark's name of a Parquet column's type; None for one that Arrow reads differently, or a nested one."""
     if column.max_repetition_level or column.max_definition_level > 1:
         return None
@@ -167,6 +214,8 @@ def _type_name(column: pq.ColumnSchema) -> str | None:
     match column.physical_type, logical["Type"]:
         case "INT32", "None":
             return "integer"
+        case "INT32", "Null":
+            return VOID
         case "INT64", "None":
             return "long"
         case (("INT32" | "INT64"), "Int"):
@@ -195,7 +244,10 @@ def _type_name(column: pq.ColumnSchema) -> str | None:
     return None
 
 
-def _fits(stored: str, wanted: str) -> bool:
+def fits(stored: str, wanted: str) -> bool:
+    """Return whether Arrow reads a type as another one exactly: the same, a narrower number, or nothing but nulls."""
+    if stored == VOID:
+        return True
     if stored in INTEGERS and wanted in INTEGERS:
         return INTEGERS.index(stored) <= INTEGERS.index(wanted)
     return stored == wanted or (stored, wanted) == ("float", "double")

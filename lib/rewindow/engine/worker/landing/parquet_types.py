@@ -1,0 +1,74 @@
+"""Refuse Parquet files whose columns have a type that nobody reads as the log's, or that Spark would read with another meaning.
+
+Spark says so only when it reads the file, and takes times without a zone for times with one without a word.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from rewindow.contracts.ingest import LogSpec
+from rewindow.engine.worker.landing.source_types import INTEGERS, TIMES, fits, type_name
+from rewindow.errors import SourceError
+
+_SHOWN: Mapping[str, str] = {"byte": "TINYINT", "short": "SMALLINT", "integer": "INT", "long": "BIGINT"}
+_FROM_DATE, _TEXTS = ("date", "timestamp_ntz"), ("string", "binary")
+
+
+def check_types(spec: LogSpec, path: str, schema: pq.ParquetSchema, wanted: Mapping[str, str]) -> None:
+    """Raise `SourceError` (66) if a file has a column of ``wanted`` twice, or with a type that is not the log's."""
+    roots = [str(name).lower() for name in schema.to_arrow_schema().names]
+    columns = {schema.column(number).path.lower(): schema.column(number) for number in range(len(schema))}
+    for name, kind in wanted.items():
+        what = None
+        if roots.count(name.lower()) > 1:
+            what = f"has the column {name} {roots.count(name.lower())} times (in capitals or not): rename all but one"
+        elif (column := columns.get(name.lower())) is not None and (stored := _other_type(spec, column, kind)):
+            what = (
+                f"stores {name} as {stored}, but the log reads {shown_type(kind)}, as the other files have it. Fix the file. "
+                "If all files are to have the new type, write them anew, and `rewindow land FEED --new-generation`"
+            )
+        if what is not None:
+            message = f"log {spec.topic}: {Path(path).name} {what}. Nothing was landed"
+            raise SourceError(message)
+
+
+def shown_type(kind: str) -> str:
+    """Return a type as in SQL."""
+    return _SHOWN.get(kind, kind.upper())
+
+
+def _other_type(spec: LogSpec, column: pq.ColumnSchema, wanted: str) -> str | None:
+    """Return the type of a column, if it cannot be read as the wanted one."""
+    stored = type_name(column)
+    if stored is None:
+        logical = json.loads(column.logical_type.to_json())
+        is_nanos = logical["Type"] == "Timestamp" and logical["timeUnit"] == "nanoseconds"
+        is_unsigned = logical["Type"] == "Int" and not logical["isSigned"] and logical["bitWidth"] == 64
+        return "TIMESTAMP of nanoseconds" if is_nanos else "unsigned BIGINT" if is_unsigned else None
+    if stored in TIMES and wanted in TIMES and stored != wanted:
+        zones = {"timestamp": "TIMESTAMP with a zone", "timestamp_ntz": "TIMESTAMP without a zone"}
+        return None if spec.zone == "UTC" else zones[stored]
+    return None if fits(stored, wanted) or _converts(stored, wanted) else shown_type(stored)
+
+
+def _converts(stored: str, wanted: str) -> bool:
+    """Return whether Spark reads a type as another one without a loss."""
+    if wanted.startswith("decimal("):
+        digits, scale = _decimal(wanted)
+        whole = {**dict.fromkeys(INTEGERS[:3], 10), "long": 20}.get(stored)
+        if stored.startswith("decimal("):
+            own_digits, own_scale = _decimal(stored)
+            return own_scale <= scale and own_digits - own_scale <= digits - scale
+        return whole is not None and whole <= digits - scale
+    is_number = stored in INTEGERS[:3] and wanted == "double"
+    return is_number or (stored, wanted) == _FROM_DATE or {stored, wanted} == {*_TEXTS}
+
+
+def _decimal(kind: str) -> tuple[int, int]:
+    digits, scale = kind.removeprefix("decimal(").removesuffix(")").split(",")
+    return int(digits), int(scale)

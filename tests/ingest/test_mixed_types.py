@@ -1,0 +1,155 @@
+"""Files of one source store a column with different types: what fits is landed, the rest is refused with files and types."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from rewindow.config.feed_spec import feed_spec
+from rewindow.contracts.ingest import Piece
+from rewindow.control.ingest.land import land
+from rewindow.engine.worker.landing.engine import ArrowLandingEngine
+from rewindow.engine.worker.landing.twice import field_twice
+from rewindow.errors import SourceError
+from rewindow.tables.delta.feeds import DeltaFeedTables
+from tests.ingest.local_engine import T0, log_rows, one_log
+
+NOW = datetime(2026, 1, 5, 8, 15, tzinfo=UTC)
+INT, LONG, TEXT, REAL = pa.int32(), pa.int64(), pa.string(), pa.float64()
+WITH_ZONE, WITHOUT = pa.timestamp("us", "UTC"), pa.timestamp("us")
+
+
+class _Unused:
+    """Fails the test if Arrow leaves a source to Spark."""
+
+    def __getattr__(self, name):
+        raise AssertionError(name)
+
+
+def write(root, name, kind, value):
+    (root / "raw").mkdir(exist_ok=True)
+    columns = {"user": pa.array(["ann"]), "t": pa.array([1]), "x": pa.array([value], kind), "y": pa.array([1])}
+    pq.write_table(pa.table(columns), root / "raw" / f"{name}.parquet")
+
+
+def landed(root, zone="UTC", **log):
+    feed = one_log(**log).model_copy(update={"zone": zone})
+    engine = ArrowLandingEngine(_Unused, _Unused(), project_root=str(root), most_rows=10**9)
+    tables = DeltaFeedTables(f"{root}/w")
+    land(feed, tables, engine, now_ms=T0)
+    return [row["x"] for row in sorted(log_rows(tables), key=lambda row: (row["landing"], str(row["x"])))]
+
+
+FITTING = {
+    "wider integers": ((INT, 5), (LONG, 2**40), [5, 2**40]),
+    "wider numbers": ((pa.float32(), 0.5), (REAL, 1e300), [0.5, 1e300]),
+    "narrower integers": ((LONG, 5), (INT, 7), [5, 7]),
+    "nothing but nulls, then texts": ((TEXT, "x"), (pa.null(), None), ["x", None]),
+}
+
+
+@pytest.mark.parametrize("case", FITTING)
+def test_a_type_that_fits_what_is_landed_is_landed(tmp_path, case):
+    one, other, values = FITTING[case]
+    write(tmp_path, "a", *one)
+    assert landed(tmp_path) == values[:1]
+    write(tmp_path, "b", *other)
+    assert landed(tmp_path) == values
+
+
+@pytest.mark.parametrize("case", FITTING)
+@pytest.mark.parametrize("is_turned", [False, True])
+def test_files_of_one_landing_may_have_types_that_fit(tmp_path, case, is_turned):
+    one, other, values = FITTING[case]
+    write(tmp_path, "a", *(other if is_turned else one))
+    write(tmp_path, "b", *(one if is_turned else other))
+    assert set(landed(tmp_path)) == set(values)
+
+
+OTHER = {
+    "texts": ((LONG, 5), (TEXT, "x"), "BIGINT", "STRING"),
+    "fractions": ((LONG, 5), (REAL, 0.5), "BIGINT", "DOUBLE"),
+    "another scale": (
+        (pa.decimal128(9, 2), Decimal("1.25")),
+        (pa.decimal128(9, 4), Decimal("1.2525")),
+        r"DECIMAL\(9,2\)",
+        r"DECIMAL\(9,4\)",
+    ),
+    "days": ((WITH_ZONE, NOW), (pa.date32(), NOW.date()), "TIMESTAMP", "DATE"),
+}
+
+
+@pytest.mark.parametrize("case", OTHER)
+def test_a_column_with_another_type_is_refused_with_file_and_types(tmp_path, case):
+    one, other, first, second = OTHER[case]
+    write(tmp_path, "a", *one)
+    landed(tmp_path)
+    write(tmp_path, "b", *other)
+    with pytest.raises(
+        SourceError, match=rf"b\.parquet stores x as {second}, but the log reads {first}, as the other files have it\."
+    ):
+        landed(tmp_path)
+    assert len(log_rows(DeltaFeedTables(f"{tmp_path}/w"))) == 1
+
+
+@pytest.mark.parametrize("case", OTHER)
+def test_two_types_in_a_first_landing_name_both_files_and_a_column_that_is_not_landed_does_not_matter(tmp_path, case):
+    one, other, first, second = OTHER[case]
+    write(tmp_path, "a", *one)
+    write(tmp_path, "b", *other)
+    with pytest.raises(
+        SourceError, match=rf"x is {first} in a\.parquet and {second} in b\.parquet\. Nothing was landed"
+    ):
+        landed(tmp_path)
+    with pytest.raises(KeyError):
+        landed(tmp_path, value=["y"])
+    assert len(log_rows(DeltaFeedTables(f"{tmp_path}/w"))) == 2
+
+
+def test_times_with_and_without_a_zone_are_not_mixed_unless_they_mean_the_same(tmp_path):
+    write(tmp_path, "a", WITH_ZONE, NOW)
+    assert landed(tmp_path, zone="Europe/Berlin") == [1_767_600_900_000]
+    write(tmp_path, "b", WITHOUT, NOW.replace(tzinfo=None))
+    with pytest.raises(
+        SourceError, match=r"b\.parquet stores x as TIMESTAMP without a zone, but the log reads TIMESTAMP"
+    ):
+        landed(tmp_path, zone="Europe/Berlin")
+
+
+def test_a_column_that_a_file_has_twice_is_refused(tmp_path):
+    write(tmp_path, "a", LONG, 5)
+    landed(tmp_path)
+    names = ["user", "t", "x", "y", "X"]
+    pq.write_table(
+        pa.Table.from_arrays([pa.array(["ann"]), *(pa.array([n]) for n in range(4))], names=names),
+        tmp_path / "raw" / "b.parquet",
+    )
+    with pytest.raises(SourceError, match=r"b\.parquet has the column x 2 times"):
+        landed(tmp_path, ignore=["X"])
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"user": "ann"}\n{"user": "bob", "USER": "cid"}\n', r"a\.json, line 2: an object has the field user twice"),
+        ('{"user": "ann", "at": {"k": 1, "k": 2}}\n', r"a\.json, line 1: an object has the field k twice"),
+        (
+            '{"user": "ann"}\n\n{"User": "bob"}\n',
+            r"a\.json, line 3: it has the field User, which is user in lines before",
+        ),
+        ('{"user": "ann"}\noops\n', None),
+    ],
+)
+def test_a_json_field_that_spark_cannot_tell_from_another_is_named(tmp_path, text, said):
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw" / "a.json").write_text(text)
+    given = one_log(source={"path": "raw", "format": "json"})
+    spec = feed_spec(given, project_root=str(tmp_path), warehouse="/w").logs[0]
+    found = field_twice(spec, [Piece(str(tmp_path / "raw" / "a.json"))])
+    assert (found is None) is (said is None)
+    assert said is None or re.search(said, str(found))
