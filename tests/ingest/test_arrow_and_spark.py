@@ -121,6 +121,25 @@ def test_files_that_spark_wrote_are_landed_alike(spark, tmp_path):
     assert found["passes"] == found["spark"]
 
 
+DIRECTORIES = {
+    "days and hours": ["date=2026-01-04/hour=07", "date=2026-01-05/hour=12"],
+    "large numbers": ["n=5", "n=4000000000", "n=__HIVE_DEFAULT_PARTITION__"],
+    "words": ["shop=north%3A1", "shop=a b", "shop=Zürich"],
+    "a column of the files too": ["x=7", "x=8"],
+}
+
+
+@pytest.mark.parametrize("case", DIRECTORIES)
+def test_columns_of_directories_are_landed_alike(spark, tmp_path, case):
+    for number, folder in enumerate(DIRECTORIES[case]):
+        path = tmp_path / "raw" / folder / "a.parquet"
+        path.parent.mkdir(parents=True)
+        pq.write_table(pa.table({"user": ["ann", "bob"], "t": [number, 5], "x": ["p", "q"], "y": [number, 1]}), path)
+    found = land_in_every_way(spark, tmp_path, one_log(), T0)
+    assert found["arrow"] == found["spark"]
+    assert found["passes"] == found["spark"]
+
+
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
 def test_both_record_from_when_a_file_has_rows_of_later_intervals(spark, tmp_path, kind):
     folder = tmp_path / "raw" / "with blanks + more"

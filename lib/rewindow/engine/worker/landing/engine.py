@@ -37,7 +37,7 @@ from rewindow.engine.worker.landing.log_columns import log_columns
 from rewindow.engine.worker.landing.named_columns import wrong_columns
 from rewindow.engine.worker.landing.passes import merge, sorted_chunks, write_runs
 from rewindow.engine.worker.landing.scratch import scratch_folder
-from rewindow.engine.worker.landing.source import ArrowSource, inferred_schema, open_source
+from rewindow.engine.worker.landing.source import ArrowSource, check_for_spark, inferred_schema, open_source
 from rewindow.engine.worker.landing.source_rows import Portion
 from rewindow.engine.worker.landing.source_types import UnsuitableError, normalized
 from rewindow.engine.worker.log_writer import write_log
@@ -86,7 +86,7 @@ class ArrowLandingEngine:
         try:
             schema = inferred_schema(spec, look)
         except UnsuitableError as error:
-            return self._left(spec, error).columns(spec, look)
+            return self._left(spec, look, error).columns(spec, look)
         return log_columns(spec, normalized(schema))
 
     def intervals(
@@ -98,7 +98,7 @@ class ArrowLandingEngine:
             source = open_source(spec, columns, look, replace(window, until_ms=FAR), 1)
             return source.arrivals(intervals, until_ms)
         except UnsuitableError as error:
-            return self._left(spec, error).intervals(spec, columns, look, window, intervals)
+            return self._left(spec, look, error).intervals(spec, columns, look, window, intervals)
 
     def later(self, spec: LogSpec, columns: LogColumns, look: SourceLook, until_ms: int) -> Mapping[str, int]:
         """Return the files with rows that arrived at ``until_ms`` or later. Of Parquet, the statistics mostly tell."""
@@ -106,7 +106,7 @@ class ArrowLandingEngine:
         try:
             return open_source(spec, columns, everything, ReadWindow(until_ms, FAR), 1).first_arrivals()
         except UnsuitableError as error:
-            return self._left(spec, error).later(spec, columns, look, until_ms)
+            return self._left(spec, look, error).later(spec, columns, look, until_ms)
 
     def fields(self, spec: LogSpec, columns: LogColumns, look: SourceLook) -> SourceFields:
         """Return the fields of a log's schema and of the files to land."""
@@ -115,7 +115,7 @@ class ArrowLandingEngine:
         try:
             return json_fields(spec, columns, look)
         except UnsuitableError as error:
-            return self._left(spec, error).fields(spec, columns, look)
+            return self._left(spec, look, error).fields(spec, columns, look)
 
     def first_above(self, spec: LogSpec, partition: int, offsets: tuple[int, int], time_ms: int) -> int | None:
         """Return the first of some offsets with a timestamp above a time, for a log that keeps its source's offsets."""
@@ -138,11 +138,12 @@ class ArrowLandingEngine:
                         self._other().write(write, look, window) if source.is_text else self._schedule(write, source)
                     )
         except UnsuitableError as error:
-            return self._left(write.spec, error).write(write, look, window)
+            return self._left(write.spec, look, error).write(write, look, window)
         return sorted(blocks, key=lambda block: (block.landing, block.partition))
 
-    def _left(self, spec: LogSpec, error: UnsuitableError) -> LandingEngine:
-        """Return the other engine, which reads a source because of an error."""
+    def _left(self, spec: LogSpec, look: SourceLook, error: UnsuitableError) -> LandingEngine:
+        """Return the other engine, which reads a source because of an error. Raises `SourceError` (66) if it cannot either."""
+        check_for_spark(spec, look, str(error))
         self._tell(spec, str(error))
         return self._other()
 

@@ -37,6 +37,19 @@ def check_types(spec: LogSpec, path: str, schema: pq.ParquetSchema, wanted: Mapp
             raise SourceError(message)
 
 
+def check_nanoseconds(spec: LogSpec, path: str, schema: pq.ParquetSchema, reason: str) -> None:
+    """Raise `SourceError` (66) if a file that Spark has to read, for a reason, has times in nanoseconds: Spark refuses them."""
+    for number in range(len(schema)):
+        column = schema.column(number)
+        if column.logical_type.type == "TIMESTAMP" and "nanoseconds" in column.logical_type.to_json():
+            message = (
+                f"log {spec.topic}: {Path(path).name} has times in nanoseconds in {column.path}, and Spark, which cannot read "
+                f"them, has to read this source: {reason}. Nothing was landed. Write them in microseconds (pandas and pyarrow: "
+                '`coerce_timestamps="us"`; polars: `cast(pl.Datetime("us"))`)'
+            )
+            raise SourceError(message)
+
+
 def shown_type(kind: str) -> str:
     """Return a type as in SQL."""
     return _SHOWN.get(kind, kind.upper())
@@ -47,9 +60,8 @@ def _other_type(spec: LogSpec, column: pq.ColumnSchema, wanted: str) -> str | No
     stored = type_name(column)
     if stored is None:
         logical = json.loads(column.logical_type.to_json())
-        is_nanos = logical["Type"] == "Timestamp" and logical["timeUnit"] == "nanoseconds"
         is_unsigned = logical["Type"] == "Int" and not logical["isSigned"] and logical["bitWidth"] == 64
-        return "TIMESTAMP of nanoseconds" if is_nanos else "unsigned BIGINT" if is_unsigned else None
+        return "unsigned BIGINT" if is_unsigned else None
     if stored in TIMES and wanted in TIMES and stored != wanted:
         zones = {"timestamp": "TIMESTAMP with a zone", "timestamp_ntz": "TIMESTAMP without a zone"}
         return None if spec.zone == "UTC" else zones[stored]

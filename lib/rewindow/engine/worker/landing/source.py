@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -16,15 +17,21 @@ from rewindow.engine.worker.arrivals import arrivals_of
 from rewindow.engine.worker.csv_files import check_has, csv_columns
 from rewindow.engine.worker.file_fields import shown
 from rewindow.engine.worker.landing.ddl import declared_schema
-from rewindow.engine.worker.landing.parquet_types import check_types, shown_type
+from rewindow.engine.worker.landing.directories import (
+    DIRECTORY_TYPES,
+    check_values,
+    directory_types,
+    directory_values,
+)
+from rewindow.engine.worker.landing.parquet_types import check_nanoseconds, check_types, shown_type
 from rewindow.engine.worker.landing.source_rows import Portion, RowReader
 from rewindow.engine.worker.landing.source_types import (
-    INTEGERS,
     MixedTypesError,
     UnsuitableError,
     check_stored,
     fields_of,
     spark_schema,
+    with_fields,
 )
 from rewindow.engine.worker.landing.text_files import most_rows
 from rewindow.engine.worker.landing.text_formats import TEXT_FORMATS
@@ -32,8 +39,6 @@ from rewindow.errors import SourceError
 from rewindow.storage.locations import filesystem_of
 
 TABLES = ("delta", JOB)
-_DIRECTORY_TYPES = frozenset({*INTEGERS, "string", "date", "boolean"})
-"""Types of partition columns, whose values are texts in the table's log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +83,22 @@ def inferred_schema(spec: LogSpec, look: SourceLook) -> str:
     needed, ignored = named_columns(spec), set(spec.ignore)
     footers = ((shown(spec.source, piece.path), _footer(piece.path)) for piece in pieces)
     try:
-        return spark_schema(footers, lambda name: name not in ignored if spec.value is None else name in needed)
+        schema = spark_schema(footers, lambda name: name not in ignored if spec.value is None else name in needed)
     except MixedTypesError as error:
         told = " and ".join(f"{shown_type(kind)} in {file}" for file, kind in (error.one, error.other))
         message = f"log {spec.topic}: {error.column} is {told}. Nothing was landed. Write the files with one type" + (
             "" if error.column in needed else f", or set `ignore: [{error.column}]` to leave the column out"
         )
         raise SourceError(message) from error
+    return with_fields(schema, directory_types(pieces, look.base))
+
+
+def check_for_spark(spec: LogSpec, look: SourceLook, reason: str) -> None:
+    """Raise `SourceError` (66) if Spark has to read a source, for a reason, and cannot."""
+    if spec.source.format == "parquet":
+        for piece in (*look.rest, *look.fresh):
+            with suppress(UnsuitableError):  # Spark says what is wrong with the file
+                check_nanoseconds(spec, piece.path, _footer(piece.path).schema, reason)
 
 
 def open_source(
@@ -114,7 +128,7 @@ def _check_kind(spec: LogSpec, look: SourceLook) -> None:
     reason = None
     if spec.source_offsets or look.version is not None or look.governed is not None:
         reason = "it is a table that only Spark reads"
-    elif look.base:
+    elif look.base and source.format in TEXT_FORMATS:
         reason = "it has partition directories"
     elif source.format in TEXT_FORMATS:
         TEXT_FORMATS[source.format].check(source, (*look.rest, *look.fresh))
@@ -134,7 +148,7 @@ def _check_columns(reader: RowReader, look: SourceLook) -> None:
     if not others <= set(reader.sources):
         raise UnsuitableError("it lacks a column")
     for name in look.partition_columns:
-        if name in reader.types and reader.types[name] not in _DIRECTORY_TYPES:
+        if name in reader.types and reader.types[name] not in DIRECTORY_TYPES:
             raise UnsuitableError(f"the table is partitioned by {name}, which is {reader.types[name]}")
 
 
@@ -144,7 +158,12 @@ def _portion(reader: RowReader, due: Portion, piece: Piece, look: SourceLook) ->
             check_has(reader.spec, piece.path, header, reader.needed())
         return replace(due, piece=piece, row_groups=(0,)), most_rows(piece.path)
     footer = _footer(piece.path)
-    inside = {name: reader.types[name] for name in reader.needed() if name not in look.partition_columns}
+    needed = {name: reader.types[name] for name in reader.needed()}
+    if directories := directory_values(piece.path, look.base):
+        check_values(reader.spec, directories, needed)
+        piece = replace(piece, values=directories)
+    outside = {*look.partition_columns, *dict(directories)}
+    inside = {name: kind for name, kind in needed.items() if name not in outside}
     if reader.spec.source.format == "parquet":
         check_types(reader.spec, piece.path, footer.schema, inside)
     check_stored(footer.schema, inside)

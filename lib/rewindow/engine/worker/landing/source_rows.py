@@ -15,7 +15,7 @@ from rewindow.contracts.ingest import ARRIVAL, LogColumns, LogSpec, Piece
 from rewindow.contracts.source_fields import read_columns
 from rewindow.contracts.time_units import MS, RANGES, wrong_unit
 from rewindow.engine.worker.landing.partitions import partitions_of
-from rewindow.engine.worker.landing.source_types import INTEGERS, TIMES, arrow_type, as_landed, as_time
+from rewindow.engine.worker.landing.source_types import INTEGERS, TIMES, arrow_type, as_landed, as_time, in_micros
 from rewindow.engine.worker.landing.text_formats import TEXT_FORMATS
 from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, PARTITION, TIMESTAMP
 from rewindow.engine.worker.timestamps import NEVER_ARRIVED
@@ -192,6 +192,8 @@ class _Found:
         if name not in self._batch.schema.names:
             return pa.nulls(self.rows, kind)
         found = self._batch.column(name)
+        if pa.types.is_timestamp(found.type) and found.type.unit == "ns":
+            return in_micros(found, kind)
         return found if found.type == kind else found.cast(kind)
 
     def coded(self, name: str) -> pa.DictionaryArray | None:

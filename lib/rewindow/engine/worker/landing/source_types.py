@@ -83,6 +83,18 @@ def spark_schema(files: Iterable[tuple[str, pq.FileMetaData]], needed: Callable[
     return json.dumps({"fields": fields, "type": "struct"}, separators=(",", ":"), sort_keys=True)
 
 
+def with_fields(schema: str, types: Mapping[str, str]) -> str:
+    """Return a schema (JSON) with more columns at its end. Where it has one of them, that gets the other type, as in Spark."""
+    fields = json.loads(schema)["fields"]
+    fields = [{**field, "type": types.get(field["name"], field["type"])} for field in fields]
+    names = {field["name"].lower() for field in fields}
+    own = {field["name"] for field in fields}
+    if any(name.lower() in names for name in types if name not in own):
+        raise UnsuitableError("its files and directories have columns that differ in case only")
+    fields += json.loads(schema_of({name: kind for name, kind in types.items() if name not in own}))["fields"]
+    return json.dumps({"fields": fields, "type": "struct"}, separators=(",", ":"), sort_keys=True)
+
+
 def _merged(one: Any, other: Any) -> Any:
     """Return the type of a column that has two types; None if there is none.
 
@@ -129,6 +141,14 @@ def check_stored(schema: pq.ParquetSchema, wanted: Mapping[str, str]) -> None:
             raise UnsuitableError(f"a file has another type or spelling for the column {name}")
         if name in stored and not fits(stored[name], type_name):
             raise UnsuitableError(f"a file stores the column {name} as {stored[name]}, not as {type_name}")
+
+
+def in_micros(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Return times in nanoseconds, which Spark has no type for, as times in microseconds, rounded down."""
+    nanos = column.cast(pa.int64())
+    whole = np.floor_divide(np.asarray(nanos.fill_null(0) if nanos.null_count else nanos), 1000)
+    mask = np.asarray(nanos.is_null()) if nanos.null_count else None
+    return pa.array(whole, pa.int64(), mask=mask).cast(kind)
 
 
 def as_landed(column: pa.Array, type_name: str, zone: str) -> pa.Array:
@@ -237,8 +257,7 @@ def type_name(column: pq.ColumnSchema) -> str | None:
         case "INT32", "Date":
             return "date"
         case "INT64", "Timestamp":
-            is_known = logical["timeUnit"] in ("milliseconds", "microseconds")
-            return ("timestamp" if logical["isAdjustedToUTC"] else "timestamp_ntz") if is_known else None
+            return "timestamp" if logical["isAdjustedToUTC"] else "timestamp_ntz"
         case (("INT32" | "INT64" | "FIXED_LEN_BYTE_ARRAY" | "BYTE_ARRAY"), "Decimal"):
             return f"decimal({logical['precision']},{logical['scale']})"
     return None

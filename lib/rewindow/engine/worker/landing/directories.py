@@ -1,0 +1,101 @@
+"""Columns that a Parquet source keeps in the names of its directories (``date=2026-01-31``), typed as Spark infers them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from rewindow.contracts.ingest import LogSpec, Piece
+from rewindow.engine.worker.landing.source_types import INTEGERS, UnsuitableError, arrow_type
+from rewindow.errors import SourceError
+
+Values = tuple[tuple[str, str | None], ...]
+"""The columns of a path's directories, outermost first, with their texts."""
+
+DIRECTORY_TYPES = frozenset({*INTEGERS, "string", "date", "boolean"})
+"""Types that Arrow reads from texts as Spark does."""
+
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+_INTEGER, _DATE = re.compile(r"-?\d{1,18}"), re.compile(r"\d{4}-\d{2}-\d{2}")
+_NEARLY_A_DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}")
+_WORD = re.compile(r"(?!T\d)[A-Za-z].*", re.DOTALL)
+"""No number and no date begins with a letter. ``T10`` may be a time."""
+_NO_WORDS = frozenset({"nan", "infinity", "epoch", "now", "today", "tomorrow", "yesterday"})
+
+
+def directory_values(path: str, base: str | None) -> Values:
+    """Return the columns that the directories of a path below ``base`` name; none without ``base``.
+
+    Raises `UnsuitableError` for a path on which only Spark can decide.
+    """
+    if base is None or not path.startswith(f"{base}/"):
+        return ()
+    found = []
+    for part in Path(path).relative_to(base).parts[:-1]:
+        name, mark, text = map(_unescaped, part.partition("="))
+        if not (mark and name):
+            raise UnsuitableError(f"the directory {part} names no column, but others on its path do")
+        found.append((name, None if text == _NULL else text))
+    return tuple(found)
+
+
+def directory_types(pieces: Sequence[Piece], base: str | None) -> dict[str, str]:
+    """Return the types that Spark infers for the columns of directories. Raises `UnsuitableError` if they are not certain."""
+    every = [directory_values(piece.path, base) for piece in pieces]
+    names = {tuple(name for name, _ in values) for values in every}
+    if len(names) > 1:
+        raise UnsuitableError("its directories have different columns")
+    return {name: _inferred(name, (values[at][1] for values in every)) for at, name in enumerate(next(iter(names), ()))}
+
+
+def check_values(spec: LogSpec, values: Values, types: dict[str, str]) -> None:
+    """Check the texts of needed columns. Raises `SourceError` (66) for one that has another type."""
+    for name, text in values:
+        kind = types.get(name)
+        if kind is None or text is None:
+            continue
+        if kind not in DIRECTORY_TYPES or (
+            kind == "date" and _NEARLY_A_DATE.fullmatch(text) and not _DATE.fullmatch(text)
+        ):
+            raise UnsuitableError(f"the directory {name}={text} is a {kind}")
+        try:
+            pa.scalar(text, pa.string()).cast(arrow_type(kind))
+        except pa.ArrowInvalid as error:
+            shown = "DATE" if kind == "date" else "whole number"
+            message = (
+                f"log {spec.topic}: the directory {name}={text} is no {shown}, as those of earlier files are. Nothing was "
+                "landed. Rename the directory"
+            )
+            raise SourceError(message) from error
+
+
+def _inferred(name: str, texts: Iterable[str | None]) -> str:
+    found = {text for text in texts if text is not None}
+    if not found:
+        raise UnsuitableError(f"the directories {name}= have no value")
+    if all(_INTEGER.fullmatch(text) for text in found):
+        return "integer" if all(-(2**31) <= int(text) < 2**31 for text in found) else "long"
+    if all(_DATE.fullmatch(text) and _is_day(text) for text in found):
+        return "date"
+    if all(_WORD.fullmatch(text) and text.lower() not in _NO_WORDS for text in found):
+        return "string"
+    raise UnsuitableError(f"the type of the directories {name}= is not certain")
+
+
+def _is_day(text: str) -> bool:
+    try:
+        pa.scalar(text, pa.string()).cast(pa.date32())
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _unescaped(text: str) -> str:
+    found = unquote(text)
+    if "%" in text and not found.isascii():
+        raise UnsuitableError(f"the directory {text} has an escaped character that is not ASCII")
+    return found

@@ -1,0 +1,109 @@
+"""Parquet as pandas and polars write it: times in nanoseconds, and columns in the names of directories."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from rewindow.control.ingest.land import land
+from rewindow.control.ingest.landings import GENERATION
+from rewindow.engine.worker.landing.engine import ArrowLandingEngine
+from rewindow.errors import SourceError
+from rewindow.tables.delta.feeds import DeltaFeedTables
+from tests.ingest.local_engine import T0, log_rows, one_log
+
+NANOS, NANOS_IN_UTC = pa.timestamp("ns"), pa.timestamp("ns", "UTC")
+
+
+class _Unused:
+    """Fails the test if Arrow leaves a source to Spark."""
+
+    def __getattr__(self, name):
+        raise AssertionError(name)
+
+
+def write(root, name, **columns):
+    path = root / "raw" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table({"user": ["ann"], "t": pa.array([1]), **columns}), path)
+
+
+def landed(root, zone="UTC", **log):
+    feed = one_log(**log).model_copy(update={"zone": zone})
+    engine = ArrowLandingEngine(_Unused, _Unused(), project_root=str(root), most_rows=10**9)
+    tables = DeltaFeedTables(f"{root}/w")
+    land(feed, tables, engine, now_ms=T0)
+    return sorted(log_rows(tables), key=lambda row: (row["landing"], row["offset"]))
+
+
+def types(root):
+    (made,) = [row.body for row in DeltaFeedTables(f"{root}/w").state("activity") if row.kind == GENERATION]
+    return dict(made["logs"]["events"]["value"])
+
+
+@pytest.mark.parametrize("kind", [NANOS, NANOS_IN_UTC])
+def test_times_in_nanoseconds_are_landed_as_milliseconds_rounded_down(tmp_path, kind):
+    at = pa.array([1_767_600_900_123_999_999, None, -1, 0], pa.int64()).cast(kind)
+    write(tmp_path, "a.parquet", user=["ann"] * 4, t=at.take(pa.array([0] * 4)), x=at)
+    rows = landed(tmp_path)
+    assert {row["x"] for row in rows} == {1_767_600_900_123, None, -1, 0}
+    assert {row["timestamp"] for row in rows} == {1_767_600_900_123}
+
+
+def test_later_files_may_have_another_unit(tmp_path):
+    at = datetime(2026, 1, 5, 8, 15, 0, 123_456, UTC)
+    for number, unit in enumerate(("us", "ns", "ms")):
+        given = pa.array([at], pa.timestamp("us", "UTC")).cast(pa.timestamp(unit, "UTC"), safe=False)
+        write(tmp_path, f"{number}.parquet", x=given, y=[number])
+        assert [row["x"] for row in landed(tmp_path)] == [1_767_600_900_123] * (number + 1)
+
+
+def test_nanoseconds_that_spark_would_have_to_read_are_refused_with_file_column_and_fix(tmp_path):
+    write(tmp_path, "a.parquet", x=pa.array([0], NANOS), tags=[["a"]])
+    with pytest.raises(SourceError, match=r"a\.parquet has times in nanoseconds in x, and Spark, .*coerce_timestamps"):
+        landed(tmp_path)
+
+
+def test_columns_of_directories_are_landed(tmp_path):
+    for day in ("2026-01-04", "2026-01-05"):
+        for hour in ("07", "12"):
+            write(tmp_path, f"date={day}/hour={hour}/shop=a%20b/a.parquet", x=[f"{day} {hour}"])
+    rows = landed(tmp_path)
+    assert types(tmp_path) == {"x": "string", "date": "string", "hour": "long", "shop": "string"}
+    assert [(row["date"], row["hour"], row["shop"], row["x"]) for row in sorted(rows, key=lambda row: row["x"])] == [
+        (day, int(hour), "a b", f"{day} {hour}") for day in ("2026-01-04", "2026-01-05") for hour in ("07", "12")
+    ]
+
+
+def test_types_of_files_in_directories_may_differ_where_they_fit(tmp_path):
+    write(tmp_path, "date=2026-01-04/a.parquet", x=pa.array([1], pa.int32()), y=pa.nulls(1))
+    write(tmp_path, "date=2026-01-05/a.parquet", x=pa.array([2**40]), y=["text"])
+    assert {(row["x"], row["y"]) for row in landed(tmp_path)} == {(1, None), (2**40, "text")}
+
+
+def test_a_column_of_a_directory_takes_part_in_the_key(tmp_path):
+    write(tmp_path, "shop=north/a.parquet", x=[1])
+    write(tmp_path, "shop=__HIVE_DEFAULT_PARTITION__/a.parquet", x=[2])
+    assert {row["shop"] for row in landed(tmp_path, key="shop")} == {"north", None}
+
+
+def test_a_directory_that_is_no_value_of_its_column_is_refused(tmp_path):
+    write(tmp_path, "date=2026-01-04/a.parquet", x=[1])
+    landed(tmp_path)
+    write(tmp_path, "date=unknown/a.parquet", x=[2])
+    with pytest.raises(SourceError, match=r"the directory date=unknown is no DATE, as those of earlier files are"):
+        landed(tmp_path)
+    assert len(log_rows(DeltaFeedTables(f"{tmp_path}/w"))) == 1
+
+
+@pytest.mark.parametrize(
+    "names", [("date=2026-01-04/a", "b"), ("x=1.5/a",), ("x=T10/a",), ("x=now/a",), ("date=2026-1-4/a",), ("a=1/c/a",)]
+)
+def test_what_only_spark_decides_is_left_to_it(tmp_path, names):
+    for number, name in enumerate(names):
+        write(tmp_path, f"{name}.parquet", y=[number])
+    with pytest.raises((AssertionError, TypeError)):
+        landed(tmp_path)
