@@ -127,7 +127,7 @@ def _check(project: Project, number: int) -> dict[str, Any]:
     return {"late": late, "late_share": share, "results": found.num_rows, "exact": is_exact(found, expected)}
 
 
-def _plain_session() -> SparkSession:
+def _untuned_session() -> SparkSession:
     """Start Spark with its own settings and what Delta's quick start adds to them."""
     from pyspark.sql import SparkSession
 
@@ -144,7 +144,7 @@ def main(root: Path, way: str, number: int) -> None:
     """Measure one way in this process, from its start."""
     with PeakMemory():
         if way.isdigit():
-            spark = _plain_session()
+            spark = _untuned_session()
             found = _yardstick(spark, root, int(way))
         else:
             project = Project.open(root / "project")

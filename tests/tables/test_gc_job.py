@@ -246,7 +246,7 @@ def test_the_files_that_a_table_does_not_name_are_found_without_keeping_its_hand
     try:
         table = open_table(root)
         unnamed, handle = Unnamed(root, table, ".parquet"), weakref.ref(table)
-        assert [name for name, _ in unnamed.files() if unnamed.is_left(name, 0)] == [stray.name]
+        assert [name for name in unnamed.paths() if unnamed.is_left(name, 0)] == [stray.name]
         del table, unnamed
         assert handle() is None
     finally:

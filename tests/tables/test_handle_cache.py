@@ -143,6 +143,25 @@ def test_commits_that_were_cleaned_out_hide_none_after_them(tmp_path: Path) -> N
     assert _known(_open(path))[0] == 2
 
 
+def test_a_handle_is_kept_while_the_commits_since_its_checkpoint_are_there(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    create_table(path, SCHEMA)
+    for number in (1, 2):
+        _commit(path, number, "mine")
+    DeltaTable(path).create_checkpoint()
+    handle_cache._cached.clear()
+    raw = _open(path)._table
+    for version in (0, 1):
+        Path(f"{path}/_delta_log/{version:020}.json").unlink()
+    _commit(path, 3, "mine")
+    assert _open(path)._table is raw
+    assert _known(_open(path)) == _known(DeltaTable(path))
+    DeltaTable(path).create_checkpoint()
+    Path(f"{path}/_delta_log/{2:020}.json").unlink()
+    assert _open(path)._table is not raw
+    assert _known(_open(path)) == _known(DeltaTable(path))
+
+
 def test_an_empty_commit_is_refused_by_who_knew_those_before(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     create_table(path, SCHEMA)

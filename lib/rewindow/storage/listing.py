@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 from pyarrow import fs
 
 LOG = "_delta_log"
 
 
-def local_files(root: str) -> Iterator[tuple[str, int, int]]:
-    """Yield path, size and modification time (epoch ms) of every file below a folder, in arbitrary order.
+class Listed(NamedTuple):
+    """A file below a folder. ``path`` is relative to the folder, with ``/``.
 
-    Paths are relative to the folder, with ``/``. The log of a Delta table in the folder is left out. Files that disappear
-    meanwhile are skipped. Raises OSError if a folder cannot be listed; nothing is below one that does not exist.
+    ``facts`` returns its size and modification time (epoch ms), and raises FileNotFoundError if it is gone.
+    """
+
+    path: str
+    facts: Callable[[], tuple[int, int]]
+
+
+def local_files(root: str) -> Iterator[Listed]:
+    """Yield every file below a folder, in arbitrary order. Its facts cost a call of `stat`.
+
+    The log of a Delta table in the folder is left out. Raises OSError if a folder cannot be listed; nothing is below one
+    that does not exist.
     """
     folders = [""]
     while folders:
@@ -27,9 +38,12 @@ def local_files(root: str) -> Iterator[tuple[str, int, int]]:
                 if entry.is_dir():
                     folders += [] if path == LOG else [f"{path}/"]
                 elif entry.is_file():
-                    with suppress(FileNotFoundError):
-                        facts = entry.stat()
-                        yield path, facts.st_size, facts.st_mtime_ns // 1_000_000
+                    yield Listed(path, partial(_facts, entry))
+
+
+def _facts(entry: os.DirEntry[str]) -> tuple[int, int]:
+    found = entry.stat()
+    return found.st_size, found.st_mtime_ns // 1_000_000
 
 
 def local_sizes(root: str, paths: Collection[str]) -> dict[str, int]:
@@ -41,9 +55,13 @@ def local_sizes(root: str, paths: Collection[str]) -> dict[str, int]:
     return sizes
 
 
-def object_files(filesystem: Any, root: str) -> Iterator[tuple[str, int, int]]:
-    """Yield the same of every object below a prefix, as one listing states it."""
+def object_files(filesystem: Any, root: str) -> Iterator[Listed]:
+    """Yield every object below a prefix, with the facts that one listing states."""
     for info in filesystem.get_file_info(fs.FileSelector(root, allow_not_found=True, recursive=True)):
         path = info.path[len(root) :].lstrip("/")
         if info.type == fs.FileType.File and not path.startswith(f"{LOG}/"):
-            yield path, info.size, (info.mtime_ns or 0) // 1_000_000
+            yield Listed(path, partial(_stated, info))
+
+
+def _stated(info: fs.FileInfo) -> tuple[int, int]:
+    return info.size, (info.mtime_ns or 0) // 1_000_000

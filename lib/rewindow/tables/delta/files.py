@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from hashlib import blake2b
+from operator import itemgetter
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -15,7 +16,7 @@ from pyarrow import fs
 
 from rewindow.contracts.staged_files import named_checksum, staged_name
 from rewindow.errors import StorageError, failed_io
-from rewindow.storage.listing import local_files, local_sizes, object_files
+from rewindow.storage.listing import Listed, local_files, local_sizes, object_files
 from rewindow.storage.locations import filesystem_of, is_uri
 from rewindow.storage.objects import Objects
 
@@ -195,8 +196,14 @@ class Folder:
 
     def files(self) -> Iterator[tuple[str, int, int]]:
         """Yield path, size and modification time (epoch ms) of every file below, sorted by path. Skips Delta's log."""
+        for path, facts in self.listed():
+            with suppress(FileNotFoundError):
+                yield path, *facts()
+
+    def listed(self) -> list[Listed]:
+        """Return every file below, sorted by path, without its facts. Skips Delta's log."""
         found = object_files(self._fs, self._base) if is_uri(self.root) else local_files(self._base)
-        yield from sorted(found)
+        return sorted(found, key=itemgetter(0))
 
     def sizes(self, paths: Collection[str] | None = None) -> dict[str, int]:
         """Return the sizes of all files below, by path, or of those of ``paths``. A bucket is listed: a path is a request."""

@@ -73,14 +73,14 @@ class FeedGc:
             return
         parts, held, is_quiet = log_parts(root, table), progress.held_paths(topic), self._is_quiet()
         unnamed = Unnamed(root, table, (".parquet", ".arrow"))
-        for name, size in unnamed.files():
+        for name in unnamed.paths():
             if staged_by(name) in progress.dead:
-                yield Garbage(root, name, size, "of a landing that died")
+                yield from unnamed.garbage(name, "of a landing that died")
             elif is_quiet and name not in held and unnamed.is_left(name, max(keep_ms, UNKNOWN_MS)):
                 log_partition = _log_partition(name)
                 offsets = self._offsets(topic, name) if log_partition else None
                 if log_partition and offsets and is_covered(*offsets, parts.get(log_partition, ())):
-                    yield Garbage(root, name, size, "its rows are in another file")
+                    yield from unnamed.garbage(name, "its rows are in another file")
 
     def _offsets(self, topic: str, name: str) -> tuple[int, int] | None:
         """Return the first and last offset of a log's file; None if they are unknown.
@@ -102,14 +102,15 @@ class FeedGc:
 
     def _of_quarantine(self, progress: Progress) -> Iterator[Garbage]:
         root = table_path(self._tables.warehouse, QUARANTINE)
-        for name, size in Unnamed(root, open_table(root), "").files() if progress.dead else ():
+        unnamed = Unnamed(root, open_table(root), "")
+        for name in unnamed.paths() if progress.dead else ():
             if staged_by(name) in progress.dead:
-                yield Garbage(root, name, size, "of a landing that died")
+                yield from unnamed.garbage(name, "of a landing that died")
 
     def _of_ledger(self, keep_ms: int) -> Iterator[Garbage]:
         root = table_path(self._tables.warehouse, LANDINGS)
         rows = Unnamed(root, open_table(root), ".parquet", f"name={self._feed}")
-        yield from rows.garbage("", keep_ms, "merged into another file of the ledger")
+        yield from rows.old_garbage("", keep_ms, "merged into another file of the ledger")
 
     def _ledger(self) -> Ledger:
         return Ledger(table_path(self._tables.warehouse, LANDINGS), self._feed)

@@ -2,9 +2,10 @@
 
 Commit files never change, and deleting a log deletes its newest commit too. So a cached handle is current if its last
 commit is still the same file and has no successor. The log's folder is not listed, because it may have thousands of
-commits. Where commits were cleaned out of the log, which begins with the oldest, a handle that may still have to read them is
-discarded. Append commits, which nearly all are, are read here, and delta-rs' own object stays behind until something needs it:
-what it does costs more the longer the log and the more files the table has (ADR-124).
+commits. Delta cleans old commits out of the log, oldest first. A handle may still have to read those since the checkpoint
+that it began with, so it is discarded when the first of them is gone. Append commits, which nearly all are, are read here, and
+delta-rs' own object stays behind until something needs it: what it does costs more the longer the log and the more files the
+table has (ADR-124).
 
 In a bucket one request tells whether there is a newer commit. A log there is assumed not to be replaced while a command
 runs: each look would cost another request. A handle reads a local copy of the log's end (ADR-126). delta-rs opens the table in
@@ -55,7 +56,8 @@ class Mark(NamedTuple):
 class _Cached(NamedTuple):
     """What a handle has read: the library's table object, the version, and the identity of that commit's file.
 
-    ``changed_ns``: the time of the folder's last change before it was read. ``oldest``: the oldest commit that it had.
+    ``changed_ns``: the time of the folder's last change before it was read. ``oldest``: the oldest commit
+    that the library may still read.
     ``ahead``: the commits that the library's object lacks. ``log_copy``, ``files``: see `Handle`.
     """
 
@@ -91,7 +93,7 @@ class Handle(DeltaTable):
     def __init__(self, path: str) -> None:
         """Read the table's log."""
         self.is_good, self.log_copy = False, None
-        changed_ns, oldest = changed_at(path), oldest_commit(path)
+        changed_ns, oldest = changed_at(path), max(oldest_commit(path), checkpointed(path))
         if is_uri(path) and (log_copy := LogCopy(path)).begin():
             with suppress(DeltaError):  # the library says what is wrong with the log, not with its copy
                 super().__init__(log_copy.root)

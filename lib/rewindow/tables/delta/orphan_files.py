@@ -83,18 +83,18 @@ class JobOrphanFiles:
         unnamed = Unnamed(root, open_table(root), ".parquet")
         counts, known = self._counting(path, targets), self._known
         is_changelog = any(target.startswith(CHANGELOG) for target in targets)  # a run may still read removed files
-        for name, size in unnamed.files():
+        for name in unnamed.paths():
             attempt = staged_by(name)
             if attempt in self._dead:
-                yield Garbage(root, name, size, "of an attempt that did not finish")
+                yield from unnamed.garbage(name, "of an attempt that did not finish")
             elif attempt == merged_by(self._job) and unnamed.is_left(name, max(keep_ms, UNKNOWN_MS)):
-                yield Garbage(root, name, size, "merged into another file")
+                yield from unnamed.garbage(name, "merged into another file")
             elif path in SHARED_TABLES or attempt in self._pending or attempt in counts:
                 continue
             elif attempt in known and (self._is_quiet or not is_changelog) and unnamed.is_left(name, keep_ms):
-                yield Garbage(root, name, size, "left the table")
+                yield from unnamed.garbage(name, "left the table")
             elif attempt not in known and unnamed.is_left(name, max(keep_ms, UNKNOWN_MS)):
-                yield Garbage(root, name, size, "of an unknown attempt")
+                yield from unnamed.garbage(name, "of an unknown attempt")
 
     def _internal(self, keep_ms: int) -> Iterator[Garbage]:
         """Yield the internal logs of attempts: of dead ones at once, of others when they are old."""
@@ -123,10 +123,10 @@ class JobOrphanFiles:
             if facts is not None and path not in listed:
                 yield Garbage(root, path, facts.bytes, "the reports of an attempt that did not finish")
         merged = Unnamed(root, table, ".parquet", f"job={self._job}")
-        yield from merged.garbage(f"{merged_by(self._job)}-", keep_ms, "merged into another file")
+        yield from merged.old_garbage(f"{merged_by(self._job)}-", keep_ms, "merged into another file")
         root = table_path(self._warehouse, RUNS)
         rows = Unnamed(root, open_table(root), ".parquet", f"name={self._job}")
-        yield from rows.garbage("", keep_ms, "merged into another file of the ledger")
+        yield from rows.old_garbage("", keep_ms, "merged into another file of the ledger")
 
     def _whole(self, root: str, keep_ms: int) -> Iterator[Garbage]:
         """Yield the table of a dropped branch when it has not changed for the retention time."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from urllib.parse import unquote
 
 from deltalake import DeltaTable
@@ -23,35 +23,47 @@ class Unnamed:
     def __init__(self, root: str, table: DeltaTable | None, suffix: str | tuple[str, ...], below: str = "") -> None:
         """Bind to a table's path, its handle (None: no table), and the files whose names end so, in one of its folders."""
         self._root, self._table, self._suffix, self._below = root, table, suffix, below
-        self._written: dict[str, int] = {}
+        self._facts: dict[str, Callable[[], tuple[int, int]]] = {}
         # Not a cache of a method: in a reference cycle, the handle would return to its own cache late (`handle_cache`).
         self._left: dict[int, set[str]] = {}
 
-    def files(self) -> Iterator[tuple[str, int]]:
-        """Yield path and size of each file, sorted by path."""
+    def paths(self) -> Iterator[str]:
+        """Yield the path of each file, in order. Most are no garbage, so nothing else is asked about them yet."""
         named = {file.path for file in table_files(self._root, self._table)} if self._table else set()
         start = f"{self._below}/" if self._below else ""
-        for name, size, written_ms in Folder(f"{self._root}/{self._below}".rstrip("/")).files():
+        for name, facts in Folder(f"{self._root}/{self._below}".rstrip("/")).listed():
             path = f"{start}{name}"
             if path not in named and path.endswith(self._suffix):
-                self._written[path] = written_ms
-                yield path, size
+                self._facts[path] = facts
+                yield path
 
     def is_left(self, path: str, keep_ms: int) -> bool:
         """Return whether one of these files left the table, or was written, at least ``keep_ms`` ago."""
         # It was written before it left the table, so most files are too young for a look into the log.
-        is_old = self._written[path] <= time.time_ns() // 1_000_000 - keep_ms
+        facts = self._facts_of(path)
+        is_old = facts is not None and facts[1] <= time.time_ns() // 1_000_000 - keep_ms
         if not is_old or self._table is None:
             return False
         if keep_ms not in self._left:
             self._left[keep_ms] = left_before(self._table, keep_ms)
         return path in self._left[keep_ms]
 
-    def garbage(self, start: str, keep_ms: int, why: str) -> Iterator[Garbage]:
+    def garbage(self, path: str, why: str) -> Iterator[Garbage]:
+        """Yield one of these files as garbage, unless it is gone."""
+        if (facts := self._facts_of(path)) is not None:
+            yield Garbage(self._root, path, facts[0], why)
+
+    def old_garbage(self, start: str, keep_ms: int, why: str) -> Iterator[Garbage]:
         """Yield the files whose names start so and that left the table ``keep_ms`` ago, and at least a day."""
-        for path, size in self.files():
+        for path in self.paths():
             if path.rpartition("/")[2].startswith(start) and self.is_left(path, max(keep_ms, UNKNOWN_MS)):
-                yield Garbage(self._root, path, size, why)
+                yield from self.garbage(path, why)
+
+    def _facts_of(self, path: str) -> tuple[int, int] | None:
+        try:
+            return self._facts[path]()
+        except FileNotFoundError:
+            return None
 
 
 def left_before(table: DeltaTable, keep_ms: int) -> set[str]:
