@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from rewindow.control.plan.stored_format import check_layout
@@ -119,6 +120,25 @@ def add_once(
         writer.mode("overwrite").option("replaceWhere", replaces).saveAsTable(name.quoted)
     else:
         writer.mode("append").saveAsTable(name.quoted)
+
+
+def is_there(spark: SparkSession, name: TableName, app_id: str, version: int, column: Column) -> bool:
+    """Return whether a table certainly has a version of an application id. False is no certainty.
+
+    An append under that version asks. Delta skips it if the version is there, after the one Spark job that the next append
+    then does without. Otherwise it fails, because a function makes its rows that makes none: whatever a platform does with it, no
+    row can be written.
+    """
+    never = spark.range(1).mapInArrow(_refused, f"`{column.name}` {_type(column)}")
+    try:
+        add_once(never, name, app_id, version)
+    except Exception:  # noqa: BLE001 - whatever failed, it is not certain
+        return False
+    return True
+
+
+def _refused(_batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    raise LookupError("rewindow asked whether a version is in the table. It is not, so the history is read instead")
 
 
 def owner(job: str, branch: str) -> str:

@@ -1,8 +1,9 @@
 """Drift: published tables that no longer hold the rows that were published.
 
 The history shows whether anything but rewindow changed a table since its last publication but one; earlier commits were
-looked at before that one was published. Only then are the rows of each run counted. `republish` reads all rows and compares
-their digests with the COMMIT rows, so it also finds an UPDATE that keeps every count.
+looked at before that one was published. Only then are the rows of each run counted. The history is not read if the table
+certainly is as the last run left it (`looks`). `republish` reads all rows and compares their digests with the COMMIT rows, so it
+also finds an UPDATE that keeps every count.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from rewindow.control.plan.spec import MAIN, OUTPUT
 from rewindow.engine.spark.errors import mapped
 from rewindow.engine.worker.digest import RowsDigest
 from rewindow.errors import StorageError
+from rewindow.tables.governed.looks import Looks
 from rewindow.tables.governed.names import TableName
-from rewindow.tables.governed.publish import Look, own_rows, published_tables
+from rewindow.tables.governed.publish import own_rows, published_tables
 from rewindow.tables.governed.versions import is_on_its_way, lacking, ordinal_at
 from rewindow.tables.shared.drift import Drift, difference_of
 from rewindow.tables.shared.publications import Due, due_rows, net, older_ledger, publication_id
@@ -37,7 +39,7 @@ def check_published(
     branch: str,
     name_of: Callable[[str], TableName],
     now: Callable[[], JobState],
-    look: Look,
+    look: Looks,
 ) -> None:
     """Check that the outputs of a branch hold exactly the rows that were published. ``now`` reads the ledger again.
 
@@ -76,7 +78,7 @@ def _drifted(job: str, branch: str, drift: Drift) -> StorageError:
 
 
 def find_drift(
-    spark: SparkSession, job: str, state: JobState, branch: str, name_of: Callable[[str], TableName], look: Look
+    spark: SparkSession, job: str, state: JobState, branch: str, name_of: Callable[[str], TableName], look: Looks
 ) -> Iterator[Drift]:
     """Yield the tables of a branch that are not what was published. Reads all their rows."""
     for due in published_tables(state, branch):

@@ -22,7 +22,7 @@ from rewindow.control.plan.branches import LedgerRow
 from rewindow.engine.spark.errors import mapped
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.governed.blocks import block_path, rows_of_block
-from rewindow.tables.governed.commit import OWNER, create_table, owner
+from rewindow.tables.governed.commit import OWNER, create_table, is_there, owner
 from rewindow.tables.governed.history import has_files, last_version
 from rewindow.tables.governed.job_source import look_at_output
 from rewindow.tables.governed.journal import SparkJournal
@@ -180,6 +180,8 @@ class CatalogFeedTables:
             return  # a later landing was appended after it was published
         name = log.create()
         if log.is_shared or (not is_empty and len(due) == 1):
+            if not is_ours and is_there(spark, name, log.app_id, last, log.columns[0]):
+                return
             reached = last_version(spark, name, log.app_id)
             if reached >= last:
                 return

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from rewindow.engine.spark.errors import mapped
 from rewindow.tables.governed.names import TableName
 
+_NO_VERSION = "DELTA_VERSION_NOT_FOUND"
 _LOOKS = 16, 512
 """The commits of the first looks. The last one reads the whole history."""
 _QUIET = ("OPTIMIZE", "AUTO", "REORG", "VACUUM", "SET ", "UNSET ", "ADD ", "CHANGE ", "RENAME ", "DROP ", "CLUSTER ")
@@ -24,9 +27,10 @@ _QUIET_TOO = ("CREATE TABLE", "UPGRADE PROTOCOL", "ROW TRACKING BACKFILL", "COMP
 class Made(NamedTuple):
     """A commit in a table's history. Of a commit that is not rewindow's, ``app`` is empty and ``number`` 0.
 
-    ``is_whole``: it replaced all rows by those that were published.
+    ``version`` is Delta's. ``is_whole``: it replaced all rows by those that were published.
     """
 
+    version: int
     operation: str
     app: str
     number: int
@@ -38,11 +42,12 @@ class TableLook(NamedTuple):
     """What a table's history says of one application id.
 
     ``reached`` is its last version, 0 for none. ``is_untouched``: since the last version but one, or since one that replaced all
-    rows, nothing else changed rows.
+    rows, nothing else changed rows. ``version`` is the Delta version at which this was so.
     """
 
     reached: int
     is_untouched: bool
+    version: int
 
 
 def is_quiet(operation: str) -> bool:
@@ -58,33 +63,29 @@ def look_at(spark: SparkSession, name: TableName, app_id: str) -> TableLook:
         return len(own) >= 2 or any(one.is_whole for one in own)
 
     reached, own, is_untouched = 0, 0, True
-    for one in _newest(spark, name, is_enough):
+    newest = _newest(spark, name, is_enough)
+    for one in newest:
         if one.app == app_id:
             reached, own = max(reached, one.number), own + 1
             if own == 2 or one.is_whole:
                 break
         elif not is_quiet(one.operation):
             is_untouched = False
-    return TableLook(reached, is_untouched)
+    return TableLook(reached, is_untouched, newest[0].version)
 
 
-class Looks:
-    """What the histories of tables say, during a command as it was read before."""
+def is_newest(spark: SparkSession, name: TableName, version: int) -> bool:
+    """Return whether a Delta version certainly is the table's newest. False is no certainty.
 
-    def __init__(self, spark: Callable[[], SparkSession], is_kept: Callable[[], bool]) -> None:
-        """``is_kept`` returns whether a look may be used again. Nothing is read."""
-        self._spark_of, self._is_kept = spark, is_kept
-        self._known: dict[tuple[TableName, str], TableLook] = {}
-
-    def clear(self) -> None:
-        """Forget what was read."""
-        self._known.clear()
-
-    def __call__(self, name: TableName, app_id: str) -> TableLook:
-        """Return what a table's history says of an application id."""
-        if not self._is_kept() or (name, app_id) not in self._known:
-            self._known[name, app_id] = look_at(self._spark_of(), name, app_id)
-        return self._known[name, app_id]
+    No Spark job: Delta refuses the next version, and names the newest.
+    """
+    with suppress(Exception):  # whatever failed, it is not certain
+        try:
+            _ = spark.read.option("versionAsOf", version + 1).table(name.quoted).schema
+        except PySparkException as error:
+            stated = error.getMessageParameters() or {}
+            return error.getCondition() == _NO_VERSION and stated.get("latest") == str(version)
+    return False
 
 
 def has_files(spark: SparkSession, name: TableName) -> bool:
@@ -119,12 +120,12 @@ def _newest(spark: SparkSession, name: TableName, is_enough: Callable[[Sequence[
 
 
 def _commits(spark: SparkSession, statement: str) -> list[Made]:
-    rows = spark.sql(statement).select("operation", "userMetadata").collect()
-    return [_made(row["operation"], row["userMetadata"] or "") for row in rows]
+    rows = spark.sql(statement).select("version", "operation", "userMetadata").collect()
+    return [_made(row["version"], row["operation"], row["userMetadata"] or "") for row in rows]
 
 
-def _made(operation: str, stated: str) -> Made:
+def _made(version: int, operation: str, stated: str) -> Made:
     if not stated.startswith('{"app"'):
-        return Made(operation, "", 0, "")
+        return Made(version, operation, "", 0, "")
     body = json.loads(stated)
-    return Made(operation, body["app"], body["version"], body.get("token", ""), body.get("whole", False))
+    return Made(version, operation, body["app"], body["version"], body.get("token", ""), body.get("whole", False))

@@ -17,7 +17,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import Row
@@ -27,14 +27,20 @@ from rewindow.control.plan.branches import LedgerRow
 from rewindow.errors import CheckpointError, InvariantError, NotNowError, did_not_land
 from rewindow.tables.governed.history import last_version
 from rewindow.tables.governed.own_table import OwnTable, is_text, rows_of
+from rewindow.tables.governed.seen import Seen
 from rewindow.tables.shared.ledger import check_numbered, load_body, new_token, stored_body
 
 ROWS = "ROWS"
-"""The kind of a table row that holds several ledger rows."""
+"""The kind of a table row that holds several ledger rows, or what a run saw of its tables."""
 _ATTEMPTS = 6
 
-_Appends = list[tuple[list[LedgerRow], str]]
-"""The rows of each append, and the stored text."""
+
+class _Append(NamedTuple):
+    """The rows of an append, the stored text, and what a run saw of its tables before it."""
+
+    rows: list[LedgerRow]
+    text: str
+    seen: list[Seen]
 
 
 class SparkLedger:
@@ -44,7 +50,7 @@ class SparkLedger:
         """Bind to a table and a name. ``look`` returns the stored rows of a name. Nothing is read or created."""
         self._table, self.name = table, name
         self._stored = look or self._read_rows
-        self._known: _Appends | None = None
+        self._known: list[_Append] | None = None
         self._held: list[LedgerRow] = []
         self._keeps = False
 
@@ -61,7 +67,7 @@ class SparkLedger:
 
     def read_afresh(self) -> list[LedgerRow]:
         """Return the rows from a fresh look, also during a command."""
-        return [row for rows, _ in self._look(afresh=True) for row in rows]
+        return [row for append in self._look(afresh=True) for row in append.rows]
 
     def is_overtaken(self) -> bool:
         """Return whether other processes have appended rows since the current command read this name's rows."""
@@ -70,7 +76,11 @@ class SparkLedger:
 
     def appends(self) -> list[list[LedgerRow]]:
         """Return the rows of the table, grouped by append."""
-        return [rows for rows, _ in self._look()]
+        return [append.rows for append in self._look()]
+
+    def seen(self) -> list[Seen]:
+        """Return what runs saw of each table, the last run of those that saw it."""
+        return list({(one.table, one.app): one for append in self._look() for one in append.seen}.values())
 
     def hold(self, rows: Sequence[LedgerRow]) -> bool:
         """Hold rows until the next append or `flush`, under the token of that. False if another writer took their number."""
@@ -87,8 +97,8 @@ class SparkLedger:
         if self._held:
             self.append([])
 
-    def append(self, rows: Sequence[LedgerRow], more: pa.Table | None = None) -> bool:
-        """Append rows, after those held and with ``more`` rows of the journal, in one commit.
+    def append(self, rows: Sequence[LedgerRow], more: pa.Table | None = None, seen: Sequence[Seen] = ()) -> bool:
+        """Append rows, after those held and with ``more`` rows of the journal, in one commit that records what was ``seen``.
 
         False if another writer took the number. Raises `NotNowError` (75) for that if rows were held: what was made since
         names their numbers. Raises `InvariantError` (70) for numbers that leave a gap, `StorageError` (74) if the rows did
@@ -99,19 +109,19 @@ class SparkLedger:
         rows, self._held = [*self._held, *rows], []
         check_numbered(self.name, rows)
         first = rows[0].seq
-        kind, body = _packed(rows)
+        kind, body = _packed(rows, seen)
         text = stored_body(body, token)
         failure: Exception | None = None
-        seen = self._look()
-        if _count(seen) != first - 1:
-            seen = self._look(afresh=True)
+        known = self._look()
+        if _count(known) != first - 1:
+            known = self._look(afresh=True)
         for attempt in range(_ATTEMPTS):
-            if _count(seen) >= first:
+            if _count(known) >= first:
                 break
-            if _count(seen) != first - 1:
-                message = f"ledger {self.name} has {_count(seen)} rows: {first} is not the next number"
+            if _count(known) != first - 1:
+                message = f"ledger {self.name} has {_count(known)} rows: {first} is not the next number"
                 raise InvariantError(message)
-            number = len(seen) + 1
+            number = len(known) + 1
             try:
                 values = (self.name, number, kind, text, rows[0].recorded_at)
                 columns = ("name", "seq", "kind", "body", "recorded_at")
@@ -122,18 +132,18 @@ class SparkLedger:
                 failure, has_landed = error, False
                 time.sleep(0.01 * 2**attempt)
             if has_landed or (self._table.exists() and self._table.token_of(self._app_id, number) == token):
-                self._known = [*seen, _loaded(text, kind, rows[0].recorded_at, first, str(self._table.name))]
+                self._known = [*known, _loaded(text, kind, rows[0].recorded_at, first, str(self._table.name))]
                 return True
-            seen = self._look(afresh=True)
-        if _count(seen) < first:
-            if last_version(self._table.spark_of(), self._table.name, self._app_id) > len(seen):
+            known = self._look(afresh=True)
+        if _count(known) < first:
+            if last_version(self._table.spark_of(), self._table.name, self._app_id) > len(known):
                 message = (
                     f"rows of the ledger of {self.name} were deleted from {self._table.name}: RESTORE the version of that table "
                     "before they were"
                 )
                 raise CheckpointError(message)
             raise did_not_land(f"ledger {self.name}: row {first}", _ATTEMPTS, failure) from failure
-        has_landed = any(written == text for _, written in seen)
+        has_landed = any(append.text == text for append in known)
         if was_held and not has_landed:
             message = f"{self.name}: another process decided first, so this one made nothing. Run the command again"
             raise NotNowError(message)
@@ -143,7 +153,7 @@ class SparkLedger:
     def _app_id(self) -> str:
         return f"rewindow.ledger/{self.name}"
 
-    def _look(self, *, afresh: bool = False) -> _Appends:
+    def _look(self, *, afresh: bool = False) -> list[_Append]:
         if self._known is None or afresh or not self._keeps:
             self._known = self._parsed(self._read_rows(self.name) if afresh else self._stored(self.name))
         return self._known
@@ -151,7 +161,7 @@ class SparkLedger:
     def _read_rows(self, name: str) -> list[Row]:
         return self._table.texts(lambda: (F.col("name") == name) & F.col("seq").isNotNull() & is_text())
 
-    def _parsed(self, found: Iterable[Row]) -> _Appends:
+    def _parsed(self, found: Iterable[Row]) -> list[_Append]:
         rows = sorted((row for row in found if row["seq"] is not None), key=lambda row: int(row["seq"]))
         numbers = [row["seq"] for row in rows]
         if numbers != list(range(1, len(numbers) + 1)):
@@ -160,27 +170,29 @@ class SparkLedger:
                 "Restore the table from a copy before you run or land"
             )
             raise InvariantError(message)
-        appends: _Appends = []
+        appends: list[_Append] = []
         before = 0
         for row in rows:
             made = _loaded(row["body"], row["kind"], row["recorded_at"], before + 1, str(self._table.name))
             appends.append(made)
-            before += len(made[0])
+            before += len(made.rows)
         return appends
 
 
-def _count(appends: _Appends) -> int:
-    return sum(len(rows) for rows, _ in appends)
+def _count(appends: list[_Append]) -> int:
+    return sum(len(append.rows) for append in appends)
 
 
-def _loaded(text: str, kind: str, recorded_at: int, first: int, table: str) -> tuple[list[LedgerRow], str]:
-    """Return the ledger rows of a stored row, numbered from ``first``, and its text."""
+def _loaded(text: str, kind: str, recorded_at: int, first: int, table: str) -> _Append:
+    """Return a stored row, with its ledger rows numbered from ``first``."""
     stored, token = load_body(text, table)
     bodies = stored["rows"] if kind == ROWS else [(kind, stored, recorded_at)]
-    return [LedgerRow(seq, one, body, at, token) for seq, (one, body, at) in enumerate(bodies, first)], text
+    rows = [LedgerRow(seq, one, body, at, token) for seq, (one, body, at) in enumerate(bodies, first)]
+    return _Append(rows, text, [Seen(*one) for one in stored.get("seen", ())] if kind == ROWS else [])
 
 
-def _packed(rows: Sequence[LedgerRow]) -> tuple[str, Mapping[str, Any]]:
-    if len(rows) == 1:
+def _packed(rows: Sequence[LedgerRow], seen: Sequence[Seen]) -> tuple[str, Mapping[str, Any]]:
+    if len(rows) == 1 and not seen:
         return rows[0].kind, rows[0].body
-    return ROWS, {"rows": [[row.kind, row.body, row.recorded_at] for row in rows]}
+    body: dict[str, Any] = {"rows": [[row.kind, row.body, row.recorded_at] for row in rows]}
+    return ROWS, {**body, "seen": seen} if seen else body

@@ -14,6 +14,7 @@ from rewindow.tables.governed.journal import SparkJournal
 from rewindow.tables.governed.ledger import SparkLedger
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.own_table import REPORT, OwnTable, is_text
+from rewindow.tables.governed.seen import Seen
 
 
 def feed_name(feed: str) -> str:
@@ -61,11 +62,11 @@ class OwnRows:
         """Take the step of a name in this command only if workers append rows, and before they do."""
         self._steps[name] = step
 
-    def append(self, name: str, rows: Sequence[LedgerRow], attempts: Sequence[str]) -> bool:
-        """Append rows to a ledger, and what the journal holds of some attempts, in one commit."""
+    def append(self, name: str, rows: Sequence[LedgerRow], attempts: Sequence[str], seen: Sequence[Seen] = ()) -> bool:
+        """Append rows to a ledger, what the journal holds of some attempts, and what was ``seen``, in one commit."""
         journal = self.journal(name)
         held = [some for attempt in dict.fromkeys(attempts) if (some := journal.held(attempt)) is not None]
-        landed = self.ledger(name).append(rows, pa.concat_tables(held) if held else None)
+        landed = self.ledger(name).append(rows, pa.concat_tables(held) if held else None, seen)
         if landed:
             for attempt in attempts:
                 journal.landed(attempt)

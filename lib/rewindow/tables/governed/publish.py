@@ -2,7 +2,7 @@
 
 As in `tables.delta.publish`, the k-th commit to a table is a function of the ledger alone. Delta silently skips a repeated
 version, so starting too early does no harm. Before the next ordinal, the history shows that the last one is there. After the
-last ordinal nothing follows that depends on it, and the next command looks at the history before anything else.
+last ordinal nothing follows that depends on it, and the next command looks at the table before anything else (`looks`).
 """
 
 from __future__ import annotations
@@ -24,16 +24,14 @@ from rewindow.engine.spark.settings import for_packs
 from rewindow.errors import did_not_land
 from rewindow.tables.governed.blocks import batches_of_block, block_path
 from rewindow.tables.governed.commit import add_once, table_version
-from rewindow.tables.governed.history import TableLook, last_version, look_at
+from rewindow.tables.governed.history import last_version, look_at
 from rewindow.tables.governed.journal import SparkJournal
+from rewindow.tables.governed.looks import Looks
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.versions import begins_epoch, changes_rows, lacking, ordinal_at, version_of
 from rewindow.tables.shared.publications import SHARED_TABLES, Due, due_tables, net, publication_id, unknown_rows
 
 _ATTEMPTS = 5
-
-Look = Callable[[TableName, str], TableLook]
-"""Returns what a table's history says of an application id."""
 
 
 def published_tables(state: JobState, branch: str) -> Iterator[Due]:
@@ -48,14 +46,14 @@ def is_published(target: str) -> bool:
     return target != METRICS_TARGET and not target.startswith(CHANGELOG)
 
 
-def unclaimed(state: JobState, spec: RunSpec) -> Iterator[TableSpec]:
-    """Yield the tables of a run to which the job's ledger has published nothing, on this branch or, if shared, on any."""
+def unclaimed(state: JobState, spec: RunSpec) -> Iterator[tuple[str, TableSpec]]:
+    """Yield target and table of a run if the job's ledger has published nothing to it, on this branch or, if shared, on any."""
     claimed = {due.target for due in published_tables(state, spec.branch) if lacking(due, 0)}
     for target, table in spec.binding.tables.items():
         changes = state.shared(table.path) if table.path in SHARED_TABLES else ()
         is_claimed = target in claimed or any(changes_rows(one, target) for one in changes)
         if is_published(target) and not is_claimed:
-            yield table
+            yield target, table
 
 
 def publish(
@@ -65,7 +63,7 @@ def publish(
     branch: str,
     name_of: Callable[[str], TableName],
     reports: Callable[[CommittedRun], Sequence[TaskReport]],
-    look: Look,
+    look: Looks,
 ) -> Iterator[str]:
     """Publish what is committed and a branch's tables lack; yield the name of each commit before it.
 
@@ -75,7 +73,7 @@ def publish(
         if not lacking(due, 0):
             continue
         name, app_id = name_of(due.table.path), publication_id(state.ledger, journal.name, due.target)
-        version = look(name, app_id).reached
+        version = look(name, app_id, due).reached
         if not version and due.restart.epoch == 1:
             check_claim(spark(), journal.name, name, due.table.path)
         ordinals = lacking(due, ordinal_at(due, version))
@@ -86,6 +84,7 @@ def publish(
             replaces_all = begins_epoch(due, ordinal) or (not version and len(lacking(due, 0)) > 1)
             frame, replaces = _rows(spark(), journal, due, ordinal, name, reports, replaces_all=replaces_all)
             is_last = ordinal == ordinals[-1]
+            look.forget(name)
             land_once(
                 spark(),
                 frame,
@@ -96,6 +95,16 @@ def publish(
                 replaces_all=replaces_all,
                 is_last=is_last,
             )
+
+
+def claim(
+    spark: SparkSession, state: JobState, spec: RunSpec, name_of: Callable[[str], TableName], look: Looks
+) -> None:
+    """Check the tables of a run to which the job's ledger has published nothing. Raises `CheckpointError` (76)."""
+    for target, table in unclaimed(state, spec):
+        name = name_of(table.path)
+        check_claim(spark, spec.job, name, table.path)
+        look.know_new(name, publication_id(state.ledger, spec.job, target))
 
 
 def check_claim(spark: SparkSession, job: str, name: TableName, path: str) -> None:

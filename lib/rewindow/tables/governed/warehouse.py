@@ -30,15 +30,16 @@ from rewindow.tables.governed.commit import OWNER, create_table, owner, table_ve
 from rewindow.tables.governed.diff import compare_frames, frame_hash
 from rewindow.tables.governed.drift import check_published, find_drift
 from rewindow.tables.governed.held_plan import may_hold
-from rewindow.tables.governed.history import Looks
 from rewindow.tables.governed.journal import SparkJournal
 from rewindow.tables.governed.landed_files import landed_files
 from rewindow.tables.governed.ledger import SparkLedger
+from rewindow.tables.governed.looks import JobLooks
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.own_rows import OwnRows, feed_name
 from rewindow.tables.governed.own_table import NAME
 from rewindow.tables.governed.publish import (
     check_claim,
+    claim,
     is_published,
     lagging,
     publish,
@@ -73,7 +74,7 @@ class CatalogTables:
         self._states, self._folded_feeds = JobStates(), Feeds()
         self._reports = RunReports(self.journal)
         self._created: set[tuple[str, str]] = set()
-        self._look = Looks(spark, lambda: self.own.is_in_command)
+        self._look = JobLooks(spark, self.own)
         self._logs: dict[str, tuple[str, str]] = {}
 
     @contextmanager
@@ -100,7 +101,7 @@ class CatalogTables:
         if self.own.is_in_command and may_hold(self.state(job), self.ledger_rows(job), rows):
             return self.own.ledger(job).hold(dated(rows))
         attempts = [row.body["attempt"] for row in rows if row.kind in (COMMIT, SNAPSHOT, RESTAGE)]
-        has_landed = self.own.append(job, dated(rows), attempts)
+        has_landed = self.own.append(job, dated(rows), attempts, self._look(job).seen() if attempts else ())
         if not has_landed and rows[0].kind == SNAPSHOT:  # the next one has another number
             self.journal(job).drop(attempts)
         return has_landed
@@ -162,13 +163,12 @@ class CatalogTables:
         for target, table in spec.binding.tables.items():
             if is_published(target):
                 self._create(spec.job, spec.branch, table)
-        for table in unclaimed(self.state(spec.job), spec):
-            check_claim(self._spark_of(), spec.job, self.name_of(table.path), table.path)
+        claim(self._spark_of(), self.state(spec.job), spec, self.name_of, self._look(spec.job))
         return self.scratch_roots(spec, internal)
 
     def check_targets(self, spec: RunSpec) -> None:
         """Raise what `roots` would raise for a planned run's existing tables; change nothing."""
-        for table in unclaimed(self.state(spec.job), spec):
+        for _, table in unclaimed(self.state(spec.job), spec):
             name = self.name_of(table.path)
             if table_version(self._spark_of(), name) is not None:
                 check_claim(self._spark_of(), spec.job, name, table.path)
@@ -230,9 +230,7 @@ class CatalogTables:
             if lacking(due, 0):
                 self._create(job, branch, due.table)
         journal = self.journal(job)
-        for step in publish(self._spark_of, journal, state, branch, self.name_of, self.reports, self._look):
-            yield step
-            self._look.clear()
+        yield from publish(self._spark_of, journal, state, branch, self.name_of, self.reports, self._look(job))
 
     def unpublished(self, job: str, state: JobState, attempts: Collection[str]) -> set[str]:
         """Return those of some attempts whose rows a publication to some branch's table still adds."""
@@ -245,11 +243,11 @@ class CatalogTables:
     def check_published(self, job: str, state: JobState, branch: str) -> None:
         """Check that a branch's outputs have the rows that were published. Raises `StorageError` (74)."""
         fold, read = self._states.fold, self.own.ledger(job).read_afresh
-        check_published(self._spark_of(), job, state, branch, self.name_of, lambda: fold(job, read()), self._look)
+        check_published(self._spark_of(), job, state, branch, self.name_of, lambda: fold(job, read()), self._look(job))
 
     def drift(self, job: str, state: JobState, branch: str) -> list[Drift]:
         """Return the tables of a branch that are not what was published. Reads all their rows."""
-        return list(find_drift(self._spark_of(), job, state, branch, self.name_of, self._look))
+        return list(find_drift(self._spark_of(), job, state, branch, self.name_of, self._look(job)))
 
     def reports(self, run: CommittedRun) -> list[TaskReport]:
         """Return what a committed run's tasks reported. Raises `StorageError` (74) if the journal was altered."""

@@ -1,0 +1,100 @@
+"""What a command knows of the tables that a job publishes to: the last publication, and whether its rows are all there.
+
+It is read from a table's history, which is a Spark job, unless an earlier run has told. With its COMMIT a run records which
+version each table had when it looked (`Seen`). If the ledger has at most one publication since, that one is in the table, and
+the table has no other commit, then the table is as it was left. Delta tells both without a job of their own: the publication is
+asked for under its application id, whose state the next publication needs anyway, and a version that does not exist is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from pyspark.sql import SparkSession
+
+from rewindow.tables.governed.commit import is_there
+from rewindow.tables.governed.history import TableLook, is_newest, look_at
+from rewindow.tables.governed.names import TableName
+from rewindow.tables.governed.own_rows import OwnRows
+from rewindow.tables.governed.seen import Seen
+from rewindow.tables.governed.versions import is_on_its_way, lacking, ordinal_at, version_of
+from rewindow.tables.shared.publications import Due
+
+
+class Looks:
+    """What the tables of one job have, during a command as it was read before."""
+
+    def __init__(
+        self, spark: Callable[[], SparkSession], is_kept: Callable[[], bool], seen: Callable[[], Iterable[Seen]]
+    ) -> None:
+        """``is_kept`` returns whether a look may be used again, ``seen`` what earlier runs recorded. Nothing is read."""
+        self._spark_of, self._is_kept, self._seen_of = spark, is_kept, seen
+        self._known: dict[tuple[TableName, str], TableLook] = {}
+        self._new: list[Seen] = []
+
+    def __call__(self, name: TableName, app_id: str, due: Due | None = None) -> TableLook:
+        """Return what a table says of an application id.
+
+        ``due``: what is to be published under it, if that is next. Commands that only read have no right to ask by an append.
+        """
+        if not self._is_kept():
+            return look_at(self._spark_of(), name, app_id)
+        if (name, app_id) not in self._known:
+            look = self._as_it_was_left(name, app_id, due) if due else None
+            self._known[name, app_id] = look or look_at(self._spark_of(), name, app_id)
+        return self._known[name, app_id]
+
+    def forget(self, name: TableName) -> None:
+        """Forget what was read of a table."""
+        self._known = {key: look for key, look in self._known.items() if key[0] != name}
+
+    def know_new(self, name: TableName, app_id: str) -> None:
+        """Let the COMMIT record a table to which nothing was ever committed.
+
+        It is no look: until the first publication of this command, another process may have made it.
+        """
+        if self._is_kept() and is_newest(self._spark_of(), name, 0):
+            self._new.append(Seen(str(name), app_id, version=0, reached=0))
+
+    def seen(self) -> list[Seen]:
+        """Return what a COMMIT records: tables that nothing else has changed."""
+        looks = [(name, app, look) for (name, app), look in self._known.items() if look.is_untouched]
+        return [*self._new, *(Seen(str(name), app, look.version, look.reached) for name, app, look in looks)]
+
+    def _as_it_was_left(self, name: TableName, app_id: str, due: Due) -> TableLook | None:
+        """Return what the table says if it certainly is as the last run left it."""
+        seen = next((one for one in self._seen_of() if (one.table, one.app) == (str(name), app_id)), None)
+        if seen is None or is_on_its_way(due, seen.reached):
+            return None
+        since = lacking(due, ordinal_at(due, seen.reached))
+        if len(since) > 1:
+            return None
+        spark, version = self._spark_of(), seen.version + len(since)
+        reached = version_of(due, since[0]) if since else seen.reached
+        # The version is asked for again: another process may have published after the first answer.
+        if (
+            is_newest(spark, name, version)
+            and is_there(spark, name, app_id, reached, due.table.columns[0])
+            and is_newest(spark, name, version)
+        ):
+            return TableLook(reached, is_untouched=True, version=version)
+        return None
+
+
+class JobLooks:
+    """The looks of a catalog's jobs."""
+
+    def __init__(self, spark: Callable[[], SparkSession], own: OwnRows) -> None:
+        """Bind to a catalog. Nothing is read."""
+        self._spark_of, self._own = spark, own
+        self._looks: dict[str, Looks] = {}
+
+    def __call__(self, job: str) -> Looks:
+        """Return what is known of a job's tables."""
+        if job not in self._looks:
+            self._looks[job] = Looks(self._spark_of, lambda: self._own.is_in_command, self._own.ledger(job).seen)
+        return self._looks[job]
+
+    def clear(self) -> None:
+        """Forget what was read."""
+        self._looks.clear()
