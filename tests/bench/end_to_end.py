@@ -42,8 +42,8 @@ def measure(rows: int, *, rounds: int, landings: str = "hourly", cold: bool = Fa
         root = Path(folder)
         write_source(root / "raw", rows)
         project = open_rounds(root / "project", root / "raw", rounds + 1, landings=landings, inline=ON_SPARK)
-        plain, tuned = [[f"{kind}{number}" for number in SHUFFLES] for kind in ("", TUNED)]
-        ways = ["ours", *plain, *(tuned if cold else ())]
+        usual, tuned = [[f"{kind}{number}" for number in SHUFFLES] for kind in ("", TUNED)]
+        ways = ["ours", *usual, *(tuned if cold else ())]
         costs: dict[str, list[dict[str, float]]] = {way: [] for way in ways}
         for number in range(0 if not cold else 1, rounds + 1):
             for way in ways:
@@ -56,7 +56,7 @@ def measure(rows: int, *, rounds: int, landings: str = "hourly", cold: bool = Fa
     middle = {
         way: {what: median(one[what] for one in found) for what in ("cpu", "seconds")} for way, found in costs.items()
     }
-    best = min(plain, key=lambda way: middle[way]["cpu"])
+    best = min(usual, key=lambda way: middle[way]["cpu"])
     ours, yardstick = middle["ours"], middle[best]
     landing = median(one["land"] for one in costs["ours"])
     notes = [f"Landing is part of it: {landing:.1f} CPU-seconds."]

@@ -118,7 +118,7 @@ CASES = {
             "java.lang.RuntimeException: f is not a Parquet file",
         ),
         StorageError,
-        "(f is not a Parquet file): the file is corrupt",
+        "(f is not a Parquet file): the file is truncated, corrupt",
     ),
     "column": (
         "[UNRESOLVED_COLUMN.WITH_SUGGESTION] `nope` cannot be resolved. SQLSTATE: 42703;\n'Project ['nope]\n+- Range",

@@ -15,7 +15,7 @@ from rewindow.contracts.ingest import Piece
 from rewindow.control.ingest.land import land
 from rewindow.engine.worker.landing.engine import ArrowLandingEngine
 from rewindow.engine.worker.landing.twice import field_twice
-from rewindow.errors import SourceError
+from rewindow.errors import ConfigError, SourceError, StorageError
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from tests.ingest.local_engine import T0, log_rows, one_log
 
@@ -153,3 +153,34 @@ def test_a_json_field_that_spark_cannot_tell_from_another_is_named(tmp_path, tex
     found = field_twice(spec, [Piece(str(tmp_path / "raw" / "a.json"))])
     assert (found is None) is (said is None)
     assert said is None or re.search(said, str(found))
+
+
+def test_a_json_field_that_an_object_has_twice_is_refused_unless_it_is_not_landed(tmp_path):
+    (tmp_path / "raw").mkdir()
+    lines = ['{"user": "ann", "t": 1, "x": 5, "note": "a"}', '{"user": "bob", "t": 2, "x": 6, "x": 999, "note": "a"}']
+    (tmp_path / "raw" / "a.json").write_text("\n".join(lines))
+    source = {"path": "raw", "format": "json", "schema": "user STRING, t BIGINT, x BIGINT"}
+    with pytest.raises(ConfigError, match=r"a\.json, line 2: an object has the field x twice"):
+        landed(tmp_path, source=source)
+    (tmp_path / "raw" / "a.json").write_text("\n".join(lines).replace('"x": 999', '"note": "b"'))
+    assert landed(tmp_path, source=source) == [5, 6]
+
+
+def test_iso_times_in_json_need_no_spark(tmp_path):
+    (tmp_path / "raw").mkdir()
+    lines = [
+        '{"user": "ann", "t": "2026-01-05T08:15:00Z", "x": 1}',
+        '{"user": "ann", "t": "2026-01-05T09:15:00.5+01:00", "x": 2}',
+    ]
+    (tmp_path / "raw" / "a.json").write_text("\n".join(lines))
+    assert landed(tmp_path, zone="Europe/Berlin", source={"path": "raw", "format": "json"}) == [1, 2]
+    rows = log_rows(DeltaFeedTables(f"{tmp_path}/w"))
+    assert sorted(row["timestamp"] for row in rows) == [1_767_600_900_000, 1_767_600_900_500]
+
+
+def test_a_parquet_file_that_is_cut_off_is_named_without_spark(tmp_path):
+    write(tmp_path, "a", LONG, 5)
+    whole = (tmp_path / "raw" / "a.parquet").read_bytes()
+    (tmp_path / "raw" / "a.parquet").write_bytes(whole[:-20])
+    with pytest.raises(StorageError, match=r"a\.parquet is no whole Parquet file: it is truncated, .* wait for it"):
+        landed(tmp_path)

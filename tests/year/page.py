@@ -135,7 +135,7 @@ def _events(lines: Sequence[Line]) -> str:
     killed = Counter(how for line in lines for _, how in line.get("killed", ()))
     codes = Counter(code for line in lines for pair in line.get("doubled", {}).values() for code in pair)
     old = sum(bool(line.get("old")) for line in lines)
-    by_whom = "by the code that wrote the oldest format that this version reads"
+    by_whom = "by the code of an earlier version"
     soon = f"{killed['ended']} had ended before"
     sentences = (
         f"{sum('rewind' in line for line in lines)} times a day was rewound and made again",

@@ -70,7 +70,8 @@ def missing_lines(found: MissingFacts) -> Iterator[str]:
         yield f"- {reason}."
     if found.records:
         yield ""
-        yield from _listed("The logs have", "record of the key", found.records)
+        which = "record of the key" + ("" if found.window_start_ms is None else " in this window")
+        yield from _listed("The logs have", which, found.records)
 
 
 def _which_window(asked_ms: int | None, start_ms: int | None) -> Iterator[str]:

@@ -183,7 +183,8 @@ def _told(project: Project, past: History, asked: Asked, fate: Fate, windows: Se
     if not records:
         return no_answer(output, Missing.NEVER_LANDED, *never_landed(project, past, asked), **known)
     if len(late) >= len(records):
-        return no_answer(output, Missing.DROPPED, "all records of the key were dropped", dropped, **known)
+        which = "all records of the key" if first is None else "all records of the key in this window"
+        return no_answer(output, Missing.DROPPED, f"{which} were dropped", dropped, **known)
     if not fate.kept and parts[0][0].stores:
         reasons = [*dropped, _let_go(records, late)]
         return no_answer(output, Missing.LET_GO, "no record of the key has reached a store", reasons, **known)

@@ -25,7 +25,8 @@ def json_fields(spark: SparkSession, spec: LogSpec, columns: LogColumns, look: S
     known, structs, _ = fields_of_schema(json.loads(columns.source_schema or "{}"))
     options = {**read_options(spec, look), "mode": "PERMISSIVE", "singleVariantColumn": "row"}
     parsed = spark.read.format("json").options(**options).load([piece.path for piece in look.fresh or look.rest])
-    by_file = parsed.where("row is not null").groupBy(path_of_row().alias("path"))
+    # A line with a lone value is no row: `unreadable` decides on it, and the file's other lines have fields.
+    by_file = parsed.where("schema_of_variant(row) rlike '^(OBJECT|ARRAY)'").groupBy(path_of_row().alias("path"))
     found = by_file.agg(F.expr("schema_of_variant_agg(row)").alias("schema")).collect()
     files = [_file_fields(spec, look, row["path"], row["schema"]) for row in sorted(found)]
     return SourceFields(known, structs, tuple(files))

@@ -115,7 +115,11 @@ _MEANINGS: Final[tuple[tuple[tuple[str, ...], type[RewindowError], str], ...]] =
         SourceError,
         "a new file has other columns than the landed files: fix it, or run `rewindow land FEED --new-generation`",
     ),
-    (("FAILED_READ_FILE",), StorageError, "the file is corrupt or has another format: check source.format"),
+    (
+        ("FAILED_READ_FILE",),
+        StorageError,
+        "the file is truncated, corrupt or of another format: restore it, then run again",
+    ),
 )
 # Classes of SQLSTATE, if none of the words above occurs.
 _STATES: Final[dict[str, tuple[type[RewindowError], str]]] = {

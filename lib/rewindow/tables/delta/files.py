@@ -171,10 +171,7 @@ class Folder:
         return self._write(path, _as_parquet(table))
 
     def write_staged(self, directory: str, attempt: str, token: str, table: pa.Table) -> tuple[str, FileFacts]:
-        """Write a new Parquet file named like the files that tasks stage; return its path and facts.
-
-        ``directory`` is empty for the folder itself.
-        """
+        """Write a new Parquet file in a directory (or ``""``), named like the files that tasks stage; return its path and facts."""
         data = _as_parquet(table)
         path = f"{directory}/{staged_name(attempt, token, crc32(data))}".lstrip("/")
         return path, self._write(path, data)
@@ -244,7 +241,7 @@ class Folder:
         self._write(path, data)
 
     def _write(self, path: str, data: pa.Buffer) -> FileFacts:
-        full, is_local = f"{self._base}/{path}", not is_uri(self.root)
+        full, shown, is_local = f"{self._base}/{path}", self.full_path(path), not is_uri(self.root)
         is_new = is_local and self.facts(path) is None
         try:
             if is_local:  # a bucket has no folders, and no half-written objects
@@ -255,16 +252,12 @@ class Folder:
             if is_new:
                 with suppress(OSError):
                     self._fs.delete_file(full)
-            message = (
-                f"{self.full_path(path)} cannot be written: {error}. Make room or fix the permission, then run again"
-            )
+            message = f"{shown} cannot be written: {error}. Make room or fix the permission, then run again"
             raise failed_io(error, message) from error
         # An answered put is complete, and asking for its time would be another request.
         facts = self.facts(path) if is_local else FileFacts(len(data), time.time_ns() // 1_000_000)
         if facts is None:
-            message = (
-                f"{self.full_path(path)} was deleted right after it was written: stop whatever did that, then run again"
-            )
+            message = f"{shown} was deleted right after it was written: stop whatever did that, then run again"
             raise StorageError(message)
         return facts
 

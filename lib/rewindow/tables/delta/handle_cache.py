@@ -1,11 +1,10 @@
 """A cache of handles on Delta tables: opening a table that has not changed costs a few calls of `stat`.
 
-Commit files never change, and deleting a log deletes its newest commit too. So a cached handle is current if its last
-commit is still the same file and has no successor. The log's folder is not listed, because it may have thousands of
-commits. Delta cleans old commits out of the log, oldest first. A handle may still have to read those since the checkpoint
-that it began with, so it is discarded when the first of them is gone. Append commits, which nearly all are, are read here, and
-delta-rs' own object stays behind until something needs it: what it does costs more the longer the log and the more files the
-table has (ADR-124).
+Commit files never change, and deleting a log deletes its newest commit too. So a cached handle is current if its last commit is
+still the same file and has no successor. The log's folder is not listed, because it may have thousands of commits. Delta removes
+old commits, oldest first: a handle is discarded when the one of the checkpoint that it began with is gone, because it may still
+have to read from there. Append commits, which nearly all are, are read here, and delta-rs' own object stays behind until
+something needs it: what it does costs more the longer the log and the more files the table has (ADR-124).
 
 In a bucket one request tells whether there is a newer commit. A log there is assumed not to be replaced while a command
 runs: each look would cost another request. A handle reads a local copy of the log's end (ADR-126). delta-rs opens the table in

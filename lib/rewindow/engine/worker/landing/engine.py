@@ -142,8 +142,8 @@ class ArrowLandingEngine:
         return sorted(blocks, key=lambda block: (block.landing, block.partition))
 
     def _left(self, spec: LogSpec, look: SourceLook, error: UnsuitableError) -> LandingEngine:
-        """Return the other engine, which reads a source because of an error. Raises `SourceError` (66) if it cannot either."""
-        check_for_spark(spec, look, str(error))
+        """Return the other engine, which reads a source because of an error. Raises as `check_for_spark` does."""
+        check_for_spark(spec, look, error)
         self._tell(spec, str(error))
         return self._other()
 

@@ -7,16 +7,24 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from math import isfinite
 from typing import Any, NoReturn
 
 import pyarrow as pa
 
 from rewindow.contracts.ingest import LogColumns, LogSpec, Piece, SourceLook, SourceSpec
-from rewindow.contracts.source_fields import FileFields, SourceFields, fields_of_schema
+from rewindow.contracts.source_fields import FileFields, SourceFields, fields_of_schema, read_columns
 from rewindow.engine.worker.file_fields import shown
-from rewindow.engine.worker.landing.source_types import INTEGERS, TIMES, UnsuitableError, arrow_type, schema_of
+from rewindow.engine.worker.landing.source_types import (
+    INTEGERS,
+    TIMES,
+    RepeatedFieldError,
+    UnsuitableError,
+    arrow_type,
+    schema_of,
+)
 from rewindow.engine.worker.landing.text_files import check_files, usual_bytes
 from rewindow.engine.worker.landing.text_values import typed
 
@@ -48,7 +56,7 @@ def json_schema(_source: SourceSpec, pieces: Sequence[Piece]) -> str:
 
 def json_rows(_source: SourceSpec, path: str, types: Mapping[str, str], zone: str) -> pa.RecordBatch:
     """Return the rows of a file with the given columns. Raises `UnsuitableError` if Spark may read them otherwise."""
-    rows = list(_objects(path))
+    rows = list(_objects(path, types))
     columns = [_column(name, [row.get(name) for row in rows], kind, zone) for name, kind in types.items()]
     return pa.RecordBatch.from_arrays(columns, names=list(types))
 
@@ -56,11 +64,12 @@ def json_rows(_source: SourceSpec, path: str, types: Mapping[str, str], zone: st
 def json_fields(spec: LogSpec, columns: LogColumns, look: SourceLook) -> SourceFields:
     """Return the fields of a log's schema, and those that occur in each file to land. Raises `UnsuitableError`."""
     known, structs, _ = fields_of_schema(json.loads(columns.source_schema or "{}"))
+    needed = read_columns(spec, columns)
     pieces = look.fresh or look.rest
     check_json(spec.source, pieces)
     files = []
     for piece in sorted(pieces, key=lambda piece: piece.path):
-        rows = list(_objects(piece.path))
+        rows = list(_objects(piece.path, needed))
         present = frozenset(name for row in rows for name in row)
         filled = {name for row in rows for name, value in row.items() if value is not None}
         if rows:
@@ -68,10 +77,10 @@ def json_fields(spec: LogSpec, columns: LogColumns, look: SourceLook) -> SourceF
     return SourceFields(known, structs, tuple(files))
 
 
-def _objects(path: str) -> Iterator[dict[str, Any]]:
-    """Yield the objects of a file."""
+def _objects(path: str, needed: Collection[str] | None = None) -> Iterator[dict[str, Any]]:
+    """Yield the objects of a file. Only fields that are needed, by default all, must not occur twice in one."""
     lines = usual_bytes(path).split(b"\n")
-    decoder = json.JSONDecoder(object_pairs_hook=_flat, parse_constant=_refused)
+    decoder = json.JSONDecoder(object_pairs_hook=partial(_flat, needed), parse_constant=_refused)
     try:
         for line in lines:
             if text := line.decode().removesuffix("\r"):
@@ -83,7 +92,7 @@ def _objects(path: str) -> Iterator[dict[str, Any]]:
         raise UnsuitableError(f"{path}: {error}") from error
 
 
-def _flat(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _flat(needed: Collection[str] | None, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     row = dict(pairs)
     for name, value in pairs:
         is_long = isinstance(value, int) and -_MOST_LONG <= value < _MOST_LONG
@@ -91,7 +100,9 @@ def _flat(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if not is_value or not _NAME.fullmatch(name):
             raise UnsuitableError(f"the field {name} has nested or unusual values")
     if len(row) < len(pairs):
-        raise UnsuitableError("an object has a field twice")
+        names = [name for name, _ in pairs]
+        if any(names.count(name) > 1 for name in (row if needed is None else needed)):
+            raise RepeatedFieldError("an object has a field twice")
     return row
 
 

@@ -13,8 +13,9 @@ import pyarrow.parquet as pq
 
 from rewindow.contracts.ingest import LogSpec
 from rewindow.engine.worker.landing.source_types import INTEGERS, TIMES, fits, type_name
-from rewindow.errors import SourceError
+from rewindow.errors import SourceError, StorageError
 
+_MAGIC, _ENCRYPTED = b"PAR1", b"PARE"
 _SHOWN: Mapping[str, str] = {"byte": "TINYINT", "short": "SMALLINT", "integer": "INT", "long": "BIGINT"}
 _FROM_DATE, _TEXTS = ("date", "timestamp_ntz"), ("string", "binary")
 
@@ -35,6 +36,22 @@ def check_types(spec: LogSpec, path: str, schema: pq.ParquetSchema, wanted: Mapp
         if what is not None:
             message = f"log {spec.topic}: {Path(path).name} {what}. Nothing was landed"
             raise SourceError(message)
+
+
+def check_whole(spec: LogSpec, path: str) -> None:
+    """Raise `StorageError` (74) if a local file does not end as Parquet files do."""
+    file = Path(path)
+    if not file.is_file():
+        return
+    with file.open("rb") as stream:
+        stream.seek(max(0, file.stat().st_size - len(_MAGIC)))
+        is_whole = stream.read() in (_MAGIC, _ENCRYPTED)
+    if not is_whole:
+        message = (
+            f"log {spec.topic}: {file.name} is no whole Parquet file: it is truncated, not completely written yet, or has "
+            "another format. Nothing was landed. Restore it or wait for it, then land again"
+        )
+        raise StorageError(message)
 
 
 def check_nanoseconds(spec: LogSpec, path: str, schema: pq.ParquetSchema, reason: str) -> None:

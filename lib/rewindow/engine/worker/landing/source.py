@@ -15,7 +15,7 @@ from rewindow.contracts.ingest import JOB, Arrivals, Intervals, LogColumns, LogS
 from rewindow.contracts.source_fields import named_columns, read_schema
 from rewindow.engine.worker.arrivals import arrivals_of
 from rewindow.engine.worker.csv_files import check_has, csv_columns
-from rewindow.engine.worker.file_fields import shown
+from rewindow.engine.worker.file_fields import check_not_empty, shown
 from rewindow.engine.worker.landing.ddl import declared_schema
 from rewindow.engine.worker.landing.directories import (
     DIRECTORY_TYPES,
@@ -23,10 +23,11 @@ from rewindow.engine.worker.landing.directories import (
     directory_types,
     directory_values,
 )
-from rewindow.engine.worker.landing.parquet_types import check_nanoseconds, check_types, shown_type
+from rewindow.engine.worker.landing.parquet_types import check_nanoseconds, check_types, check_whole, shown_type
 from rewindow.engine.worker.landing.source_rows import Portion, RowReader
 from rewindow.engine.worker.landing.source_types import (
     MixedTypesError,
+    RepeatedFieldError,
     UnsuitableError,
     check_stored,
     fields_of,
@@ -35,6 +36,7 @@ from rewindow.engine.worker.landing.source_types import (
 )
 from rewindow.engine.worker.landing.text_files import most_rows
 from rewindow.engine.worker.landing.text_formats import TEXT_FORMATS
+from rewindow.engine.worker.landing.twice import field_twice
 from rewindow.errors import SourceError
 from rewindow.storage.locations import filesystem_of
 
@@ -93,12 +95,20 @@ def inferred_schema(spec: LogSpec, look: SourceLook) -> str:
     return with_fields(schema, directory_types(pieces, look.base))
 
 
-def check_for_spark(spec: LogSpec, look: SourceLook, reason: str) -> None:
-    """Raise `SourceError` (66) if Spark has to read a source, for a reason, and cannot."""
+def check_for_spark(spec: LogSpec, look: SourceLook, error: UnsuitableError) -> None:
+    """Check a source that Spark has to read because of an error.
+
+    Raises `SourceError` (66), `StorageError` (74) or `ConfigError` (78) for what Spark cannot read, or not rightly.
+    """
+    pieces = (*look.rest, *look.fresh)
+    if isinstance(error, RepeatedFieldError) and (found := field_twice(spec, pieces)) is not None:
+        raise found
     if spec.source.format == "parquet":
-        for piece in (*look.rest, *look.fresh):
+        check_not_empty(pieces)
+        for piece in pieces:
+            check_whole(spec, piece.path)
             with suppress(UnsuitableError):  # Spark says what is wrong with the file
-                check_nanoseconds(spec, piece.path, _footer(piece.path).schema, reason)
+                check_nanoseconds(spec, piece.path, _footer(piece.path).schema, str(error))
 
 
 def open_source(

@@ -17,6 +17,7 @@ from rewindow.contracts.time_units import MS, RANGES, wrong_unit
 from rewindow.engine.worker.landing.partitions import partitions_of
 from rewindow.engine.worker.landing.source_types import INTEGERS, TIMES, arrow_type, as_landed, as_time, in_micros
 from rewindow.engine.worker.landing.text_formats import TEXT_FORMATS
+from rewindow.engine.worker.landing.text_values import typed
 from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, PARTITION, TIMESTAMP
 from rewindow.engine.worker.timestamps import NEVER_ARRIVED
 from rewindow.errors import LimitError, StorageError
@@ -172,8 +173,11 @@ class RowReader:
         return arrived, faults
 
     def _time(self, found: _Found, name: str) -> pa.Array:
-        source = self.sources[name]
-        return as_time(found.column(source), self.types[source], self.spec.zone, self.spec.units.get(name, MS))
+        source, zone = self.sources[name], self.spec.zone
+        column, kind = found.column(source), self.types[source]
+        if kind == "string":
+            column, kind = typed(source, column, "timestamp", zone), "timestamp"
+        return as_time(column, kind, zone, self.spec.units.get(name, MS))
 
 
 class _Found:

@@ -39,6 +39,10 @@ class UnsuitableError(Exception):
     """Arrow cannot land this source exactly as Spark would, so Spark lands it. The message says why."""
 
 
+class RepeatedFieldError(UnsuitableError):
+    """A JSON object has a needed field twice. Spark would take the last value without a word."""
+
+
 class MixedTypesError(Exception):
     """Files have a column with different types: its name, and two files with their types."""
 
