@@ -122,3 +122,24 @@ def test_rows_of_today_wait_and_are_counted(engine_at, tmp_path):
     feed.write("d1.csv", f"user,t,got\n{rows}")
     report = feed.land(arrived_at="got", every="1d")
     assert (report.landings, report.waiting[:20]) == ((), "10 rows are waiting:")
+
+
+@pytest.mark.parametrize("name", ["d2.json", "d2.json.gz"])
+def test_a_line_that_is_no_object_is_named_or_quarantined(engine_at, tmp_path, name):
+    feed = Files(tmp_path, engine_at(tmp_path))
+    feed.write("d1.json", FIRST)
+    feed.land()
+    feed.write(name, FIRST + "42\n" + FIRST.replace("ann", "bob"))
+    with pytest.raises(DataError, match=r"d2\.json.*line 2"):
+        feed.land()
+    assert feed.land(unreadable="skip").rows == 2
+    assert sorted(row["user"] for row in log_rows(feed.tables)) == ["ann", "ann", "bob"]
+
+
+def test_a_json_list_over_several_lines_is_said_to_be_unreadable(engine_at, tmp_path):
+    feed = Files(tmp_path, engine_at(tmp_path))
+    feed.write("d1.json", FIRST)
+    feed.land()
+    feed.write("d2.json", '[\n  {\n    "user": "ann",\n    "t": 2\n  }\n]\n')
+    with pytest.raises(DataError, match=r"d2\.json, line 1: a row is spread over several lines, which needs"):
+        feed.land()

@@ -97,6 +97,9 @@ def _bad_in_json(text: io.TextIOWrapper, fields: Sequence[Any], options: Mapping
         try:
             found = json.loads(line)
         except json.JSONDecodeError as error:
+            if line.strip() in {"[", "{"}:
+                yield f"line {number}: a row is spread over several lines, which needs `options: {{multiLine: true}}`"
+                return
             yield f"line {number + error.lineno - 1}, column {error.colno}: it is not JSON ({error.msg})"
             return
         for value in found if isinstance(found, list) else [found]:

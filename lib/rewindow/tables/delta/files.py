@@ -171,7 +171,7 @@ class Folder:
         return self._write(path, _as_parquet(table))
 
     def write_staged(self, directory: str, attempt: str, token: str, table: pa.Table) -> tuple[str, FileFacts]:
-        """Write a new Parquet file in a directory (or ``""``), named like the files that tasks stage; return its path and facts."""
+        """Write a new Parquet file in a directory (or ``""``), named like those that tasks stage; return its path and facts."""
         data = _as_parquet(table)
         path = f"{directory}/{staged_name(attempt, token, crc32(data))}".lstrip("/")
         return path, self._write(path, data)
