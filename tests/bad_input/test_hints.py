@@ -100,7 +100,16 @@ def test_a_run_without_records_or_with_rows_has_no_hint(bench: Bench) -> None:
     assert hints == []
     out, hints = ran(bench)
     assert "Nothing to run" in out
+    assert "Published" not in out
     assert hints == []
+
+
+def test_a_run_that_only_publishes_what_a_killed_call_had_committed_says_so(bench: Bench) -> None:
+    ran(bench)
+    (output,) = bench.root.glob("warehouse/shop/*/_delta_log")
+    max(output.glob("*.json")).unlink()
+    out, _ = ran(bench)
+    assert out.startswith("Published what an earlier call had committed (1 commit).\nNothing to run")
 
 
 def test_explain_names_an_output_whose_type_is_undeclared(bench: Bench) -> None:

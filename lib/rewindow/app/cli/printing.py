@@ -99,6 +99,8 @@ class Printer:
             }
             self.json({**describe_result(results[-1]), **told, **more})
             return
+        if watch is not None and watch.commits and last is None:
+            self.say(f"Published what an earlier call had committed ({counted(watch.commits, 'commit')}).")
         for result in results:
             if isinstance(result, UpToDate):
                 for line in _nothing_lines(result, is_first=result is results[0]):
