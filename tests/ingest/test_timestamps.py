@@ -125,6 +125,8 @@ def test_a_landing_of_refused_records_only_is_one_all_the_same(tmp_path):
     write_rows(tmp_path, "b", [{"user": "ann", "t": None, "got": T0 + HOUR, "x": 0}])
     report = land_locally(feed, tables, tmp_path, T0 + 2 * HOUR)
     assert (report.landings, report.rows, report.quarantined, report.watermark_ms) == ((2,), 0, 1, T0)
+    (warning,) = report.warnings
+    assert "the only new record of the log events was quarantined, the first because of: " in warning
     assert land_locally(feed, tables, tmp_path, T0 + 2 * HOUR).landings == ()
 
 

@@ -22,6 +22,7 @@ from rewindow.contracts.ingest import FeedSpec
 from rewindow.contracts.landing_engine import LandingEngine
 from rewindow.contracts.steps import drive
 from rewindow.control.heartbeat import Heartbeat, is_alive, this_attempt
+from rewindow.control.ingest.all_quarantined import all_quarantined
 from rewindow.control.ingest.decide import DecidedLanding
 from rewindow.control.ingest.discover import Due, NothingDue, find_due
 from rewindow.control.ingest.flat_columns import warnings
@@ -178,6 +179,7 @@ def _report(call: Call, decided: Sequence[DecidedLanding]) -> LandReport:
     return replace(
         report,
         warnings=(
+            *all_quarantined(call.feed, decided),
             *keyless_records(call.feed, decided),
             *(
                 sentence

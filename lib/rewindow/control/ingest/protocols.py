@@ -86,7 +86,8 @@ class LandReport:
     enforced: int = 0
     was_interrupted: bool = False
     warnings: tuple[str, ...] = ()
-    """Sentences about records without a key, and about columns that have become null or constant."""
+    """Sentences about logs of which all new records were quarantined, records without a key, and columns that have become null or
+    constant."""
     waiting: str = ""
     """If nothing was landed: what waits for the end of its interval, as a sentence."""
 
