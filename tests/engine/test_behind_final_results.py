@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from rewindow import Count, KStream, Max, Mean, SessionWindows, Sum, TimeWindows, Windowed, until_window_closes
@@ -121,6 +121,7 @@ def test_explain_says_that_windows_with_functions_behind_them_are_vectorized(cas
         describe_execution(Execution.AUTO, case.topology, part, logs(case), keeps_dropped=False)
         for part in case.topology.sub_topologies()
     ]
+    assume("with another type" not in first)  # `select` has given a column's name to one of another type
     assert first.startswith("vectorized execution")
     for how in behind:
         assert how.startswith("vectorized execution") or "are windows: select_key what to group by" in how
