@@ -17,6 +17,7 @@ from rewindow.control.ingest.landings import GENERATION
 from rewindow.control.ingest.later_rows import later_rows
 from rewindow.control.ingest.progress import fold_progress
 from rewindow.tables.delta.feeds import DeltaFeedTables
+from tests.ingest.land_by_arrow import Unused
 from tests.ingest.local_engine import HOUR, T0, landings, log_rows, one_log
 
 pytestmark = pytest.mark.spark
@@ -66,7 +67,7 @@ def land_in_every_way(spark, tmp_path, feed, now_ms, *, with_positions=False):
         engine = (
             other
             if most_rows is None
-            else ArrowLandingEngine(_Unused, passes, project_root=str(tmp_path), most_rows=most_rows)
+            else ArrowLandingEngine(Unused, passes, project_root=str(tmp_path), most_rows=most_rows)
         )
         tables = DeltaFeedTables(f"{tmp_path}/{way}")
         land(feed, tables, engine, now_ms=now_ms)
@@ -76,13 +77,6 @@ def land_in_every_way(spark, tmp_path, feed, now_ms, *, with_positions=False):
             continue
         found[way] = landings(tables), columns, [list(map(repr, row.items())) for row in log_rows(tables)]
     return found
-
-
-class _Unused:
-    """Fails the test if Arrow leaves a source to Spark."""
-
-    def __getattr__(self, name):
-        raise AssertionError(name)
 
 
 @pytest.mark.parametrize("seed", [1, 2])

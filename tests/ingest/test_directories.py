@@ -8,21 +8,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rewindow.control.ingest.land import land
 from rewindow.control.ingest.landings import GENERATION
-from rewindow.engine.worker.landing.engine import ArrowLandingEngine
 from rewindow.errors import SourceError
 from rewindow.tables.delta.feeds import DeltaFeedTables
-from tests.ingest.local_engine import T0, log_rows, one_log
+from tests.ingest.land_by_arrow import land_by_arrow
+from tests.ingest.local_engine import log_rows
 
 NANOS, NANOS_IN_UTC = pa.timestamp("ns"), pa.timestamp("ns", "UTC")
-
-
-class _Unused:
-    """Fails the test if Arrow leaves a source to Spark."""
-
-    def __getattr__(self, name):
-        raise AssertionError(name)
 
 
 def write(root, name, **columns):
@@ -32,11 +24,7 @@ def write(root, name, **columns):
 
 
 def landed(root, zone="UTC", **log):
-    feed = one_log(**log).model_copy(update={"zone": zone})
-    engine = ArrowLandingEngine(_Unused, _Unused(), project_root=str(root), most_rows=10**9)
-    tables = DeltaFeedTables(f"{root}/w")
-    land(feed, tables, engine, now_ms=T0)
-    return sorted(log_rows(tables), key=lambda row: (row["landing"], row["offset"]))
+    return sorted(land_by_arrow(root, zone, **log), key=lambda row: (row["landing"], row["offset"]))
 
 
 def types(root):

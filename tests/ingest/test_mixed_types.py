@@ -12,23 +12,15 @@ import pytest
 
 from rewindow.config.feed_spec import feed_spec
 from rewindow.contracts.ingest import Piece
-from rewindow.control.ingest.land import land
-from rewindow.engine.worker.landing.engine import ArrowLandingEngine
 from rewindow.engine.worker.landing.twice import field_twice
 from rewindow.errors import ConfigError, SourceError, StorageError
 from rewindow.tables.delta.feeds import DeltaFeedTables
-from tests.ingest.local_engine import T0, log_rows, one_log
+from tests.ingest.land_by_arrow import land_by_arrow
+from tests.ingest.local_engine import log_rows, one_log
 
 NOW = datetime(2026, 1, 5, 8, 15, tzinfo=UTC)
 INT, LONG, TEXT, REAL = pa.int32(), pa.int64(), pa.string(), pa.float64()
 WITH_ZONE, WITHOUT = pa.timestamp("us", "UTC"), pa.timestamp("us")
-
-
-class _Unused:
-    """Fails the test if Arrow leaves a source to Spark."""
-
-    def __getattr__(self, name):
-        raise AssertionError(name)
 
 
 def write(root, name, kind, value):
@@ -38,11 +30,9 @@ def write(root, name, kind, value):
 
 
 def landed(root, zone="UTC", **log):
-    feed = one_log(**log).model_copy(update={"zone": zone})
-    engine = ArrowLandingEngine(_Unused, _Unused(), project_root=str(root), most_rows=10**9)
-    tables = DeltaFeedTables(f"{root}/w")
-    land(feed, tables, engine, now_ms=T0)
-    return [row["x"] for row in sorted(log_rows(tables), key=lambda row: (row["landing"], str(row["x"])))]
+    return [
+        row["x"] for row in sorted(land_by_arrow(root, zone, **log), key=lambda row: (row["landing"], str(row["x"])))
+    ]
 
 
 FITTING = {

@@ -10,6 +10,7 @@ from rewindow.config.feed_spec import TABLE_FORMATS
 from rewindow.contracts.blocks import Block
 from rewindow.contracts.ingest import LogSpec, LogWrite, PendingLanding, TimestampPolicy
 from rewindow.contracts.time_units import unit_in
+from rewindow.control.ingest.all_quarantined import all_refused
 from rewindow.control.ingest.decide import DecidedLanding, LandingRules, Numbering
 from rewindow.control.ingest.discover import Due, watermark_policy
 from rewindow.control.ingest.problems import raise_all
@@ -55,11 +56,11 @@ def write_logs(call: Call, due: Due) -> Generator[str, None, tuple[Due, list[Dec
 
 def _check_some_landed(call: Call, spec: LogSpec, blocks: Sequence[Block]) -> None:
     """Reject a log whose first records would all be quarantined: the column or format is wrong, not the records."""
-    quarantined = sum(block.quarantined for block in blocks)
-    has_records = any(where.topic == spec.topic and landed.end for where, landed in call.progress.ranges.items())
-    if not quarantined or any(block.end > block.start for block in blocks):
+    refused = all_refused(blocks)
+    if refused is None:
         return
-    why = next(block.refused for block in blocks if block.quarantined)
+    quarantined, why = refused
+    has_records = any(where.topic == spec.topic and landed.end for where, landed in call.progress.ranges.items())
     unit = unit_in(why)
     if has_records and unit is None:
         return

@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from rewindow.contracts.ingest import LogSpec
-from rewindow.engine.worker.landing.source_types import INTEGERS, TIMES, fits, type_name
+from rewindow.engine.worker.landing.source_types import INTEGERS, TIMES, decimal_of, fits, type_name
 from rewindow.errors import SourceError, StorageError
 
 _MAGIC, _ENCRYPTED = b"PAR1", b"PARE"
@@ -88,16 +88,11 @@ def _other_type(spec: LogSpec, column: pq.ColumnSchema, wanted: str) -> str | No
 def _converts(stored: str, wanted: str) -> bool:
     """Return whether Spark reads a type as another one without a loss."""
     if wanted.startswith("decimal("):
-        digits, scale = _decimal(wanted)
+        digits, scale = decimal_of(wanted)
         whole = {**dict.fromkeys(INTEGERS[:3], 10), "long": 20}.get(stored)
         if stored.startswith("decimal("):
-            own_digits, own_scale = _decimal(stored)
+            own_digits, own_scale = decimal_of(stored)
             return own_scale <= scale and own_digits - own_scale <= digits - scale
         return whole is not None and whole <= digits - scale
     is_number = stored in INTEGERS[:3] and wanted == "double"
     return is_number or (stored, wanted) == _FROM_DATE or {stored, wanted} == {*_TEXTS}
-
-
-def _decimal(kind: str) -> tuple[int, int]:
-    digits, scale = kind.removeprefix("decimal(").removesuffix(")").split(",")
-    return int(digits), int(scale)

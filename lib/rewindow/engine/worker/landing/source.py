@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -104,11 +103,14 @@ def check_for_spark(spec: LogSpec, look: SourceLook, error: UnsuitableError) -> 
     if isinstance(error, RepeatedFieldError) and (found := field_twice(spec, pieces)) is not None:
         raise found
     if spec.source.format == "parquet":
-        check_not_empty(pieces)
         for piece in pieces:
-            check_whole(spec, piece.path)
-            with suppress(UnsuitableError):  # Spark says what is wrong with the file
-                check_nanoseconds(spec, piece.path, _footer(piece.path).schema, str(error))
+            try:
+                schema = _footer(piece.path).schema
+            except UnsuitableError:
+                check_not_empty((piece,))
+                check_whole(spec, piece.path)  # Spark says what else is wrong with it
+            else:
+                check_nanoseconds(spec, piece.path, schema, str(error))
 
 
 def open_source(

@@ -112,7 +112,7 @@ def _merged(one: Any, other: Any) -> Any:
         if one in numbers and other in numbers:
             return max(one, other, key=numbers.index)
     if all(isinstance(kind, str) and kind.startswith("decimal(") for kind in (one, other)):
-        (digits, scale), (more, same) = ((int(part) for part in kind[8:-1].split(",")) for kind in (one, other))
+        (digits, scale), (more, same) = decimal_of(one), decimal_of(other)
         return f"decimal({max(digits, more)},{scale})" if scale == same else None
     return None
 
@@ -128,11 +128,16 @@ def normalized(schema: str) -> str:
     return json.dumps(json.loads(schema), separators=(",", ":"), sort_keys=True)
 
 
+def decimal_of(type_name: str) -> tuple[int, int]:
+    """Return precision and scale of ``decimal(p,s)``."""
+    precision, scale = type_name.removeprefix("decimal(").removesuffix(")").split(",")
+    return int(precision), int(scale)
+
+
 def arrow_type(type_name: str) -> pa.DataType:
     """Return the type in which a column is read."""
     if type_name.startswith("decimal("):
-        precision, scale = type_name[8:-1].split(",")
-        return pa.decimal128(int(precision), int(scale))
+        return pa.decimal128(*decimal_of(type_name))
     return _READ_AS[type_name]
 
 
@@ -149,10 +154,7 @@ def check_stored(schema: pq.ParquetSchema, wanted: Mapping[str, str]) -> None:
 
 def in_micros(column: pa.Array, kind: pa.DataType) -> pa.Array:
     """Return times in nanoseconds, which Spark has no type for, as times in microseconds, rounded down."""
-    nanos = column.cast(pa.int64())
-    whole = np.floor_divide(np.asarray(nanos.fill_null(0) if nanos.null_count else nanos), 1000)
-    mask = np.asarray(nanos.is_null()) if nanos.null_count else None
-    return pa.array(whole, pa.int64(), mask=mask).cast(kind)
+    return _thousandths(column).cast(kind)
 
 
 def as_landed(column: pa.Array, type_name: str, zone: str) -> pa.Array:
@@ -195,9 +197,14 @@ def _from_unit(column: pa.Array, unit: str) -> pa.Array:
 def _millis(column: pa.Array, type_name: str, zone: str) -> pa.Array:
     if type_name == "timestamp_ntz" and zone != "UTC":
         raise UnsuitableError(f"its times have no zone, and the feed's is {zone}")
-    micros = column.cast(pa.int64())
-    whole = np.floor_divide(np.asarray(micros.fill_null(0) if micros.null_count else micros), 1000)
-    return pa.array(whole, pa.int64(), mask=np.asarray(micros.is_null()) if micros.null_count else None)
+    return _thousandths(column)
+
+
+def _thousandths(column: pa.Array) -> pa.Array:
+    """Return times as integers of the next coarser unit, rounded down."""
+    times = column.cast(pa.int64())
+    whole = np.floor_divide(np.asarray(times.fill_null(0) if times.null_count else times), 1000)
+    return pa.array(whole, pa.int64(), mask=np.asarray(times.is_null()) if times.null_count else None)
 
 
 def _fields(schema: pq.ParquetSchema, wanted: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
