@@ -24,6 +24,8 @@ and `land` show their progress and the remaining time. At its end `run` summaris
 `--json`: `summary`). `run --branch NAME` replays into separate tables (`<table>__NAME`) and changes nothing that is published.
 
 The [exit code](exit-codes.md) of a command says what to do next. `make setup` does what `rewindow setup` does.
+`rewindow --install-completion` makes bash, zsh or fish complete commands and options, and the names of feeds, jobs, targets,
+branches, stores and tables. `rewindow --show-completion` prints the script instead.
 
 {GENERATED}
 """

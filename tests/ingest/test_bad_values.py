@@ -43,6 +43,14 @@ def found(tmp_path, text, kind="csv", **options):
     [
         ("ann,1,", "ann,abc,", "column amount: 'abc' is not a number"),
         ("ann,1,", "ann,1.5,", "column amount: '1.5' is not a whole number"),
+        (
+            "ann,1,",
+            "ann,1.0,",
+            (
+                "column amount: '1.0' is not written as a whole number: write it without a point, or declare "
+                "the column as DOUBLE"
+            ),
+        ),
         ("1.50", "1,50", "it has 8 values, but there are 7 columns"),
         ("1.50", "x", "column price: 'x' is not a number"),
         ("true", "yes", "column ok: 'yes' is not true or false"),
@@ -67,6 +75,13 @@ def test_csv_options_are_those_of_the_source(tmp_path):
     [
         ('{"amount": "abc"}', 'field amount: "abc" is not a number'),
         ('{"amount": 1.5}', "field amount: 1.5 is not a whole number"),
+        (
+            '{"amount": 2.0}',
+            (
+                "field amount: 2.0 is not written as a whole number: write it without a point, or declare "
+                "the column as DOUBLE"
+            ),
+        ),
         ('{"ok": "yes"}', 'field ok: "yes" is not true or false'),
         ('{"points": [{"x": 1}, {"x": "y"}]}', 'field points.x: "y" is not a number'),
         ('{"points": [3]}', "field points: 3 is not an object"),
@@ -104,6 +119,17 @@ def test_a_line_that_is_no_json_is_named(tmp_path):
     assert found(tmp_path, '[{"user": "ann"},\n {"user": }]\n', "json", multiLine="true").startswith(
         "d3.json, line 2, "
     )
+
+
+@pytest.mark.parametrize("value", ["NaN", "-Infinity"])
+def test_nan_and_infinity_are_no_json_unless_the_source_allows_them(tmp_path, value):
+    lines = f'{{"points": [{{"x": 1}}]}}\n{{"points": [{{"x": {value}}}]}}\n'
+    told = found(tmp_path, lines, "json")
+    assert told == (
+        f"d3.json, line 2: it has {value}, which is not JSON: write null, or add `options: {{allowNonNumericNumbers: true}}` "
+        "to the source, which lands it as a DOUBLE"
+    )
+    assert found(tmp_path, lines, "json", allowNonNumericNumbers="true") is None
 
 
 def test_a_file_without_a_bad_value_says_nothing(tmp_path):

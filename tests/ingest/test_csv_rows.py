@@ -38,6 +38,13 @@ TEXTS = [
         "now",
         "today",
         "1,5",
+        "/",
+        "/a",
+        "@ann",
+        "#1",
+        "\u00d6l",
+        "\u0661\u0662",
+        "T",
     ),
 ]
 """Values of a column, each in a usual or an awkward form."""
@@ -185,7 +192,7 @@ def test_files_are_read_as_spark_does(spark, tmp_path, name):
 
 def test_most_usual_files_are_read_with_arrow(tmp_path):
     taken = [name for name, text in FILES.items() if _is_taken(tmp_path, name, text)]
-    assert taken == [*list(FILES)[:10], "a quoted header", "spaces in the header", "a next-line sign"]
+    assert taken == [*list(FILES)[:10], "a quoted header", "spaces in the header", "a next-line sign", "a comment"]
 
 
 def _is_taken(folder: Path, name: str, text: str | bytes) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import os
 import shutil
 from dataclasses import replace
@@ -11,7 +13,7 @@ from pydantic import ValidationError
 
 from rewindow.contracts.ingest import SourceSpec
 from rewindow.engine.worker.source_files import look_at_files
-from rewindow.errors import SourceError
+from rewindow.errors import SourceError, StorageError
 from tests.ingest.local_engine import feed_config
 
 
@@ -91,6 +93,48 @@ def test_the_same_file_under_two_names_is_refused_unless_copies_are_landed(folde
     with pytest.raises(SourceError, match=r"b\.csv has the same content as x\.csv"):
         look_at_files(source(folder), first.position)
     assert names(look_at_files(replace(source(folder), lands_copies=True), first.position)) == ["b.csv"]
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".bz2"])
+def test_a_compressed_copy_of_a_file_is_refused_whichever_is_landed_first(folder, suffix):
+    compress = {".gz": gzip.compress, ".bz2": bz2.compress}[suffix]
+    rows = b"user,t\nann,1\n"
+    (folder / "a.csv").write_bytes(rows)
+    uncompressed = look_at_files(source(folder), None)
+    packed = folder / f"z.csv{suffix}"
+    packed.write_bytes(compress(rows))
+    with pytest.raises(SourceError, match=rf"z\.csv\{suffix} has the same content as a\.csv.*landed twice"):
+        look_at_files(source(folder), uncompressed.position)
+    (folder / "a.csv").unlink()
+    first = look_at_files(source(folder), None)
+    (folder / "a.csv").write_bytes(rows)
+    with pytest.raises(SourceError, match=rf"a\.csv has the same content as z\.csv\{suffix}"):
+        look_at_files(source(folder), first.position)
+    (folder / "a.csv").unlink()
+    (folder / f"y.csv{suffix}").write_bytes(compress(rows[:7]) + compress(rows[7:]))
+    with pytest.raises(SourceError, match=rf"y\.csv\{suffix} has the same content as z\.csv"):
+        look_at_files(source(folder), first.position)
+
+
+def test_a_compressed_copy_of_a_large_file_is_recognized(folder):
+    rows = os.urandom(1 << 20) + bytes(65 << 20) + os.urandom(1 << 20)
+    (folder / "a.csv").write_bytes(rows)
+    (folder / "z.csv.gz").write_bytes(gzip.compress(rows, 1))
+    with pytest.raises(SourceError, match=r"z\.csv\.gz has the same content as a\.csv"):
+        look_at_files(source(folder), None)
+
+
+def test_a_compressed_file_that_an_older_version_landed_is_known(folder):
+    (folder / "z.csv.gz").write_bytes(gzip.compress(b"user,t\nann,1\n"))
+    landed = {"files": {name: mark[:3] for name, mark in look_at_files(source(folder), None).position["files"].items()}}
+    assert look_at_files(source(folder), landed).fresh == ()
+
+
+@pytest.mark.parametrize("content", [gzip.compress(b"user,t\nann,1\n")[:-3], b"user,t\nann,1\n"])
+def test_a_file_that_cannot_be_decompressed_is_named(folder, content):
+    (folder / "z.csv.gz").write_bytes(content)
+    with pytest.raises(StorageError, match=r"raw: z\.csv\.gz cannot be decompressed .* Nothing was landed"):
+        look_at_files(source(folder), None)
 
 
 def test_files_without_rows_may_be_equal(folder):

@@ -143,3 +143,19 @@ def test_a_json_list_over_several_lines_is_said_to_be_unreadable(engine_at, tmp_
     feed.write("d2.json", '[\n  {\n    "user": "ann",\n    "t": 2\n  }\n]\n')
     with pytest.raises(DataError, match=r"d2\.json, line 1: a row is spread over several lines, which needs"):
         feed.land()
+
+
+def test_nan_in_json_is_refused_with_its_line_or_landed_as_the_source_says(engine_at, tmp_path):
+    feed = Files(tmp_path, engine_at(tmp_path))
+    lines = '{"user": "ann", "t": 1, "amount": 1.5}\n{"user": "bob", "t": 2, "amount": NaN}\n'
+    feed.write("d1.json", lines)
+    with pytest.raises(
+        DataError, match=r"d1\.json, line 2: it has NaN, which is not JSON: write null, or add `options"
+    ):
+        feed.land()
+    assert feed.land(unreadable="skip").quarantined == 1
+    (tmp_path / "loose").mkdir()
+    loose = Files(tmp_path / "loose", engine_at(tmp_path / "loose"), options={"allowNonNumericNumbers": "true"})
+    loose.write("d1.json", lines)
+    assert loose.land().rows == 2
+    assert sorted(str(row["amount"]) for row in log_rows(loose.tables)) == ["1.5", "nan"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,8 @@ from rewindow.control.plan.spec import OUTPUT
 from rewindow.control.verify import Verified
 from rewindow.report.text import counted
 from rewindow.tables.shared.diff import TableDiff
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def landed_lines(feed: str, report: LandReport) -> Iterator[str]:
@@ -130,9 +133,14 @@ def shown_rows(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def as_assignments(row: Mapping[str, Any]) -> str:
-    """Return a row as ``name=value, name=value``, with the times of rewindow's own columns as text."""
+    """Return a row as ``name=value, name=value`` in one line, with the times of rewindow's own columns as text."""
     (readable,) = with_readable_times([row])
-    return ", ".join(f"{name}={value}" for name, value in readable.items())
+    return in_one_line(", ".join(f"{name}={value}" for name, value in readable.items()))
+
+
+def in_one_line(text: str) -> str:
+    """Return a text with its line breaks and control characters escaped, which would break a list or steer a terminal."""
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def readable(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -42,7 +42,7 @@ class SourceConfig(ConfigValue):
     options: dict[str, SparkText] = {}
     """Options of Spark's reader of csv or json files, such as ``header: true``."""
     copies: Literal["refuse", "land"] = "refuse"
-    """What to do with a file that has the same bytes as another file of the source. A compressed copy has other bytes."""
+    """What to do with a file that has the content of another file of the source, compressed (`.gz`, `.bz2`, `.zst`) or not."""
     schema_ddl: str | None = Field(default=None, alias="schema")
     """Columns and types of csv or json files, like ``id BIGINT, amount DOUBLE``. Others that files have are not landed."""
     job: Name | None = None

@@ -11,12 +11,13 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from rewindow.app.cli.progress import log_failure, log_summary, watched
 from rewindow.app.cli.summary import reason_lines, summarise, summary_lines
 from rewindow.app.next_run import UpToDateButChanged
 from rewindow.app.run_totals import dropped_by_reason
-from rewindow.app.sentences import landed_lines, readable
+from rewindow.app.sentences import in_one_line, landed_lines, readable
 from rewindow.app.watch import Watch
 from rewindow.control.ingest.protocols import LandReport
 from rewindow.control.plan.explain import explain, explain_lag
@@ -224,14 +225,19 @@ def describe_result(result: RunReport | UpToDate) -> dict[str, Any]:
 
 def as_table(title: str, rows: Sequence[Mapping[str, Any]]) -> Table:
     """Return rows as a table with right-aligned numbers."""
-    table = Table(title=title or None, title_justify="left", show_edge=False, pad_edge=False)
+    table = Table(title=Text(title) if title else None, title_justify="left", show_edge=False, pad_edge=False)
     names = list(dict.fromkeys(name for row in rows for name in row))
     for name in names:
         is_number = all(isinstance(row.get(name), int | float | None) for row in rows)
-        table.add_column(name, justify="right" if is_number else "left", overflow="fold")
+        table.add_column(Text(name), justify="right" if is_number else "left", overflow="fold")
     for row in rows:
-        table.add_row(*("" if row.get(name) is None else str(row.get(name)) for name in names))
+        table.add_row(*(_value_as_it_is(row.get(name)) for name in names))
     return table
+
+
+def _value_as_it_is(value: Any) -> Text:
+    """Return a value as it is: rich would take ``[red]`` in a string as markup."""
+    return Text("" if value is None else in_one_line(str(value)))
 
 
 def _nothing_lines(result: UpToDate, *, is_first: bool) -> Iterator[str]:

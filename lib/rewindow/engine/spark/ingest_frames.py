@@ -27,6 +27,7 @@ from rewindow.engine.spark.ingest_columns import (
 from rewindow.engine.spark.open_table import named, open_delta
 from rewindow.engine.spark.partitioning import partition_column
 from rewindow.engine.spark.text_checks import checked
+from rewindow.engine.worker.bad_values import CONSTANTS_OPTION
 from rewindow.engine.worker.csv_files import has_header
 from rewindow.engine.worker.file_fields import check_not_empty
 from rewindow.engine.worker.landing.log_columns import log_columns
@@ -249,6 +250,8 @@ def read_options(spec: LogSpec, look: SourceLook) -> dict[str, str]:
     options = {"timeZone": spec.zone} if source.format in TEXT_FORMATS else {}
     if source.format == "csv":
         options["header"] = "true"
+    if source.format == "json":
+        options[CONSTANTS_OPTION] = "false"
     if look.base:
         options["basePath"] = look.base
     return {**options, **source.options}

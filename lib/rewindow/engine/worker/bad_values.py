@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa
 
@@ -27,6 +27,14 @@ _BITS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 _LOST = "\ufffd"
 _COMMA_NUMBER = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+")
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[dDfF]?\s*|[+-]?(NaN|Inf|Infinity)")
+CONSTANTS_OPTION = "allowNonNumericNumbers"
+"""Spark's option for NaN and Infinity, which are not JSON: by default Spark takes them, rewindow does not."""
+
+_NO_CONSTANT = f"write null, or add `options: {{{CONSTANTS_OPTION}: true}}` to the source, which lands it as a DOUBLE"
+
+
+class _ConstantError(Exception):
+    """NaN or Infinity outside of a text."""
 
 
 def first_bad_value(
@@ -90,12 +98,16 @@ def _bad_in_csv(
 
 def _bad_in_json(text: io.TextIOWrapper, fields: Sequence[Any], options: Mapping[str, str]) -> Iterator[str]:
     is_whole = options.get("multiline", "false").lower() == "true"
+    is_strict = options.get(CONSTANTS_OPTION.lower(), "false").lower() != "true"
     kind = {"type": "struct", "fields": fields}
     for number, line in enumerate([text.read()] if is_whole else text, start=1):
         if not line.strip():
             continue
         try:
-            found = json.loads(line)
+            found = json.loads(line, parse_constant=_constant if is_strict else None)
+        except _ConstantError as error:
+            yield f"{'' if is_whole else f'line {number}: '}it has {error}, which is not JSON: {_NO_CONSTANT}"
+            return
         except json.JSONDecodeError as error:
             if line.strip() in {"[", "{"}:
                 yield f"line {number}: a row is spread over several lines, which needs `options: {{multiLine: true}}`"
@@ -108,11 +120,16 @@ def _bad_in_json(text: io.TextIOWrapper, fields: Sequence[Any], options: Mapping
                 yield f"{'' if is_whole else f'line {number}, '}{where}{json.dumps(bad, ensure_ascii=False)[:80]} {wrong}"
 
 
+def _constant(text: str) -> NoReturn:
+    raise _ConstantError(text)
+
+
 def _wrong_text(value: str, kind: Any, options: Mapping[str, str]) -> str | None:
     """Return what is wrong with a CSV value of a type; None if nothing is, or if unknown."""
     if kind in _WHOLE:
-        wrong = "is not a whole number" if _NUMBER.fullmatch(value) else "is not a number"
-        return _too_large(int(value), kind) if re.fullmatch(r"\s*[+-]?\d+\s*", value) else wrong
+        if re.fullmatch(r"\s*[+-]?\d+\s*", value):
+            return _too_large(int(value), kind)
+        return _not_whole(value) if _NUMBER.fullmatch(value) else "is not a number"
     if kind in {"float", "double"}:
         return None if _NUMBER.fullmatch(value) else _not_a_double(value)
     if str(kind).startswith("decimal"):
@@ -145,6 +162,12 @@ def _wrong_time(value: str, kind: Any, options: Mapping[str, str]) -> str | None
     example = "dd.MM.yyyy" if is_date else "dd.MM.yyyy HH:mm"
     hint = f'If the file has {what}s in another form, give it to the source, like `options: {{{option}: "{example}"}}`'
     return f"is not a {what}. {hint}"
+
+
+def _not_whole(text: str) -> str:
+    if not re.fullmatch(r"\s*[+-]?\d+\.0*\s*", text):
+        return "is not a whole number"
+    return "is not written as a whole number: write it without a point, or declare the column as DOUBLE"
 
 
 def _too_large(value: int, kind: str) -> str | None:
@@ -207,7 +230,7 @@ def _wrong_json(value: Any, kind: Any, path: str, options: Mapping[str, str]) ->
         case str():
             is_number = isinstance(value, int | float) and not isinstance(value, bool)
             if kind in _WHOLE and not (is_number and isinstance(value, int)):
-                yield path, value, "is not a whole number" if is_number else "is not a number"
+                yield path, value, _not_whole(str(value)) if is_number else "is not a number"
             elif kind in _WHOLE and (wrong := _too_large(value, kind)):
                 yield path, value, wrong
             elif (kind in {"float", "double"} or kind.startswith("decimal")) and not is_number:

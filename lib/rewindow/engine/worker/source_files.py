@@ -10,19 +10,19 @@ import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from glob import glob, has_magic
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rewindow.contracts.ingest import Piece, SourceLook, SourceSpec
+from rewindow.engine.worker.file_digests import COMPRESSED, digest, text_digest
 from rewindow.engine.worker.file_fields import has_rows
-from rewindow.errors import AccessError, SourceError
+from rewindow.errors import AccessError, SourceError, StorageError
 
 FILES = "files"
-"""The kind of a file source's position, which maps path -> [size, modification time (ns), digest]."""
+"""The kind of a file source's position, which maps path -> [size, modification time (ns), digest].
 
-_WHOLE_BYTES = 64 << 20
-_END_BYTES = 1 << 20
+Compressed text files have the size and the digest of their text besides, from version 0.2 on.
+"""
 
 
 class _File(NamedTuple):
@@ -47,7 +47,7 @@ def look_at_files(spec: SourceSpec, position: Mapping[str, Any] | None) -> Sourc
             if name in known:
                 _check_same(spec, name, file, known[name])
             else:
-                marks[name] = [*file.facts, _digest(file.path)]
+                marks[name] = [*file.facts, digest(file.path), *_text_mark(spec, name, file.path)]
         except PermissionError as error:
             raise _refused(file.path, error) from error
     if missing:
@@ -121,15 +121,33 @@ def _refuse_copies(
     """Raise `SourceError` (66) for a fresh file with the rows of another file, which would be landed twice."""
     if not fresh:
         return
-    first = {(mark[0], mark[2]): name for name, mark in reversed([*known.items(), *fresh.items()])}
+    first = {content: name for name, mark in reversed([*known.items(), *fresh.items()]) for content in _contents(mark)}
     for name, mark in fresh.items():
-        other = first[mark[0], mark[2]]
+        other = next((first[content] for content in _contents(mark) if first[content] != name), name)
         if other != name and has_rows(spec, found[name].path):
             message = (
                 f"{spec.name}: {name} has the same content as {other}, so its rows would be landed twice. Nothing was "
                 "landed. Remove one of them, or set `copies: land` for this source"
             )
             raise SourceError(message)
+
+
+def _contents(mark: Sequence[Any]) -> list[tuple[int, str]]:
+    """Return the size and digest of a file, and those of the text in it if it is compressed."""
+    return [(mark[0], mark[2]), *([(mark[3], mark[4])] if len(mark) > 3 else [])]
+
+
+def _text_mark(spec: SourceSpec, name: str, path: str) -> tuple[int, str] | tuple[()]:
+    if spec.format == "parquet" or not name.lower().endswith(COMPRESSED):
+        return ()
+    try:
+        return text_digest(path)
+    except OSError as error:
+        message = (
+            f"{spec.name}: {name} cannot be decompressed ({error}): it is truncated, not completely written yet, or not "
+            "compressed. Nothing was landed. Restore it or wait for it, then land again"
+        )
+        raise StorageError(message) from error
 
 
 def _below(path: str) -> Iterator[str]:
@@ -157,7 +175,7 @@ def _folder_of_pattern(pattern: str) -> str:
 def _check_same(spec: SourceSpec, name: str, file: _File, mark: Sequence[Any]) -> None:
     if list(file.facts) == list(mark[:2]):
         return
-    if file.facts[0] != mark[0] or _digest(file.path) != mark[2]:
+    if file.facts[0] != mark[0] or digest(file.path) != mark[2]:
         raise _broken(spec, name, "has changed")
 
 
@@ -167,17 +185,3 @@ def _broken(spec: SourceSpec, name: str, what: str) -> SourceError:
         "change, land a new generation: `rewindow land FEED --new-generation [--keep N]`"
     )
     return SourceError(message)
-
-
-def _digest(path: str) -> str:
-    state = blake2b(digest_size=16)
-    with Path(path).open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        if size <= _WHOLE_BYTES:
-            while block := file.read(_END_BYTES):
-                state.update(block)
-        else:
-            state.update(file.read(_END_BYTES))
-            file.seek(-_END_BYTES, os.SEEK_END)
-            state.update(file.read(_END_BYTES))
-    return state.hexdigest()

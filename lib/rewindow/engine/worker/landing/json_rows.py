@@ -107,7 +107,7 @@ def _flat(needed: Collection[str] | None, pairs: list[tuple[str, Any]]) -> dict[
 
 
 def _refused(text: str) -> NoReturn:
-    raise UnsuitableError(f"{text} is no JSON")
+    raise UnsuitableError(f"it has {text}, which is not JSON")
 
 
 def _common(name: str, kinds: set[str]) -> str:

@@ -13,9 +13,9 @@ _FLAG = r"^(?i:true|false)$"
 _DATE = r"[1-9][0-9]{3}-[0-9]{2}-[0-9]{2}"
 _LOCAL = rf"^{_DATE}[T ][0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}(\.[0-9]{{1,6}})?"
 _ZONE = r"(Z|[+-](0[0-9]|1[0-4]):[0-5][0-9])$"
-_WORD = r"^([A-SU-Za-su-z_]|[Tt][^0-9:])"
-_NO_WORD = r"^(?i:nan|inf|infinity|true|false)$"
-"""No number, time or truth value for Spark begins like a word, except these."""
+_WORD = r"^[\pL_/@#]"
+_NO_WORD = r"^(?i:nan|inf|infinity|true|false|t|t[0-9:].*)$"
+"""No number, time or truth value for Spark begins like a word, a path or a handle, except these."""
 _BOUNDS = {"byte": 7, "short": 15, "integer": 31}
 
 
