@@ -16,7 +16,7 @@ from rewindow.contracts.steps import drive
 from rewindow.contracts.tasks import SubTopologyWork
 from rewindow.control.gc import MERGE_FROM, Collected, JobGc, collect
 from rewindow.control.gc_feed import FeedCollected, collect_feed
-from rewindow.control.heartbeat import this_attempt
+from rewindow.control.heartbeat import remove_silent, this_attempt
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.reset import decide_reset
 from rewindow.control.plan.retention import EVERY, decide_forget, due_snapshots
@@ -77,6 +77,7 @@ class JobMaintenance:
             machine = collect(
                 self._job, self._project.tables, gc, before_ms=now_ms - keep_ms, keep_ms=keep_ms, every=every
             )
+            remove_silent(self._project.warehouse, keep_ms)
             return drive(machine, on_step)
 
     def would_collect(self, keep_ms: int) -> Collected:
@@ -152,6 +153,7 @@ class FeedMaintenance:
     def collect(self, keep_ms: int, *, on_step: OnStep = None) -> FeedCollected:
         """Merge small files, and delete files that have been superseded for ``keep_ms``, at least one day."""
         with naming(FEED=self._feed):
+            remove_silent(self._project.warehouse, keep_ms)
             return drive(collect_feed(self._feed, self._tables.publish_steps, self._gc, keep_ms=keep_ms), on_step)
 
     def would_collect(self, keep_ms: int) -> FeedCollected:

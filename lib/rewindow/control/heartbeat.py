@@ -21,7 +21,7 @@ from uuid import uuid4
 import psutil
 
 from rewindow.control.plan.spec import Attempt
-from rewindow.storage.atomic_files import modified_s, remove, touch
+from rewindow.storage.atomic_files import modified_s, remove, remove_older, touch
 
 BEAT_SECONDS = 5
 SILENT_SECONDS = 60
@@ -96,6 +96,11 @@ def was_killed(warehouse: str, attempt: Attempt) -> bool:
     return modified_s(_heartbeat_file(warehouse, attempt.id)) is not None and not is_alive(warehouse, attempt)
 
 
+def remove_silent(warehouse: str, keep_ms: int) -> None:
+    """Remove the heartbeats of processes that were killed longer ago than ``keep_ms``, which nothing else removes."""
+    remove_older(_folder(warehouse), time.time() - max(keep_ms / 1000, SILENT_SECONDS))
+
+
 @cache
 def _version(name: str) -> str:
     """Return the installed version of a package. Platforms provide Spark and Delta under other names."""
@@ -110,4 +115,8 @@ def _started(process: psutil.Process) -> int:
 
 
 def _heartbeat_file(warehouse: str, attempt: str) -> str:
-    return f"{warehouse.rstrip('/')}/rewindow/heartbeats/{attempt}"
+    return f"{_folder(warehouse)}/{attempt}"
+
+
+def _folder(warehouse: str) -> str:
+    return f"{warehouse.rstrip('/')}/rewindow/heartbeats"

@@ -44,6 +44,14 @@ def remove(path: str) -> None:
         Path(path).unlink(missing_ok=True)
 
 
+def remove_older(folder: str, before_s: float) -> None:
+    """Remove the files of a folder that were last modified before a time in seconds since 1970."""
+    system, location = filesystem_of(folder)
+    for info in system.get_file_info(fs.FileSelector(location, allow_not_found=True)):
+        if info.type == fs.FileType.File and (info.mtime_ns or 0) / 1e9 < before_s:
+            remove(f"{folder}/{info.base_name}")
+
+
 class Draft:
     """A new file that gets its final name when it is complete. Leftovers of a failure are harmless."""
 
