@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,29 +15,10 @@ from rewindow.tables.delta.journal import Journal
 from rewindow.tables.delta.ledger import Ledger
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import JOURNAL
-from tests.bad_input.scene import FEED, JOB, TARGET, Bench, goes_on, hour
-from tests.ingest.local_engine import HOUR, T0
+from tests.bad_input.scene import TARGET, Bench
+from tests.bad_input.statuses import alerts, only, status
 
 FAILS = "def score(row):\n    return 1 / 0\n"
-
-
-def status(bench: Bench, *words: str, code: int = 0) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the feeds and jobs by name, after a check of the exit code."""
-    answer = bench.run("status", *words, "--json")
-    assert answer.code == code, answer
-    found = json.loads(answer.out)
-    assert found["well"] is (code == 0)
-    return {one["feed"]: one for one in found["feeds"]}, {one["job"]: one for one in found["jobs"]}
-
-
-def only(subject: dict[str, Any]) -> dict[str, Any]:
-    """Return the only finding of a feed or job."""
-    (finding,) = subject["findings"]
-    return finding
-
-
-def alerts(bench: Bench, text: str) -> None:
-    bench.edit("conf/jobs/counts.yaml", "on_code_change: accept\n", f"on_code_change: accept\nalerts: {{{text}}}\n")
 
 
 def test_all_is_well_exits_with_0_and_says_what_it_saw(bench: Bench) -> None:
@@ -125,57 +104,6 @@ def test_logs_behind_the_ledger_are_broken(bench: Bench, monkeypatch: pytest.Mon
     status(bench)
 
 
-@pytest.mark.parametrize(
-    ("bound", "about", "command", "says"),
-    [
-        ("freshness: 2h", "freshness", "run", "at most 2h are allowed"),
-        ("waiting: 0", "waiting", "run", "1 landing not taken, at most 0 may wait"),
-        ("files: 1", "files", "gc", "after 2 runs, at most 1 are allowed"),
-        ("restore: 1", "restore", "gc", "the changelogs of 2 runs, at most 1 are allowed"),
-        ("waiting: 1", None, "", ""),
-        ("files: 1000, size: 1GiB, restore: 100, late: 1%", None, "", ""),
-    ],
-)
-def test_a_bound_that_is_exceeded_is_an_alert(
-    bench: Bench, bound: str, about: str | None, command: str, says: str
-) -> None:
-    assert bench.run("land", "activity").code == 0
-    alerts(bench, bound)
-    job = status(bench, code=1 if about else 0)[1]["counts"]
-    if about is None:
-        assert job["findings"] == []
-        return
-    finding = only(job)
-    assert (finding["level"], finding["about"], finding["command"]) == ("alert", about, f"rewindow {command} counts")
-    assert says in finding["message"]
-
-
-def test_shares_of_dropped_records_are_those_of_the_last_runs(bench: Bench) -> None:
-    alerts(bench, "late: 10%, quarantined: 5%, runs: 1")
-    status(bench)
-    late = [{**row, "got": T0 + 3 * HOUR, "t": T0} for row in hour(0, 6)]
-    bench.rows("h3", [*hour(3), *late])
-    goes_on(bench)
-    job = status(bench, code=1)[1]["counts"]
-    finding = only(job)
-    assert (finding["about"], finding["command"]) == ("late", "rewindow report counts")
-    assert (job["records"], job["late"]) == (30, 6)
-    assert "6 late records of 30 in the last run, 20.0 %, at most 10 % are allowed" in finding["message"]
-    bench.rows("h4", hour(4))
-    goes_on(bench)
-    status(bench)
-
-
-def test_landings_that_quarantine_too_much_are_an_alert_of_the_job(bench: Bench) -> None:
-    alerts(bench, "quarantined: 5%")
-    far = [{**row, "t": row["t"] + 90 * 24 * HOUR} for row in hour(3, 4)]
-    bench.rows("h3", [*hour(3), *far])
-    goes_on(bench)
-    feeds, jobs = status(bench, code=1)
-    assert only(jobs["counts"])["about"] == "quarantined"
-    assert (jobs["counts"]["quarantined"], feeds["activity"]["quarantined"]) == (4, 4)
-
-
 def test_a_check_that_cannot_be_made_is_not_well(bench: Bench) -> None:
     for file in (bench.warehouse / JOURNAL / "job=counts").glob("*.parquet"):
         file.write_bytes(b"not what was committed")
@@ -184,60 +112,6 @@ def test_a_check_that_cannot_be_made_is_not_well(bench: Bench) -> None:
     assert "this could not be checked" in about["figures"]["message"]
     assert "rewindow republish" in about["figures"]["message"]
     assert "late_share" not in job
-
-
-def test_a_job_without_runs_is_not_fresh(bench: Bench) -> None:
-    bench.write("conf/feeds/other.yaml", FEED.replace("feed: activity", "feed: other"))
-    sums = JOB.replace("job: counts", "job: sums").replace("alerts.totals", "sums.totals").replace("activity", "other")
-    bench.write("conf/jobs/sums.yaml", sums)
-    assert status(bench)[1]["sums"]["status"] == "never_run"
-    bench.write("conf/jobs/sums.yaml", f"{sums}alerts: {{freshness: 1h, waiting: 0}}\n")
-    finding = only(status(bench, code=1)[1]["sums"])
-    assert "complete through no time yet" in finding["message"]
-
-
-def test_a_scheduled_run_that_did_not_happen_is_an_alert(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert bench.run("land", "activity").code == 0
-    now = time.time()
-    bench.edit(
-        "conf/jobs/counts.yaml", "on_code_change: accept\n", 'on_code_change: accept\nschedule: "*/10 * * * *"\n'
-    )
-    status(bench)
-    monkeypatch.setattr("rewindow.app.listing.time.time", lambda: now + 1_300)
-    finding = only(status(bench, code=1)[1]["counts"])
-    assert (finding["level"], finding["about"], finding["command"]) == ("alert", "schedule", "rewindow run counts")
-    assert "landing 3 of 20" in finding["message"]
-    assert "*/10 * * * *" in finding["message"]
-
-
-def test_an_interval_that_was_not_landed_in_time_is_an_alert(bench: Bench) -> None:
-    feed = FEED.replace("feed: activity", "feed: hourly")
-    bench.write("conf/feeds/hourly.yaml", f"{feed}landing: {{every: 1h}}\n")
-    assert bench.run("land", "hourly").code == 0
-    status(bench)
-    bench.rows("h3", hour(3))
-    finding = only(status(bench, code=1)[0]["hourly"])
-    assert (finding["level"], finding["about"], finding["command"]) == ("alert", "interval", "rewindow land hourly")
-    assert "every: 1h" in finding["message"]
-    assert bench.run("land", "hourly").code == 0
-    status(bench)
-
-
-def test_a_landed_file_with_rows_of_later_intervals_is_an_alert_only_when_such_an_interval_is_over(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    feed = FEED.replace("feed: activity", "feed: hourly")
-    bench.write("conf/feeds/hourly.yaml", f"{feed}landing: {{every: 1h}}\n")
-    tomorrow = round(time.time() * 1000) + 24 * HOUR
-    bench.rows("h3", [*hour(3), {"user": "ann", "t": T0, "got": tomorrow, "x": 1}])
-    assert bench.run("land", "hourly").code == 0
-    hourly = status(bench)[0]["hourly"]
-    assert (hourly["level"], hourly["status"], hourly["due"]) == ("ok", "fresh", False)
-    assert "rows of landed files are waiting: the interval from" in bench.run("land", "hourly").out
-    in_two_days = time.time() + 48 * HOUR / 1000
-    monkeypatch.setattr("rewindow.app.listing.time", SimpleNamespace(time=lambda: in_two_days))
-    finding = only(status(bench, code=1)[0]["hourly"])
-    assert (finding["about"], finding["message"].endswith("rows that arrived since then wait")) == ("interval", True)
 
 
 def test_a_broken_feed_hides_nothing_else(bench: Bench) -> None:
