@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gzip
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from deltalake import write_deltalake
 
 from rewindow.control.ingest.land import land
 from rewindow.errors import ConfigError, DataError, SourceError
@@ -159,3 +162,64 @@ def test_nan_in_json_is_refused_with_its_line_or_landed_as_the_source_says(engin
     loose.write("d1.json", lines)
     assert loose.land().rows == 2
     assert sorted(str(row["amount"]) for row in log_rows(loose.tables)) == ["1.5", "nan"]
+
+
+EVENT = '{"user": {"name": "%s", "geo": {"zip": %d}}, "meta": {"t": %d, "got": %d}, "amount": %d}\n'
+NESTED = {
+    "key": "name",
+    "timestamp": "t",
+    "arrived_at": "got",
+    "value": ["zip", "amount"],
+    "columns": {"name": "user.name", "zip": "user.geo.zip", "t": "meta.t", "got": "meta.got"},
+}
+
+
+def test_nested_fields_are_columns_if_the_feed_names_them(engine_at, tmp_path):
+    feed = Files(tmp_path, engine_at(tmp_path))
+    lines = [("ann", 10, T0, T0 + 5, 1), ("bob", 20, T0 + 1, T0 + 6, 2), ("ann", 10, T0 + 2, T0 + 7, 3)]
+    feed.write("d1.json", "".join(EVENT % one for one in lines))
+    assert feed.land(**NESTED).rows == 3
+    found = {
+        (row["name"], row["zip"], row["timestamp"], row["arrived_at"], row["amount"]) for row in log_rows(feed.tables)
+    }
+    assert found == set(lines)
+    feed.write("d2.json", (EVENT % ("cyd", 30, T0, T0, 4)).replace("zip", "plz"))
+    with pytest.raises(SourceError, match=r"d2\.json has no user\.geo\.zip.*It has user\.geo\.plz"):
+        feed.land(**NESTED)
+    feed.write("d2.json", (EVENT % ("cyd", 30, T0 // 1000, T0, 4)))
+    with pytest.raises(DataError, match=r"timestamp .* is in seconds"):
+        feed.land(**NESTED)
+    feed.write(
+        "d2.json", '{"user": {"name": "cyd", "geo": {"zip": null}}, "meta": {"t": 7, "got": null}, "amount": 4}\n'
+    )
+    with pytest.raises(DataError, match=r"\(without an arrival\): it has no arrived_at"):
+        feed.land(**NESTED)
+
+
+def test_a_nested_field_that_is_not_there_is_named(engine_at, tmp_path):
+    feed = Files(tmp_path, engine_at(tmp_path))
+    feed.write("d1.json", EVENT % ("ann", 10, T0, T0, 1))
+    for old, said in (
+        ("user.nom", r"`columns`: raw has no column 'user\.nom'. It has amount, meta, user"),
+        ("usr.name", r"`columns`: raw has no column 'usr\.name'"),
+        ("amount.x", r"`columns`: raw has no column 'amount\.x'"),
+    ):
+        with pytest.raises(ConfigError, match=said):
+            feed.land(**{**NESTED, "columns": {**NESTED["columns"], "name": old}})
+    with pytest.raises(ConfigError, match="the key user is nested: list columns"):
+        feed.land(key="user", timestamp="t", columns={"t": "meta.t"})
+
+
+def test_nested_fields_of_parquet_and_of_a_table_are_columns_too(engine_at, tmp_path):
+    rows = pa.table({"user": [{"name": "ann"}, {"name": "bob"}], "t": [1, 2], "amount": [5, 6]})
+    feed = Files(tmp_path, engine_at(tmp_path), "parquet")
+    pq.write_table(rows, tmp_path / "raw" / "d1.parquet")
+    assert feed.land(key="name", value=["amount"], columns={"name": "user.name"}).rows == 2
+    assert {(row["name"], row["amount"]) for row in log_rows(feed.tables)} == {("ann", 5), ("bob", 6)}
+    (tmp_path / "t").mkdir()
+    write_deltalake(str(tmp_path / "t" / "raw"), rows)
+    table = Files.__new__(Files)
+    table.root, table.engine, table.kind, table.options = tmp_path / "t", engine_at(tmp_path / "t"), "delta", {}
+    table.tables = DeltaFeedTables(f"{tmp_path}/t/w")
+    assert table.land(key="name", value=["amount"], columns={"name": "user.name"}).rows == 2
+    assert {(row["name"], row["amount"]) for row in log_rows(table.tables)} == {("ann", 5), ("bob", 6)}

@@ -87,7 +87,7 @@ class LogConfig(ConfigValue):
     value: ColumnOrColumns | None = None
     """The column of the value, or a list of columns. Default: every column without another role."""
     columns: dict[Column, OldColumn] = {}
-    """Renamed columns: the new name, then the name in the source."""
+    """Renamed columns: the new name, then the name in the source; of a nested field its path, as in `{zip: address.zip}`."""
     invalid_timestamp: Literal["fail", "skip", "partition_time"] = "fail"
     """What to do with a row without a plausible timestamp: fail, quarantine it, or give it the time of its partition."""
     unreadable: Literal["fail", "skip"] = "fail"

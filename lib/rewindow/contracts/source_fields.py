@@ -6,7 +6,7 @@ A field is a column, or a path into nested values (``address.zip``, also through
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,13 +39,18 @@ class SourceFields:
 
 
 def read_columns(spec: LogSpec, columns: LogColumns) -> set[str]:
-    """Return the source's names of all columns that rows are made of."""
+    """Return the source's names of all columns that rows are made of. That of a nested field is a path (``user.name``)."""
     return _in_source(spec, {column.name for column in columns.all} | _named(spec))
 
 
 def named_columns(spec: LogSpec) -> set[str]:
     """Return the source's names of the columns that the configuration names."""
     return _in_source(spec, _named(spec) | {*(spec.value or ())})
+
+
+def is_read(column: str, names: Collection[str]) -> bool:
+    """Return whether a source's column is one of some, or has one of them nested in it."""
+    return column in names or any(name.startswith(f"{column}.") for name in names)
 
 
 def read_schema(spec: LogSpec, columns: LogColumns) -> str:

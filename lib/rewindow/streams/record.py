@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import keyword
 from collections import namedtuple
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, NamedTuple, TypeVar
@@ -69,6 +70,14 @@ class RecordMetadata(NamedTuple):
 def row_class(fields: tuple[str, ...]) -> type[Any]:
     """Return the named tuple class for a row of these fields. The same fields give the same class."""
     return namedtuple("Row", fields)  # noqa: PYI024 - the fields are data
+
+
+def are_field_names(names: Iterable[Any]) -> bool:
+    """Return whether all of some names can be fields of a row."""
+    return all(
+        isinstance(name, str) and name.isidentifier() and not keyword.iskeyword(name) and not name.startswith("_")
+        for name in names
+    )
 
 
 def as_log_row(value: Any) -> Any:

@@ -22,7 +22,8 @@ An ``expect`` step must list what the step before sent, in order; anything else 
 ============== ==========================================================================================
 
 The topic may be omitted if the topology has only one. Times are epoch milliseconds or durations since the epoch. A mapping
-as a value is a row; a windowed key is ``{key: ann, start: 0s, end: 1h}``. A step with ``error: some words`` must fail with
+is a row, also within a value, ``!map {a: 1}`` a dictionary and ``!decimal 10.50`` a ``Decimal``; a windowed key is
+``{key: ann, start: 0s, end: 1h}``. A step with ``error: some words`` must fail with
 these words in the message. A case may have ``with:`` (arguments of the topology's function), ``semantics``,
 ``wall_clock``, ``max_task_idle`` (a duration or ``forever``) and ``partitions``. In a test:
 
@@ -44,13 +45,14 @@ import yaml
 
 from rewindow.errors import ConfigError, RewindowError
 from rewindow.streams.duration import time_to_ms, to_ms
-from rewindow.streams.record import MAX_MS, Record, Window, Windowed, row_class
+from rewindow.streams.record import MAX_MS
 from rewindow.streams.semantics import Semantics
 from rewindow.streams.topology import Topology
 from rewindow.testing.driver import Input, TopologyTestDriver
 from rewindow.testing.fresh_modules import Build, Rebuilding, can_be_found_again
 from rewindow.testing.named_topology import building, named_function
 from rewindow.testing.transcript_diff import compared, counted
+from rewindow.testing.transcript_values import as_given, load_all, yaml_value
 
 VERBS = ("input", "clock", "watermark", "cut", "finish", "expect", "metrics")
 LISTS: Mapping[str, type[Any]] = {"input": list, "expect": list, "metrics": dict}
@@ -93,7 +95,7 @@ def load(path: str | Path) -> list[Transcript]:
     """Return the cases of a file, one per YAML document. Raises `ConfigError` for an invalid file."""
     text = Path(path).read_text(encoding="utf-8")
     try:
-        return [_parsed(case, str(path)) for case in yaml.safe_load_all(text) if case is not None]
+        return [_parsed(case, str(path)) for case in load_all(text) if case is not None]
     except yaml.YAMLError as error:
         raise ConfigError(f"{path} is not YAML: {error}") from error
 
@@ -199,12 +201,12 @@ def _perform(driver: TopologyTestDriver, step: Mapping[str, Any], at: str) -> No
 
 
 def _sent(driver: TopologyTestDriver) -> list[Any]:
-    return [[topic, _yaml_value(r.key), _yaml_value(r.value), r.timestamp] for topic, r in driver.read_all()]
+    return [[topic, yaml_value(r.key), yaml_value(r.value), r.timestamp] for topic, r in driver.read_all()]
 
 
 def _input(record: list[Any], driver: TopologyTestDriver) -> Input:
     topic, key, value, at = _with_topic(record, driver.inputs, "reads")
-    return topic, _row(key), _row(value), time_to_ms(at)
+    return topic, as_given(key), as_given(value), time_to_ms(at)
 
 
 def _expected(record: list[Any], driver: TopologyTestDriver) -> list[Any]:
@@ -221,21 +223,6 @@ def _with_topic(record: list[Any], topics: Iterable[str], verb: str) -> list[Any
     if len(record) != 4:
         raise ConfigError(f"{record}: write [topic, key, value, timestamp]; the topology {verb} {', '.join(known)}")
     return record
-
-
-def _yaml_value(value: Any) -> Any:
-    """Return a key or value as it is written in YAML."""
-    if isinstance(value, Windowed):
-        return {"key": _yaml_value(value.key), "start": value.window.start_ms, "end": value.window.end_ms}
-    if isinstance(value, Record | Window) or hasattr(value, "_fields"):
-        return {name: _yaml_value(item) for name, item in zip(value._fields, value, strict=True)}
-    if isinstance(value, list | tuple):
-        return [_yaml_value(item) for item in value]
-    return value
-
-
-def _row(value: Any) -> Any:
-    return row_class(tuple(value))(*value.values()) if isinstance(value, dict) else value
 
 
 def _shown(step: Mapping[str, Any]) -> str:

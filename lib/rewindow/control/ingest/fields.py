@@ -14,7 +14,7 @@ from typing import Any
 
 from rewindow.config.feed_spec import TABLE_FORMATS
 from rewindow.contracts.ingest import JOB, LogColumns, LogSpec
-from rewindow.contracts.source_fields import FileFields, SourceFields, named_columns, parent_of, read_columns
+from rewindow.contracts.source_fields import FileFields, SourceFields, is_read, named_columns, parent_of, read_columns
 from rewindow.errors import SourceError
 
 _GENERATION = "`rewindow land FEED --new-generation`"
@@ -120,7 +120,7 @@ class _Rules:
         return {self.fold(name) for name in names}
 
     def _is_landed(self, field: str) -> bool:
-        return field.split(".", maxsplit=1)[0] in self._landed
+        return is_read(field.split(".", maxsplit=1)[0], self._landed)
 
     def _is_unused(self, field: str) -> bool:
         """Return whether a new field is not landed: the schema selects fields, ``value`` whole columns."""

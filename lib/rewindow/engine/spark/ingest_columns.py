@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from pyspark.sql import Column as Expression
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
@@ -38,9 +38,16 @@ class SourceColumn(NamedTuple):
 def source_columns(spec: LogSpec, schema: T.StructType, hidden: Sequence[str] = ()) -> dict[str, SourceColumn]:
     """Return a source's columns by their names after ``columns:``. Raises as `log_columns.source_types`."""
     return {
-        name: SourceColumn(F.col(f"`{source.replace('`', '``')}`"), schema[source].dataType)
-        for name, (source, _) in source_types(spec, schema.json(), hidden).items()
+        name: SourceColumn(F.col(".".join(f"`{one.replace('`', '``')}`" for one in path)), _type_at(schema, path))
+        for name, (path, _) in source_types(spec, schema.json(), hidden).items()
     }
+
+
+def _type_at(schema: T.StructType, path: Sequence[str]) -> T.DataType:
+    found: T.DataType = schema
+    for name in path:
+        found = cast("T.StructType", found)[name].dataType
+    return found
 
 
 def landed(spec: LogSpec, column: Column, found: Mapping[str, SourceColumn]) -> Expression:

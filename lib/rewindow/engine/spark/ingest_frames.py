@@ -13,7 +13,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from rewindow.contracts.governed_sources import NEW_ROWS, Governed
 from rewindow.contracts.ingest import ARRIVAL, LogColumns, LogSpec, Piece, ReadWindow, SourceLook
-from rewindow.contracts.source_fields import read_columns, read_schema
+from rewindow.contracts.source_fields import is_read, read_columns, read_schema
 from rewindow.contracts.time_units import RANGES, wrong_unit
 from rewindow.engine.spark.csv_frames import by_header, inferred, read_csv
 from rewindow.engine.spark.ingest_columns import (
@@ -164,10 +164,10 @@ class SourceFrame:
         if source.format == "csv":
             options = read_options(self._spec, self._look)
             return read_csv(self._spark, self._spec, self._look, options, schema, needed, pieces, _CORRUPT)
-        read = T.StructType([field for field in schema if field.name in needed])
+        read = T.StructType([field for field in schema if is_read(field.name, needed)])
         reader = reader.option("columnNameOfCorruptRecord", _CORRUPT).option("mode", "PERMISSIVE")
         frame = reader.schema(T.StructType([*read, T.StructField(_CORRUPT, T.StringType())])).load(paths)
-        others = {field.name: F.lit(None).cast(field.dataType) for field in schema if field.name not in needed}
+        others = {field.name: F.lit(None).cast(field.dataType) for field in schema if not is_read(field.name, needed)}
         return checked(frame, read, source.options, _CORRUPT, is_csv=False).withColumns(others)
 
     def _read_table(self, schema: T.StructType, pieces: Sequence[Piece]) -> DataFrame:

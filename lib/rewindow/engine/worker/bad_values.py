@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from rewindow.contracts.decimal_texts import BY_COMMAS, BY_POINTS, DEFAULT_LOCALE, begins_with_comma, told_decimal
 from rewindow.contracts.ingest import Piece, SourceSpec
+from rewindow.contracts.source_fields import is_read
 from rewindow.engine.worker.csv_files import csv_lines, csv_names, encoding_of, has_header, lower_options, positions
 from rewindow.engine.worker.file_fields import directory_columns, local_files, shown
 from rewindow.engine.worker.time_texts import Verdict, judge_text
@@ -51,7 +52,7 @@ def first_bad_value(
     """
     every = json.loads(schema or "{}").get("fields", ())
     if needed is not None and (spec.format == "json" or has_header(spec)):
-        every = [field for field in every if field["name"] in needed]
+        every = [field for field in every if is_read(field["name"], needed)]
     find = partial(_bad_in_csv, is_named=has_header(spec)) if spec.format == "csv" else _bad_in_json
     for path in local_files(pieces):
         fields = [field for field in every if field["name"] not in directory_columns(str(path), base)]

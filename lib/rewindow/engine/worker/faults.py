@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from rewindow.contracts.text_times import other_form
 from rewindow.contracts.time_units import RANGES, unit_in, unit_of, wrong_unit
 from rewindow.engine.worker.bad_times import bad_times
 from rewindow.engine.worker.bad_values import first_bad_value
+from rewindow.engine.worker.landing.log_columns import source_types
 from rewindow.engine.worker.timestamps import NEVER_ARRIVED, NOT_A_TIME, UNREADABLE, Longs, is_unreadable
 from rewindow.errors import DataError
 
@@ -34,12 +34,9 @@ def checks_units(write: LogWrite) -> bool:
         return False
     if spec.extractor:
         return True
-    names = {new: old for old, new in (spec.renames or {}).items()}
-    fields = json.loads(write.columns.source_schema or "{}").get("fields", ())
-    return any(
-        field["name"].lower() == names.get(spec.timestamp, spec.timestamp).lower() and field["type"] in _INTEGERS
-        for field in fields
-    )
+    schema = write.columns.source_schema
+    found = source_types(spec, schema) if schema else {}
+    return any(name.lower() == spec.timestamp.lower() and kind in _INTEGERS for name, (_, kind) in found.items())
 
 
 def unit_faults(times: pa.Array, near: Longs | int) -> dict[int, str]:
@@ -117,15 +114,14 @@ def _bad_rows(write: LogWrite, look: SourceLook, reason: str) -> Iterator[tuple[
         yield where, fix_of(UNREADABLE, spec)
     if write.policy.invalid != FAIL:
         return
-    old = {new: name for name, new in (spec.renames or {}).items()}
-    kinds = {field["name"]: field["type"] for field in json.loads(schema).get("fields", ())}
+    kinds = {name: kind for name, (path, kind) in source_types(spec, schema).items() if len(path) == 1}
     is_column = spec.timestamp != ARRIVAL and not spec.extractor
     texts = _NO_TIME.findall(reason)
     for column in dict.fromkeys(
         [*([spec.timestamp] if is_column else []), *([spec.arrived_at] if spec.arrived_at else [])]
     ):
         known = texts[-1] if texts and column == spec.timestamp else None
-        bad = bad_times(spec, column, kinds.get(old.get(column, column)), pieces, known)
+        bad = bad_times(spec, column, kinds[column], pieces, known) if column in kinds else None
         if bad is not None:
             yield str(bad), fix_of(bad.reason, spec)
 

@@ -7,14 +7,14 @@ become dictionaries, an array a list.
 from __future__ import annotations
 
 import json
-import keyword
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
 
 from rewindow.contracts.ingest import LogColumns, LogSpec
-from rewindow.streams.record import row_class
+from rewindow.engine.worker.landing.log_columns import source_types
+from rewindow.streams.record import are_field_names, row_class
 from rewindow.streams.serde.canonical_json import dump_value
 
 Reader = Callable[[Any], Any]
@@ -26,10 +26,8 @@ def json_readers(spec: LogSpec, columns: LogColumns) -> dict[str, Reader]:
     wanted = {column.name for column in columns.all if column.type == "json"}
     if not wanted:
         return {}
-    renames = spec.renames or {}
-    fields = json.loads(columns.source_schema or '{"fields": []}')["fields"]
-    kinds = {renames.get(field["name"], field["name"]): field["type"] for field in fields}
-    return {name: _reader(kinds[name]) for name in sorted(wanted)}
+    kinds = source_types(spec, columns.source_schema or '{"fields": []}')
+    return {name: _reader(kinds[name][1]) for name in sorted(wanted)}
 
 
 def canonical_json(column: pa.Array, read: Reader) -> pa.Array:
@@ -54,9 +52,8 @@ def _reader(kind: Any) -> Reader:
 
 
 def _struct_reader(fields: Mapping[str, Reader]) -> Reader:
-    is_row = all(name.isidentifier() and not keyword.iskeyword(name) and name[0] != "_" for name in fields)
     make: Callable[..., Any] = (
-        row_class(tuple(fields)) if is_row else lambda *values: dict(zip(fields, values, strict=True))
+        row_class(tuple(fields)) if are_field_names(fields) else lambda *values: dict(zip(fields, values, strict=True))
     )
 
     def read(found: dict[str, Any] | None) -> Any:

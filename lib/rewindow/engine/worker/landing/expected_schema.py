@@ -45,6 +45,9 @@ def expected_schema(spec: LogSpec, look: SourceLook) -> str | None:
             return look.schema
     if not found:
         return None
+    if source.format != "csv":
+        nested = [old for old in spec.renames or {} if old not in found and old.partition(".")[0] in found]
+        found = {**found, **dict.fromkeys(nested, UNSURE)}
     keys = {old for old, new in (spec.renames or {}).items() if new in spec.key} | set(spec.key)
     types = {name: "string" if kind == UNSURE and name in keys else kind for name, kind in found.items()}
     return schema_of(types)

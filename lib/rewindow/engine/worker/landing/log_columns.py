@@ -34,25 +34,43 @@ def landed_type(source_type: Any) -> str:
     return source_type if source_type.startswith("decimal(") else _LANDED.get(source_type, "json")
 
 
-def source_types(spec: LogSpec, schema: str, hidden: Sequence[str] = ()) -> dict[str, tuple[str, Any]]:
-    """Return a source's columns by their names after ``columns:``: each with its name in the source and its type.
+def source_types(spec: LogSpec, schema: str, hidden: Sequence[str] = ()) -> dict[str, tuple[tuple[str, ...], Any]]:
+    """Return a source's columns by their names after ``columns:``: each with its path in the source and its type.
 
-    Raises `ConfigError` (78) for a renamed column that does not exist, or two columns with one name.
+    A path has one name, unless ``columns:`` names a nested field. Raises `ConfigError` (78) for a renamed column that does not
+    exist, or two columns with one name.
     """
     renames = dict(spec.renames or {})
     fields = json.loads(schema)["fields"]
     names = [field["name"] for field in fields]
-    if sorted(set(renames) - set(names)):
-        raise _unknown(spec, _unknown_renames(spec, names), names)
-    found: dict[str, tuple[str, Any]] = {}
-    for field in fields:
-        name = renames.get(field["name"], field["name"])
+    every: list[tuple[tuple[str, ...], Any]] = [((field["name"],), field["type"]) for field in fields]
+    if spec.source_offsets is None and spec.source.format != "csv":
+        every += [nested for name in renames if name not in names and (nested := _nested(fields, name)) is not None]
+    known = {".".join(path) for path, _ in every}
+    if set(renames) - known:
+        raise _unknown(spec, _unknown_renames(spec, [*names, *sorted(known & set(renames))]), names)
+    found: dict[str, tuple[tuple[str, ...], Any]] = {}
+    for path, kind in every:
+        name = renames.get(".".join(path), ".".join(path))
         if name in found:
             message = f"log {spec.topic}: {spec.source.name} has two columns called {name}. Rename one under `columns:`"
             raise ConfigError(message)
         if name not in hidden:
-            found[name] = field["name"], field["type"]
+            found[name] = path, kind
     return found
+
+
+def _nested(fields: Sequence[Any], path: str) -> tuple[tuple[str, ...], Any] | None:
+    """Return the names and the type of a field in structs, as ``user.name``; None if there is none."""
+    for field in fields:
+        name, kind = field["name"], field["type"]
+        if name == path:
+            return (name,), kind
+        if path.startswith(f"{name}.") and isinstance(kind, dict) and kind["type"] == "struct":
+            below = _nested(kind["fields"], path.removeprefix(f"{name}."))
+            if below is not None:
+                return (name, *below[0]), below[1]
+    return None
 
 
 def log_columns(spec: LogSpec, schema: str) -> LogColumns:
@@ -77,17 +95,26 @@ def log_columns(spec: LogSpec, schema: str) -> LogColumns:
     key, value = ([Column(name, landed_type(found[name])) for name in names] for names in (spec.key, values))
     for column in key:
         if column.type == "json":
-            message = f"log {spec.topic}: the key {column.name} is nested. List columns of simple types under `key:`"
+            message = (
+                f"log {spec.topic}: the key {column.name} is nested: list columns of simple types under `key:`. A nested field "
+                f"becomes a column under `columns:`, as in `columns: {{{column.name}_id: {column.name}.id}}`"
+            )
             raise ConfigError(message)
     return LogColumns(tuple(key), tuple(value), spec.scalar_key, spec.scalar_value, schema)
 
 
 def missing_columns(spec: LogSpec, names: Sequence[str]) -> ConfigError | None:
-    """Return the error that names all columns which the configuration names and a source with these columns has not."""
-    renames, wrong = spec.renames or {}, _unknown_renames(spec, names)
+    """Return the error that names all columns which the configuration names and a source with these columns has not.
+
+    A nested field is not missing if its column is there.
+    """
+    renames, maybe = spec.renames or {}, list[str]()
+    if spec.source.format != "csv":
+        maybe = [name for name in renames if name not in names and name.partition(".")[0] in names]
+    wrong = _unknown_renames(spec, [*names, *maybe])
     if wrong:  # what they are renamed to would be missing, too
         return _unknown(spec, wrong, names)
-    return _missing(spec, [renames.get(name, name) for name in names])
+    return _missing(spec, [renames.get(name, name) for name in (*names, *maybe)])
 
 
 def _roles(spec: LogSpec) -> dict[str, Sequence[str]]:

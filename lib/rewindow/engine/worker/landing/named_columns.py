@@ -1,8 +1,10 @@
-"""Check the columns that a feed's file names against headers and footers, before Spark is started to read rows."""
+"""Check the columns that a feed's file names against headers, footers and small JSON files, before Spark is started."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
 
 from rewindow.contracts.ingest import LogSpec, SourceLook
 from rewindow.engine.worker.csv_files import csv_columns, has_header
@@ -11,11 +13,29 @@ from rewindow.engine.worker.landing.ddl import declared_columns
 from rewindow.engine.worker.landing.log_columns import missing_columns
 from rewindow.errors import ConfigError
 
+_MOST_BYTES = 1 << 20
+"""JSON files that are larger together are not read: their fields are in every line."""
+
 
 def wrong_columns(spec: LogSpec, look: SourceLook) -> ConfigError | None:
     """Return what is wrong with the columns that the configuration names; None if nothing is, or only reading rows tells."""
     names = _names(spec, look)
     return missing_columns(spec, names) if names else None
+
+
+def _json_names(files: Sequence[Path]) -> Sequence[str] | None:
+    """Return the fields of the objects in small files of JSON lines."""
+    if sum(path.stat().st_size for path in files) > _MOST_BYTES:
+        return None
+    names: dict[str, None] = {}
+    try:
+        for path in files:
+            for line in path.read_text(encoding="utf-8").split("\n"):
+                row = json.loads(line) if line.strip() else {}
+                names |= dict.fromkeys(row if isinstance(row, dict) else ())
+    except (OSError, ValueError):
+        return None  # the landing says what is wrong with it
+    return list(names)
 
 
 def _names(spec: LogSpec, look: SourceLook) -> Sequence[str] | None:
@@ -31,6 +51,8 @@ def _names(spec: LogSpec, look: SourceLook) -> Sequence[str] | None:
         files = parquet_fields(source, pieces, look.base)
         found = {name for file in files for name in file.present if "." not in name}
         return sorted(found) if len(files) == len(pieces) else None
+    if source.format == "json":
+        return None if source.options else _json_names(local_files(pieces))
     if not has_header(source):
         return None
     headers = [columns for path in local_files(pieces) if (columns := csv_columns(source, str(path))) is not None]

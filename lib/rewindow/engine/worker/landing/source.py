@@ -10,8 +10,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from rewindow.contracts.ingest import JOB, Arrivals, Intervals, LogColumns, LogSpec, Piece, ReadWindow, SourceLook
-from rewindow.contracts.source_fields import named_columns, read_schema
+from rewindow.contracts.ingest import (
+    ARRIVAL,
+    JOB,
+    Arrivals,
+    Intervals,
+    LogColumns,
+    LogSpec,
+    Piece,
+    ReadWindow,
+    SourceLook,
+)
+from rewindow.contracts.source_fields import is_read, named_columns, read_schema
 from rewindow.engine.worker.arrivals import arrivals_of
 from rewindow.engine.worker.csv_files import check_has, csv_columns
 from rewindow.engine.worker.file_fields import check_not_empty, shown
@@ -84,7 +94,9 @@ def inferred_schema(spec: LogSpec, look: SourceLook) -> str:
     needed, ignored = named_columns(spec), set(spec.ignore)
     footers = ((shown(spec.source, piece.path), _footer(piece.path)) for piece in pieces)
     try:
-        schema = spark_schema(footers, lambda name: name not in ignored if spec.value is None else name in needed)
+        schema = spark_schema(
+            footers, lambda name: name not in ignored if spec.value is None else is_read(name, needed)
+        )
     except MixedTypesError as error:
         told = " and ".join(f"{shown_type(kind)} in {file}" for file, kind in (error.one, error.other))
         message = f"log {spec.topic}: {error.column} is {told}. Nothing was landed. Write the files with one type" + (
@@ -157,8 +169,9 @@ def _check_columns(reader: RowReader, look: SourceLook) -> None:
             raise UnsuitableError(f"the column {column.name} is nested or has another type now")
     spec = reader.spec
     others = {*spec.order, *([spec.arrived_at] if spec.arrived_at else [])}
+    others |= set() if spec.timestamp == ARRIVAL or spec.extractor else {spec.timestamp}
     if not others <= set(reader.sources):
-        raise UnsuitableError("it lacks a column")
+        raise UnsuitableError("it lacks a column, or the column is nested")
     for name in look.partition_columns:
         if name in reader.types and reader.types[name] not in DIRECTORY_TYPES:
             raise UnsuitableError(f"the table is partitioned by {name}, which is {reader.types[name]}")
