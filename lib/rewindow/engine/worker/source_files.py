@@ -61,10 +61,11 @@ def look_at_files(spec: SourceSpec, position: Mapping[str, Any] | None) -> Sourc
 
 
 def unchanged(look: SourceLook, spec: SourceSpec) -> None:
-    """Raise `SourceError` (66) if a file changed since the look."""
-    _, found = _find(spec)
-    for name, mark in look.position[FILES].items():
-        if name not in found or list(found[name].facts) != mark[:2]:
+    """Raise `SourceError` (66) if a fresh file changed since the look."""
+    marks = look.position[FILES]
+    for piece in look.fresh:
+        if list(_facts(piece.path) or ()) != marks[piece.name][:2]:
+            name = piece.name
             message = f"{spec.name}: {name} was changed while it was being landed. Nothing was landed. Land again"
             raise SourceError(message)
 
@@ -81,8 +82,9 @@ def _find(spec: SourceSpec) -> tuple[str, dict[str, _File]]:
     else:
         base = location if Path(location).is_dir() else str(Path(location).parent)
         paths = list(_below(location))
-    names = ((path[len(base) :].lstrip("/"), path) for path in paths)
-    found = {name: _file(spec, name, path) for name, path in sorted(names) if not _is_ignored(name)}
+    begin = len(base.rstrip("/")) + 1
+    names = {path[begin:]: path for path in paths}
+    found = {name: _file(spec, name, names[name]) for name in sorted(names) if not _is_ignored(name)}
     if not found:
         message = f"the source {spec.name} has no files at {location}: fix `path:`, or wait for the first file"
         raise SourceError(message)
@@ -90,16 +92,22 @@ def _find(spec: SourceSpec) -> tuple[str, dict[str, _File]]:
 
 
 def _file(spec: SourceSpec, name: str, path: str) -> _File:
+    facts = _facts(path)
+    if facts is None:  # reading a pipe would never end
+        message = f"{spec.name}: {name} is not a regular file (a pipe, or a link to nothing): remove it"
+        raise SourceError(message)
+    return _File(path, facts)
+
+
+def _facts(path: str) -> tuple[int, int] | None:
+    """Return the size in bytes and the modification time (ns) of a regular file; None if there is none."""
     try:
         facts = os.stat(path)  # noqa: PTH116 - called for each landed file
     except PermissionError as error:
         raise _refused(path, error) from error
     except OSError:
-        facts = None
-    if facts is None or not stat.S_ISREG(facts.st_mode):  # reading a pipe would never end
-        message = f"{spec.name}: {name} is not a regular file (a pipe, or a link to nothing): remove it"
-        raise SourceError(message)
-    return _File(path, (facts.st_size, facts.st_mtime_ns))
+        return None
+    return (facts.st_size, facts.st_mtime_ns) if stat.S_ISREG(facts.st_mode) else None
 
 
 def _refused(path: str, error: PermissionError) -> AccessError:
@@ -160,6 +168,8 @@ def _below(path: str) -> Iterator[str]:
 
 def _is_ignored(name: str) -> bool:
     """Return whether Spark ignores a file, because its name or that of a folder on its path is hidden."""
+    if name[0] not in "._" and "/." not in name and "/_" not in name:
+        return False
     return any(part.startswith(".") or (part.startswith("_") and "=" not in part) for part in name.split("/"))
 
 
