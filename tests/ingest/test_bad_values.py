@@ -53,6 +53,8 @@ def found(tmp_path, text, kind="csv", **options):
         ),
         ("1.50", "1,50", "it has 8 values, but there are 7 columns"),
         ("1.50", "x", "column price: 'x' is not a number"),
+        ("1.50", "1.505", "column price: '1.505' has more digits after the point than DECIMAL(10,2) holds"),
+        ("1.50", "123456789", "column price: '123456789' does not fit DECIMAL(10,2)"),
         ("true", "yes", "column ok: 'yes' is not true or false"),
         ("2026-01-01,", "01.01.2026,", "column day: '01.01.2026' is not a date"),
         ("2026-01-01T00:00:00Z", "now", "column at: 'now' is not a time"),
@@ -82,6 +84,7 @@ def test_csv_options_are_those_of_the_source(tmp_path):
                 "the column as DOUBLE"
             ),
         ),
+        ('{"price": 1.505}', "field price: 1.505 has more digits after the point than DECIMAL(10,2) holds"),
         ('{"ok": "yes"}', 'field ok: "yes" is not true or false'),
         ('{"points": [{"x": 1}, {"x": "y"}]}', 'field points.x: "y" is not a number'),
         ('{"points": [3]}', "field points: 3 is not an object"),

@@ -137,6 +137,12 @@ def test_a_file_that_cannot_be_decompressed_is_named(folder, content):
         look_at_files(source(folder), None)
 
 
+def test_a_compressed_file_whose_name_does_not_say_so_is_named(folder):
+    (folder / "z.csv").write_bytes(gzip.compress(b"user,t\nann,1\n"))
+    with pytest.raises(SourceError, match=r"raw: z\.csv is compressed by gzip, .*: rename it to z\.csv\.gz"):
+        look_at_files(source(folder), None)
+
+
 def test_files_without_rows_may_be_equal(folder):
     for name in ("x.csv", "y.csv"):
         (folder / name).write_text("user,t\n")

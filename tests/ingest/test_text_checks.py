@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from rewindow.engine.spark.text_checks import as_texts, checked
+from rewindow.engine.spark.text_checks import as_texts, as_written, checked
 
 pytestmark = pytest.mark.spark
 
@@ -28,7 +28,6 @@ FITS = {
         ".5",
         "1.",
         "1E3",
-        "2.555",
         "",
         '""',
         " ",
@@ -49,15 +48,14 @@ FITS = {
         "99999999999",
         " 1,5",
         "1,5 ",
-        "2,555",
     ],
     "fr-FR": ["4,5", "1\u202f234,5", "7", "4.5"],
     "de-CH": ["4.5", "1\u2019234.50", "4,5", "7"],
     "ja-JP": ["1,234.5", "0.5"],
 }
 MISREAD = {
-    None: ["12,50", "1,2", "1234,567", ",5", "1,23.4", "0,5"],
-    "de-DE": ["12.50", "4.5", "1.5,00", "1234.567", ".5", "10.5"],
+    None: ["12,50", "1,2", "1234,567", ",5", "1,23.4", "0,5", "2.555"],
+    "de-DE": ["12.50", "4.5", "1.5,00", "1234.567", ".5", "10.5", "1,255"],
     "it-IT": ["12.50"],
     "en-IN": ["12,5"],
 }
@@ -104,3 +102,16 @@ def test_texts_with_lost_characters_are_refused_unless_the_encoding_is_stated(
     found = {row["id"]: row[CORRUPT] for row in checked(frame, SCHEMA, options, CORRUPT, is_csv=True).collect()}
     assert (found[1] is not None) is is_refused
     assert found[2] is None
+
+
+def test_decimals_in_json_are_not_rounded(spark: SparkSession, tmp_path: Path) -> None:
+    numbers = ["1", "1.5", "1.250", "1e2", "null", "1.255", "-1.245", "99999999999"]
+    (tmp_path / "a.json").write_text("".join(f'{{"id": {at}, "d": {text}}}\n' for at, text in enumerate(numbers)))
+    schema = T.StructType([field for field in SCHEMA if field.name != "s"])
+    reader = spark.read.options(mode="PERMISSIVE", columnNameOfCorruptRecord=CORRUPT)
+    frame = reader.schema(T.StructType([*as_written(schema), T.StructField(CORRUPT, T.StringType())])).json(
+        str(tmp_path)
+    )
+    rows = {row["id"]: row for row in checked(frame, schema, {}, CORRUPT, is_csv=False).collect()}
+    assert [str(rows[at]["d"]) for at in range(5)] == ["1.00", "1.50", "1.25", "100.00", "None"]
+    assert [rows[at][CORRUPT] is not None for at in range(8)] == [False] * 5 + [True] * 3

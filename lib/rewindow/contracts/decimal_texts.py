@@ -6,12 +6,15 @@ groups are checked: all but the first have three digits, or two in front of the 
 
 from __future__ import annotations
 
+from decimal import Context, Decimal, InvalidOperation
+
 BY_COMMAS = r"^[^0-9.,]*[0-9]{1,3}(,[0-9]{2,3})*,[0-9]{3}(\.[0-9]*)?[^.,]*$"
 """A number with groups, where a point begins the fraction."""
 BY_POINTS = r"^[^0-9.,]*[0-9]{1,3}(\.[0-9]{3})+(,[0-9]*)?[^.,]*$"
 """A number with groups, where a comma begins the fraction."""
 
 DEFAULT_LOCALE = "en-US"
+_EXACT = Context(prec=100)
 _COMMA_BEGINS_FRACTION = frozenset(
     {"da", "de", "el", "es", "fi", "fr", "hu", "it", "nb", "nl", "no", "pl", "pt", "ro", "ru", "sv", "tr", "uk"}
 )
@@ -26,6 +29,22 @@ def told_decimal(locale: str) -> str:
         f"is not a number in the locale {locale}, where commas are before three digits. If a comma begins the fraction, add "
         "`options: {locale: de-DE}` to the source"
     )
+
+
+def beyond_decimal(number: str, kind: str) -> str | None:
+    """Return what is wrong with a number that a type such as ``decimal(12,2)`` cannot hold exactly; None if it can.
+
+    Nothing is rounded. None, too, for a text that is no number in Python's form.
+    """
+    digits, _, scale = kind.removeprefix("decimal(").removesuffix(")").partition(",")
+    try:
+        value = Decimal(number.strip())
+        stored = value.quantize(Decimal(1).scaleb(-int(scale or 0)), context=_EXACT)
+    except InvalidOperation:
+        return None
+    if stored != value:
+        return f"has more digits after the point than {kind.upper()} holds"
+    return f"does not fit {kind.upper()}" if len(stored.as_tuple().digits) > int(digits) else None
 
 
 def begins_with_comma(locale: str) -> bool:

@@ -26,7 +26,7 @@ from rewindow.engine.spark.ingest_columns import (
 )
 from rewindow.engine.spark.open_table import named, open_delta
 from rewindow.engine.spark.partitioning import partition_column
-from rewindow.engine.spark.text_checks import checked
+from rewindow.engine.spark.text_checks import as_written, checked
 from rewindow.engine.worker.bad_values import CONSTANTS_OPTION
 from rewindow.engine.worker.csv_files import has_header
 from rewindow.engine.worker.file_fields import check_not_empty
@@ -166,7 +166,7 @@ class SourceFrame:
             return read_csv(self._spark, self._spec, self._look, options, schema, needed, pieces, _CORRUPT)
         read = T.StructType([field for field in schema if is_read(field.name, needed)])
         reader = reader.option("columnNameOfCorruptRecord", _CORRUPT).option("mode", "PERMISSIVE")
-        frame = reader.schema(T.StructType([*read, T.StructField(_CORRUPT, T.StringType())])).load(paths)
+        frame = reader.schema(T.StructType([*as_written(read), T.StructField(_CORRUPT, T.StringType())])).load(paths)
         others = {field.name: F.lit(None).cast(field.dataType) for field in schema if not is_read(field.name, needed)}
         return checked(frame, read, source.options, _CORRUPT, is_csv=False).withColumns(others)
 

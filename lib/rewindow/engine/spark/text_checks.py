@@ -13,6 +13,8 @@ from rewindow.contracts.decimal_texts import BY_COMMAS, BY_POINTS
 
 _LOST = "\ufffd"
 """Stands for bytes that were no character in the encoding."""
+_AS_WRITTEN = T.DecimalType(38, 18)
+"""Holds a decimal with all digits with which it is written, because a parser rounds what its type does not hold."""
 _SEPARATOR, _NO_QUOTE = "\u0001", "\u0000"
 
 
@@ -21,6 +23,16 @@ def as_texts(schema: T.StructType) -> T.StructType:
     return T.StructType(
         [
             T.StructField(field.name, T.StringType() if _is_decimal(field) else field.dataType, field.nullable)
+            for field in schema
+        ]
+    )
+
+
+def as_written(schema: T.StructType) -> T.StructType:
+    """Return the schema with which to read a JSON file: decimals with all of their digits, which `checked` converts."""
+    return T.StructType(
+        [
+            T.StructField(field.name, _AS_WRITTEN if _is_within(field.dataType, _AS_WRITTEN) else field.dataType)
             for field in schema
         ]
     )
@@ -38,13 +50,16 @@ def checked(
         if is_csv and _is_decimal(field):
             number = numbers[field.name] = _number(column, field.dataType, given.get("locale"))
             bad.append(F.when((column != "") & number.isNull(), column))
+        elif not is_csv and _is_within(field.dataType, _AS_WRITTEN):
+            number = numbers[field.name] = _exact(column, field.dataType)
+            bad.append(F.when(column.isNotNull() & number.isNull(), column.cast("string")))
         elif isinstance(field.dataType, T.StringType) and not states_encoding:
             bad.append(F.when(column.contains(_LOST), column))
     return frame.withColumns({**numbers, corrupt: F.coalesce(*bad)})
 
 
 def _number(text: Expression, kind: T.DataType, locale: str | None) -> Expression:
-    """Return a text as Spark's parser of CSV files reads it, if its groups of digits fit the locale; otherwise null."""
+    """Return a text as Spark's CSV parser reads it, if its groups of digits fit the locale and nothing is rounded; else null."""
     options = {"sep": _SEPARATOR, "quote": _NO_QUOTE, **({"locale": locale} if locale else {})}
 
     def read(value: Expression, decimal: str) -> Expression:
@@ -54,7 +69,22 @@ def _number(text: Expression, kind: T.DataType, locale: str | None) -> Expressio
     fits = F.when(comma_begins_fraction, ~text.contains(".") | text.rlike(BY_POINTS)).otherwise(
         ~text.contains(",") | text.rlike(BY_COMMAS)
     )
-    return F.when(fits & ~text.rlike("[\r\n]") & (text != ""), read(text, kind.simpleString()))
+    fits &= ~text.rlike("[\r\n]") & (text != "")
+    if not _is_within(kind, _AS_WRITTEN):
+        return F.when(fits, read(text, kind.simpleString()))
+    return F.when(fits, _exact(read(text, _AS_WRITTEN.simpleString()), kind))
+
+
+def _exact(number: Expression, kind: T.DataType) -> Expression:
+    """Return a decimal as another type; null if it does not fit, or would be rounded."""
+    found = number.try_cast(kind)
+    return F.when(found == number, found)
+
+
+def _is_within(kind: T.DataType, other: T.DecimalType) -> bool:
+    if not isinstance(kind, T.DecimalType):
+        return False
+    return kind.scale <= other.scale and kind.precision - kind.scale <= other.precision - other.scale
 
 
 def _is_decimal(field: T.StructField) -> bool:

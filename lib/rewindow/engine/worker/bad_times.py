@@ -94,6 +94,8 @@ def _wrong(spec: LogSpec, column: str, value: Any, kind: Any, known: str | None)
         if unit is not None and column not in spec.units:
             return wrong_unit(what, number, unit)
         return f"a negative timestamp ({number})" if number < 0 and not is_arrival else ""
+    if kind == "string" and isinstance(value, int | float):
+        return f"the {what} {value} is a number, but a text in other rows"
     if kind != "string" or not isinstance(value, str):
         return ""  # as another type, a wrong one is null
     verdict = Verdict.NONE if value == known else judge_text(value, form_of_times(spec.source))

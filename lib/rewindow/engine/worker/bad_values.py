@@ -16,7 +16,14 @@ from typing import Any, NoReturn
 
 import pyarrow as pa
 
-from rewindow.contracts.decimal_texts import BY_COMMAS, BY_POINTS, DEFAULT_LOCALE, begins_with_comma, told_decimal
+from rewindow.contracts.decimal_texts import (
+    BY_COMMAS,
+    BY_POINTS,
+    DEFAULT_LOCALE,
+    begins_with_comma,
+    beyond_decimal,
+    told_decimal,
+)
 from rewindow.contracts.ingest import Piece, SourceSpec
 from rewindow.contracts.source_fields import is_read
 from rewindow.engine.worker.csv_files import csv_lines, csv_names, encoding_of, has_header, lower_options, positions
@@ -78,7 +85,8 @@ def _not_decoded(path: str, encoding: str) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
     name = encoding.upper().removesuffix("-SIG")
-    return f"line {line}: it is not {name}. Name the file's encoding, like `options: {{encoding: ISO-8859-1}}`"
+    fix = "Convert the file, or, if all files have another encoding, name it, like `options: {encoding: ISO-8859-1}`"
+    return f"line {line}: it is not {name}. {fix}"
 
 
 def _bad_in_csv(
@@ -134,7 +142,7 @@ def _wrong_text(value: str, kind: Any, options: Mapping[str, str]) -> str | None
     if kind in {"float", "double"}:
         return None if _NUMBER.fullmatch(value) else _not_a_double(value)
     if str(kind).startswith("decimal"):
-        return _wrong_decimal(value, options.get("locale", DEFAULT_LOCALE))
+        return _wrong_decimal(value, kind, options.get("locale", DEFAULT_LOCALE))
     if kind == "string" and _LOST in value and not {"encoding", "charset"} & set(options):
         return (
             "has the character U+FFFD, which stands for characters that were lost. If it belongs there, add "
@@ -186,18 +194,20 @@ def _not_a_double(value: str) -> str:
     )
 
 
-def _wrong_decimal(value: str, locale: str) -> str | None:
+def _wrong_decimal(value: str, kind: str, locale: str) -> str | None:
     """Return what is wrong with a decimal; None if nothing is, or nobody can tell: locales have symbols of their own."""
     is_comma = begins_with_comma(locale)
     separator, groups = (".", BY_POINTS) if is_comma else (",", BY_COMMAS)
     if separator in value and re.search(groups, value) is None:
         return told_decimal(locale)
     if locale.lower().replace("_", "-") == DEFAULT_LOCALE.lower():
-        return None if _NUMBER.fullmatch(value.replace(",", "")) else "is not a number"
-    is_number = any(letter.isdigit() for letter in value) and not any(
-        letter.isalpha() for letter in value.replace("E", "")
-    )
-    return None if is_number else "is not a number"
+        is_number = _NUMBER.fullmatch(value.replace(",", "")) is not None
+    else:
+        is_number = any(letter.isdigit() for letter in value) and not any(
+            letter.isalpha() for letter in value.replace("E", "")
+        )
+    number = value.replace(separator, "").replace(",", ".")
+    return beyond_decimal(number, kind) if is_number else "is not a number"
 
 
 def _reads(kind: type[date], value: str) -> bool:
@@ -236,5 +246,11 @@ def _wrong_json(value: Any, kind: Any, path: str, options: Mapping[str, str]) ->
                 yield path, value, wrong
             elif (kind in {"float", "double"} or kind.startswith("decimal")) and not is_number:
                 yield path, value, "is not a number"
-            elif isinstance(value, str) and (wrong := _wrong_time(value, kind, options)):
+            elif wrong := _wrong_scalar(value, kind, options):
                 yield path, value, wrong
+
+
+def _wrong_scalar(value: Any, kind: str, options: Mapping[str, str]) -> str | None:
+    if kind.startswith("decimal"):
+        return beyond_decimal(repr(value), kind)
+    return _wrong_time(value, kind, options) if isinstance(value, str) else None

@@ -24,6 +24,9 @@ FILES = "files"
 Compressed text files have the size and the digest of their text besides, from version 0.2 on.
 """
 
+_GZIP = b"\x1f\x8b"
+"""The beginning of a file that gzip has compressed. No text begins so."""
+
 
 class _File(NamedTuple):
     """A file of a source: its path, its size in bytes and its modification time (ns)."""
@@ -146,7 +149,15 @@ def _contents(mark: Sequence[Any]) -> list[tuple[int, str]]:
 
 
 def _text_mark(spec: SourceSpec, name: str, path: str) -> tuple[int, str] | tuple[()]:
-    if spec.format == "parquet" or not name.lower().endswith(COMPRESSED):
+    if spec.format == "parquet":
+        return ()
+    if not name.lower().endswith(COMPRESSED):
+        with Path(path).open("rb") as file:
+            if file.read(len(_GZIP)) == _GZIP:
+                message = (
+                    f"{spec.name}: {name} is compressed by gzip, but its name does not say so: rename it to {name}.gz"
+                )
+                raise SourceError(message)
         return ()
     try:
         return text_digest(path)
