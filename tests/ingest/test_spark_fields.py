@@ -223,3 +223,23 @@ def test_nested_fields_of_parquet_and_of_a_table_are_columns_too(engine_at, tmp_
     table.tables = DeltaFeedTables(f"{tmp_path}/t/w")
     assert table.land(key="name", value=["amount"], columns={"name": "user.name"}).rows == 2
     assert {(row["name"], row["amount"]) for row in log_rows(table.tables)} == {("ann", 5), ("bob", 6)}
+
+
+@pytest.mark.parametrize("value", ['{"name": "ann"}', '["ann"]', "5", "true"])
+def test_a_text_that_becomes_something_else_in_json_is_named_and_not_landed_as_json_text(engine_at, tmp_path, value):
+    feed = Files(tmp_path, engine_at(tmp_path))
+    feed.write("d1.json", '{"user": "ann", "t": 1}\n{"user": null, "t": 1}\n')
+    feed.land(key="user")
+    feed.write("d2.json", f'{{"user": "bob", "t": 2}}\n{{"user": {value}, "t": 3}}\n')
+    with pytest.raises(DataError, match=r"d2\.json, line 2, field user: .* is not a text, as in landed files"):
+        feed.land(key="user")
+    assert len(log_rows(feed.tables)) == 2
+
+
+def test_a_field_of_several_types_stays_one_with_json_texts(engine_at, tmp_path):
+    feed = Files(tmp_path, engine_at(tmp_path))
+    feed.write("d1.json", '{"user": "ann", "t": 1}\n{"user": 5, "t": 1}\n')
+    assert feed.land(key="user").rows == 2
+    feed.write("d2.json", '{"user": {"id": 1}, "t": 2}\n')
+    assert feed.land(key="user").rows == 1
+    assert sorted(row["user"] for row in log_rows(feed.tables)) == ["5", "ann", '{"id": 1}']

@@ -33,6 +33,7 @@ from rewindow.engine.worker.faults import naming_bad_rows
 from rewindow.engine.worker.file_fields import stored_fields
 from rewindow.engine.worker.inline import as_in_a_worker
 from rewindow.engine.worker.landing.json_rows import json_fields
+from rewindow.engine.worker.landing.json_texts import check_texts
 from rewindow.engine.worker.landing.log_columns import log_columns
 from rewindow.engine.worker.landing.named_columns import wrong_columns
 from rewindow.engine.worker.landing.passes import merge, sorted_chunks, write_runs
@@ -138,6 +139,8 @@ class ArrowLandingEngine:
                         self._other().write(write, look, window) if source.is_text else self._schedule(write, source)
                     )
         except UnsuitableError as error:
+            if write.spec.source.format == "json":
+                check_texts(write.spec, write.columns, look)
             return self._left(write.spec, look, error).write(write, look, window)
         return sorted(blocks, key=lambda block: (block.landing, block.partition))
 
