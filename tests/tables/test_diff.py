@@ -12,6 +12,7 @@ from deltalake import write_deltalake
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rewindow.app.sentences import shown_rows
 from rewindow.errors import LimitError, StorageError, UsageError
 from rewindow.tables.delta import diff_partitions
 from rewindow.tables.delta.diff import compare_tables
@@ -71,12 +72,20 @@ def naive(first: pa.Table, second: pa.Table, keys: list[str], samples: int) -> T
     shown = [
         (
             dict(zip(keys, key, strict=True)),
-            *([dict(zip(values, row, strict=True)) for row in s.get(key, ())] for s in versions),
+            *_apart(*([dict(zip(values, row, strict=True)) for row in s.get(key, ())] for s in versions)),
         )
         for key in sorted(apart, key=repr)[:samples]
     ]
     only = [len(mine.keys() - theirs.keys()) for mine, theirs in ((one, other), (other, one))]
     return TableDiff(len(both) - len(differing), len(differing), *only, shown)
+
+
+def _apart(one: list[Any], other: list[Any]) -> tuple[list[Any], list[Any]]:
+    while one and other and one[0] == other[0]:
+        one, other = one[1:], other[1:]
+    while one and other and one[-1] == other[-1]:
+        one, other = one[:-1], other[:-1]
+    return one, other
 
 
 def _value(value: Any) -> Any:
@@ -181,6 +190,17 @@ def test_columns_of_other_types_are_compared_as_values():
     assert compare(first, as_double, ["user"]).is_none
     as_text = first.set_column(index, "value", first["value"].cast(pa.string()))
     assert compare(first, as_text, ["user"]).different == 10
+
+
+def test_of_a_key_with_many_rows_those_that_differ_are_shown():
+    rows = [
+        {"user": "ann", "at": 0, "rate": 0.0, "value": n, "share": None, "_partition": 0, "_epoch": 1}
+        for n in range(900)
+    ]
+    changed = [row | {"value": -1} if row["value"] == 450 else row for row in rows]
+    ((_, ours, theirs),) = compare(table(rows), table(changed), ["user"]).samples
+    assert ([row["value"] for row in ours], [row["value"] for row in theirs]) == ([450], [-1])
+    assert shown_rows(rows).endswith("; and 895 more rows")
 
 
 def test_tables_of_other_keys_have_nothing_to_compare():

@@ -53,10 +53,13 @@ The report {{{{ page }}}} has this comparison as a page, with samples and what c
 
 First differences:
 
+{{% set text = found | tojson(indent=2) -%}}
 ```json
-{{{{ found | tojson(indent=2) }}}}
+{{{{ text[:{most}] }}}}{{{{ ' ...' if text | length > {most} else '' }}}}
 ```
 """
+_MOST_CHARACTERS = 10_000
+"""So much of the differences is in the body of an approval, which people read in a browser."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +118,7 @@ def backfill_dag(
         approve = ApprovalOperator(
             task_id="approve",
             subject=f"Publish the backfill of {name}?",
-            body=_BODY.format(job=name, branch=_BRANCH),
+            body=_BODY.format(job=name, branch=_BRANCH, most=_MOST_CHARACTERS),
             **assigned,
         )
         promote = RewindowOperator(

@@ -15,6 +15,8 @@ from rewindow.control.verify import Verified
 from rewindow.report.text import counted
 from rewindow.tables.shared.diff import TableDiff
 
+_MOST_ROWS = 5
+"""So many rows of a key are shown of each branch."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
@@ -128,8 +130,9 @@ def not_all(diff: TableDiff, option: str) -> Iterator[str]:
 
 
 def shown_rows(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return the rows of a key in one line."""
-    return "; ".join(f"({as_assignments(row)})" for row in rows) or "nothing"
+    """Return the first rows of a key in one line."""
+    more = [f"and {len(rows) - _MOST_ROWS:,} more rows"] if len(rows) > _MOST_ROWS else []
+    return "; ".join([*(f"({as_assignments(row)})" for row in rows[:_MOST_ROWS]), *more]) or "nothing"
 
 
 def as_assignments(row: Mapping[str, Any]) -> str:

@@ -27,7 +27,7 @@ class TableDiff:
     only_first: int
     only_second: int
     samples: Sequence[tuple[Row, Sequence[Row], Sequence[Row]]] = field(default=())
-    """Of each sample key: the key, the first table's rows, the second's rows."""
+    """Of each sample key: the key, the first table's rows, the second's rows, as in `rows_apart`."""
 
     @property
     def apart(self) -> int:
@@ -70,8 +70,25 @@ def compare(first: pa.Table, second: pa.Table, keys: Sequence[str], *, samples: 
         int(different.sum()),
         int(only_first.sum()),
         int(only_second.sum()),
-        [(dict(zip(keys, key, strict=True)), both.rows_of(group, 0), both.rows_of(group, 1)) for key, group in shown],
+        [
+            (dict(zip(keys, key, strict=True)), *rows_apart(both.rows_of(group, 0), both.rows_of(group, 1)))
+            for key, group in shown
+        ],
     )
+
+
+def rows_apart(first: Sequence[Row], second: Sequence[Row]) -> tuple[list[Row], list[Row]]:
+    """Return the rows of a key without those at their beginning and end that both sides have."""
+    sides, shortest = [list(map(_shown, side)) for side in (first, second)], min(len(first), len(second))
+    begin = next((at for at in range(shortest) if sides[0][at] != sides[1][at]), shortest)
+    least = shortest - begin
+    end = next((at for at in range(least) if sides[0][-1 - at] != sides[1][-1 - at]), least)
+    return list(first[begin : len(first) - end]), list(second[begin : len(second) - end])
+
+
+def _shown(row: Row) -> str:
+    """Return a text that equal rows have in common: -0.0 is 0.0."""
+    return repr({name: value + 0.0 if isinstance(value, float) else value for name, value in row.items()})
 
 
 def check_keys(first: pa.Schema, second: pa.Schema, keys: Sequence[str]) -> None:
