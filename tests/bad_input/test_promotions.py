@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 
-from tests.bad_input.scene import MODULE, SCORE, Bench
+import pytest
+
+from tests.bad_input.scene import JOB, MODULE, SCORE, Bench
 
 
 def test_a_promotion_that_takes_rows_away_says_how_many_and_how_it_is_undone(bench: Bench) -> None:
@@ -55,3 +57,45 @@ def test_a_run_says_that_its_branch_is_new_and_a_question_about_an_unknown_branc
         asked = bench.run("why", "counts", "u1", "--branch", "fox", *more)
         assert asked.code == 2
         assert "job 'counts' has no runs on branch 'fox' (branches: main, fux)" in asked.err
+
+
+def test_the_table_of_another_job_is_refused_before_a_backfill_or_promotion_and_survives_a_reset(bench: Bench) -> None:
+    bench.write("conf/jobs/sums.yaml", JOB.replace("job: counts", "job: sums").replace("alerts.totals", "sums.totals"))
+    assert bench.run("run", "sums").code == 0
+    before = json.loads(bench.run("head", "sums", "-n", "1000", "--json").out)
+    bench.edit("conf/jobs/counts.yaml", "alerts.totals", "sums.totals")
+    for words in (("backfill", "counts", "--from", "1", "--branch", "moved"), ("run", "counts")):
+        refused = bench.run(*words)
+        assert refused.code in (76, 78), refused
+    assert "moved" not in bench.run("branch", "list", "counts").out
+    bench.edit("conf/jobs/counts.yaml", "sums.totals", "alerts.totals")
+    assert bench.run("backfill", "counts", "--from", "1", "--branch", "moved").code == 0
+    bench.edit("conf/jobs/counts.yaml", "alerts.totals", "sums.totals")
+    refused = bench.run("promote", "counts", "moved")
+    assert refused.code == 78, refused
+    assert "is written by the job 'sums': name another table for 'counts'" in refused.err
+    bench.edit("conf/jobs/counts.yaml", "sums.totals", "alerts.totals")
+    assert bench.run("promote", "counts", "moved").code == 0
+    assert bench.run("reset", "counts", "--yes").code == 0
+    assert json.loads(bench.run("head", "sums", "-n", "1000", "--json").out) == before
+
+
+def test_a_ledger_that_names_the_table_of_another_job_changes_no_row_of_it(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.write("conf/jobs/sums.yaml", JOB.replace("job: counts", "job: sums").replace("alerts.totals", "sums.totals"))
+    assert bench.run("run", "sums").code == 0
+    before = json.loads(bench.run("head", "sums", "-n", "1000", "--json").out)
+    files = set((bench.warehouse / "sums" / "totals").rglob("*.parquet"))
+    monkeypatch.setattr("rewindow.app.branches.JobBranches._check_owners", lambda *_: None)  # as an earlier version
+    bench.edit("conf/jobs/counts.yaml", "alerts.totals", "sums.totals")
+    assert bench.run("backfill", "counts", "--from", "1", "--branch", "moved").code == 0
+    refused = bench.run("promote", "counts", "moved")
+    assert refused.code == 78, refused
+    assert "is written by the job 'sums'" in refused.err
+    bench.edit("conf/jobs/counts.yaml", "sums.totals", "alerts.totals")
+    for words in (("gc", "counts", "--keep", "0d"), ("republish", "counts", "--all"), ("reset", "counts", "--yes")):
+        bench.run(*words)
+        assert json.loads(bench.run("head", "sums", "-n", "1000", "--json").out) == before, words
+    assert set((bench.warehouse / "sums" / "totals").rglob("*.parquet")) == files
+    assert bench.run("run", "counts").code == 0

@@ -24,7 +24,7 @@ from rewindow.control.plan.branches import CommittedRun, JobState, shared_runs
 from rewindow.control.plan.explain_holds import describe_holds
 from rewindow.control.plan.job_diff import changes_since, code_changes
 from rewindow.control.plan.planner import UpToDate
-from rewindow.control.plan.spec import MAIN, OUTPUT, RunRequest
+from rewindow.control.plan.spec import MAIN, OUTPUT, JobBinding, RunRequest
 from rewindow.control.run import RunReport
 from rewindow.control.verify import Verified, verify
 from rewindow.errors import UsageError, naming
@@ -131,6 +131,7 @@ class JobBranches:
         request = replace(request_through(state, main, name, end), accept_changes=accept_changes)
         bound = self._project.bind(self._job, name)
         asked = self._project.with_acceptance(self._job, request)
+        self._check_owners(MAIN, self._project.bind(self._job).binding)  # it could not be promoted
         wanted = Backfill(first, asked, bound.feed, bound.binding, this_attempt(), self._project.is_alive)
         drive(begin_backfill(self._job, wanted, self._tables), told.watching(on_step))
         own = self.state.branch(name).own_runs
@@ -169,6 +170,7 @@ class JobBranches:
                     self._project, self._job, RunRequest(branch=branch, through_landing=ahead), on_step
                 )
             binding = self._project.bind(self._job, into).binding
+            self._check_owners(into, binding)
             drive(promote(self._job, branch, binding, self._tables, into=into), on_own_step)
             changes = changes_since(self.state.branch(into), binding)
         head = self.state.branch(into).head
@@ -176,6 +178,11 @@ class JobBranches:
         caught_up = [one.spec.name for one in results if isinstance(one, RunReport)]
         done = {"branch": branch, "into": into, "at": at, "is_new": is_new, "lagged": lagged, "other_code": changes}
         return {**done, "caught_up": caught_up, "fewer": fewer_rows(before, rows_of(self.state.branch(into).runs))}
+
+    def _check_owners(self, branch: str, binding: JobBinding) -> None:
+        """Raise `ConfigError` (78) if an output table of a branch is another job's, before a ledger row names it."""
+        outputs = [table for target, table in binding.tables.items() if target.startswith(OUTPUT)]
+        self._tables.check_owners(self._job, branch, outputs)
 
     def branches(self) -> list[dict[str, Any]]:
         """Return the job's branches as JSON values."""

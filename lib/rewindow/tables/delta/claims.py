@@ -13,8 +13,9 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from rewindow.control.plan.branches import JobState
-from rewindow.control.plan.spec import MAIN
-from rewindow.tables.delta.commit import open_table, table_path
+from rewindow.control.plan.spec import MAIN, TableSpec
+from rewindow.errors import ConfigError
+from rewindow.tables.delta.commit import OWNER, open_table, table_path
 from rewindow.tables.delta.content_hash import column_bounds, read_file, table_files, table_schema
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.shared.paths import QUARANTINE
@@ -42,6 +43,26 @@ def check_claim(
     if not is_published(table, job, state, branch, target, path) and has_rows(root, table, path, job):
         reset = f"start over, which empties the job's tables: `rewindow reset {job}`"
         raise unknown_rows(root, job, fix=reset if branch == MAIN else "choose another branch name")
+
+
+def is_of_another(table: DeltaTable | None, job: str) -> bool:
+    """Return whether a table is another job's: the job that created it is in its properties."""
+    return table is not None and table.metadata().configuration.get(OWNER, job) != job
+
+
+def check_owner(path: str, table: DeltaTable | None, job: str) -> None:
+    """Raise `ConfigError` (78) if a table is another job's."""
+    if table is not None and is_of_another(table, job):
+        other = table.metadata().configuration[OWNER]
+        message = f"the table {path} is written by the job {other!r}: name another table for {job!r}"
+        raise ConfigError(message)
+
+
+def check_owners(warehouse: str, job: str, tables: Iterable[TableSpec]) -> None:
+    """Raise `ConfigError` (78) if one of some tables exists and is another job's."""
+    for table in tables:
+        path = table_path(warehouse, table.path)
+        check_owner(path, open_table(path), job)
 
 
 def has_rows(root: str, table: DeltaTable, path: str, name: str, *, is_feed: bool = False) -> bool:

@@ -18,6 +18,7 @@ from rewindow.control.gc import UNKNOWN_MS, Garbage
 from rewindow.control.plan.branches import Branch, JobState
 from rewindow.control.plan.run_facts import attempts_of, bindings_of, run_facts
 from rewindow.control.plan.spec import CHANGELOG, OUTPUT
+from rewindow.tables.delta.claims import is_of_another
 from rewindow.tables.delta.commit import commit_files, open_table, table_path
 from rewindow.tables.delta.content_hash import table_files
 from rewindow.tables.delta.files import Folder
@@ -77,10 +78,13 @@ class JobOrphanFiles:
 
     def _of_table(self, path: str, targets: Collection[str], keep_ms: int) -> Iterator[Garbage]:
         root = table_path(self._warehouse, path)
+        table = open_table(root)
+        if is_of_another(table, self._job):
+            return
         if path in self._dropped:
             yield from self._whole(root, keep_ms)
             return
-        unnamed = Unnamed(root, open_table(root), ".parquet")
+        unnamed = Unnamed(root, table, ".parquet")
         counts, known = self._counting(path, targets), self._known
         is_changelog = any(target.startswith(CHANGELOG) for target in targets)  # a run may still read removed files
         for name in unnamed.paths():

@@ -20,7 +20,7 @@ from rewindow.contracts.staged_files import StagedFile
 from rewindow.control.plan.branches import CommittedRun, JobState
 from rewindow.control.plan.spec import MAIN, OUTPUT, TableSpec
 from rewindow.errors import CheckpointError, ConfigError, StorageError
-from rewindow.tables.delta.claims import check_claim, is_published
+from rewindow.tables.delta.claims import check_claim, check_owner, is_published
 from rewindow.tables.delta.commit import (
     OWNER,
     SHORT_LOG,
@@ -35,7 +35,7 @@ from rewindow.tables.delta.commit import (
 from rewindow.tables.delta.content_hash import table_files
 from rewindow.tables.delta.features import check_writable
 from rewindow.tables.delta.files import Folder
-from rewindow.tables.delta.reset import check_owner, finish_reset
+from rewindow.tables.delta.reset import finish_reset
 from rewindow.tables.delta.retract import retract_all, retract_job, retract_runs
 from rewindow.tables.shared.arrow_schema import arrow_schema
 from rewindow.tables.shared.publications import (
@@ -54,7 +54,7 @@ def publish(warehouse: str, job: str, state: JobState, branch: str, reports: Rep
     """Publish what is committed and a branch's tables lack; yield the name of each commit before it.
 
     Raises `StorageError` (74) if a table or a staged file is gone or a commit does not land, `CheckpointError` (76) for a
-    table with rows of a ledger that is not this one. Earlier commits stay.
+    table with rows of a ledger that is not this one, `ConfigError` (78) for another job's table. Earlier commits stay.
     """
     yield from finish_reset(warehouse, job, state)
     for due in due_tables(state, branch):
@@ -66,10 +66,13 @@ def publish(warehouse: str, job: str, state: JobState, branch: str, reports: Rep
                 _check_not_lost(path, job, state, branch, due, reports)
             table = _create(warehouse, job, state, branch, due.target, due.table)
         published = table.transaction_version(app_id) or 0
+        ordinals = missing(due, published)
+        if ordinals:
+            check_owner(path, table, job)
         if not published and epoch == 1:
             check_claim(warehouse, table, job, state, branch, due.target, due.table.path)
         handle: DeltaTable | None = table
-        for ordinal in missing(due, published):
+        for ordinal in ordinals:
             yield f"publish {due.target} {ordinal}"
             is_restart = epoch > 1 and ordinal == due.restart.ordinal
             publication = net(due.publications[:ordinal]) if is_restart else due.publications[ordinal - 1]

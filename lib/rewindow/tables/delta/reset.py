@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
-from deltalake import DeltaTable
-
 from rewindow.control.plan.branches import JobState
-from rewindow.errors import ConfigError
-from rewindow.tables.delta.claims import unknown_tables
-from rewindow.tables.delta.commit import OWNER, Retract, commit_files, open_table, table_path
+from rewindow.tables.delta.claims import check_owner, is_of_another, unknown_tables
+from rewindow.tables.delta.commit import Retract, commit_files, open_table, table_path
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.retract import retract_all, retract_job
 from rewindow.tables.shared.paths import EXPECTATIONS, METRICS, QUARANTINE, safe_name
@@ -21,7 +18,7 @@ def finish_reset(warehouse: str, job: str, state: JobState) -> Iterator[str]:
     """Empty the tables that the last RESET names; yield the name of each commit before it.
 
     The commit also closes the application ids of the ended identity, so that no process that still publishes for it can
-    add rows. Any process may do this at any time, repeatedly.
+    add rows. Any process may do this at any time, repeatedly. Another job's table stays as it is, whatever the ledger says.
     """
     if state.reset is None:
         return
@@ -29,7 +26,7 @@ def finish_reset(warehouse: str, job: str, state: JobState) -> Iterator[str]:
     for path, targets in sorted(state.reset.tables.items()):
         root = table_path(warehouse, path)
         table = open_table(root)
-        if table is None or table.transaction_version(app_id):
+        if table is None or is_of_another(table, job) or table.transaction_version(app_id):
             continue
         yield f"empty {path}"
         closes = _ids(state.reset.ledger, job, targets)
@@ -48,14 +45,6 @@ def unknown(warehouse: str, job: str, state: JobState, outputs: Sequence[str]) -
     changelogs = {"/".join(name.split("/")[:2]) for name, _, _ in Folder(table_path(warehouse, stores)).files()}
     paths = [*outputs, *(f"{stores}/{name}" for name in sorted(changelogs)), METRICS, QUARANTINE, EXPECTATIONS]
     return unknown_tables(warehouse, job, state, paths)
-
-
-def check_owner(path: str, table: DeltaTable | None, job: str) -> None:
-    """Raise `ConfigError` (78) if a table is another job's."""
-    found = table.metadata().configuration.get(OWNER, job) if table else job
-    if found != job:
-        message = f"the table {path} is written by the job {found!r}: name another table for {job!r}"
-        raise ConfigError(message)
 
 
 def _retract(path: str, job: str) -> Retract:

@@ -24,6 +24,7 @@ from rewindow.tables.delta.audit import audit_files
 from rewindow.tables.delta.branch_hash import branch_hashes
 from rewindow.tables.delta.check_published import Checked, check_published
 from rewindow.tables.delta.checkpoints import find_checkpoint
+from rewindow.tables.delta.claims import check_owners
 from rewindow.tables.delta.commit import open_table, table_path
 from rewindow.tables.delta.content_hash import content_hash, count_rows
 from rewindow.tables.delta.diff import compare_tables, staged_rows, unstored_partition
@@ -55,8 +56,7 @@ class DeltaTables:
         self._ledgers: dict[str, Ledger] = {}
         self.landing_ledgers = LandingLedgers(self.warehouse)
         self._states, self._folded_feeds = JobStates(), Feeds()
-        self._checked = Checked()
-        self._published: dict[tuple[str, str, str], int] = {}
+        self._checked, self._published = Checked(), dict[tuple[str, str, str], int]()
         self._reports: dict[str, list[TaskReport]] = {}
         self._logs: dict[tuple[str, str], tuple[tuple[int, int], LogFiles]] = {}
 
@@ -95,16 +95,17 @@ class DeltaTables:
         return self.warehouse
 
     def roots(self, spec: RunSpec, internal: Iterable[str]) -> Mapping[str, str]:
-        """Create missing tables; return the folder of each target, internal topics included.
-
-        Raises `ConfigError` (78), `CheckpointError` (76) or `StorageError` (74) if the run may not write one of them.
-        """
+        """Create missing tables; return the folder of each target, internal topics included. Raises as `publish.prepare`."""
         prepare(self.warehouse, spec.job, self.state(spec.job), spec.branch, spec.binding.tables)
         return self._roots(spec, internal)
 
     def check_targets(self, spec: RunSpec) -> None:
         """Raise what `roots` would raise for a planned run's existing tables; change nothing."""
         check_targets(self.warehouse, spec.job, self.state(spec.job), spec.branch, spec.binding.tables)
+
+    def check_owners(self, job: str, branch: str, outputs: Iterable[TableSpec]) -> None:  # noqa: ARG002
+        """Raise `ConfigError` (78) if an existing output table is another job's."""
+        check_owners(self.warehouse, job, outputs)
 
     def scratch_roots(self, spec: RunSpec, internal: Iterable[str]) -> Mapping[str, str]:
         """Return a folder outside of all tables for each target: its files are compared and then deleted."""
@@ -262,8 +263,7 @@ class DeltaTables:
 
     def version_of(self, table: TableSpec) -> int | None:
         """Return a table's Delta version; None if there is no table."""
-        found = open_table(self.location_of(table))
-        return found.version() if found else None
+        return found.version() if (found := open_table(self.location_of(table))) else None
 
     def compare(
         self, first: TableSpec, second: TableSpec, keys: Sequence[str], *, epochs: tuple[int, int], samples: int

@@ -57,7 +57,6 @@ def create_table(
         if added:
             spark.sql(f"ALTER TABLE {name.quoted} ADD COLUMNS ({ddl(added)})")
             found += [(column.name, _type(column)) for column in added]
-        kept = {row["key"]: row["value"] for row in spark.sql(f"SHOW TBLPROPERTIES {name.quoted}").collect()}
     due = [(column.name, _type(column)) for column in columns]
     if not grows and sorted(found) != sorted(due) and table_version(spark, name) == 0:
         # An attempt that failed created it, and nothing was ever published to it.
@@ -70,7 +69,23 @@ def create_table(
     if (not set(due) <= set(found)) if grows else sorted(found) != sorted(due):
         message = f"{name} has the columns {found}, expected {due}: name another table, or start a new branch"
         raise CheckpointError(message)
-    for key, value in (properties or {}).items():
+    check_properties(spark, name, properties or {})
+
+
+def check_owners(spark: SparkSession, names: Iterable[TableName], owner: str) -> None:
+    """Raise `ConfigError` (78) if one of some tables exists and has another value of `OWNER`."""
+    for name in names:
+        if table_version(spark, name) is not None:
+            check_properties(spark, name, {OWNER: owner})
+
+
+def check_properties(spark: SparkSession, name: TableName, properties: Mapping[str, str]) -> None:
+    """Raise `ConfigError` (78) if a table lacks one of these properties, as another job's or branch's does."""
+    if not properties:
+        return
+    with mapped():
+        kept = {row["key"]: row["value"] for row in spark.sql(f"SHOW TBLPROPERTIES {name.quoted}").collect()}
+    for key, value in properties.items():
         if kept.get(key) != value:
             what = "is written by another job or branch" if key == OWNER else f"lacks the property {key} = {value!r}"
             message = f"the table {name} {what}: name another table or branch"

@@ -26,7 +26,7 @@ from rewindow.streams.record import TopicPartition
 from rewindow.tables.governed.attempts import audit, check_repeats, stage, staged_rows
 from rewindow.tables.governed.blocks import ROOT, block_path
 from rewindow.tables.governed.checkpoints import find_checkpoint
-from rewindow.tables.governed.commit import OWNER, create_table, owner, table_version
+from rewindow.tables.governed.commit import OWNER, check_owners, create_table, owner, table_version
 from rewindow.tables.governed.diff import compare_frames, frame_hash
 from rewindow.tables.governed.drift import check_published, find_drift
 from rewindow.tables.governed.held_plan import may_hold
@@ -72,10 +72,8 @@ class CatalogTables:
         self._home = TableName.parse(f"{home}.{NAME}", "")
         self.own = OwnRows(spark, self._home)
         self._states, self._folded_feeds = JobStates(), Feeds()
-        self._reports = RunReports(self.journal)
-        self._created: set[tuple[str, str]] = set()
-        self._look = JobLooks(spark, self.own)
-        self._logs: dict[str, tuple[str, str]] = {}
+        self._reports, self._look = RunReports(self.journal), JobLooks(spark, self.own)
+        self._created, self._logs = set[tuple[str, str]](), dict[str, tuple[str, str]]()
 
     @contextmanager
     def command(self, *, feed: str, job: str | None = None) -> Iterator[None]:
@@ -172,6 +170,10 @@ class CatalogTables:
             name = self.name_of(table.path)
             if table_version(self._spark_of(), name) is not None:
                 check_claim(self._spark_of(), spec.job, name, table.path)
+
+    def check_owners(self, job: str, branch: str, outputs: Iterable[TableSpec]) -> None:
+        """Raise `ConfigError` (78) if an existing output table is another job's or branch's."""
+        check_owners(self._spark_of(), map(self.name_of, (table.path for table in outputs)), owner(job, branch))
 
     def scratch_roots(self, spec: RunSpec, internal: Iterable[str]) -> Mapping[str, str]:
         """Return the path prefix of each target's blocks. It begins with the attempt, so a replay has its own."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, Protocol
@@ -51,6 +51,10 @@ class Warehouse(Scratch, Protocol):
 
     def check_targets(self, spec: RunSpec) -> None:
         """Raise what `roots` would raise for a planned run's existing tables; change nothing."""
+        ...
+
+    def check_owners(self, job: str, branch: str, outputs: Iterable[TableSpec]) -> None:
+        """Raise `ConfigError` (78) if an existing output table is not the job's and, in a catalog, the branch's."""
         ...
 
     def location_of(self, table: TableSpec) -> str:
