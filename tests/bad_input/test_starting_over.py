@@ -102,6 +102,9 @@ def test_a_job_does_not_continue_on_a_feed_that_was_landed_anew(bench: Bench, at
         refused(
             bench.run(command, "counts"), "its landing ledger is another one", "rewindow rewind counts --to 0", code=66
         )
+    backfill = bench.run("backfill", "counts", "--from", "1", "--branch", "fix")
+    refused(backfill, "rewindow rewind counts --to 0", code=66)
+    assert "rewindow backfill" not in backfill.err, "the branch could not catch up with main"
     done(bench.run("rewind", "counts", "--to", "0"))
     done(bench.run("run", "counts"))
     assert bench.result() == at_once

@@ -18,12 +18,13 @@ from rewindow.config.load import load_feed, names_of
 from rewindow.contracts.steps import drive
 from rewindow.control.branch import begin_backfill, catch_up, drop, promote, rewind
 from rewindow.control.heartbeat import this_attempt
+from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.backfill_decisions import Backfill
 from rewindow.control.plan.branch_decisions import find_run, run_before, was_promoted
-from rewindow.control.plan.branches import CommittedRun, JobState, shared_runs
+from rewindow.control.plan.branches import Branch, CommittedRun, JobState, shared_runs
 from rewindow.control.plan.explain_holds import describe_holds
 from rewindow.control.plan.job_diff import changes_since, code_changes
-from rewindow.control.plan.planner import UpToDate
+from rewindow.control.plan.planner import UpToDate, check_landings
 from rewindow.control.plan.spec import MAIN, OUTPUT, JobBinding, RunRequest
 from rewindow.control.run import RunReport
 from rewindow.control.verify import Verified, verify
@@ -125,6 +126,8 @@ class JobBranches:
     ) -> Backfilled:
         state, feed = self.state, self._project.bind(self._job).feed
         main = state.branch(MAIN)
+        if end is None:
+            self._check_reached(main, feed)
         first = starting_epoch(state, main, feed, start)
         unnamed = branch or self._interrupted_backfill(state, run_before(state, main, first))
         name = safe_name(unnamed or f"{_BACKFILL}{state.rows + 1}", "branch")
@@ -165,6 +168,7 @@ class JobBranches:
         is_new, changes = not was_promoted(self.state, branch, into), []
         if is_new:
             ahead = self.state.branch(into).last_epoch
+            self._check_reached(self.state.branch(into), self._project.bind(self._job).feed)
             if branch in self.state.branches and self.state.branch(branch).last_epoch < ahead:
                 results += run_to_the_end(
                     self._project, self._job, RunRequest(branch=branch, through_landing=ahead), on_step
@@ -178,6 +182,11 @@ class JobBranches:
         caught_up = [one.spec.name for one in results if isinstance(one, RunReport)]
         done = {"branch": branch, "into": into, "at": at, "is_new": is_new, "lagged": lagged, "other_code": changes}
         return {**done, "caught_up": caught_up, "fewer": fewer_rows(before, rows_of(self.state.branch(into).runs))}
+
+    def _check_reached(self, branch: Branch, feed: Feed) -> None:
+        """Raise `SourceError` (66) if the feed was landed anew with fewer landings than a branch has: none can catch up."""
+        if branch.last_epoch > len(feed.landings):
+            check_landings(branch, feed)
 
     def _check_owners(self, branch: str, binding: JobBinding) -> None:
         """Raise `ConfigError` (78) if an output table of a branch is another job's, before a ledger row names it."""

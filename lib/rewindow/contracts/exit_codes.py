@@ -22,7 +22,7 @@ class Next(Enum):
 _STOPS = {
     1: "a comparison found a difference, `status` something wrong, or `why` no such row",
     2: "the command line is invalid",
-    65: "a record or a user function failed, or a run does not meet an expectation",
+    65: "a record or a user function failed, rows of a source table were changed, or a run does not meet an expectation",
     66: "a source is missing or has changed since it was landed",
     70: "an invariant of the ledger or of determinism is broken",
     76: "the topology, configuration or a store's schema is incompatible with the checkpoint",

@@ -141,10 +141,12 @@ def check_has_landings(head: CommittedRun, feed: Feed, branch: Branch | None = N
     if branch is not None and branch.name == MAIN:
         last = next((run.spec for run in reversed(branch.runs) if _has(feed, run.spec)), None)
         to, begin = (last.name, last.input.last + 1) if last else (BEGINNING, 1)
-        fix = (
-            f"Rewind to the shared landings and run again: `rewindow rewind {job} --to {to}`. Or replay on a branch, then "
-            f"publish it: `rewindow backfill {job} --from {begin} --branch NAME`, `rewindow promote {job} NAME`"
-        )
+        fix = f"Rewind to the shared landings and run again: `rewindow rewind {job} --to {to}`"
+        if branch.last_epoch <= len(feed.landings):  # a branch that is behind cannot be promoted
+            fix += (
+                f". Or replay on a branch, then publish it: `rewindow backfill {job} --from {begin} --branch NAME`, "
+                f"`rewindow promote {job} NAME`"
+            )
     name = feed.definition.feed
     why = f"which generation {feed.definition.generation} of feed {name!r} does not share"
     if feed.ledger != head.spec.input.ledger:

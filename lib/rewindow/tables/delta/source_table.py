@@ -174,7 +174,7 @@ class _TableLook:
             return
         message = (
             f"{self._name} {what} since it was landed. Put the table back, or land it again: "
-            "`rewindow land FEED --new-generation [--keep N]`"
+            "`rewindow land FEED --new-generation`"
         )
         raise SourceError(message)
 
@@ -182,13 +182,14 @@ class _TableLook:
         if commit.operation.startswith("RESTORE"):
             message = (
                 f"{self._name}: version {commit.version} is a RESTORE, so rows that were landed may be gone. Land it "
-                "again: `rewindow land FEED --new-generation [--keep N]`"
+                "again: `rewindow land FEED --new-generation`"
             )
             raise SourceError(message)
         if commit.takes_rows:
             message = (
                 f"{self._name}: version {commit.version} ({commit.operation}) changed or deleted rows, but a log is "
-                "append-only. Undo that, or land the table again: `rewindow land FEED --new-generation [--keep N]`"
+                "append-only. Write changes as new rows. To go on with this table, land it again, with what it has now: "
+                "`rewindow land FEED --new-generation`"
             )
             raise DataError(message)
         if any(file.has_deletions for file in commit.adds if file.data_change):

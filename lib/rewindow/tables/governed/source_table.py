@@ -132,7 +132,7 @@ def _check_same_table(
 ) -> None:
     if position is None:
         return
-    again = "Put the table back, or land it again: `rewindow land FEED --new-generation [--keep N]`"
+    again = "Put the table back, or land it again: `rewindow land FEED --new-generation`"
     if position.get("kind") != DELTA or position["id"] != table_id:
         message = f"{name} was dropped and created again since it was landed. {again}"
         raise SourceError(message)
@@ -152,6 +152,7 @@ def _check_only_adds(name: TableName, versions: Iterable[_Version]) -> None:
         if version.takes_rows:
             message = (
                 f"{name}: version {version.number} ({version.operation}) changed or deleted rows, but a log is append-only. "
-                "Undo that, or land the table again: `rewindow land FEED --new-generation [--keep N]`"
+                "Write changes as new rows. To go on with this table, land it again, with what it has now: "
+                "`rewindow land FEED --new-generation`"
             )
             raise DataError(message)
