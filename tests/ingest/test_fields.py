@@ -59,6 +59,15 @@ def test_a_renamed_field_is_refused_with_its_new_name():
         checked(file("d3.json", *renamed, "amt"), before=first())
 
 
+def test_a_csv_file_with_another_separator_is_told_so_and_not_that_a_column_was_renamed(tmp_path):
+    columns = LogColumns((Column("user", "string"),), (Column("amount", "long"),), True, False)
+    given = one_log(source={"path": "raw", "format": "csv"})
+    spec = feed_spec(given, project_root="/p", warehouse="/w").logs[0]
+    known = SourceFields(frozenset({"user", "t", "amount"}), frozenset(), (file("d2.csv", "user;t;amount"),))
+    with pytest.raises(SourceError, match=r"d2\.csv has no .* Its header is one column: does ';' separate its columns"):
+        check_fields(spec, columns, known, LandedFields(("user", "t", "amount")))
+
+
 def test_a_renamed_key_is_refused():
     with pytest.raises(SourceError, match=r"d3\.json has no user,.*`optional: \[user\]`.*--new-generation"):
         checked(file("d3.json", "uid", *ALL[1:]), before=first())

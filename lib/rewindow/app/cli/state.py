@@ -20,7 +20,7 @@ from rewindow.tables.delta.state_query import Stores, as_rows, changes, export
 At = Annotated[
     str | None, typer.Option(metavar="RUN", help="State after this run, as main/3 or 3. Default: the last run.")
 ]
-Limit = Annotated[int, typer.Option(metavar="N", help="Maximum number of entries to show.", min=1)]
+Limit = Annotated[int, typer.Option("--limit", "-n", metavar="N", help="Maximum number of entries to show.", min=1)]
 StoreName = Annotated[str, typer.Argument(metavar="STORE", help="Name of the store.", autocompletion=stores)]
 
 DIFFERENT = 1

@@ -137,7 +137,9 @@ class _Rules:
         if is_first and not is_named:
             has = "which `schema:` declares" if spec.source.schema is not None else "which other files have"
         hint = f" It has {new}, which {_landed(spec, 'no')}: was {field} renamed?" if new and not is_first else ""
-        if is_first and new is not None and spec.source.schema is not None:
+        if (separator := _other_separator(spec, file)) is not None:
+            hint = f" Its header is one column: does {separator!r} separate its columns, unlike those of other files?"
+        elif is_first and new is not None and spec.source.schema is not None:
             hint = f" It has {new}: is that {field}? Then declare {new}, and rename it under `columns:`."
         message = (
             f"log {spec.topic}: {file.name} has no {field}, {has}.{hint} Nothing was landed. Fix the file, or set "
@@ -177,6 +179,13 @@ def _landed(spec: LogSpec, which: str) -> str:
     if spec.source.format in TABLE_FORMATS:
         return "is landed" if which == "all" else "is not landed"
     return "all landed files have" if which == "all" else "no landed file has"
+
+
+def _other_separator(spec: LogSpec, file: FileFields) -> str | None:
+    """Return what separates the columns of a CSV file whose header was read as one column; None if it was not."""
+    if spec.source.format != "csv" or len(file.present) != 1:
+        return None
+    return next((one for one in (";", "\t", "|", ",") if one in next(iter(file.present))), None)
 
 
 def _is_listed(field: str, known: set[str], structs: set[str]) -> bool:

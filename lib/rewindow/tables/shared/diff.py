@@ -79,10 +79,11 @@ def compare(first: pa.Table, second: pa.Table, keys: Sequence[str], *, samples: 
 
 def rows_apart(first: Sequence[Row], second: Sequence[Row]) -> tuple[list[Row], list[Row]]:
     """Return the rows of a key without those at their beginning and end that both sides have."""
-    sides, shortest = [list(map(_shown, side)) for side in (first, second)], min(len(first), len(second))
-    begin = next((at for at in range(shortest) if sides[0][at] != sides[1][at]), shortest)
+    one, other = list(map(_shown, first)), list(map(_shown, second))
+    shortest = min(len(one), len(other))
+    begin = next((at for at in range(shortest) if one[at] != other[at]), shortest)
     least = shortest - begin
-    end = next((at for at in range(least) if sides[0][-1 - at] != sides[1][-1 - at]), least)
+    end = next((at for at in range(least) if one[-1 - at] != other[-1 - at]), least)
     return list(first[begin : len(first) - end]), list(second[begin : len(second) - end])
 
 
