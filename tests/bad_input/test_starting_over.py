@@ -110,6 +110,13 @@ def test_a_job_does_not_continue_on_a_feed_that_was_landed_anew(bench: Bench, at
     assert bench.result() == at_once
 
 
+def test_a_branch_that_has_caught_up_is_promoted_on_a_feed_that_was_landed_anew(bench: Bench) -> None:
+    done(bench.run("backfill", "counts", "--from", "1", "--branch", "fix"))
+    deleted(bench, "rewindow/landings", "logs")
+    done(bench.run("land", "activity"))
+    done(bench.run("promote", "counts", "fix"))
+
+
 def test_a_restored_older_ledger_does_not_repeat_numbers(bench: Bench, template: Bench) -> None:
     shutil.copytree(bench.warehouse / "rewindow", bench.root / "copy")
     goes_on(bench)

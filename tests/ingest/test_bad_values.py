@@ -55,6 +55,8 @@ def found(tmp_path, text, kind="csv", **options):
         ("1.50", "x", "column price: 'x' is not a number"),
         ("1.50", "1.505", "column price: '1.505' has more digits after the point than DECIMAL(10,2) holds"),
         ("1.50", "123456789", "column price: '123456789' does not fit DECIMAL(10,2)"),
+        ("1.50", "NaN", "column price: 'NaN' is not a number"),
+        ("1.50", "1e400", "column price: '1e400' does not fit DECIMAL(10,2)"),
         ("true", "yes", "column ok: 'yes' is not true or false"),
         ("2026-01-01,", "01.01.2026,", "column day: '01.01.2026' is not a date"),
         ("2026-01-01T00:00:00Z", "now", "column at: 'now' is not a time"),

@@ -12,7 +12,7 @@ import pytest
 from pydantic import ValidationError
 
 from rewindow.contracts.ingest import SourceSpec
-from rewindow.engine.worker.source_files import look_at_files
+from rewindow.engine.worker.source_files import look_at_files, unchanged
 from rewindow.errors import SourceError, StorageError
 from tests.ingest.local_engine import feed_config
 
@@ -135,6 +135,20 @@ def test_a_file_that_cannot_be_decompressed_is_named(folder, content):
     (folder / "z.csv.gz").write_bytes(content)
     with pytest.raises(StorageError, match=r"raw: z\.csv\.gz cannot be decompressed .* Nothing was landed"):
         look_at_files(source(folder), None)
+
+
+def test_a_file_that_changes_while_it_is_landed_is_refused_also_in_a_generation_that_keeps_landings(folder):
+    look = look_at_files(source(folder), None)
+    for known in (look, replace(look, fresh=(), rest=look.fresh)):
+        (folder / "a.csv").write_text("changed")
+        with pytest.raises(SourceError, match=r"a\.csv was changed while it was being landed"):
+            unchanged(known, source(folder))
+        (folder / "a.csv").write_text("a.csv")
+
+
+def test_what_only_looks_does_not_decompress(folder):
+    (folder / "z.csv.gz").write_bytes(b"not written yet")
+    assert "z.csv.gz" in look_at_files(source(folder), None, to_land=False).position["files"]
 
 
 def test_a_compressed_file_whose_name_does_not_say_so_is_named(folder):

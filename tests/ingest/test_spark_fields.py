@@ -243,3 +243,45 @@ def test_a_field_of_several_types_stays_one_with_json_texts(engine_at, tmp_path)
     feed.write("d2.json", '{"user": {"id": 1}, "t": 2}\n')
     assert feed.land(key="user").rows == 1
     assert sorted(row["user"] for row in log_rows(feed.tables)) == ["5", "ann", '{"id": 1}']
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        ("null", "5"),
+        ("null", '{"a": 1}'),
+        ('"text"' + '}\n{"user": "bob", "t": 2, "ref": "x"' * 1_500 + '}\n{"user": "bob", "t": 3, "ref": 7', "8"),
+    ],
+    ids=["null, a number", "null, an object", "a number in line 1,502"],
+)
+def test_a_field_that_was_not_only_text_may_have_another_value(engine_at, tmp_path, first, then):
+    feed = Files(tmp_path, engine_at(tmp_path))
+    feed.write("d1.json", f'{{"user": "ann", "t": 1, "ref": {first}}}\n')
+    feed.land()
+    feed.write("d2.json", f'{{"user": "ann", "t": 4, "ref": {then}}}\n')
+    assert feed.land().rows == 1
+
+
+def test_a_nested_text_that_becomes_an_object_is_refused_as_a_column(engine_at, tmp_path):
+    feed = Files(tmp_path, engine_at(tmp_path))
+    feed.write("d1.json", '{"user": {"name": "ann"}, "t": 1}\n')
+    feed.land(key="name", value=[], columns={"name": "user.name"})
+    feed.write("d2.json", '{"user": {"name": {"first": "ann"}}, "t": 2}\n')
+    with pytest.raises((DataError, SourceError), match=r"user\.name"):
+        feed.land(key="name", value=[], columns={"name": "user.name"})
+
+
+def test_json_in_directories_may_have_a_directory_as_its_column(engine_at, tmp_path):
+    feed = Files(tmp_path, engine_at(tmp_path))
+    (tmp_path / "raw" / "day=2026-01-05").mkdir()
+    feed.write("day=2026-01-05/d1.json", '{"user": "ann", "n": 1}\n')
+    assert feed.land(timestamp="day").rows == 1
+
+
+def test_a_misspelt_nested_field_is_answered_with_those_that_there_are(engine_at, tmp_path):
+    feed = Files(tmp_path, engine_at(tmp_path))
+    feed.write("d1.json", '{"user": {"name": "ann"}, "t": 1}\n')
+    with pytest.raises(ConfigError, match=r"no column 'user\.nam'.*Did you mean 'user\.name'\?"):
+        feed.land(key="name", columns={"name": "user.nam"})
+    with pytest.raises(ConfigError, match=r"`columns: \{user_id: user\.name\}`"):
+        feed.land(key="user")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -102,6 +103,25 @@ def test_texts_with_lost_characters_are_refused_unless_the_encoding_is_stated(
     found = {row["id"]: row[CORRUPT] for row in checked(frame, SCHEMA, options, CORRUPT, is_csv=True).collect()}
     assert (found[1] is not None) is is_refused
     assert found[2] is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "number"),
+    [
+        (T.DecimalType(30, 2), "1.505", None),
+        (T.DecimalType(30, 2), "1.50", "1.50"),
+        (T.DecimalType(20, 19), "1.5", "1.5"),
+        (T.DecimalType(38, 10), "1.12345678905", "1.1234567891"),
+    ],
+)
+def test_a_decimal_is_exact_unless_it_has_all_digits_that_spark_has(spark, tmp_path, kind, text, number):
+    schema = T.StructType([T.StructField("d", kind)])
+    (tmp_path / "a.csv").write_text(f"d\n{text}\n")
+    read = T.StructType([*as_texts(schema), T.StructField(CORRUPT, T.StringType())])
+    frame = spark.read.options(header="true", columnNameOfCorruptRecord=CORRUPT).schema(read).csv(str(tmp_path))
+    (row,) = checked(frame, schema, {}, CORRUPT, is_csv=True).collect()
+    assert row["d"] == (None if number is None else Decimal(number))
+    assert (row[CORRUPT] is not None) is (number is None)
 
 
 def test_decimals_in_json_are_not_rounded(spark: SparkSession, tmp_path: Path) -> None:

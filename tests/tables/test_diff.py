@@ -16,7 +16,7 @@ from rewindow.app.sentences import shown_rows
 from rewindow.errors import LimitError, StorageError, UsageError
 from rewindow.tables.delta import diff_partitions
 from rewindow.tables.delta.diff import compare_tables
-from rewindow.tables.shared.diff import TableDiff, compare
+from rewindow.tables.shared.diff import TableDiff, compare, rows_apart
 from tests.properties.effort import examples
 
 SCHEMA = pa.schema(
@@ -81,6 +81,9 @@ def naive(first: pa.Table, second: pa.Table, keys: list[str], samples: int) -> T
 
 
 def _apart(one: list[Any], other: list[Any]) -> tuple[list[Any], list[Any]]:
+    if len(one) == len(other):
+        places = [at for at in range(len(one)) if one[at] != other[at]]
+        return [one[at] for at in places], [other[at] for at in places]
     while one and other and one[0] == other[0]:
         one, other = one[1:], other[1:]
     while one and other and one[-1] == other[-1]:
@@ -201,6 +204,10 @@ def test_of_a_key_with_many_rows_those_that_differ_are_shown():
     ((_, ours, theirs),) = compare(table(rows), table(changed), ["user"]).samples
     assert ([row["value"] for row in ours], [row["value"] for row in theirs]) == ([450], [-1])
     assert shown_rows(rows).endswith("; and 895 more rows")
+    apart = rows_apart([{"a": 1, "b": 2}, {"a": 1, "b": 3}], [{"b": 2, "a": 1.0}, {"b": 4, "a": 1.0}])
+    assert apart == ([{"a": 1, "b": 3}], [{"b": 4, "a": 1.0}]), (
+        "a wider type or another order of columns is no difference"
+    )
 
 
 def test_tables_of_other_keys_have_nothing_to_compare():

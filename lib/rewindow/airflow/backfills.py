@@ -59,7 +59,7 @@ First differences:
 ```
 """
 _MOST_CHARACTERS = 10_000
-"""So much of the differences is in the body of an approval, which people read in a browser."""
+"""Maximum length of the differences in the body of an approval, which people read in a browser."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -168,8 +168,8 @@ class JobBranches:
         is_new, changes = not was_promoted(self.state, branch, into), []
         if is_new:
             ahead = self.state.branch(into).last_epoch
-            self._check_reached(self.state.branch(into), self._project.bind(self._job).feed)
             if branch in self.state.branches and self.state.branch(branch).last_epoch < ahead:
+                self._check_reached(self.state.branch(into), self._project.bind(self._job).feed)
                 results += run_to_the_end(
                     self._project, self._job, RunRequest(branch=branch, through_landing=ahead), on_step
                 )

@@ -78,7 +78,9 @@ def _looks(project: Project, spec: FeedSpec, progress: Progress, window: ReadWin
         position = progress.positions.get(log.topic)
         is_table = log.source.format in TABLE_FORMATS
         found[log.topic] = (
-            project.feed_tables.look(log, position, window) if is_table else look_at_files(log.source, position)
+            project.feed_tables.look(log, position, window)
+            if is_table
+            else look_at_files(log.source, position, to_land=False)
         )
     return found
 

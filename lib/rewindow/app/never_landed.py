@@ -33,7 +33,7 @@ def lands_next(config: FeedConfig, *, project_root: str, warehouse: str) -> str:
     files = [spec for spec in feed.logs if spec.source.format not in TABLE_FORMATS]
     try:
         for spec in files:
-            look_at_files(spec.source, None)
+            look_at_files(spec.source, None, to_land=False)
     except RewindowError as error:
         return f". That would fail now: {error}"
     until_ms = Grid(*feed.every, zone=feed.zone).start_of(round(time.time() * 1000))
@@ -61,7 +61,7 @@ def _expected(spec: LogSpec, look: TableLook) -> LogColumns:
 
     try:
         is_table = spec.source.format in TABLE_FORMATS
-        seen = look(spec, None, ReadWindow()) if is_table else look_at_files(spec.source, None)
+        seen = look(spec, None, ReadWindow()) if is_table else look_at_files(spec.source, None, to_land=False)
         schema = expected_schema(spec, seen)
     except ConfigError:
         raise

@@ -16,7 +16,7 @@ from rewindow.report.text import counted
 from rewindow.tables.shared.diff import TableDiff
 
 _MOST_ROWS = 5
-"""So many rows of a key are shown of each branch."""
+"""Maximum number of rows that are shown per key and branch."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 

@@ -85,7 +85,7 @@ def _leading_zeros(tables: DeltaTables, feed: Feed, config: FeedConfig, project_
         if spec.source.format != "csv" or not numbers:
             continue
         try:
-            look = look_at_files(spec.source, None)
+            look = look_at_files(spec.source, None, to_land=False)
         except RewindowError:  # the source has changed since
             continue
         for column, example in leading_zeros(spec, look, numbers):

@@ -14,6 +14,8 @@ BY_POINTS = r"^[^0-9.,]*[0-9]{1,3}(\.[0-9]{3})+(,[0-9]*)?[^.,]*$"
 """A number with groups, where a comma begins the fraction."""
 
 DEFAULT_LOCALE = "en-US"
+MOST_DIGITS = 38
+"""The digits of Spark's longest decimal."""
 _EXACT = Context(prec=100)
 _COMMA_BEGINS_FRACTION = frozenset(
     {"da", "de", "el", "es", "fi", "fr", "hu", "it", "nb", "nl", "no", "pl", "pt", "ro", "ru", "sv", "tr", "uk"}
@@ -34,17 +36,22 @@ def told_decimal(locale: str) -> str:
 def beyond_decimal(number: str, kind: str) -> str | None:
     """Return what is wrong with a number that a type such as ``decimal(12,2)`` cannot hold exactly; None if it can.
 
-    Nothing is rounded. None, too, for a text that is no number in Python's form.
+    None, too, for a text that is no number in Python's form. Decimals of `MOST_DIGITS` are rounded: no type holds one digit more.
     """
-    digits, _, scale = kind.removeprefix("decimal(").removesuffix(")").partition(",")
+    digits, scale = (int(one or 0) for one in kind.removeprefix("decimal(").removesuffix(")").partition(",")[::2])
     try:
         value = Decimal(number.strip())
-        stored = value.quantize(Decimal(1).scaleb(-int(scale or 0)), context=_EXACT)
     except InvalidOperation:
         return None
-    if stored != value:
+    if not value.is_finite():
+        return "is not a number"
+    try:
+        stored = value.quantize(Decimal(1).scaleb(-scale), context=_EXACT)
+    except InvalidOperation:
+        return f"does not fit {kind.upper()}"
+    if stored != value and digits < MOST_DIGITS:
         return f"has more digits after the point than {kind.upper()} holds"
-    return f"does not fit {kind.upper()}" if len(stored.as_tuple().digits) > int(digits) else None
+    return f"does not fit {kind.upper()}" if len(stored.as_tuple().digits) > digits else None
 
 
 def begins_with_comma(locale: str) -> bool:

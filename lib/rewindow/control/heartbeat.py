@@ -27,6 +27,8 @@ BEAT_SECONDS = 5
 SILENT_SECONDS = 60
 """An attempt on another host without a heartbeat for this long counts as dead."""
 
+_WEEK_SECONDS = 7 * 24 * 3600
+
 _BEATING: set[str] = set()
 """The active attempts of this process. The process of a notebook outlives its failed runs."""
 
@@ -97,8 +99,11 @@ def was_killed(warehouse: str, attempt: Attempt) -> bool:
 
 
 def remove_silent(warehouse: str, keep_ms: int) -> None:
-    """Remove the heartbeats of processes that were killed longer ago than ``keep_ms``, which nothing else removes."""
-    remove_older(_folder(warehouse), time.time() - max(keep_ms / 1000, SILENT_SECONDS))
+    """Remove the heartbeats of processes that were killed longer ago than ``keep_ms``, and at least a week.
+
+    Nothing else removes them. Until then, commands say of an unfinished run that its process was killed.
+    """
+    remove_older(_folder(warehouse), time.time() - max(keep_ms / 1000, _WEEK_SECONDS))
 
 
 @cache

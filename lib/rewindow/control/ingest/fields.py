@@ -7,6 +7,7 @@ have to be landed, unless the feed's file says otherwise (``optional``, ``ignore
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -138,7 +139,12 @@ class _Rules:
             has = "which `schema:` declares" if spec.source.schema is not None else "which other files have"
         hint = f" It has {new}, which {_landed(spec, 'no')}: was {field} renamed?" if new and not is_first else ""
         if (separator := _other_separator(spec, file)) is not None:
-            hint = f" Its header is one column: does {separator!r} separate its columns, unlike those of other files?"
+            hint = (
+                f" Its header is one column: if {separator!r} separates its columns, add `options: {{sep: "
+                f"{json.dumps(separator)}}}` to the source."
+                if is_first
+                else f" Its header is one column: does {separator!r} separate its columns, unlike those of landed files?"
+            )
         elif is_first and new is not None and spec.source.schema is not None:
             hint = f" It has {new}: is that {field}? Then declare {new}, and rename it under `columns:`."
         message = (

@@ -9,12 +9,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql import types as T  # noqa: N812
 
-from rewindow.contracts.decimal_texts import BY_COMMAS, BY_POINTS
+from rewindow.contracts.decimal_texts import BY_COMMAS, BY_POINTS, MOST_DIGITS
 
 _LOST = "\ufffd"
 """Stands for bytes that were no character in the encoding."""
-_AS_WRITTEN = T.DecimalType(38, 18)
-"""Holds a decimal with all digits with which it is written, because a parser rounds what its type does not hold."""
 _SEPARATOR, _NO_QUOTE = "\u0001", "\u0000"
 
 
@@ -30,12 +28,7 @@ def as_texts(schema: T.StructType) -> T.StructType:
 
 def as_written(schema: T.StructType) -> T.StructType:
     """Return the schema with which to read a JSON file: decimals with all of their digits, which `checked` converts."""
-    return T.StructType(
-        [
-            T.StructField(field.name, _AS_WRITTEN if _is_within(field.dataType, _AS_WRITTEN) else field.dataType)
-            for field in schema
-        ]
-    )
+    return T.StructType([T.StructField(field.name, _as_written(field.dataType)) for field in schema])
 
 
 def checked(
@@ -50,7 +43,7 @@ def checked(
         if is_csv and _is_decimal(field):
             number = numbers[field.name] = _number(column, field.dataType, given.get("locale"))
             bad.append(F.when((column != "") & number.isNull(), column))
-        elif not is_csv and _is_within(field.dataType, _AS_WRITTEN):
+        elif not is_csv and _is_decimal(field):
             number = numbers[field.name] = _exact(column, field.dataType)
             bad.append(F.when(column.isNotNull() & number.isNull(), column.cast("string")))
         elif isinstance(field.dataType, T.StringType) and not states_encoding:
@@ -70,9 +63,7 @@ def _number(text: Expression, kind: T.DataType, locale: str | None) -> Expressio
         ~text.contains(",") | text.rlike(BY_COMMAS)
     )
     fits &= ~text.rlike("[\r\n]") & (text != "")
-    if not _is_within(kind, _AS_WRITTEN):
-        return F.when(fits, read(text, kind.simpleString()))
-    return F.when(fits, _exact(read(text, _AS_WRITTEN.simpleString()), kind))
+    return F.when(fits, _exact(read(text, _as_written(kind).simpleString()), kind))
 
 
 def _exact(number: Expression, kind: T.DataType) -> Expression:
@@ -81,10 +72,14 @@ def _exact(number: Expression, kind: T.DataType) -> Expression:
     return F.when(found == number, found)
 
 
-def _is_within(kind: T.DataType, other: T.DecimalType) -> bool:
+def _as_written(kind: T.DataType) -> T.DataType:
+    """Return the type with which to read values of a type: of a decimal, with as many digits after the point as there are.
+
+    A parser rounds what its type does not hold. A decimal of `MOST_DIGITS` is rounded nevertheless.
+    """
     if not isinstance(kind, T.DecimalType):
-        return False
-    return kind.scale <= other.scale and kind.precision - kind.scale <= other.precision - other.scale
+        return kind
+    return T.DecimalType(MOST_DIGITS, MOST_DIGITS - kind.precision + kind.scale)
 
 
 def _is_decimal(field: T.StructField) -> bool:

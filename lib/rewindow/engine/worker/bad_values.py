@@ -246,11 +246,11 @@ def _wrong_json(value: Any, kind: Any, path: str, options: Mapping[str, str]) ->
                 yield path, value, wrong
             elif (kind in {"float", "double"} or kind.startswith("decimal")) and not is_number:
                 yield path, value, "is not a number"
-            elif wrong := _wrong_scalar(value, kind, options):
+            elif wrong := _wrong_scalar(value, kind, options, is_nested="." in path):
                 yield path, value, wrong
 
 
-def _wrong_scalar(value: Any, kind: str, options: Mapping[str, str]) -> str | None:
+def _wrong_scalar(value: Any, kind: str, options: Mapping[str, str], *, is_nested: bool) -> str | None:
     if kind.startswith("decimal"):
-        return beyond_decimal(repr(value), kind)
+        return None if is_nested else beyond_decimal(repr(value), kind)  # Spark rounds those in objects
     return _wrong_time(value, kind, options) if isinstance(value, str) else None

@@ -21,7 +21,8 @@ from rewindow.errors import AccessError, SourceError, StorageError
 FILES = "files"
 """The kind of a file source's position, which maps path -> [size, modification time (ns), digest].
 
-Compressed text files have the size and the digest of their text besides, from version 0.2 on.
+Compressed text files have the size and the digest of their text besides. Files that an older version landed have not, and their
+copies are recognized by their bytes only.
 """
 
 _GZIP = b"\x1f\x8b"
@@ -35,9 +36,10 @@ class _File(NamedTuple):
     facts: tuple[int, int]
 
 
-def look_at_files(spec: SourceSpec, position: Mapping[str, Any] | None) -> SourceLook:
+def look_at_files(spec: SourceSpec, position: Mapping[str, Any] | None, *, to_land: bool = True) -> SourceLook:
     """Compare a file source with its landed position (None: nothing is landed).
 
+    Fresh compressed texts are read to their end only ``to_land``: to recognize their copies, and to refuse truncated ones.
     The new position lists the fresh files only. Raises `SourceError` (66) if there are no files, or a landed file is
     missing or has changed.
     """
@@ -50,7 +52,7 @@ def look_at_files(spec: SourceSpec, position: Mapping[str, Any] | None) -> Sourc
             if name in known:
                 _check_same(spec, name, file, known[name])
             else:
-                marks[name] = [*file.facts, digest(file.path), *_text_mark(spec, name, file.path)]
+                marks[name] = [*file.facts, digest(file.path), *(_text_mark(spec, name, file.path) if to_land else ())]
         except PermissionError as error:
             raise _refused(file.path, error) from error
     if missing:
@@ -66,8 +68,8 @@ def look_at_files(spec: SourceSpec, position: Mapping[str, Any] | None) -> Sourc
 def unchanged(look: SourceLook, spec: SourceSpec) -> None:
     """Raise `SourceError` (66) if a fresh file changed since the look."""
     marks = look.position[FILES]
-    for piece in look.fresh:
-        if list(_facts(piece.path) or ()) != marks[piece.name][:2]:
+    for piece in (*look.fresh, *look.rest):  # in a generation that keeps landings, all files are to be read
+        if piece.name in marks and list(_facts(piece.path) or ()) != marks[piece.name][:2]:
             name = piece.name
             message = f"{spec.name}: {name} was changed while it was being landed. Nothing was landed. Land again"
             raise SourceError(message)

@@ -59,10 +59,12 @@ def check_owner(path: str, table: DeltaTable | None, job: str) -> None:
 
 
 def check_owners(warehouse: str, job: str, tables: Iterable[TableSpec]) -> None:
-    """Raise `ConfigError` (78) if one of some tables exists and is another job's."""
-    for table in tables:
-        path = table_path(warehouse, table.path)
-        check_owner(path, open_table(path), job)
+    """Raise `ConfigError` (78) if one of some tables exists and is another job's, unless it was only created."""
+    for spec in tables:
+        path = table_path(warehouse, spec.path)
+        table = open_table(path)
+        if table is not None and (table.version() or table_files(path, table)):
+            check_owner(path, table, job)
 
 
 def has_rows(root: str, table: DeltaTable, path: str, name: str, *, is_feed: bool = False) -> bool:

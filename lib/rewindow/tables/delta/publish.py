@@ -20,7 +20,7 @@ from rewindow.contracts.staged_files import StagedFile
 from rewindow.control.plan.branches import CommittedRun, JobState
 from rewindow.control.plan.spec import MAIN, OUTPUT, TableSpec
 from rewindow.errors import CheckpointError, ConfigError, StorageError
-from rewindow.tables.delta.claims import check_claim, check_owner, is_published
+from rewindow.tables.delta.claims import check_claim, check_owner, is_of_another, is_published
 from rewindow.tables.delta.commit import (
     OWNER,
     SHORT_LOG,
@@ -67,8 +67,8 @@ def publish(warehouse: str, job: str, state: JobState, branch: str, reports: Rep
             table = _create(warehouse, job, state, branch, due.target, due.table)
         published = table.transaction_version(app_id) or 0
         ordinals = missing(due, published)
-        if ordinals:
-            check_owner(path, table, job)
+        if ordinals and is_of_another(table, job):  # refused, unless a failed attempt left it empty
+            table = _create(warehouse, job, state, branch, due.target, due.table)
         if not published and epoch == 1:
             check_claim(warehouse, table, job, state, branch, due.target, due.table.path)
         handle: DeltaTable | None = table
@@ -181,8 +181,7 @@ def _is_leftover(
     """Return whether a table was created by an attempt that failed, or emptied by a reset, and never published to since."""
     if spec.path in SHARED_TABLES or is_published(table, job, state, branch, target, spec.path):
         return False
-    is_own = table.metadata().configuration.get(OWNER, job) == job
-    return (is_own or table.version() == 0) and not table_files(path, table)
+    return (not is_of_another(table, job) or table.version() == 0) and not table_files(path, table)
 
 
 def _files(warehouse: str, run: CommittedRun, due: Due, reports: Reports) -> list[StagedFile]:

@@ -78,18 +78,22 @@ def compare(first: pa.Table, second: pa.Table, keys: Sequence[str], *, samples: 
 
 
 def rows_apart(first: Sequence[Row], second: Sequence[Row]) -> tuple[list[Row], list[Row]]:
-    """Return the rows of a key without those at their beginning and end that both sides have."""
-    one, other = list(map(_shown, first)), list(map(_shown, second))
-    shortest = min(len(one), len(other))
-    begin = next((at for at in range(shortest) if one[at] != other[at]), shortest)
+    """Return the rows of a key without those that are equal: of equally many, in the same place, else at both ends."""
+    if len(first) == len(second):
+        pairs = [(one, other) for one, other in zip(first, second, strict=True) if not _are_equal(one, other)]
+        return [one for one, _ in pairs], [other for _, other in pairs]
+    shortest = min(len(first), len(second))
+    begin = next((at for at in range(shortest) if not _are_equal(first[at], second[at])), shortest)
     least = shortest - begin
-    end = next((at for at in range(least) if one[-1 - at] != other[-1 - at]), least)
+    end = next((at for at in range(least) if not _are_equal(first[-1 - at], second[-1 - at])), least)
     return list(first[begin : len(first) - end]), list(second[begin : len(second) - end])
 
 
-def _shown(row: Row) -> str:
-    """Return a text that equal rows have in common: -0.0 is 0.0."""
-    return repr({name: value + 0.0 if isinstance(value, float) else value for name, value in row.items()})
+def _are_equal(one: Row, other: Row) -> bool:
+    return one.keys() == other.keys() and all(
+        value == other[name] or (value != value and other[name] != other[name])  # noqa: PLR0124 - NaN equals NaN here
+        for name, value in one.items()
+    )
 
 
 def check_keys(first: pa.Schema, second: pa.Schema, keys: Sequence[str]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -16,52 +16,73 @@ from typing import Any
 import pyarrow as pa
 
 from rewindow.contracts.ingest import LogColumns, LogSpec, SourceLook
-from rewindow.contracts.source_fields import read_columns
 from rewindow.engine.worker.file_fields import local_files, shown
+from rewindow.engine.worker.landing.log_columns import source_types
 from rewindow.errors import DataError
 
-_FILES, _LINES = 64, 1_000
-"""So many files, the newest of the landed ones, and so many of their first lines are looked at."""
+_FILES = 64
+"""Maximum number of landed files that are read, the last by name."""
+_LINES = 1_000
+"""Number of lines of a new file that are read."""
+_STRING = "string"
+
+Paths = Mapping[str, Sequence[str]]
+"""Fields by their names in messages: the names of the objects that they are nested in, and their own."""
 
 
 def check_texts(spec: LogSpec, columns: LogColumns, look: SourceLook) -> None:
-    """Raise `DataError` (65) for the first such value in new files, of a field that is only text in landed ones.
+    """Raise `DataError` (65) for the first such value in new files, of a field that is text, and only text, in landed ones.
 
     A first landing and types that a ``schema:`` declares are not checked.
     """
     source = spec.source
-    if source.schema is not None or source.options or not look.rest:
+    if source.schema is not None or source.options or not look.rest or not columns.source_schema:
         return
-    needed = read_columns(spec, columns)
-    fields = json.loads(columns.source_schema or '{"fields": []}')["fields"]
-    texts = sorted(field["name"] for field in fields if field["type"] == "string" and field["name"] in needed)
-    mixed: set[str] | None = None
-    for path in islice(local_files(look.fresh), _FILES):
-        for line, name, value in _others(path, texts):
-            if mixed is None:
-                landed = local_files(look.rest)[-_FILES:]
-                mixed = {known for file in landed for _, known, _ in _others(file, texts)}
-            if name not in mixed:
-                where = f"{shown(source, str(path))}, line {line}, field {name}"
-                raise _error(spec, f"{where}: {json.dumps(value, ensure_ascii=False)[:80]}", name)
+    names = {column.name for column in columns.all if column.type == _STRING}
+    types = source_types(spec, columns.source_schema)
+    fields = {".".join(types[name][0]): types[name][0] for name in sorted(names) if types[name][1] == _STRING}
+    landed: dict[str, bool] = {}
+    for path in local_files(look.fresh):
+        for line, name, value in _values(path, fields, _LINES):
+            if isinstance(value, str):
+                continue
+            if name not in landed:
+                landed[name] = _is_text(local_files(look.rest)[-_FILES:], {name: fields[name]})
+            if landed[name]:
+                raise _error(spec, f"{shown(source, str(path))}, line {line}, field {name}", name, value)
 
 
-def _error(spec: LogSpec, value: str, name: str) -> DataError:
-    message = (
-        f"log {spec.topic}: {value} is not a text, as in landed files. Nothing was landed. Fix the file. To land any value of "
-        f"{name} as its JSON text, declare it as STRING in a `schema:` of the source, and `rewindow land FEED --new-generation`"
-    )
-    return DataError(message)
+def _is_text(files: Sequence[Path], field: Paths) -> bool:
+    """Return whether a field of files has texts, and nothing else but nulls."""
+    has_texts = False
+    for file in files:
+        for _, _, value in _values(file, field):
+            if not isinstance(value, str):
+                return False
+            has_texts = True
+    return has_texts
 
 
-def _others(path: Path, names: Sequence[str]) -> Iterator[tuple[int, str, Any]]:
-    """Yield the line, the name and the value of fields that are neither texts nor null."""
+def _values(path: Path, fields: Paths, most_lines: int | None = None) -> Iterator[tuple[int, str, Any]]:
+    """Yield the line, the name and the value of fields, as far as they are not null."""
     try:
-        with pa.input_stream(str(path)) as raw, io.TextIOWrapper(raw, "utf-8") as lines:
-            for number, line in enumerate(islice(lines, _LINES), start=1):
-                row = json.loads(line) if line.strip() else {}
-                for name in names if isinstance(row, dict) else ():
-                    if not isinstance(row.get(name), str | None):
-                        yield number, name, row[name]
+        with pa.input_stream(str(path)) as raw, io.TextIOWrapper(raw, "utf-8-sig") as lines:
+            for number, line in enumerate(islice(lines, most_lines), start=1):
+                row = json.loads(line) if line.strip() else None
+                for name, names in fields.items():
+                    value = row
+                    for one in names:
+                        value = value.get(one) if isinstance(value, dict) else None
+                    if value is not None:
+                        yield number, name, value
     except (OSError, ValueError, pa.ArrowException):
         return  # the landing says what is wrong with it
+
+
+def _error(spec: LogSpec, where: str, name: str, value: Any) -> DataError:
+    message = (
+        f"log {spec.topic}: {where}: {json.dumps(value, ensure_ascii=False)[:80]} is not a text, as in landed files. Nothing was "
+        f"landed. Fix the file. To land any value of {name} as its JSON text, declare it as STRING in a `schema:` of the source, "
+        "and `rewindow land FEED --new-generation`"
+    )
+    return DataError(message)

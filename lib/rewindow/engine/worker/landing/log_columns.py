@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import keyword
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -47,8 +47,14 @@ def source_types(spec: LogSpec, schema: str, hidden: Sequence[str] = ()) -> dict
     if spec.source_offsets is None and spec.source.format != "csv":
         every += [nested for name in renames if name not in names and (nested := _nested(fields, name)) is not None]
     known = {".".join(path) for path, _ in every}
-    if set(renames) - known:
-        raise _unknown(spec, _unknown_renames(spec, [*names, *sorted(known & set(renames))]), names)
+    if wrong := sorted(set(renames) - known):
+        meant = [
+            one
+            for field in fields
+            if any(name.startswith(f"{field['name']}.") for name in wrong)
+            for one in _below(field)
+        ]
+        raise _unknown(spec, [(name, "columns") for name in wrong], [*names, *meant])
     found: dict[str, tuple[tuple[str, ...], Any]] = {}
     for path, kind in every:
         name = renames.get(".".join(path), ".".join(path))
@@ -58,6 +64,15 @@ def source_types(spec: LogSpec, schema: str, hidden: Sequence[str] = ()) -> dict
         if name not in hidden:
             found[name] = path, kind
     return found
+
+
+def _below(field: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the paths of the fields in a struct."""
+    kind = field["type"]
+    if isinstance(kind, dict) and kind["type"] == "struct":
+        for one in kind["fields"]:
+            yield f"{field['name']}.{one['name']}"
+            yield from (f"{field['name']}.{path}" for path in _below(one))
 
 
 def _nested(fields: Sequence[Any], path: str) -> tuple[tuple[str, ...], Any] | None:
@@ -75,7 +90,8 @@ def _nested(fields: Sequence[Any], path: str) -> tuple[tuple[str, ...], Any] | N
 
 def log_columns(spec: LogSpec, schema: str) -> LogColumns:
     """Decide the typed columns of a log. Raises `ConfigError` (78) for columns that cannot be landed."""
-    found = {name: kind for name, (_, kind) in source_types(spec, schema).items()}
+    sources = source_types(spec, schema)
+    found = {name: kind for name, (_, kind) in sources.items()}
     roles = _roles(spec)
     if missing := _missing(spec, list(found)):
         raise missing
@@ -95,11 +111,11 @@ def log_columns(spec: LogSpec, schema: str) -> LogColumns:
     key, value = ([Column(name, landed_type(found[name])) for name in names] for names in (spec.key, values))
     for column in key:
         if column.type == "json":
-            message = (
-                f"log {spec.topic}: the key {column.name} is nested: list columns of simple types under `key:`. A nested field "
-                f"becomes a column under `columns:`, as in `columns: {{{column.name}_id: {column.name}.id}}`"
-            )
-            raise ConfigError(message)
+            path, kind = sources[column.name]
+            inside = next(_below({"name": ".".join(path), "type": kind}), None)
+            hint = f" A nested field becomes a column under `columns:`, as in `columns: {{{column.name}_id: {inside}}}`"
+            message = f"log {spec.topic}: the key {column.name} is nested: list columns of simple types under `key:`."
+            raise ConfigError(message + (hint if inside else ""))
     return LogColumns(tuple(key), tuple(value), spec.scalar_key, spec.scalar_value, schema)
 
 

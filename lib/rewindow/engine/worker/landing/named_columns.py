@@ -24,15 +24,17 @@ def wrong_columns(spec: LogSpec, look: SourceLook) -> ConfigError | None:
 
 
 def _json_names(files: Sequence[Path]) -> Sequence[str] | None:
-    """Return the fields of the objects in small files of JSON lines."""
+    """Return the fields of the objects in small files of JSON lines; None if there are other files, or lines."""
     if sum(path.stat().st_size for path in files) > _MOST_BYTES:
         return None
     names: dict[str, None] = {}
     try:
         for path in files:
-            for line in path.read_text(encoding="utf-8").split("\n"):
+            for line in path.read_text(encoding="utf-8-sig").split("\n"):
                 row = json.loads(line) if line.strip() else {}
-                names |= dict.fromkeys(row if isinstance(row, dict) else ())
+                if not isinstance(row, dict):
+                    return None
+                names |= dict.fromkeys(row)
     except (OSError, ValueError):
         return None  # the landing says what is wrong with it
     return list(names)
@@ -52,10 +54,11 @@ def _names(spec: LogSpec, look: SourceLook) -> Sequence[str] | None:
         found = {name for file in files for name in file.present if "." not in name}
         return sorted(found) if len(files) == len(pieces) else None
     if source.format == "json":
-        return None if source.options else _json_names(local_files(pieces))
+        names = None if source.options else _json_names(local_files(pieces))
+        return None if names is None else [*names, *directories]
     if not has_header(source):
         return None
     headers = [columns for path in local_files(pieces) if (columns := csv_columns(source, str(path))) is not None]
-    names = {name.lower(): name for columns in reversed(headers) for name in columns}
+    spelling = {name.lower(): name for columns in reversed(headers) for name in columns}
     first = [name.lower() for columns in headers for name in columns]
-    return [*(names[name] for name in dict.fromkeys(first)), *directories] if headers else None
+    return [*(spelling[name] for name in dict.fromkeys(first)), *directories] if headers else None
