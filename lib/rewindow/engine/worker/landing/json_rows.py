@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from rewindow.contracts.ingest import LogColumns, LogSpec, Piece, SourceLook, SourceSpec
 from rewindow.contracts.source_fields import FileFields, SourceFields, fields_of_schema, read_columns
-from rewindow.engine.worker.file_fields import shown
+from rewindow.engine.worker.file_fields import directory_columns, shown
 from rewindow.engine.worker.landing.source_types import (
     INTEGERS,
     TIMES,
@@ -73,7 +73,8 @@ def json_fields(spec: LogSpec, columns: LogColumns, look: SourceLook) -> SourceF
         present = frozenset(name for row in rows for name in row)
         filled = {name for row in rows for name, value in row.items() if value is not None}
         if rows:
-            files.append(FileFields(shown(spec.source, piece.path), present, present - filled))
+            directories = directory_columns(piece.path, look.base)
+            files.append(FileFields(shown(spec.source, piece.path), present | directories, present - filled))
     return SourceFields(known, structs, tuple(files))
 
 
