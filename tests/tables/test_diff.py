@@ -82,8 +82,8 @@ def naive(first: pa.Table, second: pa.Table, keys: list[str], samples: int) -> T
 
 def _apart(one: list[Any], other: list[Any]) -> tuple[list[Any], list[Any]]:
     if len(one) == len(other):
-        places = [at for at in range(len(one)) if one[at] != other[at]]
-        return [one[at] for at in places], [other[at] for at in places]
+        positions = [at for at in range(len(one)) if one[at] != other[at]]
+        return [one[at] for at in positions], [other[at] for at in positions]
     while one and other and one[0] == other[0]:
         one, other = one[1:], other[1:]
     while one and other and one[-1] == other[-1]:
