@@ -108,8 +108,8 @@ MUTANTS_OF_COMMITS = (
         [
             Rewrite(
                 f"{PUBLISH}:publish",
-                "for ordinal in missing(due, published):",
-                "for ordinal in missing(due, published)[-1:]:",
+                "ordinals = missing(due, published)",
+                "ordinals = missing(due, published)[-1:]",
             ),
             Rewrite(f"{TABLES}:commit_files", "if last != version - 1 else 0", "if last > version - 1 else 0"),
         ],
@@ -117,7 +117,7 @@ MUTANTS_OF_COMMITS = (
     ),
     Mutant(
         "publish one ordinal too few",
-        [Rewrite(f"{PUBLISH}:publish", "missing(due, published):", "missing(due, published)[:-1]:")],
+        [Rewrite(f"{PUBLISH}:publish", "missing(due, published)", "missing(due, published)[:-1]")],
         [Kill("run", "publish")],
     ),
     Mutant(
