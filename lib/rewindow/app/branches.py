@@ -124,8 +124,8 @@ class JobBranches:
     def _backfill(
         self, start: str, end: str | None, branch: str | None, on_step: OnStep, told: Observed, *, accept_changes: bool
     ) -> Backfilled:
-        state, feed = self.state, self._project.bind(self._job).feed
-        main = state.branch(MAIN)
+        state, job = self.state, self._project.bind(self._job)
+        main, feed = state.branch(MAIN), job.feed
         if end is None:
             self._check_reached(main, feed)
         first = starting_epoch(state, main, feed, start)
@@ -134,7 +134,7 @@ class JobBranches:
         request = replace(request_through(state, main, name, end), accept_changes=accept_changes)
         bound = self._project.bind(self._job, name)
         asked = self._project.with_acceptance(self._job, request)
-        self._check_owners(MAIN, self._project.bind(self._job).binding)  # it could not be promoted
+        self._check_owners(MAIN, job.binding)  # it could not be promoted
         wanted = Backfill(first, asked, bound.feed, bound.binding, this_attempt(), self._project.is_alive)
         drive(begin_backfill(self._job, wanted, self._tables), told.watching(on_step))
         own = self.state.branch(name).own_runs
@@ -167,16 +167,15 @@ class JobBranches:
         drive(catch_up(self._job, self._tables, branch, into), on_own_step)
         is_new, changes = not was_promoted(self.state, branch, into), []
         if is_new:
-            ahead = self.state.branch(into).last_epoch
+            ahead, bound = self.state.branch(into).last_epoch, self._project.bind(self._job, into)
             if branch in self.state.branches and self.state.branch(branch).last_epoch < ahead:
-                self._check_reached(self.state.branch(into), self._project.bind(self._job).feed)
+                self._check_reached(self.state.branch(into), bound.feed)
                 results += run_to_the_end(
                     self._project, self._job, RunRequest(branch=branch, through_landing=ahead), on_step
                 )
-            binding = self._project.bind(self._job, into).binding
-            self._check_owners(into, binding)
-            drive(promote(self._job, branch, binding, self._tables, into=into), on_own_step)
-            changes = changes_since(self.state.branch(into), binding)
+            self._check_owners(into, bound.binding)
+            drive(promote(self._job, branch, bound.binding, self._tables, into=into), on_own_step)
+            changes = changes_since(self.state.branch(into), bound.binding)
         head = self.state.branch(into).head
         at = head.spec.name if head else None
         caught_up = [one.spec.name for one in results if isinstance(one, RunReport)]

@@ -8,14 +8,12 @@ from pathlib import Path
 
 from rewindow.config.feed_spec import TABLE_FORMATS
 from rewindow.contracts.ingest import FeedSpec, LogColumns, LogSpec, SourceLook
+from rewindow.contracts.source_fields import SMALL_JSON_BYTES
 from rewindow.control.ingest.fields import LandedFields, check_fields, landed_fields
 from rewindow.control.ingest.problems import raise_all
 from rewindow.control.ingest.progress import Progress
 from rewindow.errors import naming
 from rewindow.report.text import counted
-
-_MOST_BYTES = 1 << 20
-"""JSON files that are larger together are not read: their fields are in every line."""
 
 
 def next_columns(
@@ -48,7 +46,7 @@ def _compared(spec: LogSpec, columns: LogColumns, look: SourceLook, progress: Pr
     is_json, fields = spec.source.format == "json", None
     if not is_json:
         fields = stored_fields(spec, columns, look)
-    elif sum(Path(piece.path).stat().st_size for piece in look.fresh) <= _MOST_BYTES:
+    elif sum(Path(piece.path).stat().st_size for piece in look.fresh) <= SMALL_JSON_BYTES:
         with suppress(UnsuitableError):
             fields = json_fields(spec, columns, look)
     if fields is None:

@@ -12,6 +12,9 @@ from typing import Any
 
 from rewindow.contracts.ingest import ARRIVAL, LogColumns, LogSpec
 
+SMALL_JSON_BYTES = 1 << 20
+"""JSON files that are larger together are not read only to know their fields, which are in every line."""
+
 
 @dataclass(frozen=True, slots=True)
 class FileFields:
@@ -51,6 +54,12 @@ def named_columns(spec: LogSpec) -> set[str]:
 def is_read(column: str, names: Collection[str]) -> bool:
     """Return whether a source's column is one of some, or has one of them nested in it."""
     return column in names or any(name.startswith(f"{column}.") for name in names)
+
+
+def separator_in(names: Collection[str]) -> str | None:
+    """Return what probably separates the columns of a CSV file whose header was read as one column; None otherwise."""
+    only = next(iter(names)) if len(names) == 1 else ""
+    return next((one for one in (";", "\t", "|", ",") if one in only), None)
 
 
 def read_schema(spec: LogSpec, columns: LogColumns) -> str:

@@ -15,7 +15,15 @@ from typing import Any
 
 from rewindow.config.feed_spec import TABLE_FORMATS
 from rewindow.contracts.ingest import JOB, LogColumns, LogSpec
-from rewindow.contracts.source_fields import FileFields, SourceFields, is_read, named_columns, parent_of, read_columns
+from rewindow.contracts.source_fields import (
+    FileFields,
+    SourceFields,
+    is_read,
+    named_columns,
+    parent_of,
+    read_columns,
+    separator_in,
+)
 from rewindow.errors import SourceError
 
 _GENERATION = "`rewindow land FEED --new-generation`"
@@ -138,7 +146,8 @@ class _Rules:
         if is_first and not is_named:
             has = "which `schema:` declares" if spec.source.schema is not None else "which other files have"
         hint = f" It has {new}, which {_landed(spec, 'no')}: was {field} renamed?" if new and not is_first else ""
-        if (separator := _other_separator(spec, file)) is not None:
+        separator = separator_in(file.present) if spec.source.format == "csv" else None
+        if separator is not None:
             hint = (
                 f" Its header is one column: if {separator!r} separates its columns, add `options: {{sep: "
                 f"{json.dumps(separator)}}}` to the source."
@@ -185,13 +194,6 @@ def _landed(spec: LogSpec, which: str) -> str:
     if spec.source.format in TABLE_FORMATS:
         return "is landed" if which == "all" else "is not landed"
     return "all landed files have" if which == "all" else "no landed file has"
-
-
-def _other_separator(spec: LogSpec, file: FileFields) -> str | None:
-    """Return what separates the columns of a CSV file whose header was read as one column; None if it was not."""
-    if spec.source.format != "csv" or len(file.present) != 1:
-        return None
-    return next((one for one in (";", "\t", "|", ",") if one in next(iter(file.present))), None)
 
 
 def _is_listed(field: str, known: set[str], structs: set[str]) -> bool:

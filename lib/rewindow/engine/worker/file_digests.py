@@ -43,7 +43,7 @@ def _of_blocks(read: Callable[[int], bytes]) -> tuple[int, str]:
         if size <= _WHOLE_BYTES:
             whole.update(block)
         first = (first + block)[:_END_BYTES] if len(first) < _END_BYTES else first
-        last = (last + block)[-_END_BYTES:]
+        last = block if len(block) == _END_BYTES else (last + block)[-_END_BYTES:]
     return size, whole.hexdigest() if size <= _WHOLE_BYTES else _of_ends(first, last)
 
 

@@ -18,6 +18,7 @@ from rewindow.contracts.ingest import LogSpec, SourceLook
 from rewindow.engine.worker.csv_files import csv_lines, csv_names, encoding_of, has_header, lower_options
 from rewindow.engine.worker.file_fields import local_files
 from rewindow.engine.worker.landing.ddl import UNSURE, declared_columns
+from rewindow.engine.worker.landing.log_columns import nested_renames
 from rewindow.engine.worker.landing.source import inferred_schema
 from rewindow.engine.worker.landing.source_types import UnsuitableError, schema_of
 
@@ -37,7 +38,7 @@ def expected_schema(spec: LogSpec, look: SourceLook) -> str | None:
     elif source.format == "csv":
         found = _csv(spec, local_files(look.fresh))
     elif source.format == "json":
-        found = _json(spec, local_files(look.fresh))
+        found = json_columns(spec, local_files(look.fresh))
     else:
         try:
             return inferred_schema(spec, look)
@@ -45,9 +46,7 @@ def expected_schema(spec: LogSpec, look: SourceLook) -> str | None:
             return look.schema
     if not found:
         return None
-    if source.format != "csv":
-        nested = [old for old in spec.renames or {} if old not in found and old.partition(".")[0] in found]
-        found = {**found, **dict.fromkeys(nested, UNSURE)}
+    found = {**found, **dict.fromkeys(nested_renames(spec, found), UNSURE)}
     keys = {old for old, new in (spec.renames or {}).items() if new in spec.key} | set(spec.key)
     types = {name: "string" if kind == UNSURE and name in keys else kind for name, kind in found.items()}
     return schema_of(types)
@@ -89,9 +88,9 @@ def _csv(spec: LogSpec, files: Sequence[Path]) -> dict[str, Any] | None:
     return {name: _common(types, is_whole=is_whole) for name, types in columns.items()}
 
 
-def _json(spec: LogSpec, files: Sequence[Path]) -> dict[str, Any] | None:
+def json_columns(spec: LogSpec, files: Sequence[Path], most_bytes: int = _MOST_BYTES) -> dict[str, Any] | None:
     """Return the columns of JSON lines. Any row may bring another column, so large files tell nothing."""
-    if not files or not _are_small(files) or spec.source.options:
+    if not files or not _are_small(files, most_bytes) or spec.source.options:
         return None
     columns: dict[str, set[str]] = {}
     try:
@@ -105,8 +104,8 @@ def _json(spec: LogSpec, files: Sequence[Path]) -> dict[str, Any] | None:
     return {name: _common(columns[name], is_whole=True) for name in sorted(columns)}
 
 
-def _are_small(files: Iterable[Path]) -> bool:
-    return sum(file.stat().st_size for file in files) <= _MOST_BYTES
+def _are_small(files: Iterable[Path], most_bytes: int = _MOST_BYTES) -> bool:
+    return sum(file.stat().st_size for file in files) <= most_bytes
 
 
 def _common(seen: set[str], *, is_whole: bool) -> Any:

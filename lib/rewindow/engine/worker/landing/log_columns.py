@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import keyword
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from itertools import islice
 from typing import Any
 
 from rewindow.contracts.ingest import ARRIVAL, LogColumns, LogSpec
+from rewindow.contracts.source_fields import separator_in
 from rewindow.errors import ConfigError
 from rewindow.streams.serde.schema import Column
 
@@ -45,14 +47,15 @@ def source_types(spec: LogSpec, schema: str, hidden: Sequence[str] = ()) -> dict
     names = [field["name"] for field in fields]
     every: list[tuple[tuple[str, ...], Any]] = [((field["name"],), field["type"]) for field in fields]
     if spec.source_offsets is None and spec.source.format != "csv":
-        every += [nested for name in renames if name not in names and (nested := _nested(fields, name)) is not None]
+        nested = {".".join(path): (path, kind) for field in fields for path, kind in _below(field)}
+        every += [nested[name] for name in renames if name not in names and name in nested]
     known = {".".join(path) for path, _ in every}
     if wrong := sorted(set(renames) - known):
         meant = [
-            one
+            ".".join(path)
             for field in fields
             if any(name.startswith(f"{field['name']}.") for name in wrong)
-            for one in _below(field)
+            for path, _ in _below(field)
         ]
         raise _unknown(spec, [(name, "columns") for name in wrong], [*names, *meant])
     found: dict[str, tuple[tuple[str, ...], Any]] = {}
@@ -66,26 +69,20 @@ def source_types(spec: LogSpec, schema: str, hidden: Sequence[str] = ()) -> dict
     return found
 
 
-def _below(field: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the paths of the fields in a struct."""
+def _below(field: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield the path and the type of each field in a struct."""
     kind = field["type"]
     if isinstance(kind, dict) and kind["type"] == "struct":
         for one in kind["fields"]:
-            yield f"{field['name']}.{one['name']}"
-            yield from (f"{field['name']}.{path}" for path in _below(one))
+            yield (field["name"], one["name"]), one["type"]
+            yield from (((field["name"], *path), below) for path, below in _below(one))
 
 
-def _nested(fields: Sequence[Any], path: str) -> tuple[tuple[str, ...], Any] | None:
-    """Return the names and the type of a field in structs, as ``user.name``; None if there is none."""
-    for field in fields:
-        name, kind = field["name"], field["type"]
-        if name == path:
-            return (name,), kind
-        if path.startswith(f"{name}.") and isinstance(kind, dict) and kind["type"] == "struct":
-            below = _nested(kind["fields"], path.removeprefix(f"{name}."))
-            if below is not None:
-                return (name, *below[0]), below[1]
-    return None
+def nested_renames(spec: LogSpec, names: Collection[str]) -> list[str]:
+    """Return what ``columns:`` names that may be nested in one of a source's columns."""
+    if spec.source.format == "csv":
+        return []
+    return [name for name in spec.renames or {} if name not in names and name.partition(".")[0] in names]
 
 
 def log_columns(spec: LogSpec, schema: str) -> LogColumns:
@@ -112,10 +109,11 @@ def log_columns(spec: LogSpec, schema: str) -> LogColumns:
     for column in key:
         if column.type == "json":
             path, kind = sources[column.name]
-            inside = next(_below({"name": ".".join(path), "type": kind}), None)
-            hint = f" A nested field becomes a column under `columns:`, as in `columns: {{{column.name}_id: {inside}}}`"
             message = f"log {spec.topic}: the key {column.name} is nested: list columns of simple types under `key:`."
-            raise ConfigError(message + (hint if inside else ""))
+            for inside, _ in islice(_below({"name": ".".join(path), "type": kind}), 1):
+                example = f"`columns: {{{column.name}_id: {'.'.join(inside)}}}`"
+                message += f" A nested field becomes a column under `columns:`, as in {example}"
+            raise ConfigError(message)
     return LogColumns(tuple(key), tuple(value), spec.scalar_key, spec.scalar_value, schema)
 
 
@@ -124,9 +122,7 @@ def missing_columns(spec: LogSpec, names: Sequence[str]) -> ConfigError | None:
 
     A nested field is not missing if its column is there.
     """
-    renames, maybe = spec.renames or {}, list[str]()
-    if spec.source.format != "csv":
-        maybe = [name for name in renames if name not in names and name.partition(".")[0] in names]
+    renames, maybe = spec.renames or {}, nested_renames(spec, names)
     wrong = _unknown_renames(spec, [*names, *maybe])
     if wrong:  # what they are renamed to would be missing, too
         return _unknown(spec, wrong, names)
@@ -184,7 +180,7 @@ def unknown_column(spec: LogSpec, name: str, role: str, *, names: Sequence[str])
 
 def _hint(spec: LogSpec, missing: Sequence[str], names: Sequence[str]) -> str:
     """Return what was probably meant: another separator, or columns with similar names."""
-    separator = next((one for one in (";", "\t", "|", ",") if one in names[0]), None) if len(names) == 1 else None
+    separator = separator_in(names)
     if spec.source.format == "csv" and separator is not None:
         return f". That is one column: if {json.dumps(separator)} separates them, add `options: {{sep: {json.dumps(separator)}}}`"
     lower = {name.lower(): name for name in names}
