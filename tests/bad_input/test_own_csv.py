@@ -86,6 +86,24 @@ def test_numbers_with_commas_that_were_landed_as_text_are_named_once(
     assert "commas" not in text
 
 
+def test_blanks_after_separators_are_named_once(say: Say, shop: Path, orders: Path) -> None:
+    orders.write_text(HEAD + row(1, " Ann") + row(2, " Bob"))
+    code, text = say("land", "orders")
+    assert code == 0, text
+    assert (
+        "warning: feed orders: the values of customer of orders begin with a blank, like ' Bob', which is another text than "
+        "'Bob'. If the blanks follow the separators of a file, remove them, and `rewindow land orders --new-generation`\n"
+    ) in text
+    (orders.parent / "more.csv").write_text(HEAD + row(4, " Cid", "2026-01-07T08:15:00Z", "2026-01-07T08:16:00Z"))
+    code, text = say("land", "orders")
+    assert code == 0, text
+    assert "blank" not in text
+    (orders.parent / "third.csv").write_text(HEAD.replace("customer", " customer") + row(5, " Dan"))
+    code, text = say("land", "orders")
+    assert code == 66, text
+    assert "third.csv has no customer, which is landed. It has ' customer', which no landed file has" in text
+
+
 def test_leading_zeros_that_an_inferred_number_loses_are_named_once(say: Say, shop: Path, orders: Path) -> None:
     orders.write_text(HEAD + row(1, "007") + row(2, "07") + row(3, "12"))
     code, text = say("land", "orders")

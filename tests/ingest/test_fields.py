@@ -218,9 +218,9 @@ def test_columns_of_a_header_are_named_as_spark_names_them(tmp_path):
     write_text = (tmp_path / "a.csv").write_text
     source = SourceSpec("csv", str(tmp_path), "raw", {"comment": "#"})
     write_text('\n# no header\n"a, b", c ,,x,X\n')
-    assert csv_columns(source, f"{tmp_path}/a.csv") == ("a, b", "c", "_c2", "x3", "X4")
+    assert csv_columns(source, f"{tmp_path}/a.csv") == ("a, b", " c ", "_c2", "x3", "X4")
     (found,) = csv_fields(source, _pieces(tmp_path))
-    assert (found.name, found.present) == ("a.csv", {"a, b", "c", "_c2", "x3", "X4"})
+    assert (found.name, found.present) == ("a.csv", {"a, b", " c ", "_c2", "x3", "X4"})
     write_text("")
     assert csv_columns(source, f"{tmp_path}/a.csv") is None
     assert csv_fields(SourceSpec("csv", str(tmp_path), "raw", {"HEADER": "false"}), _pieces(tmp_path)) == []

@@ -1,7 +1,7 @@
 """Notice columns that are hardly what was meant, when a generation is landed for the first time.
 
-Numbers with commas, like ``12,50``, become texts, which no sum takes. Numbers with leading zeros, like ``007``, lose them. Times
-before 1980 are numbers of something else.
+Numbers with commas, like ``12,50``, become texts, which no sum takes. Texts keep the blanks that follow a separator. Numbers with
+leading zeros, like ``007``, lose them. Times before 1980 are numbers of something else.
 """
 
 from __future__ import annotations
@@ -41,28 +41,37 @@ def naming_unlikely_columns(report: LandReport, tables: Warehouse, config: FeedC
     if report.landings[0] != feed.definition.kept + 1:
         return report
     found = (
-        *_numbers_with_commas(tables, feed),
+        *_unlikely_texts(tables, feed),
         *_leading_zeros(tables, feed, config, project_root),
         *_no_times(feed, config),
     )
     return replace(report, warnings=(*report.warnings, *found))
 
 
-def _numbers_with_commas(tables: DeltaTables, feed: Feed) -> Iterator[str]:
+def _unlikely_texts(tables: DeltaTables, feed: Feed) -> Iterator[str]:
     name = feed.definition.feed
     for topic, schema in feed.definition.logs.items():
-        texts = [column.name for column in schema.value if column.type == "string"]
-        if not texts or topic in feed.definition.source_offsets:
+        columns = [column.name for column in (*schema.key, *schema.value) if column.type == "string"]
+        if not columns or topic in feed.definition.source_offsets:
             continue
-        for column, example in _with_commas(table_path(tables.warehouse, log_path(name, topic)), texts):
-            yield (
-                f"feed {name}: {column} of {topic} was landed as text, but its values are numbers with commas, like "
-                f"{example!r}. Declare {column} DECIMAL(12,2) in a `schema:` of the source, with `options: {{locale: de-DE}}` or "
-                f"that of the numbers, and `rewindow land {name} --new-generation`"
-            )
+        for column, values in _first_texts(table_path(tables.warehouse, log_path(name, topic)), columns):
+            if all(_COMMAS.fullmatch(one.strip()) for one in values):
+                yield (
+                    f"feed {name}: {column} of {topic} was landed as text, but its values are numbers with commas, like "
+                    f"{values[0]!r}. Declare {column} DECIMAL(12,2) in a `schema:` of the source, with "
+                    "`options: {locale: de-DE}` or that of the numbers, and "
+                    f"`rewindow land {name} --new-generation`"
+                )
+            elif all(one[0].isspace() for one in values):
+                yield (
+                    f"feed {name}: the values of {column} of {topic} begin with a blank, like {values[0]!r}, which is another "
+                    f"text than {values[0].strip()!r}. If the blanks follow the separators of a file, remove them, and "
+                    f"`rewindow land {name} --new-generation`"
+                )
 
 
-def _with_commas(path: str, names: list[str]) -> Iterator[tuple[str, str]]:
+def _first_texts(path: str, names: list[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield the first values that each column has, without empty ones and null."""
     try:
         batch = next((one for one in read_batches(path) if one.num_rows), None)
     except StorageError:  # the next command that needs the log says what is wrong with it
@@ -70,9 +79,8 @@ def _with_commas(path: str, names: list[str]) -> Iterator[tuple[str, str]]:
     if batch is None:
         return
     for name in names:
-        values = [one for one in islice(batch.column(name).to_pylist(), _ENOUGH) if one]
-        if values and all(_COMMAS.fullmatch(one.strip()) for one in values):
-            yield name, values[0]
+        if values := [one for one in islice(batch.column(name).to_pylist(), _ENOUGH) if one]:
+            yield name, values
 
 
 def _leading_zeros(tables: DeltaTables, feed: Feed, config: FeedConfig, project_root: str) -> Iterator[str]:

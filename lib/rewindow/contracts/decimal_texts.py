@@ -13,6 +13,8 @@ BY_COMMAS = r"^[^0-9.,]*[0-9]{1,3}(,[0-9]{2,3})*,[0-9]{3}(\.[0-9]*)?[^.,]*$"
 BY_POINTS = r"^[^0-9.,]*[0-9]{1,3}(\.[0-9]{3})+(,[0-9]*)?[^.,]*$"
 """A number with groups, where a comma begins the fraction."""
 
+AGAIN = "and, if files were landed before, `rewindow land FEED --new-generation`"
+"""The second half of an advice that changes what a feed is."""
 DEFAULT_LOCALE = "en-US"
 MOST_DIGITS = 38
 """The digits of Spark's longest decimal."""
@@ -28,8 +30,8 @@ def told_decimal(locale: str) -> str:
     if begins_with_comma(locale):
         return f"is not a number in the locale {locale}, where a comma begins the fraction and points are before three digits"
     return (
-        f"is not a number in the locale {locale}, where commas are before three digits. If a comma begins the fraction, add "
-        "`options: {locale: de-DE}` to the source"
+        f"is not a number in the locale {locale}, where commas are before three digits. If commas begin the fractions of all "
+        f"files, add `options: {{locale: de-DE}}` to the source, {AGAIN}"
     )
 
 

@@ -56,6 +56,11 @@ def is_read(column: str, names: Collection[str]) -> bool:
     return column in names or any(name.startswith(f"{column}.") for name in names)
 
 
+def written(name: str) -> str:
+    """Return a column's name for a message: in quotes if blanks, which nobody would see, are around it."""
+    return name if name == name.strip() else repr(name)
+
+
 def separator_in(names: Collection[str]) -> str | None:
     """Return what probably separates the columns of a CSV file whose header was read as one column; None otherwise."""
     only = next(iter(names)) if len(names) == 1 else ""

@@ -13,6 +13,7 @@ from rewindow.dsl.reads import FunctionReads
 from rewindow.errors import ConfigError, TopologyError
 from rewindow.streams.processor import Processor
 from rewindow.streams.serde.schema import shape_of
+from rewindow.streams.serde.values import unannotated
 from rewindow.streams.settings import FAIL, OnError
 from rewindow.streams.state.stores import StoreBuilder
 from rewindow.streams.topology import REPARTITION_SUFFIX, Topology
@@ -145,27 +146,32 @@ def internal_ends(repartition: str) -> tuple[str, str]:
 
 def returned_type(function: Callable[..., Any]) -> Any:
     """Return a function's annotated result type. Return None without an annotation, and for a type without columns."""
-    try:
-        annotated = typing.get_type_hints(function).get("return")
-    except (NameError, TypeError):
-        return None
-    return _with_columns(annotated)
+    return _with_columns(_annotated_result(function))
 
 
 def returned_pair(function: Callable[..., Any]) -> tuple[Any, Any]:
     """Return the key and value type of a function annotated with ``tuple[key, value]``; None for an unknown type."""
-    try:
-        annotated = typing.get_type_hints(function).get("return")
-    except (NameError, TypeError):
-        return None, None
+    annotated = unannotated(_annotated_result(function))
     parts = typing.get_args(annotated) if typing.get_origin(annotated) is tuple else ()
     return (_with_columns(parts[0]), _with_columns(parts[1])) if len(parts) == 2 else (None, None)
 
 
+def _annotated_result(function: Callable[..., Any]) -> Any:
+    try:
+        return typing.get_type_hints(function, include_extras=True).get("return")
+    except (NameError, TypeError):
+        return None
+
+
 def _with_columns(annotated: Any) -> Any:
-    """Return the type if it maps to columns, else None: an inferred type that does not is kept as JSON text."""
+    """Return the type if it maps to columns, else None: an inferred type that does not is kept as JSON text.
+
+    Raises `TopologyError` for a decimal with an impossible type.
+    """
     try:
         shape_of(annotated, "value")
+    except TopologyError:
+        raise
     except ConfigError:
         return None
     return annotated

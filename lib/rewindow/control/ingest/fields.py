@@ -23,6 +23,7 @@ from rewindow.contracts.source_fields import (
     parent_of,
     read_columns,
     separator_in,
+    written,
 )
 from rewindow.errors import SourceError
 
@@ -81,7 +82,7 @@ class _Rules:
         self, spec: LogSpec, columns: LogColumns, found: SourceFields, before: LandedFields | None, landings: int
     ) -> None:
         self._spec, self._before, self._landings = spec, before, landings
-        self.fold: Callable[[str], str] = (lambda name: name.strip().lower()) if found.ignores_case else str
+        self.fold: Callable[[str], str] = str.lower if found.ignores_case else str
         self._known, self._structs = self._folded(found.known), self._folded(found.structs)
         self._ignored, self._optional = self._folded(spec.ignore), self._folded(spec.optional)
         self._landed = self._folded(read_columns(spec, columns))
@@ -145,7 +146,9 @@ class _Rules:
             has = "which is landed"  # even if it was optional in earlier files
         if is_first and not is_named:
             has = "which `schema:` declares" if spec.source.schema is not None else "which other files have"
-        hint = f" It has {new}, which {_landed(spec, 'no')}: was {field} renamed?" if new and not is_first else ""
+        hint = (
+            f" It has {written(new)}, which {_landed(spec, 'no')}: was {field} renamed?" if new and not is_first else ""
+        )
         separator = separator_in(file.present) if spec.source.format == "csv" else None
         if separator is not None:
             hint = (
@@ -155,7 +158,7 @@ class _Rules:
                 else f" Its header is one column: does {separator!r} separate its columns, unlike those of landed files?"
             )
         elif is_first and new is not None and spec.source.schema is not None:
-            hint = f" It has {new}: is that {field}? Then declare {new}, and rename it under `columns:`."
+            hint = f" It has {written(new)}: is that {field}? Then declare {new}, and rename it under `columns:`."
         message = (
             f"log {spec.topic}: {file.name} has no {field}, {has}.{hint} Nothing was landed. Fix the file, or set "
             f"`optional: [{field}]` to land null where it is missing"

@@ -85,7 +85,7 @@ def inferred(spark: SparkSession, spec: LogSpec, options: Mapping[str, str], pie
     for frame in frames:
         filled = _filled(frame)
         for field in frame.schema:
-            _, kinds = found.setdefault(field.name.strip().lower(), (field.name, []))
+            _, kinds = found.setdefault(field.name.lower(), (field.name, []))
             kinds += [field.dataType] if field.name in filled else []
     return T.StructType(
         [T.StructField(name, reduce(_common, kinds) if kinds else T.StringType()) for name, kinds in found.values()]

@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 import pyarrow as pa
 
 from rewindow.contracts.decimal_texts import (
+    AGAIN,
     BY_COMMAS,
     BY_POINTS,
     DEFAULT_LOCALE,
@@ -189,8 +190,8 @@ def _not_a_double(value: str) -> str:
     if not _COMMA_NUMBER.fullmatch(value.strip()):
         return "is not a number"
     return (
-        "is not a number. If the comma begins the fraction, declare the column as DECIMAL(12,2), and add "
-        "`options: {locale: de-DE}` to the source"
+        "is not a number. If commas begin the fractions of all files, declare the column as DECIMAL(12,2), add "
+        f"`options: {{locale: de-DE}}` to the source, {AGAIN}"
     )
 
 

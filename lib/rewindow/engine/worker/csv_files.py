@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from rewindow.contracts.ingest import LogSpec, SourceSpec
+from rewindow.contracts.source_fields import written
 from rewindow.errors import SourceError
 
 
@@ -75,19 +76,19 @@ def csv_lines(text: io.TextIOBase, options: Mapping[str, str]) -> Iterator[tuple
 
 
 def csv_names(row: Sequence[str], options: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the names of columns by the values of a header, as Spark names them, without blanks around them."""
+    """Return the names of columns by the values of a header, as Spark names them."""
     counts = Counter(name.lower() for name in row)
     empty = {"", options.get("nullvalue", "")}
     return tuple(
-        f"_c{at}" if name in empty else f"{name}{at}".strip() if counts[name.lower()] > 1 else name.strip()
+        f"_c{at}" if name in empty else f"{name}{at}" if counts[name.lower()] > 1 else name
         for at, name in enumerate(row)
     )
 
 
 def positions(header: Sequence[str], names: Collection[str]) -> dict[str, int]:
-    """Return where a file has the columns of these names, as far as it has them. Case and blanks around names do not count."""
-    at = {_folded(name): position for position, name in reversed([*enumerate(header)])}
-    return {name: at[_folded(name)] for name in names if _folded(name) in at}
+    """Return where a file has the columns of these names, as far as it has them. Case does not count, blanks do."""
+    at = {name.lower(): position for position, name in reversed([*enumerate(header)])}
+    return {name: at[name.lower()] for name in names if name.lower() in at}
 
 
 def check_has(spec: LogSpec, path: str, header: Sequence[str], needed: Collection[str]) -> None:
@@ -95,12 +96,9 @@ def check_has(spec: LogSpec, path: str, header: Sequence[str], needed: Collectio
     present = {*positions(header, needed), *positions(spec.optional, needed)}
     missing = [name for name in sorted(needed) if name not in present]
     if missing:
+        names = ", ".join(missing)
         message = (
-            f"log {spec.topic}: {Path(path).name} has no column {', '.join(missing)}. It has {', '.join(header)}. Fix the "
-            f"file, or set `optional: [{', '.join(missing)}]` to land null where it is missing"
+            f"log {spec.topic}: {Path(path).name} has no column {names}. It has {', '.join(map(written, header))}. Fix the file, "
+            f"or set `optional: [{names}]` to land null where it is missing"
         )
         raise SourceError(message)
-
-
-def _folded(name: str) -> str:
-    return name.strip().lower()

@@ -11,13 +11,13 @@ from __future__ import annotations
 import typing
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 from rewindow.errors import ConfigError, DataError
 from rewindow.streams.record import Window, Windowed, maker, row_class
 from rewindow.streams.serde.canonical_json import dump_value, load_value
 from rewindow.streams.serde.coercion import Normalizer, coerce_long, coercer
+from rewindow.streams.serde.scalars import scalar_type
 from rewindow.streams.serde.values import (
     JsonType,
     as_row,
@@ -27,17 +27,8 @@ from rewindow.streams.serde.values import (
     list_type,
     normalize_undeclared,
     row_normalizer,
-    without_none,
+    unannotated,
 )
-
-SCALARS: dict[Any, str] = {
-    str: "string",
-    int: "long",
-    float: "double",
-    bool: "boolean",
-    bytes: "binary",
-    Decimal: "decimal(38,18)",
-}
 
 
 class Column(typing.NamedTuple):
@@ -231,19 +222,17 @@ def shape_of(declared: Any, name: str) -> Shape:
 
     Raises `ConfigError` for a type that has no columns.
     """
-    declared = without_none(declared)
+    if scalar := scalar_type(declared):
+        return scalar_shape(name, scalar)
+    declared = unannotated(declared)
     if declared is None or declared is Any:
         return scalar_shape(name, "json")
-    if declared in SCALARS:
-        return scalar_shape(name, SCALARS[declared])
     if is_row_type(declared):
         hints = hints_of(declared)
-        return row_shape([Column(field, _column_type(hints.get(field))) for field in declared._fields], declared)
+        return row_shape(
+            [Column(field, scalar_type(hints.get(field)) or "json") for field in declared._fields], declared
+        )
     if typing.get_origin(declared) in (dict, list, tuple) or declared in (dict, list, tuple):
         return scalar_shape(name, "json", json_type_of(declared))
     message = f"no columns for the type {declared!r} of {name}: use str, int, float, bool, bytes, Decimal or a NamedTuple of them"
     raise ConfigError(message)
-
-
-def _column_type(hint: Any) -> str:
-    return SCALARS.get(without_none(hint), "json")

@@ -91,7 +91,7 @@ def copied(value: Any) -> Any:
 
 def json_type_of(declared: Any) -> JsonType:
     """Return how values of a declared type are stored as JSON."""
-    declared = without_none(declared)
+    declared = unannotated(declared)
     if declared is float:
         return JsonType(coerce_double)
     if is_row_type(declared) and declared not in TAGGED:
@@ -116,7 +116,7 @@ def is_row_type(declared: Any) -> bool:
 def hints_of(row_type: type[Any]) -> dict[str, Any]:
     """Return the declared types of a NamedTuple's fields. Raises `ConfigError` if their names cannot be resolved."""
     try:
-        return typing.get_type_hints(row_type)
+        return typing.get_type_hints(row_type, include_extras=True)
     except NameError as error:
         message = f"the types of {row_type.__name__} cannot be resolved ({error}): define them at the top of the module"
         raise ConfigError(message) from error
@@ -128,6 +128,12 @@ def without_none(hint: Any) -> Any:
         others = [argument for argument in typing.get_args(hint) if argument is not type(None)]
         return others[0] if len(others) == 1 else None
     return hint
+
+
+def unannotated(hint: Any) -> Any:
+    """Return ``T`` for ``Annotated[T, ...]`` and for ``T | None``."""
+    hint = without_none(hint)
+    return unannotated(typing.get_args(hint)[0]) if typing.get_origin(hint) is typing.Annotated else hint
 
 
 def as_row(value: Any, row_type: type[Any]) -> Any:
