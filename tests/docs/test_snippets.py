@@ -58,7 +58,9 @@ def test_every_block_says_what_it_is(page: str) -> None:
 def test_the_python_of_a_page_runs_and_its_tests_pass(page: str, project: Path) -> None:
     for block in blocks_of(page):
         if "file" in block.markers:
-            (project / block.markers["file"]).write_text(block.text, encoding="utf-8")
+            path = project / block.markers["file"]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(block.text, encoding="utf-8")
     namespace: dict[str, Any] = {"__name__": "page"}
     for block in python_of(page):
         if "after" in block.markers:

@@ -83,7 +83,8 @@ def test_times_close_to_their_arrival_are_milliseconds(tmp_path):
 def test_an_extractor_that_returns_seconds_is_refused(tmp_path):
     feed = one_log(timestamp=f"{__name__}:times_of", value=["x"])
     write_rows(tmp_path, "a", rows_of(1, 2))
-    with pytest.raises(DataError, match="1700000000 is in seconds"):
+    fix = rf"return milliseconds from {__name__}:times_of, or write `units: \{{{__name__}:times_of: ms\}}` if these really are"
+    with pytest.raises(DataError, match=rf"(?i)1700000000 is in seconds.*{fix}"):
         land_locally(feed, DeltaFeedTables(f"{tmp_path}/w"), tmp_path, T0)
     told = one_log(timestamp=f"{__name__}:times_of", value=["x"], units={f"{__name__}:times_of": "ms"})
     assert land_locally(told, DeltaFeedTables(f"{tmp_path}/w"), tmp_path, T0).rows == 2
@@ -99,5 +100,8 @@ def test_the_far_future_is_no_unit():
 def test_units_name_the_columns_of_times():
     with pytest.raises(ValidationError, match="units names x, which is neither timestamp nor arrived_at"):
         one_log(units={"x": "s"})
-    with pytest.raises(ValidationError, match="units cannot convert"):
+    with pytest.raises(
+        ValidationError,
+        match="units cannot convert a:b: return milliseconds from the function. `a:b: ms` takes its numbers",
+    ):
         one_log(timestamp="a:b", units={"a:b": "s"})

@@ -101,8 +101,8 @@ class LogConfig(ConfigValue):
     optional: Fields = ()
     """Landed fields that a file may lack; they are null there."""
     units: dict[TimestampSource, Literal["s", "ms", "us", "ns"]] = {}
-    """The unit of BIGINT times (s, ms, us, ns), by the column or extractor of ``timestamp`` or ``arrived_at``.
-    Default: ms, checked."""
+    """The unit of BIGINT times (s, ms, us, ns), by the column of ``timestamp`` or ``arrived_at``. Default: ms, checked.
+    For a function of `timestamp`, ``ms`` disables the check."""
     partition: Column | None = None
     """Together with `offset`: the source's columns of Kafka partitions and offsets. Such a log is not copied."""
     offset: Column | None = None
@@ -145,7 +145,8 @@ class LogConfig(ConfigValue):
                     *("units", name),
                 )
             if unit != "ms" and (":" in name or self.partition):
-                message = f"units cannot convert {name}: return milliseconds, or write them to the table"
+                fix = "return milliseconds from the function" if ":" in name else "write milliseconds to the table"
+                message = f"units cannot convert {name}: {fix}. `{name}: ms` takes its numbers as they are"
                 raise MisfitError(message, "units", name)
         return self
 

@@ -66,8 +66,7 @@ def _check_some_landed(call: Call, spec: LogSpec, blocks: Sequence[Block]) -> No
         return
     fix = "fix `timestamp:`, `units:`, `max_ahead` or the source"
     if unit is not None:
-        name = spec.arrived_at if "arrived_at" in why else spec.timestamp
-        fix = f"write milliseconds, or declare the unit of all files: `units: {{{name}: {unit}}}`"
+        fix = spec.unit_fix(why, unit)
     what = "the only record" if quarantined == 1 else f"all {quarantined} records"
     message = (
         f"feed {call.feed.feed}: {what} of the log {spec.topic} would be quarantined, the first "

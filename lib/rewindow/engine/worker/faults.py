@@ -57,11 +57,8 @@ def unit_faults(times: pa.Array, near: Longs | int) -> dict[int, str]:
 def fix_of(reason: str, spec: LogSpec) -> str:
     """Return what to do about a refused record."""
     if (unit := unit_in(reason)) is not None:
-        name = spec.arrived_at if "arrived_at" in reason else spec.timestamp
-        return (
-            f"Write milliseconds, or declare the unit of all files: `units: {{{name}: {unit}}}` (`ms` if these really are "
-            "milliseconds)"
-        )
+        fix = spec.unit_fix(reason, unit)
+        return fix[0].upper() + fix[1:]
     if is_unreadable(reason):
         return f"{_NOTHING}Fix the file, or set `unreadable: skip` for this log, which quarantines such rows"
     fix = "Fix the source, or set `invalid_timestamp: skip` (quarantines the record) or `partition_time` for this log"
