@@ -102,6 +102,6 @@ def test_units_name_the_columns_of_times():
         one_log(units={"x": "s"})
     with pytest.raises(
         ValidationError,
-        match="units cannot convert a:b: return milliseconds from the function. `a:b: ms` takes its numbers",
+        match=r"units cannot convert a:b: return milliseconds from the function\. `a:b: ms` takes its numbers",
     ):
         one_log(timestamp="a:b", units={"a:b": "s"})
