@@ -99,6 +99,15 @@ def test_a_final_run_says_that_the_branch_is_sealed(say: Say, shop: Path) -> Non
         "  Every window is closed, and branch main is sealed: it takes no more runs. `rewindow rewind` to the run before"
         in text
     )
+    head = "order_id,customer,amount,ordered_at,received_at\n"
+    row = "99,ann,12.5,2026-02-07T08:15:00Z,2026-02-07T08:16:00Z\n"
+    (shop / "data" / "orders" / "more.csv").write_text(head + row)
+    assert say("land", "orders")[0] == 0
+    code, text = say("run", "daily_orders")
+    assert code == 76, text
+    assert "Take that run back with `rewindow rewind daily_orders --to 0`, or replay on a new branch" in text
+    assert say("rewind", "daily_orders", "--to", "0")[0] == 0
+    assert say("run", "daily_orders")[0] == 0
 
 
 def test_a_run_that_an_earlier_failure_left_says_what_it_quarantined(say: Say, shop: Path) -> None:

@@ -52,6 +52,13 @@ def test_a_refused_backfill_leaves_no_branch_and_succeeds_with_the_changes_accep
     ]
 
 
+def test_a_backfill_of_what_is_after_the_last_landing_makes_no_branch(bench: Bench) -> None:
+    for asked in (["--from", "9"], ["--from", "2099-01-01"], ["--from", "2", "--to", "1"]):
+        said = done(bench, "backfill", "counts", *asked, "--branch", "fix", code=2)["error"]
+        assert said.startswith(f"nothing to replay: --from {asked[1]} is after landing "), said
+    assert branches(bench) == {"main": "open"}
+
+
 def test_a_backfill_repeated_with_changed_code_replaces_its_own_runs(bench: Bench, tmp_path: Path) -> None:
     before = dict(DeltaTables(str(bench.warehouse)).hashes("counts", "main"))
     filter_more(bench)

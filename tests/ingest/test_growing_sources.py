@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 import tempfile
 from pathlib import Path
 
@@ -207,6 +208,13 @@ def test_a_declared_watermark_holds_for_the_last_landing_and_makes_one_of_nothin
     report = land_locally(feed, tables, tmp_path, T0 + 3 * HOUR, watermark_ms=T0 + 3 * HOUR)
     assert (len(report.landings), report.rows, report.watermark_ms) == (1, 0, T0 + 3 * HOUR)
     assert landings(tables)[-1]["ranges"][-1][-1] == 2
+    assert report.warnings == ()
+    report = land_locally(feed, tables, tmp_path, T0 + 3 * HOUR, watermark_ms=T0)
+    assert report.landings == ()
+    assert re.fullmatch(
+        r"feed \w+: the log was complete through [-\d]+ [:\d]+Z already, so the declared [-\d]+ [:\d]+Z changes nothing",
+        *report.warnings,
+    )
 
 
 def test_a_shorter_lag_holds_from_the_next_call_on_rows_or_not(tmp_path):

@@ -24,7 +24,7 @@ from rewindow.control.plan.branch_decisions import find_run, run_before, was_pro
 from rewindow.control.plan.branches import Branch, CommittedRun, JobState, shared_runs
 from rewindow.control.plan.explain_holds import describe_holds
 from rewindow.control.plan.job_diff import changes_since, code_changes
-from rewindow.control.plan.planner import UpToDate, check_landings
+from rewindow.control.plan.planner import UpToDate, check_landings, last_epoch_asked
 from rewindow.control.plan.spec import MAIN, OUTPUT, JobBinding, RunRequest
 from rewindow.control.run import RunReport
 from rewindow.control.verify import Verified, verify
@@ -132,6 +132,9 @@ class JobBranches:
         unnamed = branch or self._interrupted_backfill(state, run_before(state, main, first))
         name = safe_name(unnamed or f"{_BACKFILL}{state.rows + 1}", "branch")
         request = replace(request_through(state, main, name, end), accept_changes=accept_changes)
+        if first > (last := last_epoch_asked(feed, request)):
+            message = f"nothing to replay: --from {start} is after landing {last}, the last that is asked for"
+            raise UsageError(message)
         bound = self._project.bind(self._job, name)
         asked = self._project.with_acceptance(self._job, request)
         self._check_owners(MAIN, job.binding)  # it could not be promoted

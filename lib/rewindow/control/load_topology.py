@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib
 import re
 import sys
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from difflib import get_close_matches
+from inspect import iscoroutinefunction
 from types import ModuleType
 
 from rewindow.errors import ConfigError, RewindowError
@@ -32,8 +34,12 @@ class TopologyLoader:
                 f"job {self.job!r}: {module_name} has no function {function_name!r}: fix `topology:` or the module"
             )
             raise ConfigError(message)
+        if iscoroutinefunction(build):
+            message = f"job {self.job!r}: {self.reference} is `async`: write `def {function_name}` without it"
+            raise ConfigError(message)
         try:
-            topology = build()
+            with redirect_stdout(sys.stderr):  # standard output is for the command's own, such as JSON
+                topology = build()
         except RewindowError as error:
             error.at_line(line_of(error))
             raise
@@ -50,7 +56,8 @@ class TopologyLoader:
         if self.root not in sys.path:
             sys.path.insert(0, self.root)
         try:
-            return importlib.import_module(name)
+            with redirect_stdout(sys.stderr):
+                return importlib.import_module(name)
         except ModuleNotFoundError as error:
             fix = "Write the module without .py" if name.endswith(".py") else "Fix `topology:` or the import"
             message = f"job {self.job!r}: cannot import {name!r} from {self.root}: {error}. {fix}"

@@ -51,7 +51,8 @@ class BranchPrinter(Printer):
         if done.replaced:
             self.say(f"The job has changed since {', '.join(done.replaced)}: the branch starts over.")
         self.ran(done.results, holds=holds)
-        self.say(f"Compare: rewindow diff {job} main {done.branch}. Publish: rewindow promote {job} {done.branch}.")
+        publish = "" if holds else f" Publish: rewindow promote {job} {done.branch}."
+        self.say(f"Compare: rewindow diff {job} main {done.branch}.{publish}")
         self.say(f"Report: rewindow report {job} --branch {done.branch} --diff main")
 
     def compared(self, found: Compared, code: Sequence[str] = ()) -> None:

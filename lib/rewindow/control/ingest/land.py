@@ -19,6 +19,7 @@ from typing import Any
 from rewindow.config.feed import FeedConfig
 from rewindow.config.feed_spec import feed_spec
 from rewindow.contracts.ingest import FeedSpec
+from rewindow.contracts.instants import instant
 from rewindow.contracts.landing_engine import LandingEngine
 from rewindow.contracts.steps import drive
 from rewindow.control.heartbeat import Heartbeat, is_alive, this_attempt
@@ -84,6 +85,25 @@ def steps(
     alive: Callable[[Attempt], bool],
 ) -> Steps:
     """Land what is new, step by step. Raises as `land`."""
+    report = yield from _steps(feed, tables, engine, request, attempt, alive)
+    declared_ms = request.watermark_ms
+    if declared_ms is None or declared_ms >= report.watermark_ms:
+        return report
+    ignored = (
+        f"feed {feed.feed}: the log was complete through {instant(report.watermark_ms)} already, so the declared "
+        f"{instant(declared_ms)} changes nothing"
+    )
+    return replace(report, warnings=(*report.warnings, ignored))
+
+
+def _steps(
+    feed: FeedSpec,
+    tables: LandingTables,
+    engine: LandingEngine,
+    request: LandRequest,
+    attempt: Attempt,
+    alive: Callable[[Attempt], bool],
+) -> Steps:
     yield "recover"
     is_published = True
     for step in tables.publish_steps(feed.feed):

@@ -63,11 +63,7 @@ def plan_run(
             _check_binding(branch, binding, request)
         return UpToDate(_why_nothing(branch, feed, through))
     if branch.is_sealed:
-        message = (
-            f"branch {branch.name!r} is sealed: run {branch.runs[-1].spec.name} was final. "
-            f"Replay on a new branch: `rewindow run {binding.job} --branch NAME`"
-        )
-        raise CheckpointError(message)
+        raise _sealed(branch, binding.job)
     check_landings(branch, feed)
     accepted = _check_binding(branch, binding, request)
     planned = _pending(branch, feed, request, through, alive)
@@ -96,6 +92,16 @@ def plan_run(
 
 def _is_same_code(one: JobBinding, other: JobBinding) -> bool:
     return one.fingerprint == other.fingerprint and one.code == other.code
+
+
+def _sealed(branch: Branch, job: str) -> CheckpointError:
+    before = branch.runs[-2].spec.name if len(branch.runs) > 1 else BEGINNING
+    of_branch = "" if branch.name == MAIN else f" --branch {branch.name}"
+    return CheckpointError(
+        f"branch {branch.name!r} is sealed: run {branch.runs[-1].spec.name} was final. Take that run back with `rewindow rewind "
+        f"{job}{of_branch} --to {before}`, or replay on a new branch: `rewindow run {job} --branch NAME`. If the job is done, "
+        f"remove conf/jobs/{job}.yaml"
+    )
 
 
 def last_epoch_asked(feed: Feed, request: RunRequest) -> int:

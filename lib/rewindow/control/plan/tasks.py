@@ -67,6 +67,8 @@ def bind_job(
     the code reads and no record has.
     """
     parts = topology.sub_topologies()
+    for part in parts:
+        _check_topics(topology, feed, part, logs)
     shapes = {}
     for part in parts:
         for store in part.stores:
@@ -83,10 +85,6 @@ def bind_job(
             reads.check(logs)
     for part in parts:
         _check_partitions(job, topology, feed, part)
-        for source in part.sources:
-            if not source.is_internal and source.topic not in logs:
-                message = f"the topology reads {source.topic!r}, but feed {feed.definition.feed!r} has {sorted(logs)}"
-                raise ConfigError(message).at_line(topology.lines.get(f"node {source.name}"))
         for sink in part.sinks:
             with _naming(job, topology, "node", sink.name):
                 key, value = bind_sink(sink, logs)
@@ -101,6 +99,16 @@ def bind_job(
     return JobBinding(
         job, feed.definition.feed, topology.fingerprint(), topology.describe(), semantics, stores, tables, keys
     )
+
+
+def _check_topics(topology: Topology, feed: Feed, part: SubTopology, logs: LogShapes) -> None:
+    for source in part.sources:
+        if not source.is_internal and source.topic not in logs:
+            message = (
+                f"the topology reads {source.topic!r}, which feed {feed.definition.feed!r} does not have (it has "
+                f"{', '.join(sorted(logs))})"
+            )
+            raise ConfigError(message).at_line(topology.lines.get(f"node {source.name}"))
 
 
 def _check_partitions(job: str, topology: Topology, feed: Feed, part: SubTopology) -> None:
