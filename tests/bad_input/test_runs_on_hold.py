@@ -55,7 +55,9 @@ def test_an_accepted_run_is_published_as_if_nothing_had_held_it(template: Bench,
     assert (refused.code, "3 runs are on hold" in refused.err) == (2, True)
     codes = [held.run("publish", "counts", "--accept", "--run", name).code for name in names]
     assert codes == [ON_HOLD, ON_HOLD, 0]
-    assert held.run("publish", "counts", "--accept", "--run", "main/5").code == 0, "it is accepted already"
+    again = held.run("publish", "counts", "--accept", "--run", "main/5")
+    assert again.code == 0, "it is accepted already"
+    assert "Run main/5 of counts is not on hold." in again.out
     assert held.result() == free.result()
     assert held.run("verify", "counts", "main/4").code == 0
     assert held.run("republish", "counts", "--all").code == 0

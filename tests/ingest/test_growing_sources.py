@@ -15,6 +15,7 @@ from rewindow.control.ingest.landings import LANDING, fold_feed
 from rewindow.control.ingest.later_rows import later_rows
 from rewindow.control.ingest.progress import fold_progress
 from rewindow.engine.worker.landing.engine import ArrowLandingEngine
+from rewindow.errors import UsageError
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from tests.ingest.local_engine import HOUR, T0, feed_config, land_locally, landings, log_rows, write_rows
 
@@ -215,6 +216,17 @@ def test_a_declared_watermark_holds_for_the_last_landing_and_makes_one_of_nothin
         r"feed \w+: the log was complete through [-\d]+ [:\d]+Z already, so the declared [-\d]+ [:\d]+Z changes nothing",
         *report.warnings,
     )
+
+
+def test_a_declared_watermark_in_the_far_future_is_refused_unless_there_is_no_bound(tmp_path):
+    tables = DeltaFeedTables(f"{tmp_path}/w")
+    write_rows(tmp_path, "a", [{"user": "ann", "t": T0, "got": T0, "x": 1}])
+    with pytest.raises(
+        UsageError, match=r"is in the future, and all records up to then would be late. Declare at most"
+    ):
+        land_locally(feed_config(landing={}), tables, tmp_path, T0, watermark_ms=T0 + 25 * HOUR)
+    feed = feed_config(landing={"max_ahead": "none"})
+    assert land_locally(feed, tables, tmp_path, T0, watermark_ms=T0 + 25 * HOUR).watermark_ms == T0 + 25 * HOUR
 
 
 def test_a_shorter_lag_holds_from_the_next_call_on_rows_or_not(tmp_path):

@@ -25,6 +25,8 @@ class Published:
     accepted: str | None
     lagged: list[str]
     on_hold: list[dict[str, Any]]
+    not_on_hold: str | None = None
+    """The run that was named but is not on hold."""
 
 
 def on_hold(project: Project, job: str, branch: str) -> list[dict[str, Any]]:
@@ -53,7 +55,8 @@ def publish(
         else:
             drive(catch_up(job, tables, name), told.watching(on_step))
         state = tables.state(job)
-        done = Published(name, accepted.spec.name if accepted else None, lagged, describe_holds(state, name))
+        made = accepted.spec.name if accepted else None
+        done = Published(name, made, lagged, describe_holds(state, name), run if accepts and made is None else None)
         said = {**asdict(done), "on_hold": [one["run"] for one in done.on_hold]}
         told.done(lambda: branch_changed(project.locator, state, name, said))
     return done
@@ -62,6 +65,8 @@ def publish(
 def published_lines(job: str, done: Published) -> list[str]:
     """Return the lines that present the result of `publish`."""
     lines = [f"Accepted run {done.accepted} of {job}."] if done.accepted else []
+    if done.not_on_hold is not None:
+        lines.append(f"Run {done.not_on_hold} of {job} is not on hold.")
     if done.lagged:
         lines.append(f"Published what an interrupted command had left: {', '.join(done.lagged)}.")
     if done.on_hold:

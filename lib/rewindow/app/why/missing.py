@@ -194,8 +194,12 @@ def _told(project: Project, past: History, asked: Asked, fate: Fate, windows: Se
         named = windows or [OpenFacts(first.start_ms, first.end_ms, waits.closes_at_ms, len(records) - len(late))]
         reasons = [*open_sentences(named), *clocks, *dropped]
         return no_answer(output, Missing.OPEN, open_headline(named), reasons, **known)
-    reasons = ["The job has taken records of the key, but has sent no result of them", *clocks, *dropped]
-    return no_answer(output, Missing.WAITING, "there is no row yet", reasons, **known)
+    sent = (
+        []
+        if output.state.on_hold(output.branch.name)
+        else ["The job has taken records of the key, but has sent no result of them"]
+    )
+    return no_answer(output, Missing.WAITING, "there is no row yet", [*sent, *clocks, *dropped], **known)
 
 
 def _not_taken(output: Output, records: int) -> str:

@@ -38,7 +38,7 @@ from rewindow.control.ledger import update
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.control.plan.ledger_state import NOTE
 from rewindow.control.plan.spec import Attempt
-from rewindow.errors import NotNowError, StorageError
+from rewindow.errors import NotNowError, StorageError, UsageError
 
 __all__ = [
     "LandReport",
@@ -115,6 +115,7 @@ def _steps(
             return LandReport.of(feed.feed, repeated, was_interrupted=True)
     call = _call(feed, tables, engine, request, attempt)
     progress, generation = call.progress, call.generation
+    _check_declared(call)
     _refuse_if_alive(feed, progress, attempt, alive)
     yield "look"
     due = find_due(call)
@@ -138,6 +139,20 @@ def _steps(
     yield "publish"
     yield from tables.publish_steps(feed.feed)
     return _report(call, decided)
+
+
+def _check_declared(call: Call) -> None:
+    """Refuse a declared watermark in the far future: every later record would be late, and no later call could lower it."""
+    ahead_ms, declared_ms = call.feed.max_ahead_ms, call.request.watermark_ms
+    if ahead_ms is None or declared_ms is None:
+        return
+    last_ms = max(call.request.now_ms, call.progress.watermark_ms) + ahead_ms
+    if declared_ms > last_ms:
+        message = (
+            f"feed {call.feed.feed}: the declared watermark {instant(declared_ms)} is in the future, and all records up to then "
+            f"would be late. Declare at most {instant(last_ms)}, or set `landing: {{max_ahead: none}}`"
+        )
+        raise UsageError(message)
 
 
 def _call(feed: FeedSpec, tables: LandingTables, engine: LandingEngine, request: LandRequest, attempt: Attempt) -> Call:
