@@ -141,3 +141,14 @@ def test_a_file_that_another_tool_added_without_statistics_is_reported(bench: Be
     assert bench.run("republish", "counts").code == 0
     for command in COMMANDS:
         assert bench.run(*command).code == 0, command
+
+
+def test_a_feed_whose_ledger_was_deleted_is_broken_and_says_what_to_remove(bench: Bench) -> None:
+    shutil.rmtree(bench.warehouse / "rewindow/landings")
+    said = [json.loads(bench.run(*command, "--json").out) for command in (("status",), ("land", "activity"))]
+    (feed,) = [one for one in said[0]["feeds"] if one["feed"] == "activity"]
+    assert feed["status"] == "broken", feed
+    for text in (str(feed), said[1]["error"]):
+        assert "are of a ledger that was deleted. Restore that ledger from a copy, or remove that table" in text
+    shutil.rmtree(bench.warehouse / "logs/activity")
+    assert bench.run("land", "activity").code == 0

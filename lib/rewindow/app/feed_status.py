@@ -18,6 +18,10 @@ from rewindow.control.ingest.waiting import waiting_files
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.errors import SourceError
 from rewindow.report.text import counted
+from rewindow.tables.delta.claims import check_no_log
+from rewindow.tables.delta.commit import table_path
+from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.tables.shared.paths import log_path
 
 UNKNOWN_ROWS = "only `land` reads whether files that an older version landed hold rows of later intervals"
 _WAITING = "landed files hold rows of later intervals"
@@ -38,12 +42,15 @@ def look_at_feed(project: Project, name: str, rows: Sequence[LedgerRow], now_ms:
 
     With intervals of arrival, landed files may hold rows of later intervals: the last landing recorded which (ADR-122). An
     older version did not, so then the times of arrival are read, unless Spark would land so many, or has to read them.
-    Raises `ConfigError` (78) for an invalid file, `SourceError` (66) if landed files are gone, the definition has changed, or
-    new files have other columns.
+    Raises `ConfigError` (78) for an invalid file, `CheckpointError` (76) if the ledger was deleted, `SourceError` (66) if landed
+    files are gone, the definition has changed, or new files have other columns.
     """
     config = load_feed(project.root, name)
     spec = feed_spec(config, project_root=str(project.root), warehouse=project.warehouse)
     progress = fold_progress(rows)
+    if progress.feed is None and isinstance(project.tables, DeltaTables):
+        for log in spec.logs:
+            check_no_log(table_path(project.warehouse, log_path(name, log.topic)), name)
     is_landing = any(project.is_alive(attempt) for attempt in progress.unfinished)
     grid = Grid(*spec.every, zone=spec.zone) if spec.every else None
     window = ReadWindow(progress.through_ms, grid.start_of(now_ms)) if grid else ReadWindow()

@@ -99,11 +99,13 @@ def unknown_rows(table: str, job: str, *, fix: str) -> CheckpointError:
     return CheckpointError(message)
 
 
-def unknown_landings(table: str, feed: str) -> CheckpointError:
+def unknown_landings(
+    table: str, feed: str, *, fix: str = "remove that table (its folder, or DROP TABLE)"
+) -> CheckpointError:
     """Return the error of a log or quarantine with rows that no landing of the feed's ledger added."""
     message = (
         f"{table} has rows that the landing ledger of feed {feed!r} did not publish: they are of a ledger that was deleted. "
-        f"Restore that ledger from a copy, or delete these rows and land again: `rewindow land {feed}`"
+        f"Restore that ledger from a copy, or {fix} and land again: `rewindow land {feed}`"
     )
     return CheckpointError(message)
 
