@@ -40,8 +40,8 @@ def page() -> str:
                      _columns((Column(PARTITION, "long"), KEY_AND_VALUE, *CHANGELOG_META))),
             _section("rewindow/metrics", "See [Metrics](metrics.md).", _columns(METRICS)),
             _section("rewindow/quarantine", "Records that were put aside, with the reason. Rows of a landing have no `offset`, "
-                     "`node` and `_run`; rows of a job have no `arrived_at`. The rows of runs that were taken back stay: `rewindow head "
-                     "rewindow.quarantine` marks them.", _columns(QUARANTINE_COLUMNS)),
+                     "`node` and `_run`; rows of a job have no `arrived_at`. The rows of runs that were taken back stay: "
+                     "`rewindow head rewindow.quarantine` marks them.", _columns(QUARANTINE_COLUMNS)),
             _section("rewindow/expectations", "What was observed of the [expectations](../guides/expectations.md) of each run.",
                      _columns(EXPECTATION_COLUMNS)),
             _section("rewindow/landings and rewindow/runs", "The ledgers: the decisions about feeds and jobs, in order. "
