@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -9,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewindow.contracts.ingest import FAIL, PARTITION_TIME, SKIP, TimestampPolicy
+from rewindow.control.ingest.landings import Landing, fold_feed
 from rewindow.engine.worker.timestamps import InvalidTimestampError, extract, judge
 from rewindow.errors import ConfigError, DataError
 from rewindow.streams.record import Record
@@ -102,6 +105,20 @@ def test_the_far_future_is_quarantined_and_moves_nothing(tmp_path):
     }
     assert sorted(row["record"] for row in found) == ['{"user":"ann","x":2}', '{"user":"ann","x":3}']
     assert land_locally(feed, tables, tmp_path, T0 + HOUR).landings == ()
+
+
+def test_a_landing_counts_quarantined_rows_by_topic(tmp_path):
+    """A job that reads one topic is not alarmed by those of another."""
+    log = {"source": {"path": "raw", "format": "parquet"}, "key": "user", "timestamp": "t", "arrived_at": "got"}
+    tables, feed = DeltaFeedTables(f"{tmp_path}/w"), feed_config(logs={"events": log, "others": log})
+    write_rows(tmp_path, "a", [{"user": "ann", "t": t, "got": T0, "x": 0} for t in (T0, T0 + 2 * DAY)])
+    land_locally(feed, tables, tmp_path, T0 + HOUR)
+    (landing,) = fold_feed((row.kind, row.body) for row in tables.state("activity")).landings
+    assert landing.quarantined == {"events": 1, "others": 1}
+    assert [landing.quarantined_of(topics) for topics in ({"events"}, {"events", "others"}, set())] == [1, 2, 0]
+    older = replace(landing, quarantined=None)
+    assert older.quarantined_of({"events"}) == 2, "it knows only the sum"
+    assert [Landing.from_json(known.as_json()) for known in (landing, older)] == [landing, older]
 
 
 def test_without_an_arrival_the_recorded_time_bounds(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 
 import pytest
@@ -33,7 +34,7 @@ def tables(tmp_path):
 def test_rows_of_today_are_counted_and_the_end_of_the_day_is_named(tmp_path, tables, capsys):
     write(tmp_path, "d1", TODAY)
     report = land_locally(DAILY, tables, tmp_path, NOON)
-    assert report.waiting == "10 rows are waiting: the day 2026-11-22 is complete at 00:00 UTC"
+    assert report.waiting == "10 rows are waiting: the day 2026-11-22 is complete at 2026-11-23 00:00 UTC"
     Printer().landed("activity", report)
     assert capsys.readouterr().out == f"Feed activity: {report.waiting}.\n"
     assert land_locally(DAILY, tables, tmp_path, TODAY + DAY).rows == 10
@@ -47,7 +48,7 @@ def test_new_files_of_today_are_counted_without_reading_them(tmp_path, tables, l
     report = land_locally(DAILY, tables, tmp_path, NOON + later)
     assert report.landings == ()
     assert report.waiting.startswith("1 file is waiting: the day 2026-11-2")
-    assert report.waiting.endswith(" is complete at 00:00 UTC")
+    assert re.search(r" is complete at 2026-11-2[34] 00:00 UTC$", report.waiting)
 
 
 def test_nothing_waits_where_nothing_is_new(tmp_path, tables, capsys):
@@ -62,8 +63,8 @@ def test_nothing_waits_where_nothing_is_new(tmp_path, tables, capsys):
     ("every", "zone", "said"),
     [
         ("1h", "UTC", "the interval from 2026-11-22 12:00 is complete at 13:00 UTC"),
-        ("1d", "Europe/Berlin", "the day 2026-11-22 is complete at 00:00 Europe/Berlin"),
-        ("1w", "UTC", "the week from 2026-11-16 is complete at 00:00 UTC"),
+        ("1d", "Europe/Berlin", "the day 2026-11-22 is complete at 2026-11-23 00:00 Europe/Berlin"),
+        ("1w", "UTC", "the week from 2026-11-16 is complete at 2026-11-23 00:00 UTC"),
         ("1mo", "UTC", "the month 2026-11 is complete at 2026-12-01 00:00 UTC"),
         ("1y", "UTC", "the year 2026 is complete at 2027-01-01 00:00 UTC"),
     ],

@@ -29,7 +29,7 @@ from rewindow.airflow.intervals import (
 )
 from rewindow.airflow.links import ReportLink
 from rewindow.airflow.openlineage_env import openlineage_env
-from rewindow.airflow.outcomes import raise_for_exit
+from rewindow.airflow.outcomes import raise_for_exit, reason_of
 from rewindow.airflow.reports import NONE, WAREHOUSE, check_reports, write_report
 from rewindow.airflow.task_log import lines_of
 from rewindow.contracts.exit_codes import Next, what_next
@@ -184,7 +184,7 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
         started = self._started = process.Started.from_json(external_id)
         code = process.wait(started, self.log.info, poll_s=self.poll_s)
         try:
-            reason = str(process.result(started).get("error", ""))
+            reason = reason_of(process.result(started))
             raise_for_exit(context, code, reason, accepts=self.accepts, where=self._where)
             return self.get_job_result(external_id, context)
         finally:

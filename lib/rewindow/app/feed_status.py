@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from rewindow.app.extractors import extractor_versions
 from rewindow.app.next_columns import next_columns
 from rewindow.app.project import Project
 from rewindow.config.feed_spec import TABLE_FORMATS, feed_spec
 from rewindow.config.load import load_feed
 from rewindow.contracts.ingest import FeedSpec, LogColumns, LogSpec, ReadWindow, SourceLook
+from rewindow.control.ingest.changed_extractors import changed_extractors
 from rewindow.control.ingest.generations import next_generation
 from rewindow.control.ingest.intervals import Grid
 from rewindow.control.ingest.later_rows import later_rows
@@ -69,7 +71,8 @@ def look_at_feed(project: Project, name: str, rows: Sequence[LedgerRow], now_ms:
     # Of a job's output all files are named, and its new epochs tell.
     fresh = sum(len(looks[log.topic].fresh) for log in spec.logs if not log.is_output)
     is_due = bool(fresh or any(look.epochs for look in looks.values()) or (spec.interval_end and progress.feed))
-    detail = "; ".join([*([told] if (told := _detail(fresh, looks)) else []), *unchecked])
+    changed = changed_extractors(progress.feed, extractor_versions(config, project.root))
+    detail = "; ".join([*([told] if (told := _detail(fresh, looks)) else []), *unchecked, *changed])
     if grid is not None and not is_due:
         is_due, detail = _look_into_landed(
             spec, columns, looks, progress, window, grid, most_rows=project.target.most_landed_here

@@ -21,7 +21,7 @@ from rewindow.config.load import Kind, load_job
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branches import JobState, LedgerRow
 from rewindow.control.plan.spec import MAIN, RunRequest, RunSpec
-from rewindow.errors import NotNowError, RewindowError, SourceError, one_line
+from rewindow.errors import NotNowError, RewindowError, SourceError, naming, one_line
 from rewindow.streams.record import known_time
 from rewindow.tables.shared.warehouse import find_feed
 
@@ -140,7 +140,8 @@ def _entry_of(name: str, entry: Callable[[], Entry]) -> Entry:
 
 
 def _feed(name: str, looks: Looks) -> Entry:
-    look = looks.feed(name)
+    with naming(FEED=name):
+        look = looks.feed(name)
     landed = look.progress.feed
     status = Status.NEVER_LANDED if landed is None else Status.DUE if look.is_due else Status.FRESH
     return Entry(

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from rewindow.app.bind_job import bind_to_feed
 from rewindow.app.command_line import Command
 from rewindow.app.describe import add_spark_plans, describe_job, describe_published, describe_topology
+from rewindow.app.extractors import extractor_versions
 from rewindow.app.hints import hints
 from rewindow.app.never_landed import expected_feed, lands_next
 from rewindow.app.next_run import next_run, with_changes
@@ -107,6 +108,7 @@ class Project:
                 watermark_ms=watermark_ms,
                 new_generation=new_generation,
                 keep=keep,
+                extractors=extractor_versions(config, self.root),
                 on_step=told.watching(on_step),
             )
             told.done(lambda: landing_done(self.locator, report))

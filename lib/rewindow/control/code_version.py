@@ -43,6 +43,13 @@ def code_version(topology: Topology, root: Path) -> dict[str, str]:
     return dict(sorted(found.digests.items()))
 
 
+def function_version(function: object, root: Path) -> str:
+    """Return the version of the project's code that one function reaches, as `version_of`."""
+    found = _Reached(Source(root), root)
+    found.add(function, "a function")
+    return version_of(found.digests)
+
+
 def version_of(code: Mapping[str, str]) -> str:
     """Return a code version as eight hexadecimal digits; ``""`` for a job without code of its own."""
     text = "\n".join(f"{name} {known}" for name, known in sorted(code.items()))

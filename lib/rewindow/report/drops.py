@@ -10,7 +10,7 @@ from rewindow.contracts.staged_files import TaskReport
 from rewindow.control.plan.branches import CommittedRun
 from rewindow.report.figures import Bucket, Drop, Lateness
 from rewindow.report.material import Material, records_of
-from rewindow.report.nodes import timed_nodes
+from rewindow.report.nodes import timed_nodes, topics_of
 from rewindow.streams.drop_totals import DROPS, sum_by_reason
 from rewindow.streams.grace_needed import BOUNDS_MS, BUCKETS
 from rewindow.streams.metrics import GRACE_NEEDED, LATE_RECORD_DROP, NODE, RECORD_LATENESS, add_up
@@ -44,7 +44,7 @@ def drops(material: Material) -> list[Drop]:
 
 
 def dropped_in(material: Material, run: CommittedRun) -> dict[str, int] | None:
-    """Return a run's dropped records by kind, with the rows of its epochs that `land` quarantined; None if not read."""
+    """Return a run's dropped records by kind, with the rows of its topics that `land` quarantined; None if not read."""
     reports = material.reports.get(run.spec.run)
     if reports is None:
         return None
@@ -92,4 +92,5 @@ def lateness(material: Material) -> list[Lateness]:
 def _quarantined(material: Material, run: CommittedRun) -> int:
     landings = material.feed.landings
     mine = (landings[number - 1] for number in run.spec.epochs if number <= len(landings))
-    return sum((landing.counts or {}).get("quarantined", 0) for landing in mine)
+    topics = topics_of(run.spec.binding.topology)
+    return sum(landing.quarantined_of(topics) for landing in mine)

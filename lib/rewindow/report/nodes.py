@@ -45,6 +45,11 @@ class TimedNode:
         return end + (self.final_after_ms or 0)
 
 
+def topics_of(topology: Sequence[Mapping[str, Any]]) -> set[str]:
+    """Return the topics that a topology reads, given its description in the ledger."""
+    return {node["source"] for part in topology for node in part["nodes"] if "source" in node}
+
+
 def timed_nodes(topology: Sequence[Mapping[str, Any]]) -> Iterator[TimedNode]:
     """Yield the windowed aggregates and suppresses of a topology, given its description in the ledger."""
     for part in topology:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -132,9 +133,12 @@ class Numbering:
         self._number += 1
         self._watermark, self._deliveries = watermark.time_ms, deliveries
         self._ranges = self._next_ranges(made_of)
+        refused: Counter[str] = Counter()
+        for topic, block in _each(made_of):
+            refused[topic] += block.quarantined
         counts = {
             "rows": sum(block.end - block.start for _, block in _each(made_of)),
-            "quarantined": sum(block.quarantined for _, block in _each(made_of)),
+            "quarantined": refused.total(),
             "behind": sum(block.behind for _, block in _each(made_of)),
             "enforced": len(watermark.given_up),
         }
@@ -142,7 +146,14 @@ class Numbering:
         counts |= {"unarrived": unarrived} if unarrived else {}
         arrived = interval if epoch_ms is None else None
         landing = Landing(
-            self._number, self._rules.generation, self._watermark, self._ranges, arrived, counts, watermark.given_up
+            self._number,
+            self._rules.generation,
+            self._watermark,
+            self._ranges,
+            arrived,
+            counts,
+            watermark.given_up,
+            dict(+refused),
         )
         for topic, blocks in made_of.items():
             flat = flat_columns(blocks, self._flat.get(topic))

@@ -24,6 +24,7 @@ from rewindow.contracts.landing_engine import LandingEngine
 from rewindow.contracts.steps import drive
 from rewindow.control.heartbeat import Heartbeat, is_alive, this_attempt
 from rewindow.control.ingest.all_quarantined import all_quarantined
+from rewindow.control.ingest.changed_extractors import changed_extractors
 from rewindow.control.ingest.decide import DecidedLanding
 from rewindow.control.ingest.discover import Due, NothingDue, find_due
 from rewindow.control.ingest.flat_columns import warnings
@@ -62,6 +63,7 @@ def land(
     watermark_ms: int | None = None,
     new_generation: bool = False,
     keep: int | None = None,
+    extractors: Mapping[str, str] | None = None,
     on_step: Callable[[str], None] | None = None,
 ) -> LandReport:
     """Land what is new in a feed's sources, as this process.
@@ -70,7 +72,7 @@ def land(
     Raises a `RewindowError`. Then nothing was landed, or everything was landed and the next call publishes it.
     """
     feed = feed_spec(config, project_root=engine.project_root, warehouse=tables.warehouse)
-    request = LandRequest(now_ms, until_ms, watermark_ms, new_generation, keep or 0)
+    request = LandRequest(now_ms, until_ms, watermark_ms, new_generation, keep or 0, extractors or {})
     attempt = this_attempt()
     with Heartbeat(tables.warehouse, attempt):
         return drive(steps(feed, tables, engine, request, attempt, partial(is_alive, tables.warehouse)), on_step)
@@ -132,6 +134,7 @@ def _steps(
     except StorageError as error:
         _refuse_if_overtaken(call, error)  # another `land` that took over deletes these files
         raise
+    decided = [replace(one, landing=replace(one.landing, extractors=request.extractors)) for one in decided]
     yield from _append(call, "decide", _ledger_rows(call, due, decided))
     if not decided:
         waiting = waiting_files(feed, due.looks, request.now_ms) if request.until_ms is None else ""
@@ -214,6 +217,7 @@ def _report(call: Call, decided: Sequence[DecidedLanding]) -> LandReport:
     return replace(
         report,
         warnings=(
+            *changed_extractors(call.progress.feed, call.request.extractors),
             *all_quarantined(call.feed, decided),
             *keyless_records(call.feed, decided),
             *(

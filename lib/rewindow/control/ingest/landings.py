@@ -86,6 +86,16 @@ class Landing:
     """``rows``, ``quarantined``, ``behind``, ``enforced``."""
     given_up: tuple[TopicPartition, ...] = ()
     """The idle topic-partitions that its watermark did not wait for (D16)."""
+    quarantined: Mapping[str, int] | None = None
+    """Quarantined rows by topic; None for a landing of an older version, which counted only their sum."""
+    extractors: Mapping[str, str] = field(default_factory=dict)
+    """The versions of the functions that extracted its event times, by name (``module:function``)."""
+
+    def quarantined_of(self, topics: Collection[str]) -> int:
+        """Return the quarantined rows of some topics; of all, if the landing counted only their sum."""
+        if self.quarantined is None:
+            return (self.counts or {}).get("quarantined", 0)
+        return sum(rows for topic, rows in self.quarantined.items() if topic in topics)
 
     def as_json(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -97,6 +107,8 @@ class Landing:
             "counts": dict(self.counts or {}),
             "ranges": [[*tp, *r.as_list()] for tp, r in sorted(self.ranges.items())],
             "given_up": [list(tp) for tp in self.given_up],
+            **({} if self.quarantined is None else {"quarantined": dict(self.quarantined)}),
+            **({"extractors": dict(self.extractors)} if self.extractors else {}),
         }
 
     @classmethod
@@ -112,6 +124,8 @@ class Landing:
             interval=(interval[0], interval[1]) if interval else None,
             counts=data["counts"],
             given_up=tuple(TopicPartition(*tp) for tp in data.get("given_up", ())),
+            quarantined=data.get("quarantined"),
+            extractors=data.get("extractors", {}),
         )
 
 

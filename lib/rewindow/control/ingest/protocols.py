@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
 from rewindow.contracts.ingest import (
@@ -57,7 +57,8 @@ class LandRequest:
     """A request to land.
 
     ``until_ms``: land only intervals that end by then (default: now). ``watermark_ms`` declares the watermark of the last
-    landing. ``new_generation`` lands everything again except the first ``keep`` landings.
+    landing. ``new_generation`` lands everything again except the first ``keep`` landings. ``extractors``: the versions of the
+    functions that extract event times, by name.
     """
 
     now_ms: int
@@ -65,6 +66,7 @@ class LandRequest:
     watermark_ms: int | None = None
     new_generation: bool = False
     keep: int = 0
+    extractors: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

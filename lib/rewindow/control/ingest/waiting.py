@@ -9,7 +9,6 @@ import pendulum
 from rewindow.contracts.ingest import FeedSpec, SourceLook
 from rewindow.control.ingest.intervals import Grid
 
-_DAY_MS = 86_400_000
 _NAMES = {
     (1, "d"): ("the day", "YYYY-MM-DD"),
     (1, "w"): ("the week from", "YYYY-MM-DD"),
@@ -40,12 +39,12 @@ def waiting_later(feed: FeedSpec, first_ms: int | None, now_ms: int) -> str:
 
 
 def next_complete(feed: FeedSpec, time_ms: int, now_ms: int) -> str:
-    """Return when the interval that contains a time is complete: ``the day 2026-11-22 is complete at 00:00 UTC``."""
+    """Return when the interval that contains a time is complete: ``the day 2026-11-22 is complete at 2026-11-23 00:00 UTC``."""
     count, unit = feed.every or (1, "d")
     grid = Grid(count, unit, feed.zone)
     start_ms = grid.start_of(time_ms)
     end_ms = grid.after(start_ms)
     name, form = _NAMES.get((count, unit), ("the interval from", _DATE_AND_TIME))
-    start, end = (pendulum.from_timestamp(ms / 1000, tz=feed.zone) for ms in (start_ms, end_ms))
-    is_soon = end_ms - now_ms <= _DAY_MS
-    return f"{name} {start.format(form)} is complete at {end.format(_TIME if is_soon else _DATE_AND_TIME)} {feed.zone}"
+    start, end, now = (pendulum.from_timestamp(ms / 1000, tz=feed.zone) for ms in (start_ms, end_ms, now_ms))
+    is_today = end.date() == now.date()
+    return f"{name} {start.format(form)} is complete at {end.format(_TIME if is_today else _DATE_AND_TIME)} {feed.zone}"

@@ -17,21 +17,25 @@ def describe_holds(state: JobState, branch: str) -> list[dict[str, Any]]:
     """Return the runs of a branch itself that are on hold as JSON values, the one that publishing waits for first.
 
     ``unmet``: the expectations that hold it, as sentences. ``behind``: the later runs that wait behind it. ``before``: the run
-    to which a rewind removes it; None for the beginning.
+    to which a rewind removes it; None for the beginning. ``accept`` and ``remove`` are the commands that publish and remove it.
     """
+    option = "" if branch == MAIN else f" --branch {branch}"
     known = state.branch(branch)
     held = state.on_hold(branch)
     described = []
     for run in held:
         index = known.index_of(run.spec.run) or 1
+        before, job = known.runs[index - 2].spec.name if index > 1 else None, run.spec.job
         described.append(
             {
-                "job": run.spec.job,
+                "job": job,
                 "branch": branch,
                 "run": run.spec.name,
                 "unmet": [one.told for one in run.commit.held_by],
                 "behind": [one.spec.name for one in known.runs[index:]],
-                "before": known.runs[index - 2].spec.name if index > 1 else None,
+                "before": before,
+                "accept": f"rewindow publish {job}{option} --accept --run {run.spec.name}",
+                "remove": f"rewindow rewind {job}{option} --to {before or BEGINNING}",
             }
         )
     return described
@@ -42,8 +46,6 @@ def explain_holds(holds: Sequence[Hold]) -> list[str]:
     if not holds:
         return []
     first, *others = holds
-    job, branch = first["job"], first["branch"]
-    option = "" if branch == MAIN else f" --branch {branch}"
     lines = [
         f"Run {first['run']} is on hold, so its rows are not published:",
         *(f"  - {one}" for one in first["unmet"]),
@@ -52,6 +54,4 @@ def explain_holds(holds: Sequence[Hold]) -> list[str]:
     behind = [f"{run} (on hold, too)" if run in held else run for run in first["behind"]]
     if behind:
         lines.append(f"  Behind it, and not published either: {', '.join(behind)}.")
-    accept = f"rewindow publish {job}{option} --accept --run {first['run']}"
-    rewind = f"rewindow rewind {job}{option} --to {first['before'] or BEGINNING}"
-    return [*lines, f"  Publish it: `{accept}`. Or remove it: `{rewind}`."]
+    return [*lines, f"  Publish it: `{first['accept']}`. Or remove it: `{first['remove']}`."]

@@ -61,7 +61,8 @@ def fix_of(reason: str, spec: LogSpec) -> str:
         return fix[0].upper() + fix[1:]
     if is_unreadable(reason):
         return f"{_NOTHING}Fix the file, or set `unreadable: skip` for this log, which quarantines such rows"
-    fix = "Fix the source, or set `invalid_timestamp: skip` (quarantines the record) or `partition_time` for this log"
+    at_fault = f"{spec.extractor} or the source" if spec.extractor else "the source"
+    fix = f"Fix {at_fault}, or set `invalid_timestamp: skip` (quarantines the record) or `partition_time` for this log"
     if reason == NEVER_ARRIVED or NOT_A_TIME in reason:
         column = (spec.arrived_at if "arrived_at" in reason else None) or spec.timestamp
         return other_form(spec.source, column) + fix
