@@ -34,7 +34,8 @@ def page() -> str:
         (
             _section("Output tables", "`a/b` for the table `a.b`; `a/b__<branch>` on a branch other than `main`. The rows of "
                      "all committed runs.", _columns((KEY_AND_VALUE, *OUTPUT_META))),
-            _section("Logs", "`logs/<feed>/<topic>`. What `land` made of the sources.",
+            _section("Logs", "`logs/<feed>/<topic>`. What `land` made of the sources. Partitioned by `generation` and "
+                     "`partition`, which are INT.",
                      _columns((*LOG_COLUMNS, KEY_AND_VALUE))),
             _section("Changelogs", "`state/<job>/<store>/<columns>`. The stores: one row per key and run.",
                      _columns((Column(PARTITION, "long"), KEY_AND_VALUE, *CHANGELOG_META))),
