@@ -77,7 +77,12 @@ def naive(first: pa.Table, second: pa.Table, keys: list[str], samples: int) -> T
         for key in sorted(apart, key=repr)[:samples]
     ]
     only = [len(mine.keys() - theirs.keys()) for mine, theirs in ((one, other), (other, one))]
-    return TableDiff(len(both) - len(differing), len(differing), *only, shown)
+    epoch = values.index("_epoch")
+    timeless = [
+        {key: [(*row[:epoch], *row[epoch + 1 :]) for row in rows] for key, rows in found.items()} for found in versions
+    ]
+    only_epoch = sum(timeless[0][key] == timeless[1][key] for key in differing)
+    return TableDiff(len(both) - len(differing), len(differing), *only, shown, only_epoch)
 
 
 def _apart(one: list[Any], other: list[Any]) -> tuple[list[Any], list[Any]]:
@@ -105,7 +110,7 @@ def _as_values(found: TableDiff) -> Any:
         )
         for key, *versions in found.samples
     ]
-    return found.equal, found.different, found.only_first, found.only_second, samples
+    return found.equal, found.different, found.only_first, found.only_second, found.only_epoch, samples
 
 
 def in_files(path: Path, rows: pa.Table, cut: int) -> str:

@@ -123,8 +123,13 @@ def compared_rows(found: Compared) -> list[dict[str, Any]]:
     ]
 
 
-def not_all(diff: TableDiff, option: str) -> Iterator[str]:
-    """Yield that not all keys that differ are shown, if so. ``option``: what shows them, with ``{}`` for their number."""
+def notes_on(diff: TableDiff, option: str) -> Iterator[str]:
+    """Yield what the numbers of a comparison do not say: keys that differ in the landing alone, and keys that are not shown.
+
+    ``option``: what shows more keys, with ``{}`` for their number.
+    """
+    if diff.only_epoch:
+        yield f"{diff.only_epoch:,} of the different keys have the same rows, of another landing: only `_epoch` differs"
     if diff.apart > len(diff.samples):
         yield f"{len(diff.samples):,} of {diff.apart:,} keys that differ are shown; `{option.format(diff.apart)}` shows all"
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rewindow.app.api.show import joined, lines, table
 from rewindow.app.branches import Compared
-from rewindow.app.sentences import as_assignments, compared_line, compared_rows, not_all, shown_rows, verified_lines
+from rewindow.app.sentences import as_assignments, compared_line, compared_rows, notes_on, shown_rows, verified_lines
 from rewindow.control.verify import Verified
 from rewindow.tables.shared.diff import TableDiff
 
@@ -49,7 +49,7 @@ class Diff:
             for key, ours, theirs in one.samples
         ]
         changed = [f"{found.first} and {found.second} ran different code: {'; '.join(self.code)}"] if self.code else []
-        cut = [f"{output}: {told}" for output, one in found.diffs.items() for told in not_all(one, "samples={}")]
+        cut = [f"{output}: {told}" for output, one in found.diffs.items() for told in notes_on(one, "samples={}")]
         shown = [table("Keys that differ", samples)] if samples else []
         return joined(
             lines([compared_line(found)]), table("Keys", compared_rows(found)), *shown, lines([*cut, *changed])

@@ -13,7 +13,7 @@ from rewindow.app.sentences import (
     compared_line,
     compared_rows,
     consequences,
-    not_all,
+    notes_on,
     promoted_lines,
     shown_rows,
     verified_lines,
@@ -73,7 +73,7 @@ class BranchPrinter(Printer):
         for output, table_diff in diffs.items():
             for key, ours, theirs in table_diff.samples:
                 self.say(f"{output} {as_assignments(key)}: {first} {shown_rows(ours)}, {second} {shown_rows(theirs)}")
-            for told in not_all(table_diff, "--samples {}"):
+            for told in notes_on(table_diff, "--samples {}"):
                 self.say(f"{output}: {told}.")
         if code:
             self.say(f"{first} and {second} ran different code: {'; '.join(code)}")

@@ -28,6 +28,8 @@ class TableDiff:
     only_second: int
     samples: Sequence[tuple[Row, Sequence[Row], Sequence[Row]]] = field(default=())
     """Of each sample key: the key, the first table's rows, the second's rows, as in `rows_apart`."""
+    only_epoch: int = 0
+    """Of the different keys: how many have the same rows of another landing, that is, differ in `_epoch` alone."""
 
     @property
     def apart(self) -> int:
@@ -51,6 +53,7 @@ def compare_pairs(pairs: Iterable[tuple[pa.Table, pa.Table]], keys: Sequence[str
             total.only_first + found.only_first,
             total.only_second + found.only_second,
             sorted([*total.samples, *found.samples], key=lambda sample: _order(sample[0].values()))[:samples],
+            total.only_epoch + found.only_epoch,
         )
     return total
 
@@ -62,7 +65,8 @@ def compare(first: pa.Table, second: pa.Table, keys: Sequence[str], *, samples: 
     """
     check_keys(first.schema, second.schema, keys)
     both = DiffRows(first, second, keys)
-    different, only_first, only_second = both.different(), both.only(0), both.only(1)
+    different, only_epoch = both.different()
+    only_first, only_second = both.only(0), both.only(1)
     apart = np.flatnonzero(different | only_first | only_second)
     shown = nsmallest(samples, zip(both.keys_of(apart), apart.tolist(), strict=True), key=lambda pair: _order(pair[0]))
     return TableDiff(
@@ -74,6 +78,7 @@ def compare(first: pa.Table, second: pa.Table, keys: Sequence[str], *, samples: 
             (dict(zip(keys, key, strict=True)), *rows_apart(both.rows_of(group, 0), both.rows_of(group, 1)))
             for key, group in shown
         ],
+        int(only_epoch.sum()),
     )
 
 

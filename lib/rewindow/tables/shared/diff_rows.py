@@ -15,6 +15,9 @@ from rewindow.tables.shared.content_hash import canonical_values
 IGNORED = ("_run", "_offset")
 """Columns in which equal branches may differ: the run that made a row, and its number in its own table."""
 
+EPOCH = "_epoch"
+"""The column of the landing that completed a row."""
+
 Row = dict[str, Any]
 Bools = npt.NDArray[np.bool_]
 Numbers = npt.NDArray[np.int64]
@@ -58,10 +61,11 @@ class DiffRows:
         is_only: Bools = self._sizes[1 - side] == 0
         return is_only
 
-    def different(self) -> Bools:
-        """Return for each group whether both sides have its key, with different rows."""
+    def different(self) -> tuple[Bools, Bools]:
+        """Return for each group whether both sides have its key, with different rows; and whether in `EPOCH` alone."""
         one, other = self._sizes
         differs: Bools = one != other
+        in_epoch = np.zeros(len(one), dtype=bool)
         names = [self._values(side) for side in (0, 1)]
         if set(names[0]) != set(names[1]):
             differs[:] = True
@@ -72,9 +76,10 @@ class DiffRows:
         rows = self._rows[firsts], self._rows[seconds] - self._tables[0].num_rows
         for name in names[0] if alike.size else ():
             values = [table[name].take(pa.array(taken)) for table, taken in zip(self._tables, rows, strict=True)]
-            differs[groups[_differing(*values)]] = True
-        differs &= (one > 0) & (other > 0)
-        return differs
+            (in_epoch if name == EPOCH else differs)[groups[_differing(*values)]] = True
+        in_epoch &= ~differs
+        differs = (differs | in_epoch) & (one > 0) & (other > 0)
+        return differs, differs & in_epoch
 
     def keys_of(self, groups: Numbers) -> Iterator[tuple[Any, ...]]:
         """Yield the key of each group."""
