@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewindow.control.plan import stored_runs
-from rewindow.control.plan.branches import JobState, LedgerRow
+from rewindow.control.plan.branches import JobState, LedgerRow, shared_runs
 from rewindow.control.plan.commit import Commit, JournalFile, TargetTotal, chain_hash
 from rewindow.control.plan.ledger_state import COMMIT, PLAN, fold, fold_row
 from rewindow.control.plan.planner import plan_run
@@ -82,7 +82,7 @@ def with_run(rows: list[LedgerRow]) -> list[LedgerRow]:
     branch = state.branch("main")
     if not branch.is_open or branch.is_sealed:
         return rows
-    name = f"attempt-{len(rows)}"
+    name = f"later-{len(rows)}"  # none of the attempts of `history`
     feed = a_feed(branch.last_epoch + 1)
     request = RunRequest(replan=True, take_over=True, key=f"key-{len(rows)}", accept_changes=True)
     spec = plan_run(state, feed, request, BINDING, an_attempt(name), lambda _attempt: False)
@@ -240,6 +240,23 @@ def test_a_plan_looks_at_the_last_runs_only(monkeypatch):
     list(sizes_of(state))
     assert state.on_hold("main") == ()
     assert len(looked) <= 2
+
+
+def test_a_rewind_and_a_branch_near_the_end_look_at_no_earlier_run(monkeypatch):
+    whole = fold(long_ledger(40))
+    state, looked = state_of(state_lines(whole)), []
+    make = stored_runs.StoredRuns._run
+    monkeypatch.setattr(stored_runs.StoredRuns, "_run", lambda self, data: looked.append(data) or make(self, data))
+    monkeypatch.setattr(JobState, "has_state", lambda _state, _run: True)  # looks back to the last snapshot
+    runs = [run.spec.run for run in whole.committed]
+    branched = {"branch": "fix", "parent": "main", "at": runs[37]}
+    rewound = {"branch": "main", "head": runs[-1], "to": runs[36]}
+    for kind, body in (("BRANCH", branched), ("REWIND", rewound)):
+        state = fold_row(state, LedgerRow(state.rows + 1, kind, body))
+    assert shared_runs(state.branch("fix").runs, state.branch("main").runs) == 37
+    assert (state.branch("main").next_number, state.branch("fix").last_epoch) == (41, 38)
+    assert len(looked) <= 6
+    assert [*state.branch("main").runs] == [*whole.committed[:37]]
 
 
 def test_the_text_of_a_layout_does_not_change():

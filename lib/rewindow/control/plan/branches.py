@@ -150,8 +150,7 @@ class Branch:
         """Return the number of runs up to and including a run; 0 for None, and None for a run that is not in the chain."""
         if run is None:
             return 0
-        last = len(self.runs)
-        return next((last - back for back, one in enumerate(reversed(self.runs)) if one.spec.run == run), None)
+        return next((number for number, one in enumerate(run_ids(self.runs), start=1) if one == run), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,11 +278,18 @@ def _by_path(runs: Iterable[CommittedRun], prefix: str) -> dict[str, list[Commit
     return found
 
 
-def shared_runs(one: Sequence[CommittedRun], other: Sequence[CommittedRun]) -> int:
+def run_ids(runs: History[CommittedRun]) -> Iterator[int]:
+    """Yield the ids of runs, in order, without reading those that are stored."""
+    stored = runs.head if isinstance(runs.head, Numbered) else ()
+    yield from stored.numbers() if isinstance(stored, Numbered) else ()
+    yield from (run.spec.run for run in runs[len(stored) :])
+
+
+def shared_runs(one: History[CommittedRun], other: History[CommittedRun]) -> int:
     """Return the length of the common prefix of two chains."""
     common = 0
-    for mine, theirs in zip(one, other, strict=False):
-        if mine.spec.run != theirs.spec.run:
+    for mine, theirs in zip(run_ids(one), run_ids(other), strict=False):
+        if mine != theirs:
             break
         common += 1
     return common

@@ -16,6 +16,14 @@ class Numbered(Sequence[T]):
         """Return the value with a number, or None."""
         raise NotImplementedError
 
+    def numbers(self) -> Iterable[int]:
+        """Return the numbers of the values, in order."""
+        raise NotImplementedError
+
+    def until(self, length: int) -> Numbered[T]:
+        """Return the first values."""
+        raise NotImplementedError
+
 
 class History(Sequence[T]):
     """An immutable sequence. `append` returns a longer one, which shares its values with this one.
@@ -41,11 +49,11 @@ class History(Sequence[T]):
         grown._values, grown._length = values, self._length + 1
         return grown
 
-    def until(self, length: int) -> Sequence[T]:
+    def until(self, length: int) -> History[T]:
         """Return the first values without looking at them."""
         later = length - len(self.head)
         if later < 0:
-            return self[:length]
+            return History(head=self.head.until(length) if isinstance(self.head, Numbered) else self.head[:length])
         shorter: History[T] = History(head=self.head)
         shorter._values, shorter._length = self._values, min(later, self._length)
         return shorter

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from rewindow.control.plan.branches import Branch, JobState, LedgerRow, Publication, Restart, Standing, shared_runs
-from rewindow.control.plan.history import History
 from rewindow.control.plan.ledger_rows import broken, with_branch
 from rewindow.control.plan.ledger_state_holds import with_change
 from rewindow.control.plan.spec import MAIN, TableSpec
@@ -28,7 +27,7 @@ def _fold_branch(state: JobState, row: LedgerRow) -> JobState:
     if kept is None:
         raise broken(row, f"run {row.body['at']} is not in the chain of {parent.name!r}")
     _check_state(state, row, row.body["at"])
-    return with_branch(state, Branch(name, History(parent.runs[:kept]), parent=parent.name, inherited=kept))
+    return with_branch(state, Branch(name, parent.runs.until(kept), parent=parent.name, inherited=kept))
 
 
 def _fold_rewind(state: JobState, row: LedgerRow) -> JobState:
@@ -38,7 +37,7 @@ def _fold_rewind(state: JobState, row: LedgerRow) -> JobState:
     if kept is None or not branch.inherited <= kept < len(branch.runs):
         raise broken(row, f"run {row.body['to']} is not an earlier run of {branch.name!r} itself")
     _check_state(state, row, row.body["to"])
-    rewound = with_change(branch, branch.runs[:kept], Publication(removes=branch.runs[kept:]))
+    rewound = with_change(branch, branch.runs.until(kept), Publication(removes=branch.runs[kept:]))
     return with_branch(state, replace(rewound, pending=None))
 
 

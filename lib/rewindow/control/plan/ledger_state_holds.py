@@ -9,12 +9,12 @@ Tables that branches share (changelogs, metrics, the quarantine, the results of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import reduce
 
-from rewindow.control.plan.branches import Branch, CommittedRun, JobState, LedgerRow, Publication
+from rewindow.control.plan.branches import Branch, CommittedRun, JobState, LedgerRow, Publication, run_ids
 from rewindow.control.plan.history import History
 from rewindow.control.plan.ledger_rows import broken
 
@@ -29,16 +29,16 @@ def with_run(branch: Branch, run: CommittedRun) -> Branch:
     return replace(branch, publications=branch.publications.append(added))
 
 
-def with_change(branch: Branch, chain: Sequence[CommittedRun], change: Publication) -> Branch:
+def with_change(branch: Branch, chain: History[CommittedRun], change: Publication) -> Branch:
     """Return the branch with another chain, and the publication that makes its outputs those of the chain.
 
     Runs that were not published yet need not be taken out of a table.
     """
-    kept = {run.spec.run for run in chain}
+    kept = {*run_ids(chain)} if branch.unpublished else frozenset[int]()
     never = {run.spec.run for one in branch.unpublished for run in one.adds}
     return replace(
         branch,
-        runs=History(chain),
+        runs=chain,
         publications=branch.publications.append(
             replace(change, removes=tuple(run for run in change.removes if run.spec.run not in never))
         ),

@@ -7,7 +7,7 @@ their numbers, parents, attempts and times, and how many rows each added to an o
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 from typing import Any, NamedTuple, overload
@@ -126,6 +126,14 @@ class StoredChain(Numbered[CommittedRun]):
         """Return the run with a number, or None."""
         at = self.runs.position.get(number)
         return self.runs[at] if at is not None and at in self.at else None
+
+    def numbers(self) -> Iterable[int]:
+        """Return the numbers of the runs, in order."""
+        return (self.runs.numbers[at] for at in self.at)
+
+    def until(self, length: int) -> StoredChain:
+        """Return the first runs."""
+        return StoredChain(self.runs, self.at[:length])
 
 
 def run_of_request(branch: Branch, key: str) -> CommittedRun | None:

@@ -134,7 +134,9 @@ def _refuse_copies(
     """Raise `SourceError` (66) for a fresh file with the rows of another file, which would be landed twice."""
     if not fresh:
         return
-    first = {content: name for name, mark in reversed([*known.items(), *fresh.items()]) for content in _contents(mark)}
+    sizes = {size for mark in fresh.values() for size, _ in _contents(mark)}
+    alike = [(name, mark) for name, mark in known.items() if mark[0] in sizes or (len(mark) > 3 and mark[3] in sizes)]
+    first = {content: name for name, mark in reversed([*alike, *fresh.items()]) for content in _contents(mark)}
     for name, mark in fresh.items():
         other = next((first[content] for content in _contents(mark) if first[content] != name), name)
         if other != name and has_rows(spec, found[name].path):
@@ -196,9 +198,10 @@ def _folder_of_pattern(pattern: str) -> str:
 
 
 def _check_same(spec: SourceSpec, name: str, file: _File, mark: Sequence[Any]) -> None:
-    if list(file.facts) == list(mark[:2]):
+    size, modified_ns = file.facts
+    if size == mark[0] and modified_ns == mark[1]:
         return
-    if file.facts[0] != mark[0] or digest(file.path) != mark[2]:
+    if size != mark[0] or digest(file.path) != mark[2]:
         raise _broken(spec, name, "has changed")
 
 
