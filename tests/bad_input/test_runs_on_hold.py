@@ -9,6 +9,7 @@ import pytest
 
 import rewindow
 from rewindow.airflow.asset_events import has_event
+from rewindow.airflow.task_log import reason_of
 from rewindow.contracts.exit_codes import ON_HOLD
 from rewindow.errors import UsageError
 from tests.bad_input.expecting import NOTHING_IS_NEW, expecting, replayed, state, table
@@ -39,6 +40,21 @@ def test_a_run_on_hold_is_committed_and_not_published(bench: Bench) -> None:
     verdict = json.loads(bench.run("report", "counts", "--json").out)["verdict"]
     assert "on hold" in verdict[0]["text"]
     assert "`rewindow publish counts --accept --run main/3`" in verdict[1]["text"]
+
+
+def test_the_reason_that_a_task_fails_with_names_the_run_and_the_commands(template: Bench, tmp_path: Path) -> None:
+    held = copy_of(template, tmp_path / "project")
+    expecting(held, NOTHING_IS_NEW % "hold")
+    held.rows(f"h{FRESH}", hour(FRESH))
+    assert held.run("land", "activity").code == 0
+    answer = held.run("run", "counts", "--json")
+    assert answer.code == ON_HOLD
+    reason = reason_of(json.loads(answer.out))
+    assert reason.startswith("Run main/3 is on hold, so its rows are not published: ")
+    assert reason.endswith(
+        "Publish it: `rewindow publish counts --accept --run main/3`. Or remove it: `rewindow rewind counts --to main/2`."
+    )
+    assert reason_of({"error": "no such job", "exit_code": 78}) == "no such job"
 
 
 def test_an_accepted_run_is_published_as_if_nothing_had_held_it(template: Bench, tmp_path: Path) -> None:

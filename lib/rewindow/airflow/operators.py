@@ -29,9 +29,9 @@ from rewindow.airflow.intervals import (
 )
 from rewindow.airflow.links import ReportLink
 from rewindow.airflow.openlineage_env import openlineage_env
-from rewindow.airflow.outcomes import raise_for_exit, reason_of
+from rewindow.airflow.outcomes import raise_for_exit
 from rewindow.airflow.reports import NONE, WAREHOUSE, check_reports, write_report
-from rewindow.airflow.task_log import lines_of
+from rewindow.airflow.task_log import lines_of, reason_of
 from rewindow.contracts.exit_codes import Next, what_next
 from rewindow.errors import RewindowError, UsageError
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Any
 
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
@@ -12,17 +12,6 @@ from rewindow.contracts.exit_codes import LIMIT, Next, meaning, what_next
 
 _LIMITS = "rewindow_limits"
 """Key in the task's state store of the number of times that the task has ended with 71."""
-
-
-def reason_of(result: Mapping[str, Any]) -> str:
-    """Return why a command failed, of the JSON that it printed: its error, or what its runs are on hold for."""
-    if error := result.get("error"):
-        return str(error)
-    return "\n".join(
-        f"Run {one['run']} is on hold, so its rows are not published: {'; '.join(one['unmet'])}. Publish it: `{one['accept']}`. "
-        f"Or remove it: `{one['remove']}`."
-        for one in result.get("on_hold") or ()
-    )
 
 
 def raise_for_exit(

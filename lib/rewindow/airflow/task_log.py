@@ -81,3 +81,14 @@ def _collected(name: str, files: Sequence[Mapping[str, Any]]) -> str:
 
 def _report(job: str, options: str, where: str) -> str:
     return f"Report: `{' '.join(filter(None, (f'rewindow report {job}', options, where)))}`"
+
+
+def reason_of(result: Mapping[str, Any]) -> str:
+    """Return why a command failed, of the JSON that it printed: its error, or what its runs are on hold for."""
+    if error := result.get("error"):
+        return str(error)
+    return "\n".join(
+        f"Run {one['run']} is on hold, so its rows are not published: {'; '.join(one['unmet'])}. Publish it: `{one['accept']}`. "
+        f"Or remove it: `{one['remove']}`."
+        for one in result.get("on_hold") or ()
+    )
