@@ -17,7 +17,7 @@ from tests.year import disturbed
 from tests.year.calls import Called, cold, here, resident_mb
 from tests.year.events import GC, LAND, RUN, WEEK, Hour, Year
 from tests.year.project import FEED, JOB, rewrite_code, write_hour, write_project
-from tests.year.stored import age_logs, stored
+from tests.year.stored import age_logs, forget_deleted, stored
 
 FIGURES, SETTINGS = "figures.jsonl", "year.json"
 KEPT_DAYS = 30
@@ -95,6 +95,7 @@ class Simulation:
             costs = call(self.root, *self._gc_words()).checked().costs
             line["cold" if call is cold else "warm"][GC] = costs
             age_logs(self.root / "warehouse")
+            forget_deleted(self.root / "warehouse")
             line["stored"] = stored(self.root / "warehouse")
             line["rss_mb"], line["ended_ms"] = resident_mb(), round(time.time() * 1000)
 

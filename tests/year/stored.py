@@ -6,8 +6,12 @@ import os
 from collections import defaultdict
 from pathlib import Path
 
+from deltalake import DeltaTable
+
 DAY_S = 86_400
 LOG = "_delta_log"
+_FORGETS, SEVEN_DAYS = "delta.deletedFileRetentionDuration", "interval 240 seconds"
+"""Seven days of a play, in which an hour takes about 1.4 seconds."""
 
 
 def stored(warehouse: Path) -> dict[str, tuple[int, int]]:
@@ -32,6 +36,17 @@ def age_logs(warehouse: Path, seconds: float = DAY_S) -> None:
         for file in os.scandir(log):
             at = file.stat().st_mtime - seconds
             os.utime(file, (at, at))
+
+
+def forget_deleted(warehouse: Path) -> None:
+    """Let Delta forget the names of deleted files after seven of the play's days, as it does after seven days of the clock.
+
+    Otherwise each checkpoint would list every file that was ever deleted, which no year of the clock has.
+    """
+    for log in warehouse.glob(f"**/{LOG}"):
+        table = DeltaTable(str(log.parent))
+        if _FORGETS not in table.metadata().configuration:
+            table.alter.set_table_properties({_FORGETS: SEVEN_DAYS})
 
 
 def _add(total: list[int], folder: Path, *, is_deep: bool = True) -> None:
