@@ -20,7 +20,7 @@ CASES = [
     _case("run --through soon", 2, "JOB"),
     _case("run counts --through soon", 2, "write it like 2013-02-01"),
     _case("run counts --through 0", 2, "landings are numbered from 1"),
-    _case("run counts --through -1", 2, "write it like 2013-02-01"),
+    _case("run counts --through -1", 2, "--through -1: landings are numbered from 1"),
     _case("run counts --through 1.5", 2, "write it like 2013-02-01"),
     _case("run counts --through 2013-02-30", 2, "write it like 2013-02-01"),
     _case("run counts --through 25:00", 2, "write it like 2013-02-01"),

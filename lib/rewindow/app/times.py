@@ -52,10 +52,10 @@ def parse_through(text: str | None, until: str | None = None, **others: Any) -> 
             raise UsageError(message)
         return RunRequest(until_ms=parse_time(until), **others)
     number = whole_number(text)
+    if number == 0 or (text is not None and text.startswith("-") and whole_number(text[1:]) is not None):
+        message = f"--through {text}: landings are numbered from 1. Omit --through to take all"
+        raise UsageError(message)
     if number is not None:
-        if number == 0:
-            message = "--through 0: landings are numbered from 1. Omit --through to take all"
-            raise UsageError(message)
         return RunRequest(through_landing=number, **others)
     return RunRequest(through_ms=parse_time(text), **others)
 
