@@ -129,7 +129,8 @@ def notes_on(diff: TableDiff, option: str) -> Iterator[str]:
     ``option``: what shows more keys, with ``{}`` for their number.
     """
     if diff.only_epoch:
-        yield f"{diff.only_epoch:,} of the different keys have the same rows, of another landing: only `_epoch` differs"
+        have = "has" if diff.only_epoch == 1 else "have"
+        yield f"{diff.only_epoch:,} of the different keys {have} the same rows, of another landing: only `_epoch` differs"
     if diff.apart > len(diff.samples):
         yield f"{len(diff.samples):,} of {diff.apart:,} keys that differ are shown; `{option.format(diff.apart)}` shows all"
 
