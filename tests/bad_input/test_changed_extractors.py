@@ -46,6 +46,12 @@ def test_a_change_is_named_once_by_land_and_before_by_ls(bench: Bench) -> None:
     assert landed(bench) == []
 
 
+def test_a_module_that_prints_when_it_is_imported_does_not_write_into_json(bench: Bench) -> None:
+    bench.write("bench_times.py", f"print('imported')\n{MODULE}")
+    for words in (("land", "activity"), ("status",)):
+        json.loads(bench.run(*words, "--json").out)
+
+
 def test_a_function_that_is_gone_makes_the_feed_broken(bench: Bench) -> None:
     (bench.root / "bench_times.py").unlink()
     status = bench.run("status", "--json")

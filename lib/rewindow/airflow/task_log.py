@@ -42,6 +42,17 @@ def lines_of(result: Mapping[str, Any], where: str = "") -> Iterator[str]:
         yield f"{table['table']}: version {table.get('version')}, {table.get('rows')} rows added by run {table.get('run')}"
 
 
+def reason_of(result: Mapping[str, Any]) -> str:
+    """Return why a command failed, of the JSON that it printed: its error, or why the first run on hold is not published."""
+    held = next(iter(result.get("on_hold") or ()), None)
+    if result.get("error") or held is None:
+        return str(result.get("error", ""))
+    return (
+        f"Run {held['run']} is on hold, so its rows are not published: {'; '.join(held['unmet'])}. Publish it: "
+        f"`{held['accept']}`. Or remove it: `{held['remove']}`."
+    )
+
+
 def _landed(report: Mapping[str, Any]) -> Iterator[str]:
     landings = report.get("landings") or ()
     if not landings:
@@ -81,14 +92,3 @@ def _collected(name: str, files: Sequence[Mapping[str, Any]]) -> str:
 
 def _report(job: str, options: str, where: str) -> str:
     return f"Report: `{' '.join(filter(None, (f'rewindow report {job}', options, where)))}`"
-
-
-def reason_of(result: Mapping[str, Any]) -> str:
-    """Return why a command failed, of the JSON that it printed: its error, or what its runs are on hold for."""
-    if error := result.get("error"):
-        return str(error)
-    return "\n".join(
-        f"Run {one['run']} is on hold, so its rows are not published: {'; '.join(one['unmet'])}. Publish it: `{one['accept']}`. "
-        f"Or remove it: `{one['remove']}`."
-        for one in result.get("on_hold") or ()
-    )

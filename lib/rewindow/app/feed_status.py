@@ -18,10 +18,11 @@ from rewindow.control.ingest.later_rows import later_rows
 from rewindow.control.ingest.progress import Progress, fold_progress
 from rewindow.control.ingest.waiting import waiting_files
 from rewindow.control.plan.branches import LedgerRow
+from rewindow.control.plan.stored_rows import identity
 from rewindow.errors import SourceError
 from rewindow.report.text import counted
-from rewindow.tables.delta.claims import check_no_log
-from rewindow.tables.delta.commit import table_path
+from rewindow.tables.delta.claims import check_log_claim
+from rewindow.tables.delta.commit import open_table, table_path
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import log_path
 
@@ -52,7 +53,9 @@ def look_at_feed(project: Project, name: str, rows: Sequence[LedgerRow], now_ms:
     progress = fold_progress(rows)
     if progress.feed is None and isinstance(project.tables, DeltaTables):
         for log in spec.logs:
-            check_no_log(table_path(project.warehouse, log_path(name, log.topic)), name)
+            path = table_path(project.warehouse, log_path(name, log.topic))
+            if (table := open_table(path)) is not None:
+                check_log_claim(path, table, identity(rows), name)
     is_landing = any(project.is_alive(attempt) for attempt in progress.unfinished)
     grid = Grid(*spec.every, zone=spec.zone) if spec.every else None
     window = ReadWindow(progress.through_ms, grid.start_of(now_ms)) if grid else ReadWindow()

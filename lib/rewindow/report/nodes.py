@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rewindow.control.plan.compatibility import topics_of
 from rewindow.streams.duration import to_ms
 
 _DURATION = re.compile(r"\b(grace|size|difference|gap|limit|advance)=((?:\d+(?:ms|[smhdw]))+)")
@@ -45,16 +46,10 @@ class TimedNode:
         return end + (self.final_after_ms or 0)
 
 
-def topics_of(topology: Sequence[Mapping[str, Any]]) -> set[str]:
-    """Return the topics that a topology reads, given its description in the ledger."""
-    return {node["source"] for part in topology for node in part["nodes"] if "source" in node}
-
-
 def timed_nodes(topology: Sequence[Mapping[str, Any]]) -> Iterator[TimedNode]:
     """Yield the windowed aggregates and suppresses of a topology, given its description in the ledger."""
     for part in topology:
         kinds = {store["name"]: store["kind"] for store in part["stores"]}
-        topics = tuple(sorted(node["source"] for node in part["nodes"] if "source" in node))
         for node in part["nodes"]:
             does = node.get("processor") or ""
             verb = does.partition("(")[0]
@@ -77,7 +72,7 @@ def timed_nodes(topology: Sequence[Mapping[str, Any]]) -> Iterator[TimedNode]:
                 final_after_ms=final,
                 sends_nulls="limit" in spans,
                 has_one_window="gap" in spans or ("size" in spans and spans.get("advance") == spans["size"]),
-                topics=topics,
+                topics=topics_of(part),
                 spans=_spans_above(part["nodes"], node) if final is not None else {},
             )
 

@@ -10,7 +10,7 @@ any process publishes, and a repeated `--new-generation` starts no second one (A
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from itertools import pairwise
@@ -87,25 +87,6 @@ def steps(
     alive: Callable[[Attempt], bool],
 ) -> Steps:
     """Land what is new, step by step. Raises as `land`."""
-    report = yield from _steps(feed, tables, engine, request, attempt, alive)
-    declared_ms = request.watermark_ms
-    if declared_ms is None or declared_ms >= report.watermark_ms:
-        return report
-    ignored = (
-        f"feed {feed.feed}: the log was complete through {instant(report.watermark_ms)} already, so the declared "
-        f"{instant(declared_ms)} changes nothing"
-    )
-    return replace(report, warnings=(*report.warnings, ignored))
-
-
-def _steps(
-    feed: FeedSpec,
-    tables: LandingTables,
-    engine: LandingEngine,
-    request: LandRequest,
-    attempt: Attempt,
-    alive: Callable[[Attempt], bool],
-) -> Steps:
     yield "recover"
     is_published = True
     for step in tables.publish_steps(feed.feed):
@@ -114,15 +95,16 @@ def _steps(
     if request.new_generation and not is_published:
         repeated = newest_generation(tables.state(feed.feed), feed, request.keep)
         if repeated:
-            return LandReport.of(feed.feed, repeated, was_interrupted=True)
+            report = LandReport.of(feed.feed, repeated, was_interrupted=True)
+            return replace(report, warnings=tuple(_ignored(feed, request, report.watermark_ms)))
     call = _call(feed, tables, engine, request, attempt)
-    progress, generation = call.progress, call.generation
+    progress = call.progress
     _check_declared(call)
     _refuse_if_alive(feed, progress, attempt, alive)
     yield "look"
     due = find_due(call)
     if isinstance(due, NothingDue):
-        return LandReport(feed.feed, generation.number, progress.watermark_ms, waiting=due.waiting)
+        return _nothing(call, due.waiting)
     yield "prepare"
     copied = {spec.topic: due.columns[spec.topic] for spec in feed.logs if spec.source_offsets is None}
     tables.prepare(feed.feed, log_schemas(copied))
@@ -138,7 +120,7 @@ def _steps(
     yield from _append(call, "decide", _ledger_rows(call, due, decided))
     if not decided:
         waiting = waiting_files(feed, due.looks, request.now_ms) if request.until_ms is None else ""
-        return LandReport(feed.feed, generation.number, progress.watermark_ms, waiting=waiting)
+        return _nothing(call, waiting)
     yield "publish"
     yield from tables.publish_steps(feed.feed)
     return _report(call, decided)
@@ -211,6 +193,21 @@ def _overtaken(call: Call) -> NotNowError:
     return NotNowError(message)
 
 
+def _nothing(call: Call, waiting: str) -> LandReport:
+    watermark_ms = call.progress.watermark_ms
+    ignored = tuple(_ignored(call.feed, call.request, watermark_ms))
+    return LandReport(call.feed.feed, call.generation.number, watermark_ms, warnings=ignored, waiting=waiting)
+
+
+def _ignored(feed: FeedSpec, request: LandRequest, watermark_ms: int) -> Iterator[str]:
+    """Yield that the watermark which a call declares is before that of the log, if so: watermarks do not fall."""
+    if request.watermark_ms is not None and request.watermark_ms < watermark_ms:
+        yield (
+            f"feed {feed.feed}: the log was complete through {instant(watermark_ms)} already, so the declared "
+            f"{instant(request.watermark_ms)} changes nothing"
+        )
+
+
 def _report(call: Call, decided: Sequence[DecidedLanding]) -> LandReport:
     report = LandReport.of(call.feed.feed, [one.landing for one in decided])
     flat = [call.progress.flat, *(landing.flat for landing in decided)]
@@ -225,5 +222,6 @@ def _report(call: Call, decided: Sequence[DecidedLanding]) -> LandReport:
                 for number, (before, now) in zip(report.landings, pairwise(flat), strict=True)
                 for sentence in warnings(call.feed.feed, number, before, now)
             ),
+            *_ignored(call.feed, call.request, report.watermark_ms),
         ),
     )

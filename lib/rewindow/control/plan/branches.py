@@ -280,9 +280,11 @@ def _by_path(runs: Iterable[CommittedRun], prefix: str) -> dict[str, list[Commit
 
 def run_ids(runs: History[CommittedRun]) -> Iterator[int]:
     """Yield the ids of runs, in order, without reading those that are stored."""
-    stored = runs.head if isinstance(runs.head, Numbered) else ()
-    yield from stored.numbers() if isinstance(stored, Numbered) else ()
-    yield from (run.spec.run for run in runs[len(stored) :])
+    later: Sequence[CommittedRun] = runs
+    if isinstance(runs.head, Numbered):
+        yield from runs.head.numbers()
+        later = runs[len(runs.head) :]
+    yield from (run.spec.run for run in later)
 
 
 def shared_runs(one: History[CommittedRun], other: History[CommittedRun]) -> int:

@@ -105,10 +105,12 @@ def _users(topology: Sequence[Mapping[str, Any]], store: str) -> dict[str, str]:
 
 
 def _topics(topology: Sequence[Mapping[str, Any]]) -> dict[int, tuple[str, ...]]:
-    return {
-        part["sub_topology"]: tuple(sorted(node["source"] for node in part["nodes"] if "source" in node))
-        for part in topology
-    }
+    return {part["sub_topology"]: topics_of(part) for part in topology}
+
+
+def topics_of(part: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the topics that a sub-topology reads, given its description in the ledger."""
+    return tuple(sorted(node["source"] for node in part["nodes"] if "source" in node))
 
 
 def _listed(topics: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Any, TypeVar, overload
@@ -12,17 +13,17 @@ T = TypeVar("T")
 class Numbered(Sequence[T]):
     """An immutable sequence that knows where the value with a number is, without looking at all values."""
 
+    @abstractmethod
     def find(self, number: int) -> T | None:
         """Return the value with a number, or None."""
-        raise NotImplementedError
 
+    @abstractmethod
     def numbers(self) -> Iterable[int]:
         """Return the numbers of the values, in order."""
-        raise NotImplementedError
 
+    @abstractmethod
     def until(self, length: int) -> Numbered[T]:
         """Return the first values."""
-        raise NotImplementedError
 
 
 class History(Sequence[T]):

@@ -7,8 +7,10 @@ count up.
 from __future__ import annotations
 
 import importlib
+import sys
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from contextlib import redirect_stdout
 from itertools import chain
 
 import numpy as np
@@ -59,7 +61,8 @@ def load_extractor(name: str) -> Extractor:
     """Return the function of ``module:function``. Raises `ConfigError` (78) if it cannot be imported."""
     module_name, _, function_name = name.partition(":")
     try:
-        extractor: Extractor = getattr(importlib.import_module(module_name), function_name)
+        with redirect_stdout(sys.stderr):  # standard output is for the command's own, such as JSON
+            extractor: Extractor = getattr(importlib.import_module(module_name), function_name)
     except (ImportError, AttributeError) as error:
         message = (
             f"timestamp: {name} cannot be imported ({error}). Use a module:function that the project's root can import"

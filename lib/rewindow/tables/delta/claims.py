@@ -107,13 +107,6 @@ def check_log_claim(path: str, table: DeltaTable, ledger: str, feed: str) -> Non
         raise unknown_landings(path, feed)
 
 
-def check_no_log(path: str, feed: str) -> None:
-    """Check that a log of a feed that was never landed has no rows. Raises `CheckpointError` (76)."""
-    table = open_table(path)
-    if table is not None and table_files(path, table):
-        raise unknown_landings(path, feed)
-
-
 def check_quarantine_claim(path: str, table: DeltaTable, ledger: str, feed: str, generations: Iterable[int]) -> None:
     """Check that the quarantine has no rows of a feed before its ledger published any. Raises `CheckpointError` (76)."""
     is_ours = any(table.transaction_version(quarantine_id(ledger, feed, number)) for number in generations)
