@@ -117,8 +117,11 @@ def test_an_old_hint_does_not_hide_newer_commits(table: str) -> None:
 
 
 def _commit(path: str, number: int) -> None:
+    """Commit a file and look whether it landed, as `commit_files` does: that look ends with the commit, later ones do not."""
     table = _open(path)
-    commit_actions(table, [_file(number)], "mine", (table.transaction_version("mine") or 0) + 1)
+    version = (table.transaction_version("mine") or 0) + 1
+    commit_actions(table, [_file(number)], "mine", version)
+    assert _open(path).transaction_version("mine") == version
 
 
 def _commit_elsewhere(path: str, number: int) -> None:

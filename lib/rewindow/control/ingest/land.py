@@ -10,7 +10,7 @@ any process publishes, and a repeated `--new-generation` starts no second one (A
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from itertools import pairwise
@@ -195,17 +195,18 @@ def _overtaken(call: Call) -> NotNowError:
 
 def _nothing(call: Call, waiting: str) -> LandReport:
     watermark_ms = call.progress.watermark_ms
-    ignored = tuple(_ignored(call.feed, call.request, watermark_ms))
+    ignored = _ignored(call.feed, call.request, watermark_ms)
     return LandReport(call.feed.feed, call.generation.number, watermark_ms, warnings=ignored, waiting=waiting)
 
 
-def _ignored(feed: FeedSpec, request: LandRequest, watermark_ms: int) -> Iterator[str]:
-    """Yield that the watermark which a call declares is before that of the log, if so: watermarks do not fall."""
-    if request.watermark_ms is not None and request.watermark_ms < watermark_ms:
-        yield (
-            f"feed {feed.feed}: the log was complete through {instant(watermark_ms)} already, so the declared "
-            f"{instant(request.watermark_ms)} changes nothing"
-        )
+def _ignored(feed: FeedSpec, request: LandRequest, watermark_ms: int) -> tuple[str, ...]:
+    """Return a warning if a call declares a watermark before that of the log, which does not fall."""
+    if request.watermark_ms is None or request.watermark_ms >= watermark_ms:
+        return ()
+    reached, declared = instant(watermark_ms), instant(request.watermark_ms)
+    return (
+        f"feed {feed.feed}: the log was complete through {reached} already, so the declared {declared} changes nothing",
+    )
 
 
 def _report(call: Call, decided: Sequence[DecidedLanding]) -> LandReport:
