@@ -13,11 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
 
+from rewindow.control.ingest.land import land
 from rewindow.engine.worker.landing import source
 from rewindow.engine.worker.landing.engine import ArrowLandingEngine
 from rewindow.engine.worker.landing.exchange import write_run
 from rewindow.engine.worker.landing.source_rows import open_parquet
-from rewindow.errors import StorageError
+from rewindow.errors import DataError, StorageError
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from tests.bench.day import JOB, write_project, write_source
 from tests.conftest import ROOT
@@ -130,6 +131,16 @@ def test_a_small_landing_loads_no_spark(tmp_path):
     before = "pyspark" in sys.modules
     land_locally(one_log(), DeltaFeedTables(f"{tmp_path}/w"), tmp_path, T0, engine=arrow_at(tmp_path))
     assert ("pyspark" in sys.modules) == before
+
+
+def test_a_word_in_a_column_of_numbers_is_refused_without_spark(tmp_path):
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw" / "a.csv").write_text("user,t,x\nann,1,1\nbob,2,many\n")
+    source = {"path": "raw", "format": "csv", "schema": "user STRING, t BIGINT, x BIGINT"}
+    for number, intervals in enumerate([{}, {"every": "1h", "arrived_at": "t"}]):
+        tables = DeltaFeedTables(f"{tmp_path}/w{number}")
+        with pytest.raises(DataError, match=r"a\.csv, line 3, column x: 'many' is not a number.*`unreadable: skip`"):
+            land(one_log(source=source, **intervals), tables, arrow_at(tmp_path), now_ms=T0)
 
 
 def test_rows_that_exceed_the_memory_of_a_feed_are_sorted_on_disk(tmp_path, monkeypatch):

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from rewindow.contracts.ingest import ARRIVAL, FAIL, Arrivals, LogColumns, LogSpec, LogWrite, SourceLook
+from rewindow.contracts.ingest import ARRIVAL, FAIL, Arrivals, LogColumns, LogSpec, LogWrite, Piece, SourceLook
 from rewindow.contracts.source_fields import read_columns, read_schema
 from rewindow.contracts.text_times import other_form
 from rewindow.contracts.time_units import RANGES, unit_in, unit_of, wrong_unit
@@ -73,13 +73,20 @@ def located(spec: LogSpec, columns: LogColumns, look: SourceLook, found: Arrival
     """Return arrivals whose fault names file, line, column and value, if the parser could not read a row."""
     if not is_unreadable(found.fault):
         return found
-    schema, pieces = read_schema(spec, columns), (*look.fresh, *look.rest)
-    where = first_bad_value(spec.source, schema, pieces, look.base, read_columns(spec, columns))
+    where = _first_unreadable(spec, columns, look)
     return replace(found, fault=where or found.fault, is_unreadable=True)
 
 
 class BadRowsError(DataError):
     """Rows that cannot be landed, with their files and lines (65)."""
+
+
+def check_readable(spec: LogSpec, columns: LogColumns, look: SourceLook) -> None:
+    """Raise `BadRowsError` (65) for the first value that is not of its column's type, unless such rows are quarantined."""
+    if spec.unreadable != FAIL:
+        return
+    if (where := _first_unreadable(spec, columns, look)) is not None:
+        raise BadRowsError(f"log {spec.topic}: {where}. {fix_of(UNREADABLE, spec)}")
 
 
 @contextmanager
@@ -103,25 +110,33 @@ def naming_bad_rows(write: LogWrite, look: SourceLook) -> Iterator[None]:
 
 def _bad_rows(write: LogWrite, look: SourceLook, reason: str) -> Iterator[tuple[str, str]]:
     """Yield what is wrong, and what to do, for each column without valid times and for the first value that cannot be read."""
-    spec, pieces = write.spec, (*look.fresh, *look.rest)
-    schema = read_schema(spec, write.columns)
+    spec = write.spec
     if spec.source.format not in FILE_FORMATS:
         return
-    needed = read_columns(spec, write.columns)
-    if UNREADABLE in reason and (where := first_bad_value(spec.source, schema, pieces, look.base, needed)) is not None:
+    if UNREADABLE in reason and (where := _first_unreadable(spec, write.columns, look)) is not None:
         yield where, fix_of(UNREADABLE, spec)
     if write.policy.invalid != FAIL:
         return
-    kinds = {name: kind for name, (path, kind) in source_types(spec, schema).items() if len(path) == 1}
+    types = source_types(spec, read_schema(spec, write.columns))
+    kinds = {name: kind for name, (path, kind) in types.items() if len(path) == 1}
     is_column = spec.timestamp != ARRIVAL and not spec.extractor
     texts = _NO_TIME.findall(reason)
     for column in dict.fromkeys(
         [*([spec.timestamp] if is_column else []), *([spec.arrived_at] if spec.arrived_at else [])]
     ):
         known = texts[-1] if texts and column == spec.timestamp else None
-        bad = bad_times(spec, column, kinds[column], pieces, known) if column in kinds else None
+        bad = bad_times(spec, column, kinds[column], _pieces(look), known) if column in kinds else None
         if bad is not None:
             yield str(bad), fix_of(bad.reason, spec)
+
+
+def _first_unreadable(spec: LogSpec, columns: LogColumns, look: SourceLook) -> str | None:
+    schema, needed = read_schema(spec, columns), read_columns(spec, columns)
+    return first_bad_value(spec.source, schema, _pieces(look), look.base, needed)
+
+
+def _pieces(look: SourceLook) -> tuple[Piece, ...]:
+    return (*look.fresh, *look.rest)
 
 
 _NO_TIME = re.compile(f"the timestamp '([^']*)' {NOT_A_TIME}")

@@ -29,7 +29,7 @@ from rewindow.contracts.ingest import (
 )
 from rewindow.contracts.landing_engine import LandingEngine
 from rewindow.contracts.source_fields import SourceFields
-from rewindow.engine.worker.faults import naming_bad_rows
+from rewindow.engine.worker.faults import check_readable, naming_bad_rows
 from rewindow.engine.worker.file_fields import stored_fields
 from rewindow.engine.worker.inline import as_in_a_worker
 from rewindow.engine.worker.landing.json_rows import json_fields
@@ -40,7 +40,7 @@ from rewindow.engine.worker.landing.passes import merge, sorted_chunks, write_ru
 from rewindow.engine.worker.landing.scratch import scratch_folder
 from rewindow.engine.worker.landing.source import ArrowSource, check_for_spark, inferred_schema, open_source
 from rewindow.engine.worker.landing.source_rows import Portion
-from rewindow.engine.worker.landing.source_types import UnsuitableError, normalized
+from rewindow.engine.worker.landing.source_types import NotANumberError, UnsuitableError, normalized
 from rewindow.engine.worker.log_writer import write_log
 from rewindow.engine.worker.source_files import look_at_files, unchanged
 from rewindow.errors import RewindowError
@@ -99,6 +99,8 @@ class ArrowLandingEngine:
             source = open_source(spec, columns, look, replace(window, until_ms=FAR), 1)
             return source.arrivals(intervals, until_ms)
         except UnsuitableError as error:
+            if isinstance(error, NotANumberError):
+                check_readable(spec, columns, look)
             return self._left(spec, look, error).intervals(spec, columns, look, window, intervals)
 
     def later(self, spec: LogSpec, columns: LogColumns, look: SourceLook, until_ms: int) -> Mapping[str, int]:
@@ -141,6 +143,8 @@ class ArrowLandingEngine:
         except UnsuitableError as error:
             if write.spec.source.format == "json":
                 check_texts(write.spec, write.columns, look)
+            if isinstance(error, NotANumberError):
+                check_readable(write.spec, write.columns, look)
             return self._left(write.spec, look, error).write(write, look, window)
         return sorted(blocks, key=lambda block: (block.landing, block.partition))
 

@@ -43,6 +43,10 @@ class RepeatedFieldError(UnsuitableError):
     """A JSON object has a needed field twice. Spark would take the last value without a word."""
 
 
+class NotANumberError(UnsuitableError):
+    """A text in a column of numbers is a word, which Spark does not read either."""
+
+
 class MixedTypesError(Exception):
     """Files have a column with different types: its name, and two files with their types."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rewindow.engine.worker.landing.source_types import UnsuitableError, arrow_type
+from rewindow.engine.worker.landing.source_types import NotANumberError, UnsuitableError, arrow_type
 
 _WHOLE = r"^-?[0-9]{1,18}$"
 _NUMBER = r"^-?[0-9]{1,17}(\.[0-9]{1,17})?$"
@@ -17,6 +17,7 @@ _WORD = r"^[\pL_/@#]"
 _NO_WORD = r"^(?i:nan|inf|infinity|true|false|t|t[0-9:].*)$"
 """No number, time or truth value for Spark begins like a word, a path or a handle, except these."""
 _BOUNDS = {"byte": 7, "short": 15, "integer": 31}
+_NUMBERS = (*_BOUNDS, "long", "double")
 
 
 def inferred_type(name: str, texts: pa.ChunkedArray) -> str:
@@ -37,19 +38,24 @@ def inferred_type(name: str, texts: pa.ChunkedArray) -> str:
         if _all(values, pattern):
             typed(name, values.combine_chunks(), kind, "UTC")  # 30 February is no date
             return kind
-    is_word = pc.and_(pc.match_substring_regex(values, _WORD), pc.invert(pc.match_substring_regex(values, _NO_WORD)))
-    if pc.any(is_word).as_py():
+    if _has_word(values):
         return "string"
     raise UnsuitableError(f"the type of the column {name} is not certain")
 
 
 def typed(name: str, texts: pa.StringArray, kind: str, zone: str) -> pa.Array:
-    """Return texts as values of a type of Spark's. Raises `UnsuitableError` for a text in an unusual form."""
+    """Return texts as values of a type of Spark's.
+
+    Raises `NotANumberError` if one is a word instead of a number, `UnsuitableError` for another unusual form.
+    """
     try:
         found = _typed(texts, kind, zone)
     except pa.ArrowException as error:
         raise UnsuitableError(f"the column {name}: {error}") from error
     if found is None:
+        is_number = kind in _NUMBERS or kind.startswith("decimal(")
+        if is_number and _has_word(texts):
+            raise NotANumberError(f"the column {name} has values that are not numbers")
         raise UnsuitableError(f"the column {name} has values that only Spark reads as {kind}")
     return found
 
@@ -78,6 +84,12 @@ def _typed(texts: pa.StringArray, kind: str, zone: str) -> pa.Array | None:
     if kind in ("timestamp", "timestamp_ntz") and zone == "UTC" and _all(texts, _LOCAL + "$"):
         return texts.cast(pa.timestamp("us")).cast(to)
     return None
+
+
+def _has_word(texts: pa.Array | pa.ChunkedArray) -> bool:
+    """Return whether a text is certainly no number, time or truth value."""
+    is_word = pc.and_(pc.match_substring_regex(texts, _WORD), pc.invert(pc.match_substring_regex(texts, _NO_WORD)))
+    return pc.any(is_word).as_py() is True
 
 
 def _all(texts: pa.Array | pa.ChunkedArray, pattern: str) -> bool:
