@@ -31,7 +31,7 @@ from tests.crash.settings import Figures, Settings
 from tests.protocol.backends import Backend
 
 SEEDS = 2
-QUICK = ("commit > append rewindow_ledger: while it executes", "publish output/hourly 3 > append hourly: not sent")
+QUICK = ("commit > append rewindow_ledger: while it executes", "publish output/hourly 3 > append hourly: executed")
 """Sites of the operation `run` that a quick call kills at."""
 
 

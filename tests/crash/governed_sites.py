@@ -1,6 +1,7 @@
-"""The sites at which a client of Spark Connect can die: before each step, and before, during and after each statement.
+"""The sites at which a client of Spark Connect can die: during and after each statement that changes something.
 
-A client that dies during a statement leaves it to the server, which completes it while the next command runs.
+A client that dies during a statement leaves it to the server, which completes it while the next command runs. Between two
+statements everything is as after the first of them, so the steps there are no sites of their own.
 """
 
 from __future__ import annotations
@@ -35,13 +36,10 @@ class Sites:
     _seen: Counter[str] = field(default_factory=Counter)
 
     def drive(self, machine: Iterator[str]) -> None:
-        """Execute the steps of a machine. Each step is a site."""
+        """Execute the steps of a machine. Each of its statements has two sites."""
         self._wrap()
         for step in machine:
             self.step = step
-            self.visit(self._named())
-        self.step = "end"
-        self.visit(self._named())
 
     def _wrap(self) -> None:
         execute = SparkConnectClient.execute_command
@@ -51,7 +49,6 @@ class Sites:
             what = changes(command)
             if not what:
                 return execute(client, command, *args, **kwargs)
-            self.visit(self._named(f"{what}: not sent"))
             name = self._named(f"{what}: {DURING}")
             end = self.during(name)
             begun = time.monotonic()
@@ -65,8 +62,8 @@ class Sites:
 
         SparkConnectClient.execute_command = executing
 
-    def _named(self, what: str = "") -> str:
-        name = f"{self.step} > {what}" if what else self.step
+    def _named(self, what: str) -> str:
+        name = f"{self.step} > {what}"
         self._seen[name] += 1
         return name if self._seen[name] == 1 else f"{name} ({self._seen[name]})"
 

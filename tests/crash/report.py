@@ -146,7 +146,7 @@ def _rows(found: Mapping[str, Known]) -> list[tuple[str, str, str, str]]:
             _kills(more["spark"], cases["spark"]),
         ),
         (
-            "Kills of clients of Spark Connect that commit to governed tables: sites x seeds",
+            "Kills of clients of Spark Connect during and after each statement on governed tables: sites x seeds",
             "every site x 2",
             "governed",
             f"{_kills(more['governed'], cases['governed'])}, {more['governed'].get('during', 0)} during a statement",
