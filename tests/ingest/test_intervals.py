@@ -67,6 +67,17 @@ def test_a_day_has_as_many_hours_as_its_zone_says():
     assert days.after(autumn) - autumn == timedelta(hours=25) / timedelta(milliseconds=1)
 
 
+@pytest.mark.parametrize(
+    ("zone", "day"),
+    [("Atlantic/Azores", (2025, 10, 26)), ("America/Havana", (2025, 11, 2)), ("Asia/Beirut", (2025, 3, 30))],
+)
+def test_a_day_begins_with_its_first_hour_when_midnight_comes_twice_or_never(zone, day):
+    noon = ms(*day, 12, zone=zone)
+    start = Grid(1, "d", zone).start_of(noon)
+    dates = [datetime.fromtimestamp(time / 1000, ZoneInfo(zone)).date() for time in (start - 1, start, noon)]
+    assert dates[0] < dates[1] == dates[2]
+
+
 def test_bad_words_are_refused():
     with pytest.raises(ConfigError, match="whole number"):
         Grid(0, "h")

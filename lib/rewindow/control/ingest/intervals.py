@@ -95,7 +95,8 @@ class Grid:
 
 
 def _to_ms(time: pendulum.DateTime) -> int:
-    return int(time.timestamp()) * 1000
+    """Return a local time in epoch milliseconds. Of one that occurs twice, the earlier is taken, as in a record."""
+    return int(time.replace(fold=0).timestamp()) * 1000
 
 
 @dataclass(frozen=True)
