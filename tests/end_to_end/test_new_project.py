@@ -105,6 +105,23 @@ def test_a_failing_transcript_ends_with_1_and_names_the_step(tmp_path: Path) -> 
     assert [one["cut"] for one in json.loads(said)["failed"]] == [False, True]
 
 
+def test_a_case_that_cannot_be_played_fails_with_its_file_and_the_others_are_played(tmp_path: Path) -> None:
+    assert call("init")[0] == 0
+    case = tmp_path / "tests/daily_orders.yaml"
+    case.with_name("misspelt.yaml").write_text(case.read_text().replace("build_topology", "build_topologie"))
+    case.with_name("unknown.yaml").write_text(case.read_text().replace("- expect:", "- expcet:"))
+    case.with_name("twice.yaml").write_text(f"{case.read_text()}name: again\n")
+    code, said = call("test")
+    assert code == 1
+    assert (
+        "FAILED tests/misspelt.yaml: a day is closed six hours after its end: jobs.daily_orders has no function" in said
+    )
+    assert "FAILED tests/unknown.yaml: a day is closed six hours after its end: {'expcet'" in said
+    assert "FAILED tests/twice.yaml: " in said
+    assert "duplicate key 'name'" in said
+    assert "1 of 4 transcripts passed" in said
+
+
 @pytest.mark.parametrize(
     ("words", "says"), [(("test",), "no YAML files with a transcript"), (("test", "x.yaml"), "no file")]
 )

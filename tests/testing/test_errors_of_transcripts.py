@@ -25,6 +25,23 @@ def topology_that_fails() -> Topology:
     return builder.build()
 
 
+def topology_that_works() -> Topology:
+    builder = StreamsBuilder()
+    builder.stream("orders").map_values(lambda value: value.amount).to("amounts")
+    return builder.build()
+
+
+def topology_that_fails_late() -> Topology:
+    def refuse(amount: int) -> int:
+        raise ValueError("too much")
+
+    builder = StreamsBuilder()
+    amounts = builder.stream("orders").map_values(lambda value: value.amount)
+    amounts.to("amounts")
+    amounts.map_values(refuse).to("refused")
+    return builder.build()
+
+
 def topology_with_a_wrong_verb() -> Topology:
     return StreamsBuilder().stream("orders").groupByKey()  # type: ignore[attr-defined]
 
@@ -78,3 +95,22 @@ def test_a_module_with_a_syntax_error_is_named_with_its_line(tmp_path: Path, mon
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ConfigError, match=r"a case: .*half_written\.py:1: "):
         played(tmp_path, "half_written:build")
+
+
+def test_a_metric_that_does_not_exist_is_no_check(tmp_path: Path) -> None:
+    file = tmp_path / "case.yaml"
+    steps = "  - expect: [[amounts, ann, 1, 1h]]\n  - metrics: {late-recrd-drop: 0}\n"
+    file.write_text(CASE.format(topology=f"{HERE}:topology_that_works") + steps)
+    (case,) = load(file)
+    with pytest.raises(TranscriptError, match="no metric late-recrd-drop: did you mean late-record-drop"):
+        check(case)
+
+
+def test_what_a_failing_step_sent_before_its_error_may_be_left_out(tmp_path: Path) -> None:
+    file = tmp_path / "case.yaml"
+    case = CASE.format(topology=f"{HERE}:topology_that_fails_late").rstrip()
+    for expected in ("", "  - expect: [[amounts, ann, 1, 1h]]\n"):
+        file.write_text(f"{case}\n    error: too much\n{expected}")
+        (read,) = load(file)
+        check(read)
+        check(read, cut=True)

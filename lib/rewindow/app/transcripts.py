@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from rewindow.errors import ConfigError
+from rewindow.errors import ConfigError, RewindowError
 from rewindow.testing.transcript import TranscriptError, check, load
 
 _FOLDER = "tests"
@@ -17,7 +17,10 @@ _MARK = "transcript:"
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """A case that was played. ``failure`` is None if it passed; with ``cut``, tasks were restored between any two steps."""
+    """A case that was played. ``failure`` is None if it passed; with ``cut``, tasks were restored between any two steps.
+
+    A file that is invalid has one case without a name, which fails.
+    """
 
     file: str
     case: str
@@ -32,7 +35,7 @@ class Played:
 def play_all(root: Path, paths: Sequence[Path] = ()) -> Iterator[Played]:
     """Play the cases of some files, by default of all files with transcripts below ``tests/`` of a project.
 
-    Raises `ConfigError` (78) if there are none, or for an invalid file.
+    Raises `ConfigError` (78) if there are no such files.
     """
     files = [Path(path) for path in paths] or _with_transcripts(root / _FOLDER)
     if not files:
@@ -45,7 +48,12 @@ def play_all(root: Path, paths: Sequence[Path] = ()) -> Iterator[Played]:
         if not file.is_file():
             message = f"{shown} is no file: name a YAML file with transcripts"
             raise ConfigError(message)
-        for case in load(file):
+        try:
+            cases = load(file)
+        except ConfigError as error:
+            yield Played(shown, "", cut=False, failure=str(error).removeprefix(f"{file}").lstrip(":, "))
+            continue
+        for case in cases:
             for cut in (False, True):
                 yield Played(shown, case.name, cut, _failure_of(case, cut=cut))
 
@@ -55,6 +63,8 @@ def _failure_of(case: Any, *, cut: bool) -> str | None:
         check(case, cut=cut)
     except TranscriptError as error:
         return str(error)
+    except RewindowError as error:  # such as a topology that there is not
+        return f"{case.name}: {error}".replace(f"{case.name}: {case.name}: ", f"{case.name}: ")
     return None
 
 

@@ -194,6 +194,6 @@ class _Queue:
         topic, partition = self._partition
         message = (
             f"{topic} partition {partition} offset {offset} has the timestamp {timestamp}, but epoch milliseconds are "
-            "never negative. Fix the source, or set invalid_timestamp to skip or partition_time"
+            "never negative. In a run, `invalid_timestamp` of the log decides about such records when they are landed"
         )
         raise DataError(message)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from difflib import SequenceMatcher
+from difflib import SequenceMatcher, get_close_matches
 from itertools import zip_longest
 from typing import Any
+
+from rewindow.streams.metrics import KINDS
 
 PARTS = ("topic", "key", "value", "timestamp")
 
@@ -37,13 +39,17 @@ def _lines(wanted: Sequence[list[Any]], sent: Sequence[list[Any]]) -> Iterator[t
 
 
 def counted(wanted: dict[str, int], rows: Sequence[dict[str, Any]]) -> str:
-    """Return the metrics, ``name`` or ``name/reason``, whose totals differ from those wanted; empty if none do.
+    """Return the metrics, ``name`` or ``name/reason``, that do not exist or whose totals differ; empty if there are none.
 
     If both tasks and nodes have a metric (``record-lateness``), the tasks' totals count.
     """
-    wrong = []
+    wrong, known = [], {*KINDS, *(row["name"] for row in rows)}
     for metric, total in wanted.items():
         name, _, reason = metric.partition("/")
+        if name not in known:
+            close = get_close_matches(name, known, n=1)
+            wrong.append(f"there is no metric {name}" + (f": did you mean {close[0]}?" if close else ""))
+            continue
         named = [row for row in rows if row["name"] == name and reason in ("", row["reason"])]
         found = sum(row["total"] for row in [row for row in named if row["level"] == "task"] or named)
         if found != total:

@@ -49,6 +49,14 @@ class _Map(dict[Any, Any]):
 class _Loader(yaml.SafeLoader):
     """Plain YAML, with the tags ``!map`` and ``!decimal``."""
 
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - as in PyYAML
+        seen = set[tuple[str, str]]()
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+            if (key.tag, key.value) in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"duplicate key {key.value!r}", key.start_mark)
+            seen.add((key.tag, key.value))
+        return super().construct_mapping(node, deep=deep)
+
     def read_map(self, node: yaml.Node) -> _Map:
         if not isinstance(node, yaml.MappingNode):
             raise yaml.constructor.ConstructorError(None, None, "!map needs a mapping", node.start_mark)
