@@ -113,6 +113,19 @@ def test_what_was_forgotten_cannot_be_gone_back_to_and_the_message_says_where_on
     assert hashes(warehouse)
 
 
+def test_the_runs_that_the_message_offers_are_the_nearest_of_the_branch(warehouse: str) -> None:
+    tables = DeltaTables(warehouse)
+    drive(branching.branch(JOB, "b", tables, at="main/2"))
+    gc(warehouse, every=3)
+    state = tables.state(JOB)
+    kept = [one.spec.name for one in state.branch("main").runs if state.has_state(one.spec.run)]
+    with pytest.raises(CheckpointError) as refused:
+        drive(branching.rewind(JOB, "main", "main/3", tables))
+    assert str(refused.value).endswith(f"choose the beginning (0), or one of {', '.join(kept)}")
+    for name in reversed(kept):
+        drive(branching.rewind(JOB, "main", name, tables))
+
+
 def test_a_branch_keeps_what_it_stands_on(warehouse: str) -> None:
     tables = DeltaTables(warehouse)
     drive(branching.branch(JOB, "trial", tables, at="main/2"))

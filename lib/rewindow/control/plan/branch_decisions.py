@@ -7,6 +7,7 @@ request whose state is reached already needs no row (ADR-79): a command that was
 from __future__ import annotations
 
 from bisect import bisect_left
+from itertools import islice
 
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branches import Branch, CommittedRun, JobState, LedgerRow, Standing, shared_runs
@@ -17,6 +18,7 @@ from rewindow.errors import CheckpointError, ConfigError, NotNowError, UsageErro
 
 BEGINNING = "0"
 """The name of the state before the first run."""
+_NEAREST = 4
 
 
 def run_or_beginning(state: JobState, branch: Branch, text: str) -> CommittedRun | None:
@@ -31,11 +33,12 @@ def find_run(state: JobState, branch: Branch, text: str, or_else: str = "") -> C
     else the caller takes, as the end of this list.
     """
     name, _, number = text.rpartition("/")
+    names = {text} if name else {text, f"{branch.name}/{number}"}
     for run in branch.runs:
-        if run.spec.name == text or (not name and str(run.spec.number) == number):
+        if run.spec.name in names or (not name and str(run.spec.number) == number):
             return run
     known = ", ".join(run.spec.name for run in branch.runs[-8:])
-    is_committed = any(run.spec.name == text for run in state.committed)
+    is_committed = any(run.spec.name in names for run in state.committed)
     why = "was rewound, replaced by a promotion, or belongs to another branch" if is_committed else "does not exist"
     undo = ". To undo a promotion, restore the code, then backfill and promote again" if is_committed else ""
     choices = (
@@ -190,7 +193,7 @@ def first_epoch_at(feed: Feed, time_ms: int) -> int:
 
 
 def check_has_state(state: JobState, run: int | None) -> None:
-    """Raise `CheckpointError` (76) if `gc` forgot the state after a run, and list runs that still have theirs.
+    """Raise `CheckpointError` (76) if `gc` forgot the state after a run, and list the nearest of its branch that have theirs.
 
     Raises `NotNowError` (75) for a run that the ledger no longer has.
     """
@@ -199,13 +202,22 @@ def check_has_state(state: JobState, run: int | None) -> None:
         raise NotNowError(message)
     if state.has_state(run):
         return
-    known = [one.spec.name for one in state.chain_to(run)]
-    later = [one.spec.name for one in state.committed if state.has_state(one.spec.run)]
-    message = (
-        f"`rewindow gc` has removed the state after run {known[-1]}: choose the beginning ({BEGINNING}), or one of "
-        f"{', '.join(later[-8:]) or 'none'}"
-    )
+    wanted = state.chain_to(run)[-1]
+    near = ", ".join(one.spec.name for one in _nearest_with_state(state, wanted))
+    choices = f"the beginning ({BEGINNING}), or one of {near}" if near else f"the beginning ({BEGINNING})"
+    message = f"`rewindow gc` has removed the state after run {wanted.spec.name}: choose {choices}"
     raise CheckpointError(message)
+
+
+def _nearest_with_state(state: JobState, wanted: CommittedRun) -> list[CommittedRun]:
+    """Return the runs of a run's branch that still have their state: the nearest ones before it and after it, in order."""
+    own = sorted(state.branches.values(), key=lambda branch: branch.name != wanted.spec.branch)
+    chain = next((branch.runs for branch in own if any(one.spec.run == wanted.spec.run for one in branch.runs)), ())
+    later = [one for one in chain if one.spec.run > wanted.spec.run]
+    earlier = chain[: len(chain) - len(later)]
+    before = islice((one for one in reversed(earlier) if state.has_state(one.spec.run)), _NEAREST)
+    after = islice((one for one in later if state.has_state(one.spec.run)), _NEAREST)
+    return [*reversed(list(before)), *after]
 
 
 def check_open(branch: Branch) -> None:
