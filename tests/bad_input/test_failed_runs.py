@@ -30,7 +30,10 @@ def bench(template: Bench, tmp_path: Path) -> Bench:
     failed = bench.run("run", "counts")
     assert failed.code == 65
     assert "poison" in failed.err
-    assert "fix the code and run again, or set `on_error: {scores: quarantine}` to put such records" in failed.err
+    assert (
+        "fix the code and run again, with `--accept-changes` if earlier runs had it, or set `on_error: {scores: quarantine}` to put such records"
+        in failed.err
+    )
     return bench
 
 

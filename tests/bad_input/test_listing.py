@@ -172,6 +172,19 @@ def test_a_feed_of_outputs_is_due_when_its_job_has_run(bench: Bench) -> None:
     assert (feed["status"], feed["detail"]) == ("due", "1 new epoch of its job")
 
 
+def test_a_feed_of_outputs_is_not_due_for_an_epoch_without_rows_that_moves_no_watermark(bench: Bench) -> None:
+    log = "logs:\n  totals: {source: {job: counts, output: totals}, key: user, timestamp: _timestamp}\n"
+    bench.write("conf/feeds/totals.yaml", f"feed: totals\npartitions: 2\n{log}")
+    assert bench.run("run", "counts", "--land").code == 0
+    assert bench.run("land", "totals").code == 0
+    bench.rows("keyless", [{**row, "user": None, "t": 1} for row in hour(0)])
+    assert bench.run("run", "counts", "--land").code == 0
+    landed = bench.run("land", "totals")
+    assert (landed.code, "nothing new to land" in landed.out) == (0, True), landed
+    feed = listed(bench)[0]["totals"]
+    assert (feed["status"], feed["detail"]) == ("fresh", None)
+
+
 def test_a_job_that_a_process_executes_is_running(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any) -> Any:
         raise NotNowError("run main/3 is being executed by process 7 on this host: wait for it")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.bad_input.scene import MODULE, SCORE, Case
 
-_FIX = "Nothing was committed: fix the code and run again"
+_FIX = "Nothing was committed: fix the code and run again, with `--accept-changes` if earlier runs had it"
 
 
 def _score(name: str, code: str, *says: str, exit_code: int = 65) -> Case:

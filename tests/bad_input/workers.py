@@ -37,7 +37,7 @@ GOOD = "def score(row):\n    return str(row.x * 2)\n"
 SHUFFLE_READER, BY_SPARK = "source: shuffle\n", "inline: 0\n"
 
 _numbers = count()
-_FIX = "Nothing was committed: fix the code and run again"
+_FIX = "Nothing was committed: fix the code and run again, with `--accept-changes` if earlier runs had it"
 _ENDED = ("a Python worker was killed, or the job's code ended it", "Nothing was committed: run again")
 _LOUD = "LOUD" * 5_000
 

@@ -68,6 +68,16 @@ def test_each_call_lands_the_versions_since(tmp_path, source_path, tables):
     assert sorted((row["x"], row["landing"]) for row in log_rows(tables)) == [(0, 1), (1, 2), (2, 3)]
 
 
+def test_the_output_of_a_job_that_is_landed_as_a_table_is_told(tmp_path, source_path, tables):
+    append(source_path, [row(0)])
+    assert land_locally(table_feed(**EACH_CALL), tables, tmp_path, T0).warnings == ()
+    DeltaTable(source_path).alter.set_table_properties({"rewindow.job": "totals"}, raise_if_not_exists=False)
+    append(source_path, [row(1)])
+    (told,) = land_locally(table_feed(**EACH_CALL), tables, tmp_path, T0).warnings
+    assert "an output of the job totals" in told
+    assert "{job: totals, output: TOPIC}" in told
+
+
 def test_optimize_adds_no_rows_and_loses_none(tmp_path, source_path, tables):
     feed = table_feed(**EACH_CALL)
     append(source_path, [row(0)])

@@ -9,7 +9,7 @@ from typing import Any
 from rewindow.contracts.expectations import Observation
 from rewindow.contracts.staged_files import QUARANTINE
 from rewindow.contracts.tasks import Execution, LogTable, SubTopologyWork
-from rewindow.control.code_version import version_of
+from rewindow.control.code_version import run_version
 from rewindow.control.plan.branches import Branch, CommittedRun
 from rewindow.control.plan.explain_holds import describe_holds
 from rewindow.control.plan.spec import OUTPUT
@@ -172,7 +172,7 @@ def _describe_run(run: CommittedRun) -> dict[str, Any]:
         "rows": sum(total.rows for target, total in run.commit.targets.items() if target.startswith("output/")),
         "watermark_ms": known_time(run.commit.watermark_ms),
         "final": run.spec.final,
-        "code": version_of(run.spec.binding.code) or None,
+        "code": run_version(run.spec.binding),
         "ledger_row": run.spec.run,
     }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from rewindow.app.extractors import extractor_versions
@@ -71,11 +71,17 @@ def look_at_feed(project: Project, name: str, rows: Sequence[LedgerRow], now_ms:
     is_complete = grid is None or progress.through_ms is None or progress.through_ms < (window.until_ms or 0)
     if not is_complete:
         return FeedLook(progress, is_due=False, is_landing=is_landing, detail=waiting_files(spec, looks, now_ms))
-    # Of a job's output all files are named, and its new epochs tell.
+    # Of a job's output all files are named, and its new epochs tell. One without rows that moves no watermark is not landed.
     fresh = sum(len(looks[log.topic].fresh) for log in spec.logs if not log.is_output)
-    is_due = bool(fresh or any(look.epochs for look in looks.values()) or (spec.interval_end and progress.feed))
+    epochs = {
+        epoch.number
+        for look in looks.values()
+        for epoch in look.epochs
+        if epoch.may_have_rows or epoch.watermark_ms > progress.watermark_ms
+    }
+    is_due = bool(fresh or epochs or (spec.interval_end and progress.feed))
     changed = changed_extractors(progress.feed, extractor_versions(config, project.root))
-    detail = "; ".join([*([told] if (told := _detail(fresh, looks)) else []), *unchecked, *changed])
+    detail = "; ".join([*([told] if (told := _detail(fresh, epochs)) else []), *unchecked, *changed])
     if grid is not None and not is_due:
         is_due, detail = _look_into_landed(
             spec, columns, looks, progress, window, grid, most_rows=project.target.most_landed_here
@@ -136,8 +142,7 @@ def _read_arrivals(
         return None
 
 
-def _detail(fresh: int, looks: Mapping[str, SourceLook]) -> str:
+def _detail(fresh: int, epochs: Collection[int]) -> str:
     if fresh:
         return counted(fresh, "new file")
-    epochs = {epoch.number for look in looks.values() for epoch in look.epochs}
     return f"{counted(len(epochs), 'new epoch')} of its job" if epochs else ""

@@ -207,7 +207,9 @@ class FeedConfig(ConfigValue):
             return self
         if len(jobs) > 1:
             raise MisfitError(
-                "the logs of a feed must all be outputs of one job, or none: split it into two feeds", "logs"
+                "the logs of a feed must all be outputs of one job, or none. To join an output with something else, add the join "
+                "to the job that makes the output",
+                "logs",
             )
         fix = "a job's outputs are landed epoch by epoch, in the order in which they were written: remove"
         if self.landing.every:

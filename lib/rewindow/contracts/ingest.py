@@ -23,8 +23,6 @@ ARRIVAL = "arrival"
 
 FAR = 2**62
 """Later than any timestamp of a record."""
-
-
 LOG_COLUMNS = tuple(Column(name, "long") for name in ("offset", "timestamp", "landing", "arrived_at"))
 """The columns that precede the key and value columns in every log."""
 
@@ -170,6 +168,7 @@ class ProducedEpoch:
     watermark_ms: int
     run: int
     ledger: str = ""
+    may_have_rows: bool = True  # False: the output has no row of it or of a later epoch
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +176,7 @@ class SourceLook:
     """A snapshot of a source. ``fresh`` pieces hold rows never landed; an earlier landing has seen those in ``rest``.
 
     In ``rest``, only rows that arrive at or after the end of what is landed can be due. ``overlapping``: ``rest`` contains
-    the rows of ``fresh`` too. The landing records ``position``. ``schema`` is the schema of a table (JSON).
+    the rows of ``fresh`` too. The landing records ``position``. Of a table: ``schema`` (JSON), and ``owner``, whose output it is.
     """
 
     position: Mapping[str, Any]
@@ -193,6 +192,7 @@ class SourceLook:
     version: int | None = None
     """The version to read, for a table whose files alone are not its content (column mapping, deletion vectors)."""
     governed: Governed | None = None
+    owner: str | None = None
 
 
 class Intervals(Protocol):

@@ -21,6 +21,7 @@ from pathlib import Path
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
+from rewindow.control.plan.spec import JobBinding
 from rewindow.control.project_source import Module, Source, Unit, digest
 from rewindow.streams.nodes import ProcessorNode, SinkNode
 from rewindow.streams.topology import Topology
@@ -54,6 +55,11 @@ def version_of(code: Mapping[str, str]) -> str:
     """Return a code version as eight hexadecimal digits; ``""`` for a job without code of its own."""
     text = "\n".join(f"{name} {known}" for name, known in sorted(code.items()))
     return hashlib.sha256(text.encode()).hexdigest()[:8] if code else ""
+
+
+def run_version(binding: JobBinding) -> str:
+    """Return the version of a run's code and topology together, as eight hexadecimal digits."""
+    return version_of({"the topology": binding.fingerprint, **binding.code})
 
 
 class _Reached:

@@ -79,7 +79,7 @@ def _advice(unprotected: str, *, is_test: bool) -> str:
     if is_test:
         return "Fix the code, or the record that the test gives it"
     aside = f", or set `on_error: {{{unprotected}: quarantine}}` to put such records aside" if unprotected else ""
-    return f"Nothing was committed: fix the code and run again{aside}"
+    return f"Nothing was committed: fix the code and run again, with `--accept-changes` if earlier runs had it{aside}"
 
 
 def _record(error: BaseException, task_context: TaskContext) -> str:

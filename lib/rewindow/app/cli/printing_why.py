@@ -23,13 +23,12 @@ def row_lines(found: RowFacts, key: str) -> Iterator[str]:
     yield from _which_window(found.asked_ms, starts[0] if starts else None)
     yield f"{found.table}: {_row(found.row)}"
     run = found.run
-    code = f", code {run.code}" if run.code else ""
     epochs = (
         f"landing {run.first_epoch}"
         if run.first_epoch == run.last_epoch
         else f"landings {run.first_epoch} to {run.last_epoch}"
     )
-    yield f"Written by run {run.run} ({epochs}{code})."
+    yield f"Written by run {run.run} ({epochs}, code {run.code})."
     yield _sent(found)
     yield ""
     yield from _listed("Made of", "record", found.records)
@@ -70,8 +69,9 @@ def missing_lines(found: MissingFacts) -> Iterator[str]:
         yield f"- {reason}."
     if found.records:
         yield ""
-        which = "record of the key" + ("" if found.window_start_ms is None else " in this window")
-        yield from _listed("The logs have", which, found.records)
+        start_ms = found.window_start_ms
+        which = "" if start_ms is None else f" in the window from {instant(start_ms)}"
+        yield from _listed("The logs have", f"record of the key{which}", found.records)
 
 
 def _which_window(asked_ms: int | None, start_ms: int | None) -> Iterator[str]:

@@ -71,7 +71,9 @@ def _show(printer: Printer, found: Overview) -> None:
     for one in found.subjects:
         for finding in one.findings:
             more = f". {finding.advice}." if finding.advice else ""
-            printer.say(f"{finding.level}: {one.kind} {one.name}: {finding.message}: `{finding.command}`{more}")
+            # An error names its own command, which the finding's would contradict.
+            command = "" if "`rewindow " in finding.message else f": `{finding.command}`"
+            printer.say(f"{finding.level}: {one.kind} {one.name}: {finding.message}{command}{more}")
     wrong = sum(not one.level.is_well for one in found.subjects)
     notes = sum(bool(one.findings) for one in found.subjects)
     well = f"all is well, with {counted(notes, 'note')}" if notes else "all is well"

@@ -76,7 +76,7 @@ class RunFacts:
     first_epoch: int
     last_epoch: int
     committed_ms: int
-    code: str | None
+    code: str
     fingerprint: str
     final: bool
 

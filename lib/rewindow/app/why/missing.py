@@ -13,6 +13,7 @@ from rewindow.app.why.history import History
 from rewindow.app.why.not_landed import never_landed
 from rewindow.app.why.open_windows import open_headline, open_sentences
 from rewindow.app.why.output import Output, Row
+from rewindow.app.why.quarantined import quarantined
 from rewindow.app.why.row import META, Facts
 from rewindow.app.why.waiting import Waits, clock_sentences
 from rewindow.app.why.windows import AskedTime, of_window, start_column, windows_of
@@ -172,7 +173,7 @@ def _told(project: Project, past: History, asked: Asked, fate: Fate, windows: Se
         "late": late,
         "open_windows": windows,
     }
-    dropped = [_dropped(one) for one in late]
+    dropped = [*map(_dropped, late), *quarantined(past, asked.own)]
     clocks = [*_waiting(waits), *clock_sentences(past, asked.partition)]
     if len(parts) > 1:
         reasons = ["The key is made by a repartition, so its records are not looked for", *clocks]
@@ -183,7 +184,7 @@ def _told(project: Project, past: History, asked: Asked, fate: Fate, windows: Se
     if not records:
         return no_answer(output, Missing.NEVER_LANDED, *never_landed(project, past, asked), **known)
     if len(late) >= len(records):
-        which = "all records of the key" if first is None else "all records of the key in this window"
+        which = "all records of the key" + ("" if first is None else f" in the window from {instant(first.start_ms)}")
         return no_answer(output, Missing.DROPPED, f"{which} were dropped", dropped, **known)
     if not fate.kept and parts[0][0].stores:
         reasons = [*dropped, _let_go(records, late)]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from typing import Any
 
 import pyarrow.compute as pc
 
@@ -12,14 +10,13 @@ from rewindow.app.never_landed import lands_next
 from rewindow.app.project import Project
 from rewindow.app.why.asked import Asked
 from rewindow.app.why.history import History
+from rewindow.app.why.quarantined import quarantined
 from rewindow.config.load import load_feed
 from rewindow.contracts.instants import instant
 from rewindow.control.plan.spec import OUTPUT
-from rewindow.report.text import counted
 from rewindow.streams.record import UNKNOWN, Window
-from rewindow.tables.delta.commit import open_table, table_path
+from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.content_hash import read_batches
-from rewindow.tables.shared.paths import QUARANTINE
 
 _MOST_SESSIONS = 5
 
@@ -28,7 +25,7 @@ def never_landed(project: Project, past: History, asked: Asked) -> tuple[str, li
     """Return the headline and the reasons."""
     feed, window = past.output.job.feed, asked.window
     name = feed.definition.feed
-    reasons = [*_like(past, asked), *_looked(past, asked), *_completeness(past, window), *_quarantined(past, asked)]
+    reasons = [*_like(past, asked), *_looked(past, asked), *_completeness(past, window), *quarantined(past, asked.own)]
     following = lands_next(load_feed(project.root, name), project_root=str(project.root), warehouse=project.warehouse)
     reasons.append(f"The next landing brings new records: `rewindow land {name}`{following}".removesuffix("."))
     if window is not None and _is_ahead(past, window):
@@ -85,27 +82,3 @@ def _completeness(past: History, window: Window | None) -> Iterator[str]:
     else:
         begins = "begins" if window.start_ms > watermark else "ends"
         yield f"{through}, and the window {begins} later: its records may still be landed"
-
-
-def _quarantined(past: History, asked: Asked) -> Iterator[str]:
-    """Yield how many quarantined rows of the feed's landings have the key; nothing if none has it."""
-    feed, path = past.output.job.feed, table_path(past.output.tables.warehouse, QUARANTINE)
-    if not any((one.counts or {}).get("quarantined") for one in feed.landings) or open_table(path) is None:
-        return
-    parts = [str(part) for part in (asked.own if isinstance(asked.own, tuple) else (asked.own,))]
-    count = sum(
-        _has(row["record"], parts)
-        for batch in read_batches(path)
-        for row in batch.select(["name", "topic", "node", "record"]).to_pylist()
-        if row["name"] == feed.definition.feed and row["node"] is None and row["topic"] in past.output.layout.external
-    )
-    if count:
-        are = "is" if count == 1 else "are"
-        yield f"{counted(count, 'row')} with this key {are} in the quarantine: `rewindow head rewindow.quarantine`"
-
-
-def _has(record: str | None, parts: list[str]) -> bool:
-    """Whether a quarantined row has the parts of a key among its columns, or in its text if it could not be parsed."""
-    columns: Any = json.loads(record or "{}")
-    texts = [str(value) for value in (columns.values() if isinstance(columns, dict) else [columns])]
-    return all(part in texts or (len(texts) == 1 and part in texts[0]) for part in parts)

@@ -19,7 +19,8 @@ from rewindow.app.why.facts import (
 )
 from rewindow.app.why.history import History
 from rewindow.app.why.output import Output, Row
-from rewindow.control.code_version import version_of
+from rewindow.app.why.quarantined import quarantined
+from rewindow.control.code_version import run_version
 from rewindow.control.plan.branches import CommittedRun
 from rewindow.control.plan.job_diff import differences
 from rewindow.engine.worker.inline import as_in_a_worker
@@ -84,7 +85,7 @@ def explain_row(output: Output, rows: Sequence[Row], row: Row, asked_ms: int | N
         unused=facts.unused(candidates, used | dropped) if window_of(key) and not _is_session(key) else [],
         is_reproduced=behind.is_checked,
         is_exact=behind.is_exact and behind.is_checked,
-        notes=list(_notes(traced, run, changed)),
+        notes=[*_notes(traced, run, changed), *quarantined(past, own_key(key))],
     )
 
 
@@ -167,7 +168,7 @@ def _run_facts(run: CommittedRun) -> RunFacts:
         spec.input.first,
         spec.input.last,
         run.recorded_at,
-        version_of(spec.binding.code) or None,
+        run_version(spec.binding),
         spec.binding.fingerprint,
         spec.final,
     )

@@ -31,6 +31,7 @@ from rewindow.control.ingest.flat_columns import warnings
 from rewindow.control.ingest.generations import generation_body, log_schemas, newest_generation, next_generation
 from rewindow.control.ingest.keyless import keyless_records
 from rewindow.control.ingest.landings import GENERATION, LANDING, PLAN
+from rewindow.control.ingest.output_as_table import outputs_as_tables
 from rewindow.control.ingest.progress import Progress, fold_progress
 from rewindow.control.ingest.protocols import Call, LandingTables, LandReport, LandRequest
 from rewindow.control.ingest.waiting import waiting_files
@@ -123,7 +124,7 @@ def steps(
         return _nothing(call, waiting)
     yield "publish"
     yield from tables.publish_steps(feed.feed)
-    return _report(call, decided)
+    return _report(call, due, decided)
 
 
 def _check_declared(call: Call) -> None:
@@ -209,12 +210,13 @@ def _ignored(feed: FeedSpec, request: LandRequest, watermark_ms: int) -> tuple[s
     )
 
 
-def _report(call: Call, decided: Sequence[DecidedLanding]) -> LandReport:
+def _report(call: Call, due: Due, decided: Sequence[DecidedLanding]) -> LandReport:
     report = LandReport.of(call.feed.feed, [one.landing for one in decided])
     flat = [call.progress.flat, *(landing.flat for landing in decided)]
     return replace(
         report,
         warnings=(
+            *outputs_as_tables(call.feed, due.looks),
             *changed_extractors(call.progress.feed, call.request.extractors),
             *all_quarantined(call.feed, decided),
             *keyless_records(call.feed, decided),

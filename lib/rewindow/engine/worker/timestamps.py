@@ -26,6 +26,7 @@ NO_TIMESTAMP = "no timestamp"
 NEVER_ARRIVED = "it has no arrived_at"
 NOT_A_TIME = "is not a valid time"
 UNREADABLE = "the parser could not read it"
+TOO_FAR = "too far ahead (`max_ahead`)"
 
 Extractor = Callable[[Record, int], Any]
 """A user's ``module:function(record, partition_time)``, which returns epoch milliseconds."""
@@ -91,7 +92,7 @@ def judge(
         times = np.where(filled, running, times)
         keep |= filled
     refusals = tuple(
-        Refusal(int(row), "too far ahead" if refused[row] else _reason(int(row), missing, faults, times))
+        Refusal(int(row), TOO_FAR if refused[row] else _reason(int(row), missing, faults, times))
         for row in np.flatnonzero(~keep)
     )
     kept = times[keep]
@@ -129,7 +130,7 @@ def extract(
                 raise InvalidTimestampError(row, f"{reason}, and no valid one before it in its partition")
             time = partition_time
         elif time > bounds[row]:
-            time, reason = UNKNOWN, "too far ahead"
+            time, reason = UNKNOWN, TOO_FAR
         if time < 0:
             refusals.append(Refusal(row, reason))
             continue

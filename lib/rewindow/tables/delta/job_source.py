@@ -6,6 +6,7 @@ Only the published branch counts. A producer whose landed epochs are no longer t
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote
 
@@ -30,12 +31,16 @@ def look_at_output(warehouse: str, spec: LogSpec, position: Mapping[str, Any] | 
     Raises `SourceError` (66) if the job never ran, has no such output, or was rewound behind the landed position.
     """
     target, epochs = new_epochs(DeltaTables(warehouse), spec, position)
-    fresh, schema = _files(table_path(warehouse, target.path), position["epoch"] if position else 0)
+    fresh, schema, last = _files(table_path(warehouse, target.path), position["epoch"] if position else 0)
+    epochs = tuple(replace(epoch, may_have_rows=last is None or epoch.number <= last) for epoch in epochs)
     return SourceLook({}, fresh, schema=schema, epochs=epochs)
 
 
-def _files(path: str, landed: int) -> tuple[tuple[Piece, ...], str]:
-    """Return a table's files and schema. Check the files with epochs that are not landed yet: they are read next."""
+def _files(path: str, landed: int) -> tuple[tuple[Piece, ...], str, int | None]:
+    """Return a table's files, its schema, and the last epoch with rows, None if unknown.
+
+    Check the files with epochs that are not landed yet: they are read next.
+    """
     table = open_table(path)
     if table is None:
         message = f"the table {path} is gone: run its job again, which creates it"
@@ -43,8 +48,10 @@ def _files(path: str, landed: int) -> tuple[tuple[Piece, ...], str]:
     check_writable(path, table)
     actions = pa.table(table.get_add_actions(flatten=True)).to_pydict()
     paths = actions["path"]
+    lasts = actions.get("max._epoch", [None] * len(paths))
     folder = Folder(path)
-    for name, last in zip(paths, actions.get("max._epoch", [None] * len(paths)), strict=True):
+    for name, last in zip(paths, lasts, strict=True):
         if last is None or last > landed:
             folder.check(unquote(name))  # Spark checks pages, but neither their headers nor the footer
-    return tuple(Piece(full_path(path, name)) for name in sorted(paths)), table.schema().to_json()
+    last = None if None in lasts else max(lasts, default=0)
+    return tuple(Piece(full_path(path, name)) for name in sorted(paths)), table.schema().to_json(), last

@@ -18,7 +18,7 @@ from deltalake import DeltaTable
 from rewindow.contracts.ingest import ARRIVAL, LogSpec, Piece, ReadWindow, SourceLook
 from rewindow.errors import ConfigError, DataError, SourceError
 from rewindow.storage.locations import is_uri
-from rewindow.tables.delta.commit import open_table
+from rewindow.tables.delta.commit import OWNER, open_table
 from rewindow.tables.delta.features import direct_problem
 from rewindow.tables.delta.foreign_log import AddedFile, TableCommit, full_path, read_commit
 from rewindow.tables.shared.feeds import DELTA
@@ -97,6 +97,7 @@ class _TableLook:
             schema=self._table.schema().to_json(),
             partition_columns=tuple(self._metadata.partition_columns),
             version=None if self._is_direct else self._version,
+            owner=self._metadata.configuration.get(OWNER),
         )
 
     def _first_commits(self, active: Mapping[str, Any]) -> list[Dated] | None:

@@ -78,7 +78,8 @@ def _check_same_run(job: str, position: Mapping[str, Any], epochs: Sequence[Prod
     made_by = {epoch.number: (epoch.run, epoch.ledger) for epoch in epochs}
     if made_by.get(position["epoch"]) != (position["run"], position["ledger"]):
         message = (
-            f"epoch {position['epoch']} of the job {job} was landed from run {position['run']}, which no longer made it: "
-            "the job was rewound or reset, or a branch was promoted. Land again: `rewindow land FEED --new-generation [--keep N]`"
+            f"epoch {position['epoch']} of the job {job} was landed from a run that has been rewound, reset or replaced by a "
+            "promoted branch since. Land its output again: `rewindow land FEED --new-generation`. With `--keep N`, landings up "
+            "to N stay as they are"
         )
         raise SourceError(message)

@@ -1,0 +1,21 @@
+"""Warn about a job's output that is landed as any table is. Pure.
+
+A job writes the rows of a run partition by partition. Landed by epochs, with their watermarks, they are in the order of
+their epochs; landed by commits, many of them are later than what came before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from rewindow.contracts.ingest import FeedSpec, SourceLook
+
+
+def outputs_as_tables(feed: FeedSpec, looks: Mapping[str, SourceLook]) -> Iterator[str]:
+    """Yield a sentence for each log whose source is the table of a job's output."""
+    for topic, look in looks.items():
+        if look.owner is not None:
+            yield (
+                f"feed {feed.feed}: the source of the log {topic} is an output of the job {look.owner}. Landed as a table, its "
+                f"rows have no watermarks and may be late: `source: {{job: {look.owner}, output: TOPIC}}` lands it by epochs"
+            )
