@@ -30,10 +30,8 @@ def bench(template: Bench, tmp_path: Path) -> Bench:
     failed = bench.run("run", "counts")
     assert failed.code == 65
     assert "poison" in failed.err
-    assert (
-        "fix the code and run again, with `--accept-changes` if earlier runs had it, or set `on_error: {scores: quarantine}` to put such records"
-        in failed.err
-    )
+    advice = "fix the code and run again, with `--accept-changes` if earlier runs had it, or set `on_error: {scores: quarantine}`"
+    assert f"{advice} to put such records" in failed.err
     return bench
 
 

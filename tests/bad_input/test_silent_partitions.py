@@ -70,6 +70,21 @@ def test_what_helps_helps(say: Say, silent: Path) -> None:
     assert "all is well." in say("status")[1]
 
 
+def test_a_record_that_is_filtered_before_the_window_does_not_end_the_silence(say: Say, silent: Path) -> None:
+    job = silent / "jobs/daily_orders.py"
+    job.write_text(job.read_text().replace('.stream("orders")', '.stream("orders").where("amount > 0", name="paid")'))
+    filtered = LATER.replace("9,ann,12.5", "10,bob,-1.0").replace("08:16", "08:17")
+    (silent / "data/orders/filtered.csv").write_text(filtered)
+    assert say("land", "orders", "--watermark", "2026-01-09T08:16:00Z")[0] == 0
+    assert say("run", "daily_orders", "--accept-changes")[0] == 0
+    code, text = say("plan", "daily_orders")
+    assert (code, f"{WAITS}. {BY_JOB}" in text) == (0, True), text
+    _, text = say("why", "shop.daily_orders", "bob", "--missing")
+    assert "is at 2026-01-09 08:15:00Z, but did not reach orders-per-day-suppress" in text
+    assert BY_JOB in text
+    assert "max_task_idle" not in text
+
+
 def test_a_partition_that_holds_back_the_feeds_watermark_is_named(say: Say, silent: Path) -> None:
     feed = silent / "conf/feeds/orders.yaml"
     feed.write_text(feed.read_text() + "max_task_idle: forever\n")

@@ -60,15 +60,17 @@ def _named(filters: list[ProcessorNode]) -> str:
 
 
 def _next_close(job: Job, report: RunReport, windows: Windows) -> str:
-    """Return when time closes the next window, and how it gets there."""
+    """Return where time is, when a window closes, and how time gets there."""
     by_watermark = job.binding.semantics.get("stream_time_from") == "watermark"
     landed = job.feed.landings[report.spec.input.last - 1]
     newest_ms = max((one.max_timestamp for one in landed.ranges.values()), default=-1)
     now_ms = report.commit.watermark_ms if by_watermark else newest_ms
-    sentences = [f"Time is {instant(now_ms)}"]
-    if isinstance(windows, TimeWindows) and now_ms >= 0:
-        first = max(0, (now_ms - windows.closes_after_ms) // windows.advance_ms + 1) * windows.advance_ms
-        sentences = [f"{sentences[0]}, and the next window closes at {instant(first + windows.closes_after_ms)}"]
+    time = "Time is" if by_watermark else "The newest record is at"
+    sentences = [f"{time} {instant(now_ms)}"]
+    if isinstance(windows, TimeWindows):
+        grace_ms = windows.final_after_end_ms
+        closes = f"{in_words(grace_ms)} after its end" if grace_ms else "at its end"
+        sentences = [f"{sentences[0]}, and a window closes {closes}"]
     elif isinstance(windows, SessionWindows):
         closes = in_words(windows.final_after_end_ms - 1)
         sentences = [f"{sentences[0]}, and a session closes {closes} after its last record"]

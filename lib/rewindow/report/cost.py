@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from statistics import StatisticsError, linear_regression, median
+from statistics import StatisticsError, correlation, linear_regression, median
 
 from rewindow.control.plan.branches import CommittedRun
 from rewindow.report.figures import Cost, StepCost
@@ -15,6 +15,8 @@ STEPPED_RUNS = 24
 """The last runs, whose steps are told apart: each takes two reads."""
 _ENOUGH = 3
 """Fewer runs than these make no forecast."""
+_CLEAR = 0.8
+"""With a lower correlation of records and seconds, other things than records decide how long the runs took."""
 STEPS = ("execute", "stage", "audit and commit", "publish")
 
 _Timed = list[tuple[int, float]]
@@ -68,8 +70,9 @@ def _line(timed: _Timed) -> tuple[float, float] | None:
     sizes, seconds = [float(records) for records, _ in timed], [one for _, one in timed]
     try:
         each, fixed = linear_regression(sizes, seconds)
-    except StatisticsError:  # all runs are of one size
+        is_clear = correlation(sizes, seconds) >= _CLEAR
+    except StatisticsError:  # all runs are of one size, or took the same time
         return None
-    if each <= 0:
+    if not is_clear:
         return None
     return max(0.0, fixed), each

@@ -67,14 +67,14 @@ def lateness_section(report: Report) -> Iterator[Html]:
 
 
 def _told(one: Lateness) -> str:
-    behind = f"on average {span(one.mean_ms)} and at most {span(one.largest_ms)} behind its clock"
+    behind = f"on average {span(one.mean_ms)} and at most {span(one.largest_ms, at_most=True)} behind its clock"
     if not one.largest_ms:
         behind = "all in order"
     if not one.buckets:
         return f"{number(one.records)} records, {behind}. None came after the end of its window: any grace keeps all."
     return (
         f"{number(one.records)} records, {behind}. {share(one.in_time, one.records)} came before their window ended. "
-        f"A grace of {span(one.needed_ms)} keeps every record; "
+        f"A grace of {span(one.needed_ms, at_most=True)} keeps every record; "
         f"{'none was' if not one.late else f'{number(one.late)} were'} late"
         f"{f' with the grace of {in_words(one.grace_ms)}' if one.grace_ms is not None else ''}."
     )
@@ -102,7 +102,7 @@ def _kept(one: Lateness) -> Html:
         kept_with[one.grace_ms] = max(kept for bound, kept in kept_with.items() if bound <= one.grace_ms)
     rows = [
         (
-            f"{span(grace) if grace else 'none'}{' (this job)' if grace == one.grace_ms else ''}",
+            f"{span(grace, at_most=True) if grace else 'none'}{' (this job)' if grace == one.grace_ms else ''}",
             share(kept, one.records),
             number(one.records - kept),
         )

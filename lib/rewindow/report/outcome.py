@@ -87,7 +87,8 @@ def cost_section(report: Report) -> Iterator[Html]:
     yield from _steps(report)
     if cost.fixed_seconds is None or cost.seconds_per_million is None:
         yield tag(
-            "p", "No forecast: it needs at least three runs of different sizes, of which larger ones took longer."
+            "p",
+            "No forecast: it needs at least three runs of different sizes, of which larger ones clearly took longer.",
         )
         return
     rows = [

@@ -72,7 +72,7 @@ def _cards(report: Report) -> Iterator[Html]:
     is_one = progress.first_epoch == progress.last_epoch
     last = number(progress.last_epoch)
     epochs = f"epoch {last}" if is_one else f"epochs {number(progress.first_epoch)} to {last}"
-    by = share_of_records(report.drops) if len(nodes) < 2 else f"by {len(nodes)} nodes"
+    by = share_of_records(report.drops) if len(nodes) < 2 else f"in {len(nodes)} places"
     of_runs = "" if report.detailed_runs == progress.runs else f"in the last {number(report.detailed_runs)} runs"
     behind = counted(progress.waiting_records, "record") if progress.waiting_landings else "nothing waits"
     windows = report.open_windows.windows

@@ -117,7 +117,9 @@ def _results(material: Material, timed: TimedNode, partition: int) -> int | None
 def _own_time(material: Material, timed: TimedNode, partition: int, clock: int) -> int | None:
     """Return the time to which the records of a node's partition bring its clock; None if only a run tells."""
     if not timed.sub_topology:
-        return max(clock, *_newest(material, partition).values(), UNKNOWN)
+        newest = max(_newest(material, partition).values(), default=UNKNOWN)
+        # A record that was taken has brought the clock to where it is; it may have been filtered before the node.
+        return max(clock, newest) if newest > material.head.commit.watermark_ms else clock
     return None if len(material.feed.landings) > material.branch.last_epoch else clock
 
 

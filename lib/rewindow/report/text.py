@@ -38,13 +38,13 @@ def dated(run: RunFigures) -> str:
     return run.run if run.watermark_ms is None else f"{run.run} ({instant(run.watermark_ms)[:16]})"
 
 
-def span(duration_ms: float) -> str:
-    """Return a duration with its two largest units."""
+def span(duration_ms: float, *, at_most: bool = False) -> str:
+    """Return a duration with its two largest units; ``at_most``: rounded up, because nothing is longer."""
     whole = round(duration_ms)
     for unit in (86_400_000, 3_600_000, 60_000, 1_000):
         if whole >= 2 * unit:
             finer = {86_400_000: 3_600_000, 3_600_000: 60_000, 60_000: 1_000, 1_000: 1}[unit]
-            return in_words(whole // finer * finer)
+            return in_words((whole + finer - 1 if at_most else whole) // finer * finer)
     return in_words(whole)
 
 

@@ -112,6 +112,11 @@ def _held_back(material: Material, timed: TimedNode, partition: int, closes_at: 
     if max(newest.values()) - material.lag_ms < closes_at:
         return f"The feed's watermark is `lag: {in_words(material.lag_ms)}` behind its newest record"
     mine = max((time for one, time in newest.items() if one.partition == partition), default=UNKNOWN)
+    if not follows_watermark(material) and closes_at <= mine <= landings[taken - 1].watermark_ms:
+        return (
+            f"The newest record of partition {partition} is at {instant(mine)}, but did not reach {timed.node}: an operator before "
+            f"it filters or changes such records. {what_moves(material)}"
+        )
     if follows_watermark(material) or mine >= closes_at:
         waits = f"{slowest.topic}-{slowest.partition}, whose newest record is at {instant(at)}"
         return f"The feed's watermark waits for {waits}. {what_moves(material, by_feed=True)}"
