@@ -114,8 +114,8 @@ def _held_back(material: Material, timed: TimedNode, partition: int, closes_at: 
     mine = max((time for one, time in newest.items() if one.partition == partition), default=UNKNOWN)
     if not follows_watermark(material) and closes_at <= mine <= landings[taken - 1].watermark_ms:
         return (
-            f"The newest record of partition {partition} is at {instant(mine)}, but did not reach {timed.node}: an operator before "
-            f"it filters or changes such records. {what_moves(material)}"
+            f"The newest record of partition {partition} is at {instant(mine)}, but did not reach {timed.node}: an operator "
+            f"before it filters or changes such records. {what_moves(material)}"
         )
     if follows_watermark(material) or mine >= closes_at:
         waits = f"{slowest.topic}-{slowest.partition}, whose newest record is at {instant(at)}"

@@ -175,20 +175,21 @@ def _check_binding(branch: Branch, binding: JobBinding, request: RunRequest) -> 
     if head is None:
         return ()
     changes = changes_since(branch, binding)
-    if changes:
-        _check_accepted(branch, binding, changes, request)
     held = {name: head.commit.held.get(name, 0) for name in removed_suppresses(head.spec.binding, binding)}
     lost = ", ".join(f"{name!r} holds {count} records" for name, count in held.items() if count)
+    if changes:
+        _check_accepted(branch, binding, changes, request, lost)
     if lost and not request.drop_buffered:
         message = (
-            f"job {binding.job!r}: a suppress was removed, but at the end of run {head.spec.name} {lost}, which would be "
-            'lost. Put it back with until_time_limit("0s") until it is empty, or pass --drop-buffered'
+            f"job {binding.job!r}: a suppress was removed or renamed, but at the end of run {head.spec.name} {lost}, which would "
+            "be lost. If only its store was renamed, restore the name. Or put the suppress back with "
+            'until_time_limit("0s") until it is empty, or pass --drop-buffered'
         )
         raise CheckpointError(message)
     return tuple(changes)
 
 
-def _check_accepted(branch: Branch, binding: JobBinding, changes: list[str], request: RunRequest) -> None:
+def _check_accepted(branch: Branch, binding: JobBinding, changes: list[str], request: RunRequest, lost: str) -> None:
     """Raise `CheckpointError` (76) unless the changes are compatible and accepted, now or by the pending plan."""
     head = branch.head
     if head is None:
@@ -203,6 +204,7 @@ def _check_accepted(branch: Branch, binding: JobBinding, changes: list[str], req
         return
     stores = verdicts(head.spec.binding, binding)
     effects = [*(str(verdict) for verdict in stores if verdict.fit is not Fit.INCOMPATIBLE), *reasons]
+    effects += [f"a removed or renamed suppress {lost}, which need --drop-buffered"] if lost else []
     replay = (
         f"recompute on a branch, `rewindow backfill {binding.job} --from 1 --branch NAME`, and publish it with "
         f"`rewindow promote {binding.job} NAME`"
