@@ -141,6 +141,19 @@ def test_a_file_without_a_bad_value_says_nothing(tmp_path):
     assert found(tmp_path, NAMES + GOOD) is None
 
 
+def test_a_file_that_ends_within_a_line_may_still_be_written(tmp_path):
+    path = tmp_path / "a.csv"
+    spec, whole = SourceSpec("csv", str(tmp_path), "raw", {"header": "true"}), "user,t,x\nann,1,1\nbob,2,2\n"
+    schema = json.dumps({"fields": [{"name": name, "type": "string"} for name in ("user", "t", "x")]})
+    path.write_text(whole[:-3])
+    assert "line 3: it has 2 values" in (told := first_bad_value(spec, schema, [Piece(str(path))]) or "")
+    assert "is the file still being written" in told
+    path.write_text("user,t,x\nann,1\nbob,2,2\n")
+    assert (
+        first_bad_value(spec, schema, [Piece(str(path))]) == "a.csv, line 2: it has 2 values, but there are 3 columns"
+    )
+
+
 @pytest.mark.parametrize("invalid", [FAIL, SKIP])
 @pytest.mark.parametrize("unreadable", [FAIL, SKIP])
 def test_unreadable_rows_have_a_policy_of_their_own(invalid, unreadable):

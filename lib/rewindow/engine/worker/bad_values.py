@@ -99,7 +99,12 @@ def _bad_in_csv(
     kinds = {at[field["name"]]: field["type"] for field in fields if field["name"] in at}
     for line, row in lines:
         if len(row) != len(header):
-            yield f"line {line}: it has {len(row)} values, but there are {len(header)} columns"
+            said = f"line {line}: it has {len(row)} values, but there are {len(header)} columns"
+            is_last = len(row) < len(header) and next(lines, None) is None
+            yield (
+                f"{said}. It is the last line: is the file still being written, or was it cut off?" if is_last else said
+            )
+            return
         for index, (value, name) in enumerate(zip(row, header, strict=False)):
             is_given = index in kinds and value not in {"", null}
             if is_given and (wrong := _wrong_text(value, kinds[index], options)):
