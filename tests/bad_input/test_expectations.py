@@ -70,6 +70,13 @@ def test_a_failed_run_is_not_committed_and_fails_again_until_something_changes(b
     assert replayed(bench, 0).out.count("completes the plan of an attempt that did not finish") == 1
 
 
+def test_a_query_cannot_depend_on_the_attempt_that_makes_the_run(bench: Bench) -> None:
+    expecting(bench, "{sql: SELECT _run FROM new_rows WHERE _run % 2 = 0}")
+    refused = replayed(bench, 78)
+    assert "the query cannot be executed" in refused.err
+    assert "_run" in refused.err
+
+
 def test_a_change_of_expectations_needs_no_approval(bench: Bench) -> None:
     bench.edit("conf/jobs/counts.yaml", "on_code_change: accept\n", "")
     expecting(bench, "unique: key")

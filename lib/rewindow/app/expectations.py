@@ -147,11 +147,15 @@ def _converted(column_type: str, value: Any) -> Any:
 
 
 def _check_query(one: Expectation, columns: Sequence[Column]) -> None:
-    schema = arrow_schema(columns)
     try:
-        check_query(one.query, {NEW_ROWS: schema, PREVIOUS_ROWS: schema})
+        check_query(one.query, {NEW_ROWS: _new(columns), PREVIOUS_ROWS: arrow_schema(columns)})
     except QueryError as error:
         raise ConfigError(f"{one.name}: the query cannot be executed: {error}") from error
+
+
+def _new(columns: Sequence[Column]) -> pa.Schema:
+    """Return the columns of `NEW_ROWS`: without ``_run``, which is another one in each attempt to make a run."""
+    return arrow_schema([column for column in columns if column.name != "_run"])
 
 
 def _observed(
@@ -183,7 +187,7 @@ def _queried(
     rows: StagedRows,
 ) -> Iterator[Observation]:
     """Yield what queries return. ``parent``: the run before, whose rows are `PREVIOUS_ROWS`."""
-    new, before = arrow_schema(output.columns), arrow_schema(output.columns)
+    new, before = _new(output.columns), arrow_schema(output.columns)
     table = parent.spec.binding.tables.get(target) if parent else None
     if table is not None:
         before = arrow_schema(table.columns)
