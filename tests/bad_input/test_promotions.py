@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from rewindow import Project
+from rewindow.errors import UsageError
 from tests.bad_input.scene import JOB, MODULE, SCORE, Bench
 
 
@@ -99,3 +101,16 @@ def test_a_ledger_that_names_the_table_of_another_job_changes_no_row_of_it(
         assert json.loads(bench.run("head", "sums", "-n", "1000", "--json").out) == before, words
     assert set((bench.warehouse / "sums" / "totals").rglob("*.parquet")) == files
     assert bench.run("run", "counts").code == 0
+
+
+def test_a_dropped_branch_whose_rows_were_deleted_is_not_read_as_one_without_rows(bench: Bench) -> None:
+    assert bench.run("backfill", "counts", "--from", "1", "--branch", "tried").code == 0
+    assert bench.run("branch", "drop", "counts", "tried").code == 0
+    assert json.loads(bench.run("head", "counts", "--branch", "tried", "--json").out)["tables"][0]["count"]
+    assert bench.run("gc", "counts", "--keep", "0s").code == 0
+    for words in (("head", "counts", "--branch", "tried"), ("diff", "counts", "main", "tried")):
+        refused = bench.run(*words)
+        assert refused.code == 2, refused
+        assert "branch 'tried' was dropped, and `rewindow gc` has deleted its rows" in refused.err
+    with pytest.raises(UsageError, match="has deleted its rows"):
+        Project.load(bench.root).output("totals", branch="tried").to_arrow()

@@ -32,6 +32,7 @@ from rewindow.errors import UsageError, naming
 from rewindow.streams.record import known_time
 from rewindow.streams.serde.binding import bind_sink
 from rewindow.tables.shared.diff import TableDiff
+from rewindow.tables.shared.dropped_branches import check_not_deleted
 from rewindow.tables.shared.paths import safe_name
 from rewindow.tables.shared.warehouse import check_stored
 
@@ -225,6 +226,8 @@ class JobBranches:
         """
         state = self.state
         one, other = (with_runs(self._job, state, name) for name in (first, second))
+        for branch in (one, other):
+            check_not_deleted(branch, self._tables.version_of)
         for name in (first, second):
             for _step in self._tables.publish(self._job, state, name):
                 pass

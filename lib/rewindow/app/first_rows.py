@@ -16,6 +16,7 @@ from rewindow.tables.delta.content_hash import count_rows
 from rewindow.tables.delta.first_rows import first_rows
 from rewindow.tables.delta.state_query import as_rows
 from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.tables.shared.dropped_branches import check_not_deleted
 from rewindow.tables.shared.paths import QUARANTINE, safe_name
 
 _INTERNAL = ("_epoch", "_partition", "_offset", "_run")
@@ -29,8 +30,8 @@ def output_rows(project: Project, name: str, *, branch: str, limit: int, last: b
 
     The name ``rewindow.quarantine`` stands for the quarantine, which belongs to no job.
     A row has the table's key and value columns, ``_timestamp``, and as ``_run`` the name of the run that wrote it. A table
-    that does not exist yet has ``count`` None. Raises `UsageError` (2) for a name that no job and no output has,
-    `StorageError` (74) if files of a table are gone.
+    that does not exist yet has ``count`` None. Raises `UsageError` (2) for a name that no job and no output has, or a dropped
+    branch whose rows `gc` has deleted, `StorageError` (74) if files of a table are gone.
     """
     if is_quarantine(name):
         yield _quarantine(project, limit, last=last)
@@ -39,6 +40,7 @@ def output_rows(project: Project, name: str, *, branch: str, limit: int, last: b
     tables = direct(project.tables)
     state = tables.state(config.job)
     known = state.branch(safe_name(branch, "branch"))
+    check_not_deleted(known, tables.version_of)
     runs = {run.spec.run: run.spec.name for run in known.runs}
     for topic in topics:
         table = known.tables.get(f"{OUTPUT}{topic}")

@@ -22,6 +22,7 @@ from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.content_hash import read_rows
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.arrow_schema import arrow_schema
+from rewindow.tables.shared.dropped_branches import check_not_deleted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -80,6 +81,7 @@ class OutputSource(Source):
         if found.run not in found.branch.published_runs:
             held = explain_holds(describe_holds(found.state, self.branch))
             raise UsageError("\n".join([f"the rows of run {self.run} are not published.", *held]))
+        check_not_deleted(found.branch, project.tables.version_of)
         project.tables.check_published(self.job, found.state, self.branch)
         table = found.branch.tables.get(f"{OUTPUT}{self.name}")
         if table is None:
