@@ -73,6 +73,18 @@ def test_open_windows_are_named_with_when_one_closes(bench: Bench) -> None:
     assert "Only records of the same partition" not in hints[0]
 
 
+def test_a_store_that_spills_is_named_with_the_setting_that_avoids_it(bench: Bench) -> None:
+    _, before = ran(bench)
+    bench.edit("conf/jobs/daily_orders.yaml", "feed:", "limits: {store_memory: 1}\nfeed:")
+    bench.write("conf/targets/local.yaml", "target: local\nwarehouse: warehouse\nexecution: record\n")
+    answer = bench.run("run", "daily_orders", "--branch", "small", "--json")
+    assert answer.code == 0, answer
+    spilled = [hint for hint in json.loads(answer.out)["summary"]["hints"] if "spilled to disk" in hint]
+    assert len(spilled) == 1, answer.out
+    assert "`limits: {store_memory: ...}` in conf/jobs/daily_orders.yaml" in spilled[0]
+    assert not any("spilled" in line for line in before)
+
+
 def test_time_that_only_records_advance_is_explained(bench: Bench) -> None:
     bench.edit("shop_job.py", '"1d", grace="6h"', '"52w", grace="6h"')
     bench.edit("conf/jobs/daily_orders.yaml", "semantics: {stream_time_from: watermark}", "")

@@ -1,4 +1,4 @@
-"""Why an output got no rows although a run took records: results wait, records were dropped, or filters kept none."""
+"""Hints on a run: why an output got no rows although it took records, and stores that did not fit into memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,13 @@ _FILTERS = ("where(", "filter", "table_filter", "split(")
 
 
 def hints(job: Job, report: RunReport) -> Iterator[str]:
-    """Yield a sentence for each output without rows of a run that took records for it, with the likely reason."""
+    """Yield a sentence for stores that spilled, and for each output without rows of a run that took records for it."""
+    if report.spilled:
+        have = "has" if len(report.spilled) == 1 else "have"
+        yield (
+            f"{', '.join(report.spilled)} {have} exceeded `store_memory` and spilled to disk: the rows are the same, but the run "
+            f"is slower. Raise `limits: {{store_memory: ...}}` in conf/jobs/{job.name}.yaml"
+        )
     topology = job.code.topology
     for node in topology.nodes.values():
         if not isinstance(node, SinkNode) or node.is_internal or _rows(report, f"output/{node.topic}"):

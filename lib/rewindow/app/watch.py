@@ -69,6 +69,7 @@ class Watch:
             partition=report.partition,
             records=records,
             rows=report.rows,
+            **({"spilled": list(report.spilled)} if report.spilled else {}),
         )
 
     def share(self, done: float) -> None:

@@ -86,7 +86,7 @@ class TaskReport:
     ``state`` is the JSON of the task's small checkpoint (offsets, clocks, schedules), ``metrics`` has one dictionary per
     metric, ``consumed`` the number of records taken from each topic. ``is_vectorized``: vectorized execution ran it.
     ``shared_rows``: how many rows it added to files that it shares with other tasks; a report of its own, whose partition is
-    `SHARED`, lists the shared files of a sub-topology.
+    `SHARED`, lists the shared files of a sub-topology. ``spilled``: the stores that did not fit into the memory of its stores.
     """
 
     sub_topology: int
@@ -97,6 +97,7 @@ class TaskReport:
     consumed: Mapping[str, int]
     is_vectorized: bool = False
     shared_rows: int = 0
+    spilled: tuple[str, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -114,6 +115,7 @@ class TaskReport:
             "consumed": dict(self.consumed),
             "is_vectorized": self.is_vectorized,
             "shared_rows": self.shared_rows,
+            **({"spilled": list(self.spilled)} if self.spilled else {}),
         }
 
     @classmethod
@@ -128,4 +130,5 @@ class TaskReport:
             consumed=data["consumed"],
             is_vectorized=data.get("is_vectorized", False),
             shared_rows=data.get("shared_rows", 0),
+            spilled=tuple(data.get("spilled", ())),
         )

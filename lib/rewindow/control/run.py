@@ -114,9 +114,10 @@ class RunReport:
     commit: Commit
     metrics: tuple[Mapping[str, Any], ...]
     hints: tuple[str, ...] = ()
-    """Why outputs got no rows, as sentences."""
+    """What may be wrong, as sentences."""
     is_published: bool = True
     """Whether the outputs have its rows: no, if it or an earlier run of the branch is on hold."""
+    spilled: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +168,8 @@ def steps(
         yield step(commit_step)
     yield step("done")
     measures = tuple(measure for report in reports for measure in report.metrics)
-    return RunReport(spec, commit, measures, is_published=not state.branch(spec.branch).unpublished)
+    spilled = tuple(sorted({store for report in reports for store in report.spilled}))
+    return RunReport(spec, commit, measures, is_published=not state.branch(spec.branch).unpublished, spilled=spilled)
 
 
 def _plan(

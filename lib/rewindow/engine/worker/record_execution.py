@@ -109,7 +109,7 @@ def _run_records(work: SubTopologyWork, task_work: TaskWork, topology: Topology)
         return writer if isinstance(writer, Sink) else writer.take
 
     rows = {store.name: restore.rows(store, *store_shapes[store.name]) for store in part.stores}
-    with spills() as spill:
+    with spills() as (spill, spilled):
         task = Task(
             bound(part, logs),
             task_work.partition,
@@ -136,6 +136,7 @@ def _run_records(work: SubTopologyWork, task_work: TaskWork, topology: Topology)
             state=task.state().as_json(),
             metrics=tuple(task.metrics_rows),
             consumed=consumed,
+            spilled=tuple(sorted(spilled)),
         )
 
 

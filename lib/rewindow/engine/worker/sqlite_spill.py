@@ -134,13 +134,15 @@ def _where(snapshot: int, span: Span) -> tuple[str, tuple[Any, ...]]:
 
 
 @contextmanager
-def spills() -> Iterator[Callable[[str], SqliteSpill]]:
-    """Yield the function that opens spills for a task, and close them all at the end."""
+def spills() -> Iterator[tuple[Callable[[str], SqliteSpill], set[str]]]:
+    """Yield the function that opens spills for a task, and the names of their stores; close them all at the end."""
+    stores = set[str]()
     with ExitStack() as stack:
 
         def open_spill(store: str) -> SqliteSpill:
             spill = SqliteSpill(store)
             stack.callback(spill.close)
+            stores.add(store)
             return spill
 
-        yield open_spill
+        yield open_spill, stores
