@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import pyarrow.compute as pc
+
 from rewindow.app.why.history import History
 from rewindow.report.text import counted
 from rewindow.tables.delta.commit import open_table, table_path
@@ -18,15 +20,16 @@ def quarantined(past: History, own: Any) -> Iterator[str]:
     feed, path = past.output.job.feed, table_path(past.output.tables.warehouse, QUARANTINE)
     if not any((one.counts or {}).get("quarantined") for one in feed.landings) or open_table(path) is None:
         return
-    parts = [str(part) for part in (own if isinstance(own, tuple) else (own,))]
+    key = own if isinstance(own, tuple) else (own,)
+    of_feed = (pc.field("name") == feed.definition.feed) & pc.field("node").is_null()
+    for part in key:
+        if isinstance(part, str):  # numbers may be written in other ways
+            of_feed &= pc.match_substring(pc.field("record"), json.dumps(part, ensure_ascii=False)[1:-1])
     reasons = [
         row["reason"]
-        for batch in read_batches(path)
-        for row in batch.select(["name", "topic", "node", "reason", "record"]).to_pylist()
-        if row["name"] == feed.definition.feed
-        and row["node"] is None
-        and row["topic"] in past.output.layout.external
-        and _has(row["record"], parts)
+        for batch in read_batches(path, of_feed)
+        for row in batch.select(["topic", "reason", "record"]).to_pylist()
+        if row["topic"] in past.output.layout.external and _has(row["record"], [*map(str, key)])
     ]
     if reasons:
         are, which = ("is", "") if len(reasons) == 1 else ("are", "the last one ")
