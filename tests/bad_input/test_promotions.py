@@ -108,8 +108,8 @@ def test_a_dropped_branch_whose_rows_were_deleted_is_not_read_as_one_without_row
     assert bench.run("branch", "drop", "counts", "tried").code == 0
     assert json.loads(bench.run("head", "counts", "--branch", "tried", "--json").out)["tables"][0]["count"]
     assert bench.run("gc", "counts", "--keep", "0s").code == 0
-    for words in (("head", "counts", "--branch", "tried"), ("diff", "counts", "main", "tried")):
-        refused = bench.run(*words)
+    for words in (("head", "counts"), ("diff", "counts", "main", "tried"), ("republish", "counts")):
+        refused = bench.run(*words, *(() if words[0] == "diff" else ("--branch", "tried")))
         assert refused.code == 2, refused
         assert "branch 'tried' was dropped, and `rewindow gc` has deleted its rows" in refused.err
     with pytest.raises(UsageError, match="has deleted its rows"):

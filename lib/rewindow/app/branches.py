@@ -227,7 +227,7 @@ class JobBranches:
         state = self.state
         one, other = (with_runs(self._job, state, name) for name in (first, second))
         for branch in (one, other):
-            check_not_deleted(branch, self._tables.version_of)
+            check_not_deleted(self._job, branch, self._tables.version_of)
         for name in (first, second):
             for _step in self._tables.publish(self._job, state, name):
                 pass

@@ -40,7 +40,7 @@ def output_rows(project: Project, name: str, *, branch: str, limit: int, last: b
     tables = direct(project.tables)
     state = tables.state(config.job)
     known = state.branch(safe_name(branch, "branch"))
-    check_not_deleted(known, tables.version_of)
+    check_not_deleted(config.job, known, tables.version_of)
     runs = {run.spec.run: run.spec.name for run in known.runs}
     for topic in topics:
         table = known.tables.get(f"{OUTPUT}{topic}")

@@ -26,6 +26,7 @@ from rewindow.control.reset import reset
 from rewindow.control.run import RunReport
 from rewindow.errors import ConfigError, naming
 from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.tables.shared.dropped_branches import check_not_deleted
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,7 @@ class JobMaintenance:
         """
         project = self._project
         with naming(JOB=self._job):
+            check_not_deleted(self._job, project.tables.state(self._job).branch(branch), project.tables.version_of)
             job = project.bind(self._job, branch)
             asked = Asked(branch, None if all_tables else [OUTPUT + name for name in outputs])
             repair = open_repair(project.tables)

@@ -81,7 +81,7 @@ class OutputSource(Source):
         if found.run not in found.branch.published_runs:
             held = explain_holds(describe_holds(found.state, self.branch))
             raise UsageError("\n".join([f"the rows of run {self.run} are not published.", *held]))
-        check_not_deleted(found.branch, project.tables.version_of)
+        check_not_deleted(self.job, found.branch, project.tables.version_of)
         project.tables.check_published(self.job, found.state, self.branch)
         table = found.branch.tables.get(f"{OUTPUT}{self.name}")
         if table is None:

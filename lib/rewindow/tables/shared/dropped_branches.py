@@ -9,7 +9,7 @@ from rewindow.control.plan.spec import OUTPUT, TableSpec
 from rewindow.errors import UsageError
 
 
-def check_not_deleted(branch: Branch, version_of: Callable[[TableSpec], int | None]) -> None:
+def check_not_deleted(job: str, branch: Branch, version_of: Callable[[TableSpec], int | None]) -> None:
     """Raise `UsageError` (2) if a branch was dropped and an output to which its runs added rows is gone."""
     if branch.standing is not Standing.DROPPED:
         return
@@ -19,6 +19,6 @@ def check_not_deleted(branch: Branch, version_of: Callable[[TableSpec], int | No
         if has_rows and version_of(table) is None:
             message = (
                 f"branch {branch.name!r} was dropped, and `rewindow gc` has deleted its rows. To have them again, replay on a "
-                "new branch: `rewindow backfill JOB --from LANDING --branch NAME`"
+                f"new branch: `rewindow backfill {job} --from LANDING --branch NAME`"
             )
             raise UsageError(message)
