@@ -1,8 +1,8 @@
 """Build the wheel with the compiled core, install it into an environment of its own, and run the tests there.
 
 The environment has all packages of the one that runs this, but its own rewindow. These tests run: those that need neither
-Spark nor processes, and every recorded scenario, whole and cut into runs. Their results are those of pure Python, so they
-must pass; `EXCEPTIONS` names those that cannot, with the reason.
+Spark nor processes, or those of other ``--markers``, and every recorded scenario, whole and cut into runs. Their results are
+those of pure Python, so they must pass; `EXCEPTIONS` names those that cannot, with the reason.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ def main() -> int:
     """Build, install and test. Return 1 if a test failed."""
     parser = argparse.ArgumentParser(prog="python -m tests.compiled", description=__doc__)
     parser.add_argument("--only", choices=("build", "tests", "scenarios"), help="do only this; tests need a build")
+    parser.add_argument("--markers", default=MARKERS, help="of pytest, to run other tests (default: %(default)s)")
     parser.add_argument("arguments", nargs="*", help="of pytest: the tests to run, default: all")
     options = parser.parse_args()
     python = FOLDER / "bin" / "python"
@@ -35,7 +36,7 @@ def main() -> int:
         python = install(build())
     failed = 0
     if options.only in {None, "tests"}:
-        failed += test(python, options.arguments or ["tests"])
+        failed += test(python, options.markers, options.arguments or ["tests"])
     if options.only in {None, "scenarios"}:
         failed += sum(play(python, mode) for mode in ("whole", "cut"))
     return int(failed > 0)
@@ -74,12 +75,12 @@ def install(wheel: Path) -> Path:
     return python
 
 
-def test(python: Path, tests: list[str]) -> int:
+def test(python: Path, markers: str, tests: list[str]) -> int:
     """Run pytest on the installed package, without the exceptions. Return its exit code."""
     for name, reason in EXCEPTIONS.items():
         print(f"== not run: {name}: {reason}", flush=True)
     without = [word for name in EXCEPTIONS for word in ("--deselect", name)]
-    command = [python, "-m", "pytest", "-q", "-m", MARKERS, "-n", "2", "--dist", "loadfile", *without, *tests]
+    command = [python, "-m", "pytest", "-q", "-m", markers, "-n", "2", "--dist", "loadfile", *without, *tests]
     return subprocess.run(command, cwd=ROOT, env=_environment(), check=False).returncode
 
 
