@@ -70,7 +70,7 @@ def test_a_producer_that_was_taken_back_is_another_source(tmp_path):
     with pytest.raises(SourceError, match="has not run"):
         land_locally(feed(), tables, tmp_path, T0)
     scene.replay(warehouse, "again")
-    with pytest.raises(SourceError, match="was rewound or reset, or a branch was promoted"):
+    with pytest.raises(SourceError, match="has been rewound, reset or replaced by a promoted branch"):
         land_locally(feed(), tables, tmp_path, T0)
 
 
