@@ -89,7 +89,6 @@ def _with(column: str, kind: pa.DataType | None, new: str | None = None) -> Call
 
 
 _AGAIN = "`rewindow land activity --new-generation`"
-_OTHERS = ("a new file has other columns than the landed files", _AGAIN)
 SCHEMAS = [
     _changed(
         "a new file without the key", ("h2.parquet has no user,", "`optional: [user]`", _AGAIN), _with("user", None)
@@ -102,8 +101,20 @@ SCHEMAS = [
         _with("user", None, "person"),
     ),
     _changed("a new file without a value's column", ("has no x,", _AGAIN), _with("x", None)),
-    _changed("a new file with text for numbers", ("[x]", *_OTHERS), _with("x", pa.string(), "x")),
-    _changed("a new file with text for times", ("[t]", *_OTHERS), _with("t", pa.string(), "t")),
-    _changed("a new file with fractions for numbers", ("[x]", *_OTHERS), _with("x", pa.float64(), "x")),
+    _changed(
+        "a new file with text for numbers",
+        ("h2.parquet stores x as STRING, but the log reads BIGINT", _AGAIN),
+        _with("x", pa.string(), "x"),
+    ),
+    _changed(
+        "a new file with text for times",
+        ("h2.parquet stores t as STRING, but the log reads BIGINT", _AGAIN),
+        _with("t", pa.string(), "t"),
+    ),
+    _changed(
+        "a new file with fractions for numbers",
+        ("h2.parquet stores x as DOUBLE, but the log reads BIGINT", _AGAIN),
+        _with("x", pa.float64(), "x"),
+    ),
     *(_csv(name, header, says) for name, (header, says) in CSVS.items()),
 ]
