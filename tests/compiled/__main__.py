@@ -20,6 +20,8 @@ from tests.compiled.exceptions import EXCEPTIONS
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / ".cache" / "compiled"
 SOURCES = ("lib", "setup.py", "pyproject.toml", "README.md", "LICENSE")
+SCRIPTS = ("airflow",)
+"""Commands of other packages that tests start with the environment's Python."""
 MARKERS = "not spark and not slow and not airflow"
 SCENARIOS = sorted((ROOT / "tests" / "conformance" / "vectors").glob("**/*.jsonl*"))
 
@@ -70,6 +72,10 @@ def install(wheel: Path) -> Path:
         own = subprocess.run([python, "-c", _FOLDER_OF_PACKAGES], capture_output=True, text=True, check=True).stdout
         # Comes after the environment's own packages, and its links to other trees do not count.
         Path(own.strip(), "shared.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
+    for name in SCRIPTS:
+        _, _, program = Path(sysconfig.get_path("scripts"), name).read_text(encoding="utf-8").partition("\n")
+        (FOLDER / "bin" / name).write_text(f"#!{python}\n{program}", encoding="utf-8")
+        (FOLDER / "bin" / name).chmod(0o755)
     pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--disable-pip-version-check"]
     subprocess.run([*pip, "--no-deps", "--force-reinstall", wheel], check=True)
     return python

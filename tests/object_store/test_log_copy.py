@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import random
+from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
@@ -61,6 +63,15 @@ def test_a_look_is_as_good_as_one_of_delta_rs(table: str) -> None:
         assert sorted(file.path for file in table_files(table, seen)) == sorted(files), (seed, number, action)
         for app_id in ("mine", "elsewhere"):
             assert seen.transaction_version(app_id) == right.transaction_version(app_id), (seed, number, action)
+
+
+def test_a_handle_that_ends_in_a_cycle_does_not_return_to_the_cache_without_its_copy(table: str) -> None:
+    _commit(table, 1)
+    holder = SimpleNamespace(handle=_open(table))
+    holder.me = holder  # as a failed commit's traceback refers to the frame that keeps it
+    del holder
+    gc.collect()
+    assert _open(table).transaction_version("nobody") is None
 
 
 def test_of_two_commits_of_one_version_both_land_once(table: str) -> None:

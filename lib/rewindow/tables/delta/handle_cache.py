@@ -40,8 +40,7 @@ from rewindow.tables.delta.log_folder import (
     transactions_of,
 )
 
-_KEPT = 32  # enough for the tables of a few jobs
-_MOST_AHEAD = 64  # after so many commits delta-rs reads them, too
+_KEPT, _MOST_AHEAD = 32, 64  # tables, enough for a few jobs; commits, after which delta-rs reads them, too
 
 
 class Mark(NamedTuple):
@@ -223,7 +222,8 @@ class Handle(DeltaTable):
 
     def release(self) -> None:
         """Put what was read into the cache. This handle must not be used again."""
-        if self.is_good and self.mark is not None and self.version() == self.read_version:
+        has_log = self.log_copy is None or self.log_copy.is_there
+        if self.is_good and has_log and self.mark is not None and self.version() == self.read_version:
             while len(_cached) >= _KEPT:
                 del _cached[next(iter(_cached))]
             _cached.pop(self.path, None)

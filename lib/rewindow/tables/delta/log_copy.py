@@ -30,10 +30,15 @@ class LogCopy:
         """Bind to a table in a bucket. Nothing is read."""
         self._path, self._objects = path, Objects(path)
         self.root = tempfile.mkdtemp(prefix="rewindow-log-")
-        weakref.finalize(self, shutil.rmtree, self.root, ignore_errors=True)
+        self._removal = weakref.finalize(self, shutil.rmtree, self.root, ignore_errors=True)
         self._log = Path(self.root) / "_delta_log"
         self._log.mkdir()
         self._is_sent = False
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the folder was not removed yet. If both are garbage in one cycle, it goes before its handle is released."""
+        return self._removal.alive
 
     def begin(self) -> bool:
         """Copy the last checkpoint and the commits since. False if they cannot be found, or are in another form.
