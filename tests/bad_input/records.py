@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rewindow.engine.worker.timestamps import TOO_FAR
 from tests.bad_input.scene import FEED, Bench, Case, hour
 from tests.ingest.local_engine import HOUR, T0
 
@@ -54,7 +53,7 @@ def _fails(name: str, says: str, **values: Any) -> Case:
 
 def _far(name: str, time_ms: int) -> Case:
     """A record in the far future is quarantined and closes no window (D19), so the next run gives the clean result."""
-    return Case(name, "land activity", 0, "1 quarantined", _bad(t=time_ms), refused=(TOO_FAR,))
+    return Case(name, "land activity", 0, "1 quarantined", _bad(t=time_ms), refused=("too far ahead (`max_ahead`)",))
 
 
 def _unit(name: str, unit: str, time: int) -> Case:
@@ -82,7 +81,7 @@ CASES = [
     _unit("nanoseconds for milliseconds", "nanoseconds", NOW * 1_000_000),
     _skipped("no timestamp, skipped", "no timestamp", t=None),
     _skipped("a negative timestamp, skipped", "a negative timestamp (-5)", t=-5),
-    _skipped("the far future, skipped", TOO_FAR, t=YEAR_9999),
+    _skipped("the far future, skipped", "too far ahead (`max_ahead`)", t=YEAR_9999),
     Case(
         "the far future, replaced",
         "land other",
@@ -90,7 +89,7 @@ CASES = [
         "1 quarantined",
         _other("partition_time", t=YEAR_9999),
         goes_on=False,
-        refused=(TOO_FAR,),
+        refused=("too far ahead (`max_ahead`)",),
     ),
     Case("no timestamp, replaced", "land other", 0, "37 records", _other("partition_time", t=None), goes_on=False),
     Case("no key", "land activity", 0, "13 records", _bad(user=None), goes_on=False),

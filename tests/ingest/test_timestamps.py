@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rewindow.contracts.ingest import FAIL, PARTITION_TIME, SKIP, TimestampPolicy
 from rewindow.control.ingest.landings import Landing, fold_feed
-from rewindow.engine.worker.timestamps import TOO_FAR, InvalidTimestampError, extract, judge
+from rewindow.engine.worker.timestamps import InvalidTimestampError, extract, judge
 from rewindow.errors import ConfigError, DataError
 from rewindow.streams.record import Record
 from rewindow.tables.delta.feeds import DeltaFeedTables
@@ -99,7 +99,7 @@ def test_the_far_future_is_quarantined_and_moves_nothing(tmp_path):
     assert (report.rows, report.quarantined, report.watermark_ms) == (2, 2, T0 + DAY)
     assert [row["offset"] for row in log_rows(tables)] == [0, 1]
     found = quarantine(tables)
-    assert {row["reason"] for row in found} == {TOO_FAR}
+    assert {row["reason"] for row in found} == {"too far ahead (`max_ahead`)"}
     assert {(row["name"], row["topic"], row["landing"], row["_run"]) for row in found} == {
         ("activity", "events", 1, None)
     }

@@ -51,7 +51,7 @@ def play_all(root: Path, paths: Sequence[Path] = ()) -> Iterator[Played]:
         try:
             cases = load(file)
         except ConfigError as error:
-            yield Played(shown, "", cut=False, failure=str(error).removeprefix(f"{file}").lstrip(":, "))
+            yield Played(shown, "", cut=False, failure=str(error).removeprefix(str(file)).lstrip(":, "))
             continue
         for case in cases:
             for cut in (False, True):
@@ -64,7 +64,7 @@ def _failure_of(case: Any, *, cut: bool) -> str | None:
     except TranscriptError as error:
         return str(error)
     except RewindowError as error:  # such as a topology that there is not
-        return f"{case.name}: {error}".replace(f"{case.name}: {case.name}: ", f"{case.name}: ")
+        return str(error) if str(error).startswith(f"{case.name}: ") else f"{case.name}: {error}"
     return None
 
 

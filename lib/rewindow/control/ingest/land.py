@@ -97,7 +97,7 @@ def steps(
         repeated = newest_generation(tables.state(feed.feed), feed, request.keep)
         if repeated:
             report = LandReport.of(feed.feed, repeated, was_interrupted=True)
-            return replace(report, warnings=tuple(_ignored(feed, request, report.watermark_ms)))
+            return replace(report, warnings=_ignored(feed, request, report.watermark_ms))
     call = _call(feed, tables, engine, request, attempt)
     progress = call.progress
     _check_declared(call)

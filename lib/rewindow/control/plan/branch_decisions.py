@@ -10,7 +10,7 @@ from bisect import bisect_left
 from itertools import islice
 
 from rewindow.control.ingest.landings import Feed
-from rewindow.control.plan.branches import Branch, CommittedRun, JobState, LedgerRow, Standing, shared_runs
+from rewindow.control.plan.branches import Branch, CommittedRun, JobState, LedgerRow, Standing, run_ids, shared_runs
 from rewindow.control.plan.ledger_state_branches import BRANCH, DROP, PROMOTE, REWIND
 from rewindow.control.plan.ledger_state_holds import ACCEPT
 from rewindow.control.plan.spec import MAIN, JobBinding
@@ -19,6 +19,7 @@ from rewindow.errors import CheckpointError, ConfigError, NotNowError, UsageErro
 BEGINNING = "0"
 """The name of the state before the first run."""
 _NEAREST = 4
+"""So many runs before and after another one are offered in its place."""
 
 
 def run_or_beginning(state: JobState, branch: Branch, text: str) -> CommittedRun | None:
@@ -33,12 +34,12 @@ def find_run(state: JobState, branch: Branch, text: str, or_else: str = "") -> C
     else the caller takes, as the end of this list.
     """
     name, _, number = text.rpartition("/")
-    names = {text} if name else {text, f"{branch.name}/{number}"}
     for run in branch.runs:
-        if run.spec.name in names or (not name and str(run.spec.number) == number):
+        if run.spec.name == text or (not name and str(run.spec.number) == number):
             return run
     known = ", ".join(run.spec.name for run in branch.runs[-8:])
-    is_committed = any(run.spec.name in names for run in state.committed)
+    whole = text if name else f"{branch.name}/{number}"
+    is_committed = any(run.spec.name == whole for run in state.committed)
     why = "was rewound, replaced by a promotion, or belongs to another branch" if is_committed else "does not exist"
     undo = ". To undo a promotion, restore the code, then backfill and promote again" if is_committed else ""
     choices = (
@@ -211,12 +212,13 @@ def check_has_state(state: JobState, run: int | None) -> None:
 
 def _nearest_with_state(state: JobState, wanted: CommittedRun) -> list[CommittedRun]:
     """Return the runs of a run's branch that still have their state: the nearest ones before it and after it, in order."""
-    own = sorted(state.branches.values(), key=lambda branch: branch.name != wanted.spec.branch)
-    chain = next((branch.runs for branch in own if any(one.spec.run == wanted.spec.run for one in branch.runs)), ())
-    later = [one for one in chain if one.spec.run > wanted.spec.run]
-    earlier = chain[: len(chain) - len(later)]
-    before = islice((one for one in reversed(earlier) if state.has_state(one.spec.run)), _NEAREST)
-    after = islice((one for one in later if state.has_state(one.spec.run)), _NEAREST)
+    own_first = sorted(state.branches.values(), key=lambda branch: branch.name != wanted.spec.branch)
+    chain = next((branch.runs for branch in own_first if wanted.spec.run in run_ids(branch.runs)), None)
+    if chain is None:
+        return []
+    at = list(run_ids(chain)).index(wanted.spec.run)
+    before = islice((one for one in reversed(chain[:at]) if state.has_state(one.spec.run)), _NEAREST)
+    after = islice((one for one in chain[at + 1 :] if state.has_state(one.spec.run)), _NEAREST)
     return [*reversed(list(before)), *after]
 
 
