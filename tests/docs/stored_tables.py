@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rewindow.contracts.expectations import EXPECTATION_COLUMNS
-from rewindow.contracts.ingest import LOG_COLUMNS, QUARANTINE_COLUMNS
+from rewindow.contracts.landed_columns import LOG_COLUMNS, QUARANTINE_COLUMNS
 from rewindow.contracts.staged_files import METRICS
 from rewindow.streams.serde.meta_columns import CHANGELOG_META, OUTPUT_META, PARTITION
 from rewindow.streams.serde.schema import Column

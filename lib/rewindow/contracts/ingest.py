@@ -23,27 +23,6 @@ ARRIVAL = "arrival"
 
 FAR = 2**62
 """Later than any timestamp of a record."""
-LOG_COLUMNS = tuple(Column(name, "long") for name in ("offset", "timestamp", "landing", "arrived_at"))
-"""The columns that precede the key and value columns in every log."""
-
-QUARANTINE_COLUMNS = (
-    Column("name", "string"),
-    Column("topic", "string"),
-    Column("partition", "long"),
-    Column("offset", "long"),
-    Column("node", "string"),
-    Column("reason", "string"),
-    Column("arrived_at", "long"),
-    Column("timestamp", "long"),
-    Column("record", "string"),
-    Column("_run", "long"),
-    Column("landing", "long"),
-)
-"""The quarantine table: records that `land` rejected, and records that jobs with ``dropped: quarantine`` dropped.
-
-``name`` is the feed or the job. ``record`` is the JSON of the key and value, or of a source's columns. ``offset``, ``node``
-and ``_run`` are null for a landing; ``arrived_at`` is null for a job, whose ``landing`` is the epoch of the record.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +147,8 @@ class ProducedEpoch:
     watermark_ms: int
     run: int
     ledger: str = ""
-    may_have_rows: bool = True  # False: the output has no row of it or of a later epoch
+    may_have_rows: bool = True
+    """False if the output certainly has no row of it, nor of a later epoch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +156,7 @@ class SourceLook:
     """A snapshot of a source. ``fresh`` pieces hold rows never landed; an earlier landing has seen those in ``rest``.
 
     In ``rest``, only rows that arrive at or after the end of what is landed can be due. ``overlapping``: ``rest`` contains
-    the rows of ``fresh`` too. The landing records ``position``. Of a table: ``schema`` (JSON), and ``owner``, whose output it is.
+    the rows of ``fresh`` too. The landing records ``position``. ``schema`` is the schema of a table (JSON).
     """
 
     position: Mapping[str, Any]
@@ -193,6 +173,7 @@ class SourceLook:
     """The version to read, for a table whose files alone are not its content (column mapping, deletion vectors)."""
     governed: Governed | None = None
     owner: str | None = None
+    """The job of which the table is an output, if it is one."""
 
 
 class Intervals(Protocol):

@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake import Schema as DeltaSchema
 
-from rewindow.contracts.ingest import LOG_COLUMNS, QUARANTINE_COLUMNS, LogSpec, ReadWindow, SourceLook
+from rewindow.contracts.ingest import LogSpec, ReadWindow, SourceLook
+from rewindow.contracts.landed_columns import LOG_COLUMNS, QUARANTINE_COLUMNS
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.control.ingest.landings import LogSchema
 from rewindow.control.ingest.progress import progress_lines

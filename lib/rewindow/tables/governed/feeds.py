@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 from pyspark.sql import SparkSession
 
-from rewindow.contracts.ingest import LOG_COLUMNS, QUARANTINE_COLUMNS, LogSpec, ReadWindow, SourceLook
+from rewindow.contracts.ingest import LogSpec, ReadWindow, SourceLook
+from rewindow.contracts.landed_columns import LOG_COLUMNS, QUARANTINE_COLUMNS
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.control.ingest.landings import LANDING, PLAN, LogSchema
 from rewindow.control.ingest.watermarks import HeldFile

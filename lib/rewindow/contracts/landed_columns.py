@@ -1,0 +1,27 @@
+"""The columns that rewindow gives every log and the quarantine."""
+
+from __future__ import annotations
+
+from rewindow.streams.serde.schema import Column
+
+LOG_COLUMNS = tuple(Column(name, "long") for name in ("offset", "timestamp", "landing", "arrived_at"))
+"""The columns that precede the key and value columns in every log."""
+
+QUARANTINE_COLUMNS = (
+    Column("name", "string"),
+    Column("topic", "string"),
+    Column("partition", "long"),
+    Column("offset", "long"),
+    Column("node", "string"),
+    Column("reason", "string"),
+    Column("arrived_at", "long"),
+    Column("timestamp", "long"),
+    Column("record", "string"),
+    Column("_run", "long"),
+    Column("landing", "long"),
+)
+"""The quarantine table: records that `land` rejected, and records that jobs with ``dropped: quarantine`` dropped.
+
+``name`` is the feed or the job. ``record`` is the JSON of the key and value, or of a source's columns. ``offset``, ``node``
+and ``_run`` are null for a landing; ``arrived_at`` is null for a job, whose ``landing`` is the epoch of the record.
+"""
