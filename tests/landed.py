@@ -32,7 +32,8 @@ from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.key_bytes import partition_of
 from rewindow.streams.serde.schema import Column
 from rewindow.streams.topology import Topology
-from rewindow.tables.delta.commit import commit_files, create_table, table_path
+from rewindow.tables.delta.commit import commit_files, table_path
+from rewindow.tables.delta.create_table import create_table
 from rewindow.tables.delta.feeds import LOG_COLUMNS
 from rewindow.tables.delta.ledger import Ledger
 from rewindow.tables.delta.warehouse import DeltaTables

@@ -15,7 +15,8 @@ from deltalake import write_deltalake
 
 from rewindow.engine.worker.failures import translate_text
 from rewindow.errors import ConfigError, StorageError
-from rewindow.tables.delta.commit import create_table, open_table
+from rewindow.tables.delta.commit import open_table
+from rewindow.tables.delta.create_table import create_table
 from tests.bad_input.scene import FEED, T0, Bench
 
 OUTPUT, LOG, STORE = "alerts/totals", "logs/activity/events", "state/counts/sums"

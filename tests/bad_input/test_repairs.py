@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable
 
 from rewindow.errors import one_line
-from rewindow.tables.delta import handle_cache
+from rewindow.tables.delta import handle
 from tests.bad_input.scene import Answer, Bench, copy_of
 
 OUT, JOURNAL, METRICS = "alerts/totals", "rewindow/journal", "rewindow/metrics"
@@ -43,7 +43,7 @@ HARMS: dict[str, Callable[[Path], object]] = {
 
 def call(bench: Bench, *words: str) -> Answer:
     """Run a command as a new process does: it has opened no table before."""
-    handle_cache._cached.clear()
+    handle.cached.clear()
     return bench.run(*words)
 
 

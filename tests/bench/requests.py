@@ -10,7 +10,7 @@ import re
 import tempfile
 from pathlib import Path
 
-from rewindow.tables.delta import handle_cache
+from rewindow.tables.delta import handle
 from tests.bad_input.scene import hour, without_spark
 from tests.bench.results import REPORT, machine
 from tests.bench.sections import write_section
@@ -47,7 +47,7 @@ def measure(hours: int) -> tuple[list[int], list[int]]:
             for number in range(hours):
                 bench.rows(f"h{number}", hour(number))
                 for words, counts in ((("land", "activity"), lands), (("run", "counts"), runs)):
-                    handle_cache._cached.clear()
+                    handle.cached.clear()
                     done(bench.run(*words, *THERE, "--json"))
                     before, seen = seen, _requests(root)
                     counts.append(seen - before)

@@ -18,7 +18,8 @@ from rewindow.control.plan.commit import add_digests
 from rewindow.engine.worker.digest import RowsDigest
 from rewindow.engine.worker.parquet_writer import DIGEST_BYTES, FileWriter
 from rewindow.errors import StorageError
-from rewindow.tables.delta.commit import commit_files, create_table
+from rewindow.tables.delta.commit import commit_files
+from rewindow.tables.delta.create_table import create_table
 from rewindow.tables.delta.files import Folder
 
 SCHEMA = pa.schema(

@@ -16,10 +16,11 @@ from deltalake.transaction import AddAction
 from rewindow.errors import StorageError
 from rewindow.storage.locations import options_of, use
 from rewindow.storage.objects import Objects
-from rewindow.tables.delta import handle_cache
+from rewindow.tables.delta import handle
 from rewindow.tables.delta.actions import removal
-from rewindow.tables.delta.commit import commit_actions, commit_files, create_table, open_table
+from rewindow.tables.delta.commit import commit_actions, commit_files, open_table
 from rewindow.tables.delta.content_hash import table_files
+from rewindow.tables.delta.create_table import create_table
 from tests.object_store.server import BUCKET
 
 pytestmark = pytest.mark.slow
@@ -57,7 +58,7 @@ def test_a_look_is_as_good_as_one_of_delta_rs(table: str) -> None:
         elif action == "clean":
             _clean(table)
         else:
-            handle_cache._cached.clear()
+            handle.cached.clear()
         seen, right = _open(table), _directly(table)
         assert seen.version() == right.version(), (seed, number, action)
         assert sorted(file.path for file in table_files(table, seen)) == sorted(files), (seed, number, action)
@@ -106,7 +107,7 @@ def test_a_gap_in_the_log_is_refused(table: str) -> None:
     for number in range(1, 5):  # the second has a checkpoint
         _commit_elsewhere(table, number)
     Objects(table).delete(f"_delta_log/{3:020}.json")
-    handle_cache._cached.clear()
+    handle.cached.clear()
     with pytest.raises(StorageError, match=f"{3:020}.json is gone"):
         open_table(table)
 
@@ -123,7 +124,7 @@ def test_an_old_hint_does_not_hide_newer_commits(table: str) -> None:
     _directly(table).create_checkpoint()
     _clean(table)
     objects.put("_delta_log/_last_checkpoint", old.to_pybytes())
-    handle_cache._cached.clear()
+    handle.cached.clear()
     assert _open(table).version() == _directly(table).version() == 5
 
 

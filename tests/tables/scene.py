@@ -26,7 +26,8 @@ from rewindow.engine.worker.local import LocalEngine
 from rewindow.engine.worker.parquet_writer import FileWriter
 from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.delta.commit import commit_files, create_table, table_path, takes_shared_files
+from rewindow.tables.delta.commit import commit_files, table_path, takes_shared_files
+from rewindow.tables.delta.create_table import create_table
 from rewindow.tables.delta.feeds import LOG_COLUMNS
 from rewindow.tables.delta.ledger import Ledger
 from rewindow.tables.delta.warehouse import DeltaTables

@@ -12,7 +12,7 @@ from deltalake.exceptions import DeltaError
 
 from rewindow.errors import AccessError, LimitError, StorageError, did_not_land, one_line
 from rewindow.storage.atomic_files import Draft
-from rewindow.tables.delta.commit import create_table
+from rewindow.tables.delta.create_table import create_table
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.ledger import Ledger, LedgerRow
 

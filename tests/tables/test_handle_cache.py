@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.errors import StorageError
-from rewindow.tables.delta import handle_cache
-from rewindow.tables.delta.commit import commit_actions, commit_files, create_table, open_table
+from rewindow.tables.delta import handle, handle_cache
+from rewindow.tables.delta.commit import commit_actions, commit_files, open_table
 from rewindow.tables.delta.content_hash import table_files
+from rewindow.tables.delta.create_table import create_table
 from tests.properties.effort import examples
 
 if TYPE_CHECKING:
@@ -66,8 +67,8 @@ def test_what_nobody_wrote_is_not_read_again(tmp_path: Path, monkeypatch: pytest
     create_table(path, SCHEMA)
     _commit(path, 1, "mine")
     _open(path)
-    monkeypatch.setattr(handle_cache.Handle, "__init__", _never)
-    monkeypatch.setattr(handle_cache.Handle, "update_incremental", _never)
+    monkeypatch.setattr(handle.Handle, "__init__", _never)
+    monkeypatch.setattr(handle.Handle, "update_incremental", _never)
     assert _known(_open(path))[0] == 1
 
 
@@ -76,7 +77,7 @@ def test_news_are_read_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     create_table(path, SCHEMA)
     _open(path)
     _commit_through(DeltaTable(path), path, 1)
-    monkeypatch.setattr(handle_cache.Handle, "__init__", _never)
+    monkeypatch.setattr(handle.Handle, "__init__", _never)
     assert _known(_open(path))[0] == 1
 
 
@@ -94,7 +95,7 @@ def test_appends_are_written_and_read_without_delta_rs_until_a_checkpoint_is_due
         lambda table, *args, **kwargs: (sent.append(1), send(table, *args, **kwargs)),
     )
     with monkeypatch.context() as alone:
-        alone.setattr(handle_cache.Handle, "_catch_up", _never)
+        alone.setattr(handle.Handle, "_catch_up", _never)
         for number in range(1, 9):
             _commit(path, number, "mine")
         assert len(table_files(path, _open(path))) == 8
@@ -149,7 +150,7 @@ def test_a_handle_is_kept_while_the_commits_since_its_checkpoint_are_there(tmp_p
     for number in (1, 2):
         _commit(path, number, "mine")
     DeltaTable(path).create_checkpoint()
-    handle_cache._cached.clear()
+    handle.cached.clear()
     raw = _open(path)._table
     for version in (0, 1):
         Path(f"{path}/_delta_log/{version:020}.json").unlink()

@@ -15,8 +15,8 @@ from rewindow.contracts.staged_files import METRICS as METRICS_COLUMNS
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.control.plan.stored_format import FORMAT, check_layout, load_stored, stored_json
 from rewindow.errors import CheckpointError
-from rewindow.tables.delta.commit import create_table
 from rewindow.tables.delta.content_hash import read_rows
+from rewindow.tables.delta.create_table import create_table
 from rewindow.tables.delta.journal import Journal
 from rewindow.tables.delta.ledger import Ledger, LedgerRow
 from rewindow.tables.shared.arrow_schema import arrow_schema

@@ -13,9 +13,10 @@ from rewindow.contracts.staged_files import StagedFile
 from rewindow.errors import CheckpointError, ConfigError, InvariantError, StorageError
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.delta import commit as tables_module
-from rewindow.tables.delta.commit import commit_actions, commit_files, create_table, open_table
+from rewindow.tables.delta.commit import commit_actions, commit_files, open_table
+from rewindow.tables.delta.create_table import create_table
 from rewindow.tables.delta.files import Folder
-from rewindow.tables.delta.handle_cache import Handle
+from rewindow.tables.delta.handle import Handle
 from rewindow.tables.shared.arrow_schema import arrow_schema
 from rewindow.tables.shared.paths import changelog_path, internal_path, log_path, output_path
 

@@ -18,8 +18,9 @@ from rewindow.streams.assembly import check_suppliers
 from rewindow.streams.nodes import ProcessorNode
 from rewindow.streams.schedules import method_is_gone
 from rewindow.tables.delta.claims import check_claim, check_log_claim, check_quarantine_claim, is_published
-from rewindow.tables.delta.commit import create_table, open_table, table_path
+from rewindow.tables.delta.commit import open_table, table_path
 from rewindow.tables.delta.content_hash import table_files, table_schema
+from rewindow.tables.delta.create_table import create_table
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.arrow_schema import arrow_schema
 from rewindow.tables.shared.paths import JOURNAL, QUARANTINE, log_path

@@ -15,8 +15,9 @@ from deltalake import DeltaTable
 from rewindow.control.plan.branches import JobState
 from rewindow.control.plan.spec import MAIN, TableSpec
 from rewindow.errors import ConfigError
-from rewindow.tables.delta.commit import OWNER, open_table, table_path
+from rewindow.tables.delta.commit import open_table, table_path
 from rewindow.tables.delta.content_hash import column_bounds, read_file, table_files, table_schema
+from rewindow.tables.delta.create_table import OWNER
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.shared.paths import QUARANTINE
 from rewindow.tables.shared.publications import (

@@ -1,4 +1,4 @@
-"""Create Delta tables and commit files to them.
+"""Open Delta tables and commit files to them.
 
 A commit is named by an application id and a version, and lands once: the version is checked and written through one
 handle, and after any other outcome the log is read again before anything is decided (`docs/internals/design.md`, "The commit").
@@ -10,42 +10,29 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 
-import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
-from deltalake import Schema as DeltaSchema
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
 from rewindow.contracts.staged_files import StagedFile
-from rewindow.control.plan.stored_format import check_layout
-from rewindow.errors import CheckpointError, InvariantError, StorageError, did_not_land, failed_io, one_line
-from rewindow.storage.locations import failed, is_uri, options_of
-from rewindow.streams.serde.meta_columns import PARTITION
-from rewindow.tables.delta.append_commits import (
-    CHECKPOINT_INTERVAL,
-    CLEANED_EVERY,
-    append_commit,
-    checkpoint_interval,
-    is_append,
-    is_checkpoint_due,
-)
+from rewindow.errors import InvariantError, StorageError, did_not_land, one_line
+from rewindow.storage.locations import failed, is_uri
+from rewindow.tables.delta.append_commits import CLEANED_EVERY, append_commit, is_append, is_checkpoint_due
 from rewindow.tables.delta.features import check_direct, check_refusal, check_writable
 from rewindow.tables.delta.files import Folder
-from rewindow.tables.delta.handle_cache import Handle, release, take
+from rewindow.tables.delta.handle import Handle
+from rewindow.tables.delta.handle_cache import release, take
 from rewindow.tables.delta.path_safety import safe_path
 
 Retract = Callable[[str, DeltaTable], Sequence[AddAction | RemoveAction]]
+"""Given a table's path and handle, returns the actions that go into the same commit as new files."""
 
-
-OWNER = "rewindow.job"
-"""The table property with the only job that writes the table."""
-
-_ATTEMPTS, _LOOKS = 8, 3
-_CLOSED = 2**62  # the version of a closed application id
-SHORT_LOG = {"delta.logRetentionDuration": "interval 7 days"}
-"""For rewindow's own tables: old versions are never read, and Delta lists the log in each commit."""
+_ATTEMPTS = 8
+_LOOKS = 3
+"""How often a stale handle or listing is looked at again before an attempt is given up."""
+_CLOSED = 2**62
+"""The version of a closed application id."""
 
 
 def table_path(warehouse: str, path: str) -> str:
@@ -86,65 +73,6 @@ def takes_shared_files(path: str) -> bool:
     """Return whether a file of a table may have rows of several tasks: not if it is partitioned, as older changelogs are."""
     table = open_table(path)
     return table is not None and not table.metadata().partition_columns
-
-
-def create_table(
-    path: str,
-    schema: pa.Schema,
-    partition_by: Sequence[str] = (),
-    *,
-    configuration: Mapping[str, str] | None = None,
-) -> DeltaTable:
-    """Return the table; create it if it does not exist. Two processes may create it at once: one of them succeeds.
-
-    Raises `CheckpointError` (76) if it exists with other columns, `StorageError` (74) if it cannot be created.
-    """
-    table = open_table(path, may_lag=True)
-    if table is None:
-        failure = None
-        try:
-            DeltaTable.create(
-                path,
-                schema,
-                mode="ignore",
-                partition_by=list(partition_by),
-                configuration={CHECKPOINT_INTERVAL: checkpoint_interval(path), **(configuration or {})},
-                # With retries, the slower of two processes would create the table again, as version 1 with another id.
-                commit_properties=CommitProperties(max_commit_retries=0),
-                raise_if_key_not_exists=False,  # some properties are ours, not Delta's
-                storage_options=options_of(path),
-            )
-        except Exception as error:  # noqa: BLE001 - another process may have created it: the log decides
-            failure = error
-        table = open_table(path)
-        if table is None:
-            message = f"the table {path} cannot be created: {one_line(failure)}. Make room or the folder writable, then run again"
-            raise failed_io(failure, message) from failure
-    _check_columns(path, table, schema, partition_by)
-    return table
-
-
-def adopt_table(path: str, table: DeltaTable, schema: pa.Schema, owner: Mapping[str, str]) -> None:
-    """Give an empty table, left by an attempt that published nothing, other columns and properties.
-
-    Does nothing if it has them, if its partitioning differs, or if another process commits first: `create_table` then
-    reports what does not fit.
-    """
-    if _column_types(DeltaSchema.from_arrow(schema)) != _column_types(table.schema()):
-        with suppress(DeltaError, OSError, ValueError):
-            table.create_write_transaction(
-                [],
-                mode="overwrite",  # replaces the columns
-                schema=DeltaSchema.from_arrow(schema),
-                partition_by=table.metadata().partition_columns,
-                commit_properties=CommitProperties(max_commit_retries=0),
-            )
-    release(table, is_good=False)
-    found = existing_table(path)
-    if any(found.metadata().configuration.get(key) != value for key, value in owner.items()):
-        with suppress(DeltaError, OSError):
-            found.alter.set_table_properties(dict(owner), raise_if_not_exists=False)
-        release(found, is_good=False)
 
 
 def commit_files(
@@ -281,20 +209,3 @@ def add_actions(folder: Folder, files: Sequence[StagedFile], partition_by: Seque
         values: dict[str, str | None] = {name: file.partition_values[name] for name in partition_by}
         actions.append(AddAction(file.path, file.bytes, values, facts.modified_ms, True, stats))
     return actions
-
-
-def _check_columns(path: str, table: DeltaTable, schema: pa.Schema, partition_by: Sequence[str]) -> None:
-    wanted, found = _column_types(DeltaSchema.from_arrow(schema)), _column_types(table.schema())
-    if wanted != found:
-        check_layout(path, found)
-        message = f"{path} has the columns {found}, expected {wanted}: name another table, or start a new branch"
-        raise CheckpointError(message)
-    found_partitions = table.metadata().partition_columns
-    # A changelog that an earlier version created stays partitioned: each of its files has rows of one task (ADR-109).
-    if found_partitions != list(partition_by) and found_partitions != [PARTITION]:
-        message = f"{path} is partitioned by {found_partitions}, expected {list(partition_by)}: name another table"
-        raise CheckpointError(message)
-
-
-def _column_types(schema: DeltaSchema) -> dict[str, str]:
-    return {field["name"]: field["type"] for field in json.loads(schema.to_json())["fields"]}

@@ -19,7 +19,7 @@ from rewindow.errors import StorageError
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.delta.commit import existing_table, open_table
 from rewindow.tables.delta.files import Folder
-from rewindow.tables.delta.handle_cache import Handle
+from rewindow.tables.delta.handle import Handle
 from rewindow.tables.shared.arrow_schema import arrow_schema
 from rewindow.tables.shared.content_hash import hash_rows
 

@@ -26,15 +26,9 @@ from rewindow.control.plan.stored_rows import identity
 from rewindow.errors import CheckpointError, StorageError, did_not_land
 from rewindow.storage.locations import check_spark_reads
 from rewindow.tables.delta.claims import check_log_claim, check_quarantine_claim
-from rewindow.tables.delta.commit import (
-    add_actions,
-    commit_actions,
-    create_table,
-    existing_table,
-    open_table,
-    table_path,
-)
+from rewindow.tables.delta.commit import add_actions, commit_actions, existing_table, open_table, table_path
 from rewindow.tables.delta.content_hash import table_files
+from rewindow.tables.delta.create_table import create_table
 from rewindow.tables.delta.features import check_writable
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.handle_cache import Mark, mark_of

@@ -15,8 +15,9 @@ from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.control.plan.commit import JournalFile
 from rewindow.control.plan.stored_format import load_stored, stored_json
 from rewindow.errors import InvariantError, StorageError
-from rewindow.tables.delta.commit import SHORT_LOG, commit_files, create_table, open_table
+from rewindow.tables.delta.commit import commit_files, open_table
 from rewindow.tables.delta.content_hash import table_files
+from rewindow.tables.delta.create_table import SHORT_LOG, create_table
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.shared.paths import safe_name
 

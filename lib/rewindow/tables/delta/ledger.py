@@ -24,8 +24,9 @@ from rewindow.control.plan.stored_rows import StoredFold, StoredRows, identity
 from rewindow.errors import InvariantError, StorageError, did_not_land
 from rewindow.storage.locations import is_uri
 from rewindow.tables.delta.actions import removal
-from rewindow.tables.delta.commit import SHORT_LOG, commit_actions, create_table, open_table
+from rewindow.tables.delta.commit import commit_actions, open_table
 from rewindow.tables.delta.content_hash import TableFile, table_files
+from rewindow.tables.delta.create_table import SHORT_LOG, create_table
 from rewindow.tables.delta.features import check_writable
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.fold_file import read_fold, write_fold

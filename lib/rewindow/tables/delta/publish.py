@@ -21,18 +21,9 @@ from rewindow.control.plan.branches import CommittedRun, JobState
 from rewindow.control.plan.spec import MAIN, OUTPUT, TableSpec
 from rewindow.errors import CheckpointError, ConfigError, StorageError
 from rewindow.tables.delta.claims import check_claim, check_owner, is_of_another, is_published
-from rewindow.tables.delta.commit import (
-    OWNER,
-    SHORT_LOG,
-    Retract,
-    adopt_table,
-    commit_files,
-    create_table,
-    existing_table,
-    open_table,
-    table_path,
-)
+from rewindow.tables.delta.commit import Retract, commit_files, existing_table, open_table, table_path
 from rewindow.tables.delta.content_hash import table_files
+from rewindow.tables.delta.create_table import OWNER, SHORT_LOG, adopt_table, create_table
 from rewindow.tables.delta.features import check_writable
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.reset import finish_reset

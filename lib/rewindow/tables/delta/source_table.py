@@ -18,7 +18,8 @@ from deltalake import DeltaTable
 from rewindow.contracts.ingest import ARRIVAL, LogSpec, Piece, ReadWindow, SourceLook
 from rewindow.errors import ConfigError, DataError, SourceError
 from rewindow.storage.locations import is_uri
-from rewindow.tables.delta.commit import OWNER, open_table
+from rewindow.tables.delta.commit import open_table
+from rewindow.tables.delta.create_table import OWNER
 from rewindow.tables.delta.features import direct_problem
 from rewindow.tables.delta.foreign_log import AddedFile, TableCommit, full_path, read_commit
 from rewindow.tables.shared.feeds import DELTA

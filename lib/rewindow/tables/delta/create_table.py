@@ -1,0 +1,101 @@
+"""Create a Delta table, or check that an existing one has the columns that are wanted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable
+from deltalake import Schema as DeltaSchema
+from deltalake.exceptions import DeltaError
+
+from rewindow.control.plan.stored_format import check_layout
+from rewindow.errors import CheckpointError, failed_io, one_line
+from rewindow.storage.locations import options_of
+from rewindow.streams.serde.meta_columns import PARTITION
+from rewindow.tables.delta.append_commits import CHECKPOINT_INTERVAL, checkpoint_interval
+from rewindow.tables.delta.commit import existing_table, open_table
+from rewindow.tables.delta.handle_cache import release
+
+OWNER = "rewindow.job"
+"""The table property with the only job that writes the table."""
+SHORT_LOG = {"delta.logRetentionDuration": "interval 7 days"}
+"""For rewindow's own tables: old versions are never read, and Delta lists the log in each commit."""
+
+
+def create_table(
+    path: str,
+    schema: pa.Schema,
+    partition_by: Sequence[str] = (),
+    *,
+    configuration: Mapping[str, str] | None = None,
+) -> DeltaTable:
+    """Return the table; create it if it does not exist. Two processes may create it at once: one of them succeeds.
+
+    Raises `CheckpointError` (76) if it exists with other columns, `StorageError` (74) if it cannot be created.
+    """
+    table = open_table(path, may_lag=True)
+    if table is None:
+        failure = None
+        try:
+            DeltaTable.create(
+                path,
+                schema,
+                mode="ignore",
+                partition_by=list(partition_by),
+                configuration={CHECKPOINT_INTERVAL: checkpoint_interval(path), **(configuration or {})},
+                # With retries, the slower of two processes would create the table again, as version 1 with another id.
+                commit_properties=CommitProperties(max_commit_retries=0),
+                raise_if_key_not_exists=False,  # some properties are ours, not Delta's
+                storage_options=options_of(path),
+            )
+        except Exception as error:  # noqa: BLE001 - another process may have created it: the log decides
+            failure = error
+        table = open_table(path)
+        if table is None:
+            message = f"the table {path} cannot be created: {one_line(failure)}. Make room or the folder writable, then run again"
+            raise failed_io(failure, message) from failure
+    _check_columns(path, table, schema, partition_by)
+    return table
+
+
+def adopt_table(path: str, table: DeltaTable, schema: pa.Schema, owner: Mapping[str, str]) -> None:
+    """Give an empty table, left by an attempt that published nothing, other columns and properties.
+
+    Does nothing if it has them, if its partitioning differs, or if another process commits first: `create_table` then
+    reports what does not fit.
+    """
+    if _column_types(DeltaSchema.from_arrow(schema)) != _column_types(table.schema()):
+        with suppress(DeltaError, OSError, ValueError):
+            table.create_write_transaction(
+                [],
+                mode="overwrite",  # replaces the columns
+                schema=DeltaSchema.from_arrow(schema),
+                partition_by=table.metadata().partition_columns,
+                commit_properties=CommitProperties(max_commit_retries=0),
+            )
+    release(table, is_good=False)
+    found = existing_table(path)
+    if any(found.metadata().configuration.get(key) != value for key, value in owner.items()):
+        with suppress(DeltaError, OSError):
+            found.alter.set_table_properties(dict(owner), raise_if_not_exists=False)
+        release(found, is_good=False)
+
+
+def _check_columns(path: str, table: DeltaTable, schema: pa.Schema, partition_by: Sequence[str]) -> None:
+    wanted, found = _column_types(DeltaSchema.from_arrow(schema)), _column_types(table.schema())
+    if wanted != found:
+        check_layout(path, found)
+        message = f"{path} has the columns {found}, expected {wanted}: name another table, or start a new branch"
+        raise CheckpointError(message)
+    found_partitions = table.metadata().partition_columns
+    # A changelog that an earlier version created stays partitioned: each of its files has rows of one task (ADR-109).
+    if found_partitions != list(partition_by) and found_partitions != [PARTITION]:
+        message = f"{path} is partitioned by {found_partitions}, expected {list(partition_by)}: name another table"
+        raise CheckpointError(message)
+
+
+def _column_types(schema: DeltaSchema) -> dict[str, str]:
+    return {field["name"]: field["type"] for field in json.loads(schema.to_json())["fields"]}

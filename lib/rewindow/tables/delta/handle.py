@@ -1,0 +1,229 @@
+"""A handle on a Delta table that reads on cheaply and returns to a cache when its caller is done with it.
+
+Append commits, which nearly all are, are read here, and delta-rs' own object stays behind until something needs it: what it
+does costs more the longer the log and the more files the table has (ADR-124). In a bucket, a handle reads a local copy of the
+log's end (ADR-126). delta-rs opens the table in the bucket only for writing and for listing files.
+
+`handle_cache` says when a cached handle is still current.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from deltalake import DeltaTable
+from deltalake import Schema as DeltaSchema
+from deltalake.exceptions import DeltaError
+from deltalake.table import Metadata, ProtocolVersions
+
+from rewindow.errors import StorageError, one_line
+from rewindow.storage.locations import is_uri, options_of
+from rewindow.tables.delta.append_commits import AppendCommit, read_appends
+from rewindow.tables.delta.log_copy import LogCopy
+from rewindow.tables.delta.log_folder import (
+    FileMark,
+    changed_at,
+    checkpointed,
+    file_mark,
+    oldest_commit,
+    transactions_of,
+)
+
+_MOST_KEPT = 32
+"""Tables whose handles are kept: enough for a few jobs."""
+_MOST_AHEAD = 64
+"""Commits that a handle reads itself before delta-rs reads them, too."""
+
+
+class Cached(NamedTuple):
+    """What a handle has read: the library's table object, the version, and the identity of that commit's file.
+
+    ``changed_ns``: the time of the folder's last change before it was read. ``oldest``: the oldest commit
+    that the library may still read.
+    ``ahead``: the commits that the library's object lacks. ``log_copy``, ``files``: see `Handle`.
+    """
+
+    table: Any
+    version: int
+    mark: FileMark
+    changed_ns: int
+    oldest: int
+    transactions: dict[str, int | None]
+    ahead: list[AppendCommit]
+    log_copy: LogCopy | None
+    files: dict[str, Any] | None
+    new_files: list[dict[str, Any]]
+
+
+cached: dict[str, Cached] = {}
+"""By path, least recently released first."""
+
+
+class Handle(DeltaTable):
+    """A handle that returns to the cache when its last reference goes."""
+
+    read_version: int
+    transactions: dict[str, int | None]
+    """The versions of application ids that were asked for, as of what was read."""
+    log_copy: LogCopy | None
+    """What the library's object reads in place of a log in a bucket; None if it reads the log itself."""
+    files: dict[str, Any] | None
+    """What somebody has made of the table's files, by path; None if nothing, or after a commit that is no append."""
+    new_files: list[dict[str, Any]]
+    """The ``add`` actions that came after ``files`` was made."""
+
+    def __init__(self, path: str) -> None:
+        """Read the table's log."""
+        self.is_good, self.log_copy = False, None
+        changed_ns, oldest = changed_at(path), max(oldest_commit(path), checkpointed(path))
+        if is_uri(path) and (log_copy := LogCopy(path)).begin():
+            with suppress(DeltaError):  # the library says what is wrong with the log, not with its copy
+                super().__init__(log_copy.root)
+                self.log_copy = log_copy
+        if self.log_copy is None:
+            super().__init__(path, storage_options=options_of(path))
+        self._begin(path, changed_ns, oldest)
+
+    @classmethod
+    def of(cls, path: str, read: Cached) -> Handle:
+        """Return a handle that continues from what a cached one has read."""
+        handle = cls.__new__(cls)
+        vars(handle).update(_storage_options=options_of(path), _raw=read.table, _ahead=read.ahead)
+        handle.path, handle.mark, handle.is_good = path, read.mark, True
+        handle.read_version, handle.changed_ns = read.version, read.changed_ns
+        handle.oldest, handle.transactions, handle.log_copy = read.oldest, read.transactions, read.log_copy
+        handle.files, handle.new_files = read.files, read.new_files
+        return handle
+
+    @property
+    def _table(self) -> Any:
+        """The library's table object, at this handle's version. All methods of `DeltaTable` that are not below use it."""
+        if self.log_copy is not None:
+            self._raw, self._ahead, self.log_copy = self._from_beginning(), list[AppendCommit](), None
+        return self._reader
+
+    @_table.setter
+    def _table(self, table: Any) -> None:
+        self._raw, self._ahead = table, list[AppendCommit]()
+
+    @property
+    def _reader(self) -> Any:
+        """The library's object, of the table or of the copy of its log, at this handle's version."""
+        if self._ahead:
+            self._catch_up()
+        return self._raw
+
+    def _from_beginning(self) -> Any:
+        """Return a new object of the library's for this version of the table."""
+        return vars(DeltaTable(self.path, self.read_version, options_of(self.path)))["_table"]
+
+    def _catch_up(self) -> None:
+        """Let the library read on to this version. Raises `StorageError` (74) if it cannot."""
+        was_good, self.is_good = self.is_good, False
+        try:
+            with suppress(DeltaError, OSError):  # on failure, read from the beginning
+                self._raw.update_incremental()
+            if self._raw.version() != self.read_version:  # others have committed since
+                self._raw, self.log_copy = self._from_beginning(), None
+        except (DeltaError, OSError) as error:
+            message = (
+                f"the Delta log of {self.path} cannot be read on: {one_line(error)}. Run again; if that fails, too, restore its "
+                "_delta_log from a copy"
+            )
+            raise StorageError(message) from error
+        self._ahead.clear()
+        self.is_good = was_good
+
+    def version(self) -> int:
+        """Return the version that was read."""
+        return int(self._raw.version()) + len(self._ahead)
+
+    def metadata(self) -> Metadata:
+        """Return the table's metadata, which no append changes."""
+        return Metadata(self._raw)
+
+    def schema(self) -> DeltaSchema:
+        """Return the table's schema, which no append changes."""
+        schema: DeltaSchema = self._raw.schema
+        return schema
+
+    def protocol(self) -> ProtocolVersions:
+        """Return the table's protocol, which no append changes."""
+        return ProtocolVersions(*self._raw.protocol_versions())
+
+    def get_add_actions(self, flatten: bool = False) -> Any:  # noqa: FBT001, FBT002 - as in the library
+        """Return the table's files as the log describes them."""
+        return self._reader.get_add_actions(flatten)
+
+    def write_checkpoint(self) -> None:
+        """Write a checkpoint of the newest version to a bucket. Raises as `DeltaTable` does, and OSError."""
+        self.update_incremental()
+        if self.log_copy is None:
+            self.create_checkpoint()
+        else:
+            self._reader.create_checkpoint()
+            self.log_copy.publish_checkpoint(self.read_version)
+
+    def update_incremental(self) -> None:
+        """Read the commits since."""
+        self.is_good = False
+        changed_ns = changed_at(self.path)
+        if self.log_copy is not None:
+            self.log_copy.read_on(self.read_version + 1)
+        appends = None if is_uri(self._log_root) else read_appends(self._log_root, self.read_version + 1)
+        if appends is None or len(self._ahead) + len(appends) > _MOST_AHEAD:
+            self._read_on(changed_ns)
+        else:
+            self._ahead += appends
+            for append in appends:
+                self.transactions.update(append.transactions)
+                self.new_files += append.adds if self.files is not None else ()
+            self.read_version, self.changed_ns = self.read_version + len(appends), changed_ns
+            self.mark = file_mark(self.path, self.read_version)
+        self.is_good = True
+
+    def _read_on(self, changed_ns: int) -> None:
+        """Let the library read the commits since."""
+        before = self.read_version
+        self._raw.update_incremental()
+        self._ahead = []
+        if self._raw.version() > before:
+            newer = transactions_of(self._log_root, range(before + 1, self._raw.version() + 1))
+            known = {} if newer is None else {**self.transactions, **newer}
+            self._begin(self.path, changed_ns, self.oldest)
+            self.transactions = known
+
+    @property
+    def _log_root(self) -> str:
+        """The folder or URI of the table, or the folder of the copy of its log."""
+        return self.path if self.log_copy is None else self.log_copy.root
+
+    def transaction_version(self, app_id: str) -> int | None:
+        """Return the version of an application id as of what was read."""
+        if app_id not in self.transactions:  # then no commit ahead has it
+            self.transactions[app_id] = self._raw.transaction_version(app_id)
+        return self.transactions[app_id]
+
+    def release(self) -> None:
+        """Put what was read into the cache. This handle must not be used again."""
+        has_log = self.log_copy is None or self.log_copy.is_there
+        if self.is_good and has_log and self.mark is not None and self.version() == self.read_version:
+            while len(cached) >= _MOST_KEPT:
+                del cached[next(iter(cached))]
+            cached.pop(self.path, None)
+            read = (self._raw, self.read_version, self.mark, self.changed_ns, self.oldest)
+            cached[self.path] = Cached(*read, self.transactions, self._ahead, self.log_copy, self.files, self.new_files)
+            del self._raw
+        self.is_good = False
+
+    def __del__(self) -> None:
+        """Release it."""
+        with suppress(Exception):  # the interpreter may be ending
+            self.release()
+
+    def _begin(self, path: str, changed_ns: int, oldest: int) -> None:
+        self.path, self.read_version, self.changed_ns, self.oldest = path, self.version(), changed_ns, oldest
+        self.mark = file_mark(path, self.read_version)
+        self.transactions, self.files, self.new_files = {}, None, []
+        self.is_good = True
