@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -144,6 +145,19 @@ def test_with_intervals_a_feed_is_due_for_new_files_and_fresh_while_its_interval
     assert listed(bench)[0][name]["status"] == "due"
     assert bench.run("land", name).code == 0
     assert listed(bench)[0][name]["status"] == "fresh"
+
+
+def test_new_files_with_rows_of_the_current_interval_only_make_no_feed_due(bench: Bench) -> None:
+    name, topic = "hourly", FEED.replace("feed: activity", "feed: hourly")
+    bench.write("conf/feeds/hourly.yaml", f"{topic}landing: {{every: 1h}}\n")
+    assert bench.run("land", name).code == 0
+    bench.rows("now", [{"user": "ann", "t": T0, "got": round(time.time() * 1000), "x": 1}])
+    waiting = bench.run("land", name).out
+    feed = listed(bench)[0][name]
+    assert feed["status"] == "fresh"
+    assert feed["detail"].startswith("1 file is waiting: the interval from ")
+    assert feed["detail"].removeprefix("1 file") in waiting
+    assert "well" in bench.run("status").out, "an interval that is not over is no alert"
 
 
 def test_a_feed_is_due_while_a_file_has_landed_only_partly(bench: Bench) -> None:

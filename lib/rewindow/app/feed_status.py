@@ -1,4 +1,4 @@
-"""Whether a feed's sources have something new. At most the times of arrival are read, and only after an older version landed."""
+"""Whether a feed's sources have something new. Of rows, at most the times of arrival are read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rewindow.contracts.ingest import FeedSpec, LogColumns, LogSpec, ReadWindow,
 from rewindow.control.ingest.changed_extractors import changed_extractors
 from rewindow.control.ingest.generations import next_generation
 from rewindow.control.ingest.intervals import Grid
-from rewindow.control.ingest.later_rows import later_rows
+from rewindow.control.ingest.later_rows import later_rows, without_finished
 from rewindow.control.ingest.progress import Progress, fold_progress
 from rewindow.control.ingest.waiting import waiting_files
 from rewindow.control.plan.branches import LedgerRow
@@ -43,8 +43,9 @@ class FeedLook:
 def look_at_feed(project: Project, name: str, rows: Sequence[LedgerRow], now_ms: int) -> FeedLook:
     """Look at the sources of a feed, given the rows of its landing ledger.
 
-    With intervals of arrival, landed files may hold rows of later intervals: the last landing recorded which (ADR-122). An
-    older version did not, so then the times of arrival are read, unless Spark would land so many, or has to read them.
+    With intervals of arrival, new files may hold rows of the current interval only, so their times of arrival are read, unless
+    Spark would land so many, or has to read them. Landed files may hold rows of later intervals: the last landing recorded
+    which (ADR-122). An older version did not, so then theirs are read, too.
     Raises `ConfigError` (78) for an invalid file, `CheckpointError` (76) if the ledger was deleted, `SourceError` (66) if landed
     files are gone, the definition has changed, or new files have other columns.
     """
@@ -82,10 +83,12 @@ def look_at_feed(project: Project, name: str, rows: Sequence[LedgerRow], now_ms:
     is_due = bool(fresh or epochs or (spec.interval_end and progress.feed))
     changed = changed_extractors(progress.feed, extractor_versions(config, project.root))
     detail = "; ".join([*([told] if (told := _detail(fresh, epochs)) else []), *unchecked, *changed])
+    most_rows = project.target.most_landed_here
+    if grid is not None and is_due and fresh and not epochs and not spec.interval_end and progress.feed is not None:
+        is_due = _new_files_may_be_due(spec, columns, looks, progress, window, grid, most_rows=most_rows)
     if grid is not None and not is_due:
-        is_due, detail = _look_into_landed(
-            spec, columns, looks, progress, window, grid, most_rows=project.target.most_landed_here
-        )
+        is_due, detail = _look_into_landed(spec, columns, looks, progress, window, grid, most_rows=most_rows)
+        detail = detail or waiting_files(spec, looks, now_ms)
     return FeedLook(progress, is_due, is_landing, detail)
 
 
@@ -102,6 +105,29 @@ def _looks(project: Project, spec: FeedSpec, progress: Progress, window: ReadWin
             else look_at_files(log.source, position, to_land=False)
         )
     return found
+
+
+def _new_files_may_be_due(
+    spec: FeedSpec,
+    columns: Mapping[str, LogColumns],
+    looks: Mapping[str, SourceLook],
+    progress: Progress,
+    window: ReadWindow,
+    grid: Grid,
+    *,
+    most_rows: int,
+) -> bool:
+    """Return whether new files may hold rows of a complete interval. If their rows cannot be read here, they may."""
+    for log in (one for one in spec.logs if looks[one.topic].fresh):
+        if log.source.format in TABLE_FORMATS:
+            return True
+        look = without_finished(looks[log.topic], progress.positions.get(log.topic), window.until_ms or 0)
+        try:
+            if _read_arrivals(log, columns[log.topic], look, window, grid, most_rows) is not False:
+                return True
+        except SourceError:  # `land` says what is wrong with them
+            return True
+    return False
 
 
 def _look_into_landed(
@@ -131,7 +157,7 @@ def _look_into_landed(
 def _read_arrivals(
     log: LogSpec, columns: LogColumns, look: SourceLook, window: ReadWindow, grid: Grid, most_rows: int
 ) -> bool | None:
-    """Return whether the files that an older version landed hold rows that are due; None if only `land` reads that."""
+    """Return whether the files of a look hold rows that are due; None if only `land` reads that."""
     from rewindow.engine.worker.landing.source import open_source  # noqa: PLC0415 - loads pyarrow
     from rewindow.engine.worker.landing.source_types import UnsuitableError  # noqa: PLC0415
 

@@ -24,7 +24,8 @@ _MOST_NAMED = 5
 class Silent:
     """Results of a node that wait for silent partitions, the newest record of which is at ``since_ms``.
 
-    ``results`` is None if the node does not say how many. ``behind_ms``: how far the feed is beyond that record.
+    ``results`` is None if the node does not say how many. ``behind_ms``: how far the feed is beyond that record. With
+    ``is_filtered``, a partition has newer records, but an operator before the node filters or changes them.
     """
 
     node: str
@@ -33,6 +34,7 @@ class Silent:
     since_ms: int
     behind_ms: int
     fix: str
+    is_filtered: bool = False
 
     @property
     def what(self) -> str:
@@ -42,6 +44,8 @@ class Silent:
         shown = ", ".join(self.partitions[:_MOST_NAMED])
         more = len(self.partitions) - _MOST_NAMED
         named = f"{shown} and {more} more" if more > 0 else shown
+        if self.is_filtered:
+            return f"{count} of {self.node} {verb} for {named}, of which no record after {instant(self.since_ms)} reached it"
         return f"{count} of {self.node} {verb} for {named}, silent since {instant(self.since_ms)}"
 
     def __str__(self) -> str:
@@ -78,16 +82,19 @@ def silent_partitions(material: Material) -> list[Silent]:
             by_feed, by_job = watermark < final_ms, not follows and own_ms < final_ms
             if by_feed or by_job:
                 at = TopicPartition(timed.topics[0] if timed.topics else timed.node, partition)
-                waiting.setdefault((timed.node, by_feed, by_job), []).append(_Waiting(at, own_ms, results))
-    return [_silent(material, *key, found, newest) for key, found in waiting.items()]
+                is_filtered = own_ms < max(_newest(material, partition).values(), default=UNKNOWN)
+                found = _Waiting(at, own_ms, results, is_filtered)
+                waiting.setdefault((timed.node, by_feed, by_job), []).append(found)
+    return [_silent(material, *key, partitions, newest) for key, partitions in waiting.items()]
 
 
 class _Waiting(NamedTuple):
-    """Results of one partition, and its newest record."""
+    """Results of one partition, and the newest of its records that reached the node."""
 
     at: TopicPartition
     newest_ms: int
     results: int | None
+    is_filtered: bool
 
 
 def _silent(
@@ -104,7 +111,8 @@ def _silent(
     since = min(silent.values())
     names = tuple(f"{one.topic}-{one.partition}" for one in sorted(silent))
     fixes = [*([what_moves(material, by_feed=True)] if by_feed else []), *([what_moves(material)] if by_job else [])]
-    return Silent(node, results, names, since, newest - since, ". ".join(fixes))
+    is_filtered = not by_feed and any(one.is_filtered for one in waiting)
+    return Silent(node, results, names, since, newest - since, ". ".join(fixes), is_filtered)
 
 
 def _results(material: Material, timed: TimedNode, partition: int) -> int | None:

@@ -73,7 +73,7 @@ def _silent(figures: Mapping[str, Any], bound_ms: int | None, command: Command) 
         level, what = Level.NOTE, one["what"]
         if bound_ms is not None and one["behind_ms"] > bound_ms:
             level = Level.ALERT
-            what += f", which is {in_words(one['behind_ms'])}, at most {in_words(bound_ms)} are allowed"
+            what += f": {in_words(one['behind_ms'])} behind the feed, at most {in_words(bound_ms)} are allowed"
         yield Finding(level, "silent", what, command("report"), one["fix"])
 
 
