@@ -84,7 +84,7 @@ matrix: env ## the oldest and the newest supported versions, each in its own env
 	$(PY) -m tests.matrix $(ROWS)
 
 compiled: env ## compile the core with mypyc (needs a C compiler) into .cache/compiled, and run the fast tests and all scenarios with it
-	@$(PY) -m tests.compiled
+	@$(PY) -m tests.compiled $(COMPILED)
 
 check: env ## formatting, lint, types and the layers
 	$(VENV)/bin/ruff format --check --output-format concise $(CODE)
