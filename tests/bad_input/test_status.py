@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections import Counter
 from pathlib import Path
@@ -90,6 +91,16 @@ def test_tables_behind_the_ledger_are_broken_because_readers_miss_rows(
     assert (finding["about"], finding["command"]) == ("lagging", "rewindow run counts")
     assert job["lagging"]["output/totals"] == 1
     assert bench.run("run", "counts").code == 0
+    status(bench)
+
+
+def test_a_command_that_would_be_refused_is_not_named(bench: Bench) -> None:
+    shutil.rmtree(bench.warehouse / "alerts" / "totals")
+    first, second = status(bench, code=1)[1]["counts"]["findings"]
+    assert (first["about"], "rewindow republish counts" in first["message"]) == ("refused", True)
+    assert (second["about"], second["command"]) == ("lagging", None)
+    assert "`rewindow run counts`" not in bench.run("status").out
+    assert bench.run("republish", "counts").code == 0
     status(bench)
 
 

@@ -177,7 +177,7 @@ def test_unreadable_rows_have_a_policy_of_their_own(invalid, unreadable):
         ("de-DE", "1.000", "1.5,00"),
         ("en-US", "1,234.50", "1.234.50"),
         ("en-IN", "12,34,567.5", "1234,567"),
-        (None, "1,500", "1,5"),
+        (None, "1,500.00", "1,5"),
         (None, "-1,500,000", "1;5"),
     ],
 )
@@ -187,3 +187,11 @@ def test_a_decimal_that_its_locale_can_read_is_not_called_bad(tmp_path, locale, 
     said = found(tmp_path, text, sep="\t", **options)
     assert said.startswith(f"d3.csv, line 3, column price: {bad!r} is not a number")
     assert ("where" in said) is (bad in {"4.5", "1.5,00", "1234,567", "1,5"})
+
+
+def test_a_comma_before_three_digits_is_read_only_if_the_source_states_its_locale(tmp_path):
+    text = NAMES.replace(",", "\t") + GOOD.replace(",", "\t").replace("1.50", "39,302")
+    assert found(tmp_path, text, sep="\t").startswith(
+        "d3.csv, line 2, column price: '39,302' is 39302 or 39.302: add `options: {locale: en-US}` to the source if commas group "
+        "digits, or `options: {locale: de-DE}` if they begin the fractions of all files, and, if files were landed before, "
+    )

@@ -1,7 +1,8 @@
 """Decimals in text files: which commas and points group digits, and which begin the fraction.
 
 Parsers skip what their locale uses to group digits, wherever it is: `12,50` is 1250 in English, and `12.50` in German. So the
-groups are checked: all but the first have three digits, or two in front of the last, as in India.
+groups are checked: all but the first have three digits, or two in front of the last, as in India. `39,302` fits, and may be
+another country's 39.302 all the same, so it is read only if the source states its locale.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ BY_COMMAS = r"^[^0-9.,]*[0-9]{1,3}(,[0-9]{2,3})*,[0-9]{3}(\.[0-9]*)?[^.,]*$"
 """A number with groups, where a point begins the fraction."""
 BY_POINTS = r"^[^0-9.,]*[0-9]{1,3}(\.[0-9]{3})+(,[0-9]*)?[^.,]*$"
 """A number with groups, where a comma begins the fraction."""
+UNCERTAIN = r"^[^0-9.,]*[0-9]{1,3},[0-9]{3}[^.,]*$"
+"""A number with one comma that may group digits or begin the fraction."""
 
 AGAIN = "and, if files were landed before, `rewindow land FEED --new-generation`"
 """The second half of an advice that changes what a feed is."""
@@ -32,6 +35,15 @@ def told_decimal(locale: str) -> str:
     return (
         f"is not a number in the locale {locale}, where commas are before three digits. If commas begin the fractions of all "
         f"files, add `options: {{locale: de-DE}}` to the source, {AGAIN}"
+    )
+
+
+def told_uncertain(value: str) -> str:
+    """Return what is wrong with an `UNCERTAIN` decimal without a stated locale, as the end of a sentence."""
+    whole, fraction = (value.strip().replace(",", one) for one in ("", "."))
+    return (
+        f"is {whole} or {fraction}: add `options: {{locale: en-US}}` to the source if commas group digits, or "
+        f"`options: {{locale: de-DE}}` if they begin the fractions of all files, {AGAIN}"
     )
 
 

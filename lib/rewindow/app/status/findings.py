@@ -31,12 +31,15 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that someone should look at. ``about`` is the word that alert rules select by."""
+    """Something that someone should look at. ``about`` is the word that alert rules select by.
+
+    ``command`` helps. It is None where it would be refused: what another finding says comes first.
+    """
 
     level: Level
     about: str
     message: str
-    command: str
+    command: str | None
     advice: str | None = None
     """What else may be needed, as a sentence."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -52,8 +53,12 @@ def check_job(project: Project, name: str, branch: str, looks: Looks) -> Subject
     if known.head is not None:
         findings += attempted(add_lag_and_drops, "figures", command("report"))
     findings += _held(state, known, command)
-    findings += attempted(partial(_unfinished, project, known, name, command), "unfinished", command("plan"))
-    findings += attempted(partial(_lagging, project, name, state, known, figures, command), "lagging", command("plan"))
+    behind = [
+        *attempted(partial(_unfinished, project, known, name, command), "unfinished", command("plan")),
+        *attempted(partial(_lagging, project, name, state, known, figures, command), "lagging", command("plan")),
+    ]
+    is_refused = entry.status is Status.BROKEN
+    findings += [replace(one, command=None) for one in behind] if is_refused else behind
     if not known.is_sealed:
         if entry.status is not Status.RUNNING:
             findings += attempted(partial(_missed, project, config, entry, looks, command), "schedule", command("plan"))

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql import types as T  # noqa: N812
 
-from rewindow.contracts.decimal_texts import BY_COMMAS, BY_POINTS, MOST_DIGITS
+from rewindow.contracts.decimal_texts import BY_COMMAS, BY_POINTS, MOST_DIGITS, UNCERTAIN
 
 _LOST = "\ufffd"
 """Stands for bytes that were no character in the encoding."""
@@ -52,7 +52,10 @@ def checked(
 
 
 def _number(text: Expression, kind: T.DataType, locale: str | None) -> Expression:
-    """Return a text as Spark's CSV parser reads it, if its groups of digits fit the locale and nothing is rounded; else null."""
+    """Return a text as Spark's CSV parser reads it, if its groups of digits fit the locale and nothing is rounded; else null.
+
+    Null, too, if no locale is stated and a comma may group digits or begin the fraction.
+    """
     options = {"sep": _SEPARATOR, "quote": _NO_QUOTE, **({"locale": locale} if locale else {})}
 
     def read(value: Expression, decimal: str) -> Expression:
@@ -63,6 +66,8 @@ def _number(text: Expression, kind: T.DataType, locale: str | None) -> Expressio
         ~text.contains(",") | text.rlike(BY_COMMAS)
     )
     fits &= ~text.rlike("[\r\n]") & (text != "")
+    if locale is None:
+        fits &= ~text.rlike(UNCERTAIN)
     return F.when(fits, _exact(read(text, _as_written(kind).simpleString()), kind))
 
 

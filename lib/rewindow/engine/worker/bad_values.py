@@ -21,9 +21,11 @@ from rewindow.contracts.decimal_texts import (
     BY_COMMAS,
     BY_POINTS,
     DEFAULT_LOCALE,
+    UNCERTAIN,
     begins_with_comma,
     beyond_decimal,
     told_decimal,
+    told_uncertain,
 )
 from rewindow.contracts.ingest import Piece, SourceSpec
 from rewindow.contracts.source_fields import is_read
@@ -148,6 +150,8 @@ def _wrong_text(value: str, kind: Any, options: Mapping[str, str]) -> str | None
     if kind in {"float", "double"}:
         return None if _NUMBER.fullmatch(value) else _not_a_double(value)
     if str(kind).startswith("decimal"):
+        if "locale" not in options and re.fullmatch(UNCERTAIN, value):
+            return told_uncertain(value)
         return _wrong_decimal(value, kind, options.get("locale", DEFAULT_LOCALE))
     if kind == "string" and _LOST in value and not {"encoding", "charset"} & set(options):
         return (
