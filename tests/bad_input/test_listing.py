@@ -19,6 +19,8 @@ from rewindow.tables.delta.ledger import Ledger
 from tests.bad_input.scene import FEED, JOB, Bench, hour
 from tests.ingest.local_engine import HOUR, T0
 
+Say = Callable[..., tuple[int, str]]
+
 
 def listed(bench: Bench) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the feeds and the jobs by name."""
@@ -158,6 +160,17 @@ def test_new_files_with_rows_of_the_current_interval_only_make_no_feed_due(bench
     assert feed["detail"].startswith("1 file is waiting: the interval from ")
     assert feed["detail"].removeprefix("1 file") in waiting
     assert "well" in bench.run("status").out, "an interval that is not over is no alert"
+
+
+def test_an_empty_file_is_named_and_makes_no_feed_due(say: Say, shop: Path) -> None:
+    assert say("land", "orders")[0] == 0
+    (shop / "data/orders/zz.csv").touch()
+    code, text = say("land", "orders")
+    assert (code, "Feed orders: nothing new to land." in text) == (0, True), text
+    assert "warning: feed orders: zz.csv of the log orders is empty, and not landed before rows are in it" in text
+    code, text = say("ls")
+    assert (code, "zz.csv is empty" in text) == (0, True), text
+    assert "all is well." in say("status")[1]
 
 
 def test_a_feed_is_due_while_a_file_has_landed_only_partly(bench: Bench) -> None:

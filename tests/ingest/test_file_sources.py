@@ -172,6 +172,25 @@ def test_a_pipe_or_a_dangling_link_in_a_source_is_refused_and_not_waited_for(fol
         look_at_files(source(folder), None)
 
 
+def test_an_empty_text_file_is_landed_once_it_has_rows(folder):
+    (folder / "z.csv").touch()
+    first = look_at_files(source(folder), None)
+    assert (names(first), first.empty) == (["a.csv", "sub/b.csv"], ("z.csv",))
+    (folder / "z.csv").write_text("z")
+    second = look_at_files(source(folder), first.position)
+    assert (names(second), second.empty) == (["z.csv"], ())
+    (folder / "z.csv").write_text("")
+    with pytest.raises(SourceError, match=r"z\.csv.*has changed"):
+        look_at_files(source(folder), merged(first, second))
+
+
+def test_a_source_of_empty_files_is_refused(tmp_path):
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw" / "a.csv").touch()
+    with pytest.raises(SourceError, match=r"a\.csv is empty, and there is no other file"):
+        look_at_files(source(tmp_path / "raw"), None)
+
+
 def test_an_empty_source_is_refused(tmp_path):
     with pytest.raises(SourceError, match="no files"):
         look_at_files(source(tmp_path / "nowhere"), None)

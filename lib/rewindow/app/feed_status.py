@@ -89,7 +89,8 @@ def look_at_feed(project: Project, name: str, rows: Sequence[LedgerRow], now_ms:
     if grid is not None and not is_due:
         is_due, detail = _look_into_landed(spec, columns, looks, progress, window, grid, most_rows=most_rows)
         detail = detail or waiting_files(spec, looks, now_ms)
-    return FeedLook(progress, is_due, is_landing, detail)
+    empty = [f"{name} is empty" for look in looks.values() for name in look.empty[:1]]
+    return FeedLook(progress, is_due, is_landing, "; ".join([*([detail] if detail else []), *empty]))
 
 
 def _looks(project: Project, spec: FeedSpec, progress: Progress, window: ReadWindow) -> dict[str, SourceLook]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -75,6 +75,7 @@ class NothingDue:
     """Certainly nothing is due. ``waiting``: what waits for the end of its interval, as a sentence."""
 
     waiting: str = ""
+    looks: Mapping[str, SourceLook] = field(default_factory=dict)
 
 
 def find_due(call: Call) -> Due | NothingDue:
@@ -84,8 +85,8 @@ def find_due(call: Call) -> Due | NothingDue:
     configured.
     """
     sources = inspect_sources(call)
-    if sources is None:
-        return NothingDue(_waiting_files(call))
+    if isinstance(sources, NothingDue):
+        return sources
     looks, window = sources.looks, sources.window
     columns = _all_columns(call, looks)
     looks = {spec.topic: _checked(call, spec, columns[spec.topic], looks[spec.topic]) for spec in call.feed.logs}
@@ -101,7 +102,7 @@ def find_due(call: Call) -> Due | NothingDue:
     if not sources.has_rows:
         expected = []
     if not intervals or not (expected or sources.epochs or _rises(call, window)):
-        return NothingDue(_waiting(call, seen.values()))
+        return NothingDue(_waiting(call, seen.values()), looks)
     if isinstance(sources.grid, Grid):
         looks = {
             spec.topic: _with_later(call, spec, columns[spec.topic], looks[spec.topic], window, seen.get(spec.topic))
@@ -113,8 +114,8 @@ def find_due(call: Call) -> Due | NothingDue:
     return Due(looks, columns, window, tuple(intervals), slots, sources.epochs)
 
 
-def inspect_sources(call: Call) -> Sources | None:
-    """Inspect all sources of a feed without reading rows; None if certainly nothing is due. Raises as `find_due` does."""
+def inspect_sources(call: Call) -> Sources | NothingDue:
+    """Inspect all sources of a feed without reading rows. Raises as `find_due` does."""
     feed, through = call.feed, call.progress.through_ms
     if all(spec.is_output for spec in feed.logs):
         return _inspect_epochs(call)
@@ -124,20 +125,20 @@ def inspect_sources(call: Call) -> Sources | None:
         until = grid.start_of(call.request.now_ms if call.request.until_ms is None else call.request.until_ms)
         window = ReadWindow(through, until)
         if through is not None and through >= until:
-            return None
+            return _waiting_files(call, through)
     looks = {spec.topic: _look(call, spec, window) for spec in feed.logs}
     has_rows = any(look.fresh or (grid and look.rest) for look in looks.values())
     if not has_rows and not _rises(call, window):
-        return None
+        return NothingDue("", looks)
     return Sources(looks, window, grid, has_rows=has_rows)
 
 
-def _inspect_epochs(call: Call) -> Sources | None:
+def _inspect_epochs(call: Call) -> Sources | NothingDue:
     """Return the producer's epochs that are not landed yet."""
     looks = {spec.topic: _look(call, spec, ReadWindow()) for spec in call.feed.logs}
     epochs = {epoch.number: epoch.watermark_ms for look in looks.values() for epoch in look.epochs}
     if not epochs:
-        return None
+        return NothingDue()
     looks = {topic: replace(look, fresh=(), rest=look.fresh) for topic, look in looks.items()}
     return Sources(looks, ReadWindow(min(epochs), max(epochs) + 1), Epochs(), epochs)
 
@@ -177,16 +178,17 @@ def _waiting(call: Call, seen: Collection[Arrivals]) -> str:
     return waiting_rows(call.feed, sum(found.waiting for found in seen), min(nexts), call.request.now_ms)
 
 
-def _waiting_files(call: Call) -> str:
+def _waiting_files(call: Call, through: int) -> NothingDue:
     """Return how many new files wait. Tables are not looked at: that could start Spark."""
-    feed, through = call.feed, call.progress.through_ms
-    if feed.every is None or through is None or call.request.until_ms is not None:
-        return ""
+    feed = call.feed
+    if call.request.until_ms is not None:
+        return NothingDue()
     logs = [spec for spec in feed.logs if spec.source.format not in TABLE_FORMATS]
     looks = {spec.topic: _look(call, spec, ReadWindow(through, through)) for spec in logs}
     later = [later_rows(call.progress.positions.get(spec.topic)) or {} for spec in logs]
     first_ms = min((first for files in later for first in files.values()), default=None)
-    return waiting_files(feed, looks, call.request.now_ms) or waiting_later(feed, first_ms, call.request.now_ms)
+    now_ms = call.request.now_ms
+    return NothingDue(waiting_files(feed, looks, now_ms) or waiting_later(feed, first_ms, now_ms), looks)
 
 
 def _position(look: SourceLook, epoch: int) -> Mapping[str, Any]:

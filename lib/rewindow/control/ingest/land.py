@@ -18,7 +18,7 @@ from typing import Any
 
 from rewindow.config.feed import FeedConfig
 from rewindow.config.feed_spec import feed_spec
-from rewindow.contracts.ingest import FeedSpec
+from rewindow.contracts.ingest import FeedSpec, SourceLook
 from rewindow.contracts.instants import instant
 from rewindow.contracts.landing_engine import LandingEngine
 from rewindow.contracts.steps import drive
@@ -31,9 +31,9 @@ from rewindow.control.ingest.flat_columns import warnings
 from rewindow.control.ingest.generations import generation_body, log_schemas, newest_generation, next_generation
 from rewindow.control.ingest.keyless import keyless_records
 from rewindow.control.ingest.landings import GENERATION, LANDING, PLAN
-from rewindow.control.ingest.output_as_table import outputs_as_tables
 from rewindow.control.ingest.progress import Progress, fold_progress
 from rewindow.control.ingest.protocols import Call, LandingTables, LandReport, LandRequest
+from rewindow.control.ingest.unlikely_sources import empty_files, outputs_as_tables
 from rewindow.control.ingest.waiting import waiting_files
 from rewindow.control.ingest.write import write_logs
 from rewindow.control.ledger import update
@@ -105,7 +105,7 @@ def steps(
     yield "look"
     due = find_due(call)
     if isinstance(due, NothingDue):
-        return _nothing(call, due.waiting)
+        return _nothing(call, due.waiting, due.looks)
     yield "prepare"
     copied = {spec.topic: due.columns[spec.topic] for spec in feed.logs if spec.source_offsets is None}
     tables.prepare(feed.feed, log_schemas(copied))
@@ -121,7 +121,7 @@ def steps(
     yield from _append(call, "decide", _ledger_rows(call, due, decided))
     if not decided:
         waiting = waiting_files(feed, due.looks, request.now_ms) if request.until_ms is None else ""
-        return _nothing(call, waiting)
+        return _nothing(call, waiting, due.looks)
     yield "publish"
     yield from tables.publish_steps(feed.feed)
     return _report(call, due, decided)
@@ -194,10 +194,10 @@ def _overtaken(call: Call) -> NotNowError:
     return NotNowError(message)
 
 
-def _nothing(call: Call, waiting: str) -> LandReport:
+def _nothing(call: Call, waiting: str, looks: Mapping[str, SourceLook]) -> LandReport:
     watermark_ms = call.progress.watermark_ms
-    ignored = _ignored(call.feed, call.request, watermark_ms)
-    return LandReport(call.feed.feed, call.generation.number, watermark_ms, warnings=ignored, waiting=waiting)
+    told = (*empty_files(call.feed, looks), *_ignored(call.feed, call.request, watermark_ms))
+    return LandReport(call.feed.feed, call.generation.number, watermark_ms, warnings=told, waiting=waiting)
 
 
 def _ignored(feed: FeedSpec, request: LandRequest, watermark_ms: int) -> tuple[str, ...]:
@@ -217,6 +217,7 @@ def _report(call: Call, due: Due, decided: Sequence[DecidedLanding]) -> LandRepo
         report,
         warnings=(
             *outputs_as_tables(call.feed, due.looks),
+            *empty_files(call.feed, due.looks),
             *changed_extractors(call.progress.feed, call.request.extractors),
             *all_quarantined(call.feed, decided),
             *keyless_records(call.feed, decided),

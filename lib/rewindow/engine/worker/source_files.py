@@ -39,19 +39,25 @@ class _File(NamedTuple):
 def look_at_files(spec: SourceSpec, position: Mapping[str, Any] | None, *, to_land: bool = True) -> SourceLook:
     """Compare a file source with its landed position (None: nothing is landed).
 
-    Fresh compressed texts are read to their end only ``to_land``: to recognize their copies, and to refuse truncated ones.
-    The new position lists the fresh files only. Raises `SourceError` (66) if there are no files, or a landed file is
-    missing or has changed.
+    Fresh text files of no bytes are left out: they may not be written yet. Fresh compressed texts are read to their end only
+    ``to_land``: to recognize their copies, and to refuse truncated ones.
+    The new position lists the fresh files only. Raises `SourceError` (66) if there are no files with content, or a landed file
+    is missing or has changed.
     """
     known: Mapping[str, Sequence[Any]] = position[FILES] if position else {}
     base, found = _find(spec)
     marks: dict[str, list[Any]] = {}
     missing = [name for name in known if name not in found]
+    is_text = spec.format != "parquet"
+    empty = {name for name, file in found.items() if is_text and name not in known and not file.facts[0]}
+    if len(empty) == len(found):
+        message = f"{spec.name}: {min(empty)} is empty, and there is no other file: restore it, or wait for its rows"
+        raise SourceError(message)
     for name, file in found.items():
         try:
             if name in known:
                 _check_same(spec, name, file, known[name])
-            else:
+            elif name not in empty:
                 marks[name] = [*file.facts, digest(file.path), *(_text_mark(spec, name, file.path) if to_land else ())]
         except PermissionError as error:
             raise _refused(file.path, error) from error
@@ -62,7 +68,8 @@ def look_at_files(spec: SourceSpec, position: Mapping[str, Any] | None, *, to_la
     fresh = tuple(Piece(found[name].path, name=name) for name in marks)
     rest = tuple(Piece(file.path, name=name) for name, file in found.items() if name in known)
     partitioned = any("=" in part for name in found if "/" in name for part in name.split("/")[:-1])
-    return SourceLook({"kind": FILES, FILES: marks}, fresh, rest, base=base if partitioned else None)
+    position = {"kind": FILES, FILES: marks}
+    return SourceLook(position, fresh, rest, base=base if partitioned else None, empty=tuple(sorted(empty)))
 
 
 def unchanged(look: SourceLook, spec: SourceSpec) -> None:

@@ -1,4 +1,4 @@
-"""Warn about a job's output that is landed as any table is. Pure.
+"""Warn about sources that are hardly what was meant: a job's output that is landed as any table is, and empty files. Pure.
 
 A job writes the rows of a run partition by partition. Landed by epochs, with their watermarks, they are in the order of
 their epochs; landed by commits, many of them are later than what came before.
@@ -19,3 +19,11 @@ def outputs_as_tables(feed: FeedSpec, looks: Mapping[str, SourceLook]) -> Iterat
                 f"feed {feed.feed}: the source of the log {topic} is an output of the job {look.owner}. Landed as a table, its "
                 f"rows have no watermarks and may be late: `source: {{job: {look.owner}, output: TOPIC}}` lands it by epochs"
             )
+
+
+def empty_files(feed: FeedSpec, looks: Mapping[str, SourceLook]) -> Iterator[str]:
+    """Yield a sentence for each log whose source has new text files of no bytes."""
+    for topic, look in looks.items():
+        if look.empty:
+            more = f" and {len(look.empty) - 1} more files are" if len(look.empty) > 1 else " is"
+            yield f"feed {feed.feed}: {look.empty[0]} of the log {topic}{more} empty, and not landed before rows are in it"
