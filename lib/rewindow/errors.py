@@ -145,10 +145,15 @@ def failed_io(error: BaseException | None, message: str) -> RewindowError:
     return kind(message)
 
 
-def did_not_land(what: str, attempts: int, failure: BaseException | None) -> RewindowError:
-    """Return the error for a commit that is not in the table after several attempts; its class as of `failed_io`."""
+def not_committed(what: str, attempts: int, failure: BaseException | None) -> RewindowError:
+    """Return the error for a commit that is not in the table after several attempts; its class as of `failed_io`.
+
+    ``what``: the table, or the row of a ledger.
+    """
     why = f": {one_line(failure)}" if failure else ""
-    return failed_io(failure, f"{what} did not land in {attempts} attempts{why}. Fix the cause, then run again")
+    return failed_io(
+        failure, f"{what} could not be committed in {attempts} attempts{why}. Fix the cause, then run again"
+    )
 
 
 @contextmanager

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -66,6 +68,9 @@ def test_a_csv_file_with_another_separator_is_told_so_and_not_that_a_column_was_
     known = SourceFields(frozenset({"user", "t", "amount"}), frozenset(), (file("d2.csv", "user;t;amount"),))
     with pytest.raises(SourceError, match=r"d2\.csv has no .* Its header is one column: does ';' separate its columns"):
         check_fields(spec, columns, known, LandedFields(("user", "t", "amount")))
+    without_header = replace(known, files=(file("d2.csv", "ann", "17", "4"),))
+    with pytest.raises(SourceError, match=r"d2\.csv has no .* names no landed column: does the file lack its header"):
+        check_fields(spec, columns, without_header, LandedFields(("user", "t", "amount")))
 
 
 def test_a_renamed_key_is_refused():

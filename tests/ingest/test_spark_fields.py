@@ -99,9 +99,9 @@ def test_the_first_line_that_is_no_json_is_named_in_a_first_landing(engine_at, t
     assert feed.land(unreadable="skip").quarantined == 1
 
 
-def test_an_empty_file_is_named_as_the_reason_for_missing_columns(engine_at, tmp_path):
+def test_a_file_without_a_header_is_named_as_the_reason_for_missing_columns(engine_at, tmp_path):
     feed = Files(tmp_path, engine_at(tmp_path), "csv")
-    feed.write("d1.csv", "")
+    feed.write("d1.csv", "\n")
     with pytest.raises(ConfigError, match="raw has no columns, because its files are empty"):
         feed.land()
 

@@ -79,7 +79,8 @@ def consequences(done: Mapping[str, Any]) -> Iterator[str]:
     for feed in done.get("read_by", ()):
         yield (
             f"Feed {feed} reads this job's output and still holds rows of the removed runs. "
-            f"Land it again: `rewindow land {feed} --new-generation [--keep N]`."
+            f"Land it again: `rewindow land {feed} --new-generation [--keep N]`. Then the jobs that read it have to replay, as "
+            "their next `rewindow run` says."
         )
 
 

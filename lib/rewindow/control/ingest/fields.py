@@ -157,6 +157,8 @@ class _Rules:
                 if is_first
                 else f" Its header is one column: does {separator!r} separate its columns, unlike those of landed files?"
             )
+        elif spec.source.format == "csv" and not is_first and not self._known & self._folded(file.present):
+            hint = " Its first line names no landed column: does the file lack its header, or is it no CSV file?"
         elif is_first and new is not None and spec.source.schema is not None:
             hint = f" It has {written(new)}: is that {field}? Then declare {new}, and rename it under `columns:`."
         message = (

@@ -103,9 +103,7 @@ def _bad_in_csv(
         if len(row) != len(header):
             said = f"line {line}: it has {len(row)} values, but there are {len(header)} columns"
             is_last = len(row) < len(header) and next(lines, None) is None
-            yield (
-                f"{said}. It is the last line: is the file still being written, or was it cut off?" if is_last else said
-            )
+            yield f"{said}. It is the last line, so the file may be incomplete" if is_last else said
             return
         for index, (value, name) in enumerate(zip(row, header, strict=False)):
             is_given = index in kinds and value not in {"", null}

@@ -16,7 +16,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
 from rewindow.contracts.staged_files import StagedFile
-from rewindow.errors import InvariantError, StorageError, did_not_land, one_line
+from rewindow.errors import InvariantError, StorageError, not_committed, one_line
 from rewindow.storage.locations import failed, is_uri
 from rewindow.tables.delta.append_commits import CLEANED_EVERY, append_commit, is_append, is_checkpoint_due
 from rewindow.tables.delta.features import check_direct, check_refusal, check_writable
@@ -135,7 +135,7 @@ def commit_files(
         except Exception as error:  # noqa: BLE001 - the commit may have landed: the log decides
             failure = error
             time.sleep(0.002 * 2**attempt)
-    raise did_not_land(f"{path}: {app_id} {version}", _ATTEMPTS, failure) from failure
+    raise not_committed(path, _ATTEMPTS, failure) from failure
 
 
 def _without_unchanged(actions: Sequence[AddAction | RemoveAction]) -> list[AddAction | RemoveAction]:

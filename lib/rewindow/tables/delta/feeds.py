@@ -23,7 +23,7 @@ from rewindow.control.ingest.stored_progress import Made, made_by
 from rewindow.control.ingest.watermarks import HeldFile
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.control.plan.stored_rows import identity
-from rewindow.errors import CheckpointError, StorageError, did_not_land
+from rewindow.errors import CheckpointError, StorageError, not_committed
 from rewindow.storage.locations import check_spark_reads
 from rewindow.tables.delta.claims import check_log_claim, check_quarantine_claim
 from rewindow.tables.delta.commit import add_actions, commit_actions, existing_table, open_table, table_path
@@ -200,7 +200,7 @@ def _publish(
     reached = table.transaction_version(app_id) or before
     while missing := [number for number in files if number > reached][:NUMBERS_PER_COMMIT]:
         if attempts == ATTEMPTS:
-            raise did_not_land(f"{path}: {app_id} {missing[0]}", ATTEMPTS, failure) from failure
+            raise not_committed(path, ATTEMPTS, failure) from failure
         yield f"publish {what} {missing[0]}-{missing[-1]}"
         check_writable(path, table)
         staged = [StagedFile.from_json(file) for number in missing for file in files[number]]

@@ -44,7 +44,7 @@ class Journal:
     def append(self, attempt: str, reports: Sequence[TaskReport]) -> JournalFile:
         """Append an attempt's reports in one Delta commit; return the file that holds them. Repeating changes nothing.
 
-        Raises `StorageError` (74) if they did not land, `InvariantError` (70) if the attempt staged other reports before.
+        Raises `StorageError` (74) if they were not committed, `InvariantError` (70) if the attempt staged other reports before.
         """
         table = create_table(self.path, _SCHEMA, ("job",), configuration=SHORT_LOG)
         path = self._path_of(attempt)

@@ -21,7 +21,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.control.plan.stored_rows import StoredFold, StoredRows, identity
-from rewindow.errors import InvariantError, StorageError, did_not_land
+from rewindow.errors import InvariantError, StorageError, not_committed
 from rewindow.storage.locations import is_uri
 from rewindow.tables.delta.actions import removal
 from rewindow.tables.delta.commit import commit_actions, open_table
@@ -125,7 +125,7 @@ class Ledger:
         """Append rows in one commit, numbered from the next free number. False if another writer took that number.
 
         After False, read the ledger and decide again. Raises `InvariantError` (70) for numbers that leave a gap,
-        `StorageError` (74) if the rows did not land or that cannot be determined, `LimitError` (71) if the disk is full.
+        `StorageError` (74) if the rows were not committed or that cannot be determined, `LimitError` (71) if the disk is full.
         """
         check_numbered(self.name, rows)
         first = rows[0].seq
@@ -152,7 +152,7 @@ class Ledger:
                 time.sleep(0.002 * 2**attempt)
             seen = self._look_or_create()
         if len(seen.rows) < first:
-            raise did_not_land(f"ledger {self.name}: row {first}", _ATTEMPTS, failure) from failure
+            raise not_committed(f"row {first} of the ledger {self.name}", _ATTEMPTS, failure) from failure
         at = first - 1 - self._skipped  # what a stored fold covers was there before this process appended anything
         is_ours = at >= 0 and tuple(text for text, _ in seen.known[at : at + len(texts)]) == texts
         if is_ours and len(seen.small) > (_BUCKET_FILES_MAX if is_uri(self.path) else _FILES_MAX):

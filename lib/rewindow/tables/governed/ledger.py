@@ -24,7 +24,7 @@ from pyspark.sql import Row
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.control.plan.branches import LedgerRow
-from rewindow.errors import CheckpointError, InvariantError, NotNowError, did_not_land
+from rewindow.errors import CheckpointError, InvariantError, NotNowError, not_committed
 from rewindow.tables.governed.history import last_version
 from rewindow.tables.governed.own_table import OwnTable, is_text, rows_of
 from rewindow.tables.governed.seen import Seen
@@ -142,7 +142,7 @@ class SparkLedger:
                     "before they were"
                 )
                 raise CheckpointError(message)
-            raise did_not_land(f"ledger {self.name}: row {first}", _ATTEMPTS, failure) from failure
+            raise not_committed(f"row {first} of the ledger {self.name}", _ATTEMPTS, failure) from failure
         has_landed = any(append.text == text for append in known)
         if was_held and not has_landed:
             message = f"{self.name}: another process decided first, so this one made nothing. Run the command again"

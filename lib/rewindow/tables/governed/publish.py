@@ -21,7 +21,7 @@ from rewindow.control.plan.spec import CHANGELOG, RunSpec, TableSpec
 from rewindow.control.plan.tasks import METRICS_TARGET
 from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.settings import for_packs
-from rewindow.errors import did_not_land
+from rewindow.errors import not_committed
 from rewindow.tables.governed.blocks import batches_of_block, block_path
 from rewindow.tables.governed.commit import add_once, table_version
 from rewindow.tables.governed.history import last_version, look_at
@@ -236,7 +236,7 @@ def land_once(
             failure = error
         if last_version(spark, name, app_id) >= version:
             return
-    raise did_not_land(f"{name}: {app_id} {version}", _ATTEMPTS, failure) from failure
+    raise not_committed(f"{name}", _ATTEMPTS, failure) from failure
 
 
 def _decoded(names: Sequence[str], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
