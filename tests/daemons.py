@@ -126,10 +126,11 @@ def connect_server(folder: Path, python: Path, *, ui: int = 0, imports: Sequence
         "spark.databricks.delta.snapshotPartitions": "1",
         "spark.ui.enabled": str(bool(ui)).lower(),
         "spark.ui.port": str(ui),
-        # The sessions of killed clients would fill the memory: they last for an hour and keep the plans of their queries.
+        # A server outlives hundreds of killed clients and their tables. What it keeps of them for an hour fills its memory.
         "spark.connect.session.manager.defaultSessionTimeout": "10m",
         "spark.connect.session.planCache.maxSize": "0",
-        "spark.sql.ui.retainedExecutions": "100",
+        "spark.databricks.delta.delta.log.cacheSize": "30",
+        "spark.driver.memory": "2g",
         "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dderby.system.home={folder}",
     }
     folder.mkdir(parents=True)

@@ -13,6 +13,7 @@ import pytest
 from rewindow.app.cli.entry import run_command
 from tests.bad_input.newcomer import JOB, MODULE
 from tests.bad_input.scene import HOUR, T0, Bench, without_spark
+from tests.ingest.local_engine import write_rows
 
 FEED = """\
 feed: orders
@@ -51,6 +52,29 @@ def test_a_condition_that_no_record_satisfies_is_named(bench: Bench) -> None:
     bench.edit("shop_job.py", "x > 0", "x > 1000")
     _, hints = ran(bench)
     assert hints == ["daily-orders got no rows from its 5 records: none passed 'where-1' (where(x > 1000))."]
+
+
+def test_an_inner_join_without_partners_is_named_and_its_table_counts_for_nothing(bench: Bench) -> None:
+    log = FEED.splitlines(keepends=True)[-1]
+    both = FEED.replace("feed: orders", "feed: shop") + log.replace("orders:", "users:").replace(
+        "path: raw", "path: users"
+    )
+    bench.write("conf/feeds/shop.yaml", both)
+    bench.edit("conf/jobs/daily_orders.yaml", "feed: orders", "feed: shop")
+    bench.edit(
+        "shop_job.py",
+        '.where("x > 0")',
+        '.join(builder.table("users", store="users"), lambda row, _: row, name="known")',
+    )
+    write_rows(bench.root / "users", "all", [{"user": "ANN", "t": T0, "got": T0, "x": 1}])
+    (bench.root / "users" / "raw" / "all.parquet").rename(bench.root / "users" / "all.parquet")
+    assert bench.run("land", "shop").code == 0
+    _, hints = ran(bench)
+    (hint,) = hints
+    assert hint.startswith(
+        "daily-orders got no rows from its 5 records: none passed 'known' (stream_table_join(inner, table="
+    )
+    assert hint.endswith(". An inner join leaves out records without a partner.")
 
 
 def test_a_filter_is_named_and_json_has_the_hint(bench: Bench) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from rewindow.contracts.instants import instant
 from rewindow.control.plan.spec import MAIN
@@ -14,7 +15,11 @@ from rewindow.streams.topology import Topology, describe_supplier
 from rewindow.streams.windows.session_sliding import SessionWindows
 from rewindow.streams.windows.time import TimeWindows, Windows
 
-_FILTERS = ("where(", "filter", "table_filter", "split(")
+_INNER_JOINS = ("stream_table_join(inner", "global_table_join(inner", "stream_join(inner")
+_FILTERS = ("where(", "filter", "table_filter", "split(", *_INNER_JOINS)
+"""What leaves records out. An inner join leaves out those without a partner."""
+_TABLE_JOINS = ("stream_table_join(", "global_table_join(")
+"""The stores of these nodes have the rows of tables, not of the records that pass."""
 
 
 def hints(job: Job, report: RunReport) -> Iterator[str]:
@@ -39,10 +44,11 @@ def hints(job: Job, report: RunReport) -> Iterator[str]:
 
 def _reason(job: Job, report: RunReport, upstream: list[Node], taken: int) -> str:
     nodes = [node for node in upstream if isinstance(node, ProcessorNode)]
-    stores = [store for node in nodes for store in node.stores]
-    is_stored = any(_rows(report, f"changelog/{store}") for store in stores)
-    waiting = sum(report.commit.held.get(store, 0) for store in stores)
-    windows = next((one for node in nodes if isinstance(one := getattr(node.supplier, "windows", None), Windows)), None)
+    windowed = [node for node in nodes if isinstance(_windows(node), Windows)][:1]
+    windows = _windows(windowed[0]) if windowed else None
+    keepers = [one for one in nodes if not describe_supplier(one.supplier).startswith(_TABLE_JOINS)]
+    waiting = sum(report.commit.held.get(store, 0) for node in nodes for store in node.stores)
+    is_stored = any(_rows(report, f"changelog/{store}") for node in windowed or keepers for store in node.stores)
     filters = [node for node in reversed(nodes) if describe_supplier(node.supplier).startswith(_FILTERS)]
     below = [one for one in filters if any(_has_store(job.code.topology, one))]
     dropped, text = _dropped(report, {node.name for node in nodes})
@@ -55,10 +61,16 @@ def _reason(job: Job, report: RunReport, upstream: list[Node], taken: int) -> st
     filters = below if is_stored else [one for one in filters if one not in below] or filters
     others = f"{text}, and no other" if dropped else "none"
     if filters:
-        return f"{others} passed {_named(filters)}"
+        is_join = any(describe_supplier(one.supplier).startswith(_INNER_JOINS) for one in filters)
+        why = ". An inner join leaves out records without a partner" if is_join else ""
+        return f"{others} passed {_named(filters)}{why}"
     if is_stored and windows is not None:
         return f"its windows are still open. {_next_close(job, report, windows)}"
     return f"{others} led to a result"
+
+
+def _windows(node: ProcessorNode) -> Any:
+    return getattr(node.supplier, "windows", None)
 
 
 def _named(filters: list[ProcessorNode]) -> str:
