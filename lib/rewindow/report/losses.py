@@ -17,7 +17,7 @@ _MEANING = {
     "late": "its window was closed",
     "skipped": "it had no key, value or time that the node needs",
     "expired": "the store had already dropped its window or version",
-    "quarantined": "it could not be read or processed",
+    "quarantined": "`rewindow head rewindow.quarantine` says why",
 }
 
 

@@ -13,7 +13,7 @@ from rewindow.app.why.history import History
 from rewindow.app.why.not_landed import never_landed
 from rewindow.app.why.open_windows import open_headline, open_sentences
 from rewindow.app.why.output import Output, Row
-from rewindow.app.why.quarantined import quarantined
+from rewindow.app.why.quarantined import dropped_by_runs, quarantined
 from rewindow.app.why.row import META, Facts
 from rewindow.app.why.waiting import Waits, clock_sentences
 from rewindow.app.why.windows import AskedTime, of_window, start_column, windows_of
@@ -176,7 +176,11 @@ def _told(project: Project, past: History, asked: Asked, fate: Fate, windows: Se
     dropped = [*map(_dropped, late), *quarantined(past, asked.own)]
     clocks = [*_waiting(waits), *clock_sentences(past, asked.partition)]
     if len(parts) > 1:
-        reasons = ["The key is made by a repartition, so its records are not looked for", *clocks]
+        times = None if first is None else (first.start_ms, first.end_ms)
+        moved = (
+            "The key is made by a repartition, so its records are not looked for, but dropped ones in the quarantine"
+        )
+        reasons = [*dropped_by_runs(past, asked.own, times), moved, *clocks]
         return no_answer(output, Missing.WAITING, "there is no row yet", reasons, **known)
     if not records and asked.waiting:
         headline, _, fix = _not_taken(output, asked.waiting).partition(": ")

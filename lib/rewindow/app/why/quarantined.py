@@ -1,4 +1,4 @@
-"""Rows of a key that `land` put into the quarantine, as far as their columns or texts tell."""
+"""Records of a key in the quarantine: rows that `land` put there, as far as they tell, and what the job dropped."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from rewindow.app.why.history import History
@@ -22,12 +23,9 @@ def quarantined(past: History, own: Any) -> Iterator[str]:
         return
     key = own if isinstance(own, tuple) else (own,)
     of_feed = (pc.field("name") == feed.definition.feed) & pc.field("node").is_null()
-    for part in key:
-        if isinstance(part, str):  # numbers may be written in other ways
-            of_feed &= pc.match_substring(pc.field("record"), json.dumps(part, ensure_ascii=False)[1:-1])
     reasons = [
         row["reason"]
-        for batch in read_batches(path, of_feed)
+        for batch in read_batches(path, of_feed & _contains(key))
         for row in batch.select(["topic", "reason", "record"]).to_pylist()
         if row["topic"] in past.output.layout.external and _has(row["record"], [*map(str, key)])
     ]
@@ -35,6 +33,47 @@ def quarantined(past: History, own: Any) -> Iterator[str]:
         are, which = ("is", "") if len(reasons) == 1 else ("are", "the last one ")
         what = f"{counted(len(reasons), 'row')} with this key {are} in the quarantine"
         yield f"{what}, {which}because of: {reasons[-1]} (`rewindow head rewindow.quarantine`)"
+
+
+def dropped_by_runs(past: History, own: Any, times: tuple[int, int] | None) -> Iterator[str]:
+    """Yield how many records of a key the branch's runs put into the quarantine (`dropped: quarantine`), and why the last one.
+
+    ``times``: the first time that counts, and the first after it. Of a repartitioned key, this is where its drops are.
+    """
+    path = table_path(past.output.tables.warehouse, QUARANTINE)
+    if open_table(path) is None:
+        return
+    key = own if isinstance(own, tuple) else (own,)
+    runs = pa.array([run.spec.run for run in past.output.branch.runs], pa.int64())
+    of_runs = (pc.field("name") == past.output.job.name) & pc.field("_run").isin(runs)
+    if times is not None:
+        of_runs &= (pc.field("timestamp") >= times[0]) & (pc.field("timestamp") < times[1])
+    reasons = [
+        row["reason"]
+        for batch in read_batches(path, of_runs & _contains(key))
+        for row in batch.select(["reason", "record"]).to_pylist()
+        if _key(row["record"]) == [*map(str, key)]
+    ]
+    if reasons:
+        were, which = ("was", "") if len(reasons) == 1 else ("were", "the last one ")
+        what = f"{counted(len(reasons), 'record')} with this key {were} dropped"
+        yield f"{what}, {which}because of: {reasons[-1]} (`rewindow head rewindow.quarantine`)"
+
+
+def _contains(key: tuple[Any, ...]) -> pc.Expression:
+    """Return a condition that few rows without the key fulfil."""
+    found = pc.scalar(True)
+    for part in key:
+        if isinstance(part, str):  # numbers may be written in other ways
+            found &= pc.match_substring(pc.field("record"), json.dumps(part, ensure_ascii=False)[1:-1])
+    return found
+
+
+def _key(record: str | None) -> list[str]:
+    """Return the parts of the key of a record that a run dropped."""
+    key: Any = json.loads(record or "{}").get("key")
+    parts = key.values() if isinstance(key, dict) else key if isinstance(key, list) else [key]
+    return [*map(str, parts)]
 
 
 def _has(record: str | None, parts: list[str]) -> bool:
