@@ -60,5 +60,13 @@ def test_a_window_without_a_row_names_what_was_dropped_of_it(bench: Bench) -> No
     assert said[0].startswith("1 record with this key was dropped, because of: window-closed")
 
 
+def test_a_lag_that_holds_the_window_open_is_named_behind_a_repartition(bench: Bench) -> None:
+    bench.write("conf/feeds/orders.yaml", f"{FEED}lag: 2d\n")
+    assert bench.run("land", "orders", "--new-generation").code == 0
+    assert bench.run("run", "daily_orders", "--branch", "lags").code == 0
+    said = notes(bench, "--window", day(6), "--missing", "--branch", "lags")
+    assert "The feed's watermark is `lag: 2d` behind its newest record" in " ".join(said)
+
+
 def day(number: int) -> str:
     return instant((T0 + number * DAY) // DAY * DAY)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rewindow import StreamsBuilder, Topology
+from rewindow import StreamsBuilder, TimeWindows, Topology, until_window_closes
 from rewindow.errors import ConfigError, TopologyError
 from rewindow.testing.transcript import TranscriptError, check, load
 
@@ -17,6 +17,13 @@ transcript:
   - input: [orders, ann, {{amount: 1}}, 1h]
 """
 HERE = "tests.testing.test_errors_of_transcripts"
+
+
+def topology_with_windows() -> Topology:
+    builder = StreamsBuilder()
+    counts = builder.stream("orders").group_by_key().windowed_by(TimeWindows.of("1h", grace="0s")).count(store="counts")
+    counts.suppress(until_window_closes()).to_stream().to("counts")
+    return builder.build()
 
 
 def topology_that_fails() -> Topology:
@@ -114,3 +121,16 @@ def test_what_a_failing_step_sent_before_its_error_may_be_left_out(tmp_path: Pat
         (read,) = load(file)
         check(read)
         check(read, cut=True)
+
+
+@pytest.mark.parametrize("semantics", ["", "semantics: {stream_time_from: watermark}\n"])
+def test_a_watermark_that_moves_no_time_says_what_lets_it(tmp_path: Path, semantics: str) -> None:
+    steps = "  - watermark: 5h\n  - expect: [[{key: ann, start: 1h, end: 2h}, 1, 1h]]\n"
+    path = tmp_path / "case.yaml"
+    path.write_text(semantics + CASE.format(topology=f"{HERE}:topology_with_windows") + steps)
+    (case,) = load(path)
+    if semantics:
+        check(case)
+        return
+    with pytest.raises(TranscriptError, match=r"A watermark moves no time in this case.*stream_time_from: watermark"):
+        check(case)

@@ -104,7 +104,7 @@ def _held_back(material: Material, timed: TimedNode, partition: int, closes_at: 
         for topic_partition, landed in (landings[taken - 1].ranges.items() if 0 < taken <= len(landings) else ())
         if landed.max_timestamp >= 0
     }
-    if not newest or timed.sub_topology:
+    if not newest or (timed.sub_topology and not follows_watermark(material)):
         return "It advances with later records"
     slowest, at = min(newest.items(), key=lambda item: item[1])
     if max(newest.values()) < closes_at:

@@ -46,7 +46,7 @@ import yaml
 from rewindow.errors import ConfigError, RewindowError
 from rewindow.streams.duration import time_to_ms, to_ms
 from rewindow.streams.record import MAX_MS
-from rewindow.streams.semantics import Semantics
+from rewindow.streams.semantics import Semantics, StreamTimeFrom
 from rewindow.streams.topology import Topology
 from rewindow.testing.driver import Input, TopologyTestDriver
 from rewindow.testing.fresh_modules import Build, Rebuilding, can_be_found_again
@@ -68,6 +68,12 @@ FIELDS = {
     "transcript",
     "fails",
 }
+
+
+_UNMOVED = (
+    "\nA watermark moves no time in this case. If it does in the job, add `semantics: {stream_time_from: watermark}` to the "
+    "case, as in the job's file"
+)
 
 
 class TranscriptError(AssertionError):
@@ -151,7 +157,7 @@ def _play(transcript: Transcript, topology: Topology | Callable[..., Topology] |
     with building(transcript.name):
         driver = TopologyTestDriver(_topology(transcript, topology), **transcript.settings)
     pending: list[Any] = _sent(driver)
-    sender, has_failed = "the beginning", False
+    sender, has_failed, hint = "the beginning", False, ""
     for number, step in enumerate(transcript.steps, start=1):
         this = f"step {number} ({_shown(step)})"
         at = f"{transcript.name}, {this}"
@@ -159,7 +165,7 @@ def _play(transcript: Transcript, topology: Topology | Callable[..., Topology] |
             wanted = [_expected(record, driver) for record in step["expect"]]
             got, pending = pending[: len(wanted)], pending[len(wanted) :]
             if wanted != got:
-                raise TranscriptError(f"{at}: {sender} sent different records\n{compared(wanted, got + pending)}")
+                raise TranscriptError(f"{at}: {sender} sent different records\n{compared(wanted, got + pending)}{hint}")
         elif "metrics" in step:
             if wrong := counted(step["metrics"], driver.metrics):
                 raise TranscriptError(f"{at}: {wrong}")
@@ -170,8 +176,14 @@ def _play(transcript: Transcript, topology: Topology | Callable[..., Topology] |
                 driver.cut()
             _perform(driver, step, at)
             pending, sender, has_failed = _sent(driver), this, "error" in step
+            hint = _UNMOVED if "watermark" in step and not _follows_watermarks(transcript) else ""
     if not has_failed:
         _check_all_expected(transcript, sender, pending)
+
+
+def _follows_watermarks(transcript: Transcript) -> bool:
+    semantics: Semantics = transcript.settings.get("semantics", Semantics())
+    return semantics.stream_time_from is StreamTimeFrom.WATERMARK
 
 
 def _check_all_expected(transcript: Transcript, sender: str, pending: list[Any]) -> None:
