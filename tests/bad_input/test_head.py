@@ -38,6 +38,13 @@ def test_a_job_that_never_ran_and_an_unknown_branch_have_no_rows(template: Bench
     assert json.loads(bench.run("head", "counts", "--branch", "fix", "--json").out)["tables"][0]["count"] is None
 
 
+def test_a_table_that_the_job_names_since_is_not_taken_for_the_one_that_has_the_rows(bench: Bench) -> None:
+    bench.edit("conf/jobs/counts.yaml", "alerts.totals", "alerts.sums")
+    out = bench.run("head", "counts").out
+    assert "alerts.totals: " in out
+    assert "alerts.sums" not in out
+
+
 def test_a_name_that_is_neither_job_nor_table_is_refused_with_those_that_are(template: Bench) -> None:
     answer = template.run("head", "total")
     assert answer.code == 2

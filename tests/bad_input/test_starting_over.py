@@ -95,6 +95,22 @@ def test_a_log_keeps_no_rows_of_a_deleted_ledger(bench: Bench, at_once: dict[str
     assert bench.result() == at_once
 
 
+def test_a_job_whose_feed_was_renamed_is_told_so(bench: Bench) -> None:
+    feed, job = bench.root / "conf/feeds/activity.yaml", bench.root / "conf/jobs/counts.yaml"
+    before, text = job.read_text(), feed.read_text()
+    bench.write("conf/feeds/clicks.yaml", text.replace("feed: activity", "feed: clicks"))
+    feed.unlink()
+    job.write_text(before.replace("feed: activity", "feed: clicks"))
+    done(bench.run("land", "clicks"))
+    renamed = (
+        "of feed 'activity', and the job reads feed 'clicks' now. If the feed was renamed, name it 'activity' again. "
+    )
+    refused(bench.run("run", "counts"), renamed, "rewindow rewind counts --to 0", code=66)
+    feed.write_text(text)
+    job.write_text(before)
+    goes_on(bench)
+
+
 def test_a_job_does_not_continue_on_a_feed_that_was_landed_anew(bench: Bench, at_once: dict[str, str]) -> None:
     deleted(bench, "rewindow/landings", "logs")
     done(bench.run("land", "activity"))

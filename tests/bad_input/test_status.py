@@ -94,6 +94,18 @@ def test_tables_behind_the_ledger_are_broken_because_readers_miss_rows(
     status(bench)
 
 
+def test_a_job_whose_feed_has_no_file_is_broken(bench: Bench) -> None:
+    feed = bench.root / "conf/feeds/activity.yaml"
+    text = feed.read_text()
+    feed.unlink()
+    finding = only(status(bench, code=1)[1]["counts"])
+    assert (finding["about"], finding["command"]) == ("refused", "rewindow run counts --land")
+    assert "there is no conf/feeds/activity.yaml. Restore the file as it was" in finding["message"]
+    assert bench.run("run", "counts", "--land").code == 78
+    feed.write_text(text)
+    status(bench)
+
+
 def test_a_command_that_would_be_refused_is_not_named(bench: Bench) -> None:
     shutil.rmtree(bench.warehouse / "alerts" / "totals")
     first, second = status(bench, code=1)[1]["counts"]["findings"]

@@ -44,11 +44,14 @@ def output_rows(project: Project, name: str, *, branch: str, limit: int, last: b
     runs = {run.spec.run: run.spec.name for run in known.runs}
     for topic in topics:
         table = known.tables.get(f"{OUTPUT}{topic}")
+        named = (
+            config.outputs[topic].table if table is None else table.path.replace("/", ".")
+        )  # it may have changed since
         held = [run.spec.name for run in state.on_hold(known.name)]
         found: dict[str, Any] = {
             "job": config.job,
             "topic": topic,
-            "table": config.outputs[topic].table,
+            "table": named,
             "on_hold": held,
         }
         if table is None or tables.version_of(table) is None:

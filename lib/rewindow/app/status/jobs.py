@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from rewindow.app.command_line import Command
-from rewindow.app.listing import Entry, Looks, Status, branch_entry
+from rewindow.app.listing import Entry, Looks, Status, branch_entry, names_in
 from rewindow.app.project import Project
 from rewindow.app.silent import lag_of
 from rewindow.app.status.bounds import exceeded
@@ -38,7 +38,8 @@ from rewindow.tables.shared.warehouse import find_feed
 def check_job(project: Project, name: str, branch: str, looks: Looks) -> Subject:
     """Return the line of a job's branch."""
     entry, command = branch_entry(project, name, branch, looks), Command(name, project.target.target, branch)
-    findings, figures = list(_refused(entry, command)), progress_figures(entry, None, looks.now_ms)
+    findings = [*_refused(entry, command), *_without_feed(project, entry, command)]
+    figures = progress_figures(entry, None, looks.now_ms)
     try:
         config, state = load_job(project.root, name), looks.job(name)
     except RewindowError:  # the entry says so
@@ -70,6 +71,16 @@ def _refused(entry: Entry, command: Command) -> Iterator[Finding]:
     if entry.status is Status.BROKEN:
         message = f"the next run is refused ({entry.exit_code}): {entry.detail}"
         yield Finding(Level.BROKEN, "refused", message, command("plan"))
+
+
+def _without_feed(project: Project, entry: Entry, command: Command) -> Iterator[Finding]:
+    """Yield a finding if the feed that a job names has no file, so that nothing is landed for it any more."""
+    if entry.status is not Status.BROKEN and entry.feed and entry.feed not in names_in(project.root, "feeds"):
+        message = (
+            f"the next landing is refused (78): there is no conf/feeds/{entry.feed}.yaml. Restore the file as it was, or name "
+            "the job's feed"
+        )
+        yield Finding(Level.BROKEN, "refused", message, f"{command('run')} --land")
 
 
 def _silent(figures: Mapping[str, Any], bound_ms: int | None, command: Command) -> Iterator[Finding]:

@@ -21,7 +21,7 @@ class Fit(StrEnum):
 
     KEPT = "is kept"
     NEW = "is new and starts empty"
-    REMOVED = "is removed"
+    REMOVED = "is removed, and its entries are lost"
     INCOMPATIBLE = "is incompatible"
 
 

@@ -157,6 +157,9 @@ def check_has_landings(head: CommittedRun, feed: Feed, branch: Branch | None = N
     why = f"which generation {feed.definition.generation} of feed {name!r} does not share"
     if feed.ledger != head.spec.input.ledger:
         why = f"but feed {name!r} was landed anew: its landing ledger is another one"
+    if head.spec.binding.feed != name:
+        why = f"of feed {head.spec.binding.feed!r}, and the job reads feed {name!r} now"
+        fix = f"If the feed was renamed, name it {head.spec.binding.feed!r} again. {fix}"
     landing = f"landing {head.spec.input.last} of generation {head.spec.input.generation}"
     message = f"run {head.spec.name} depends on {landing}, {why}. {fix}"
     raise SourceError(message)
