@@ -148,4 +148,11 @@ def test_a_changed_function_a_branch_and_a_verification_are_reported(project: Be
         for figure in ("equal", "different", "only_first", "only_second"):
             assert compared[output][figure] == one[figure]
     assert compared["totals"]["different"] > 0
+    assert found["replaced"] is None
+    assert bench.run("promote", "counts", "fix").code == 0
+    after = reported(bench)["replaced"]
+    assert (after["before"], after["now"]) == (f"main/1 to main/{HOURS}", "fix/1")
+    assert any(line.startswith("grace of ") and line.endswith("5m -> 1h") for line in after["lines"])
+    rows = {one["what"]: one for one in after["rows"]}["totals"]
+    assert rows["before"] != rows["now"]
     assert any("grace of sums changed" in line for line in found["diff"]["code"])

@@ -58,6 +58,16 @@ class Changes:
 
 
 @dataclass(frozen=True, slots=True)
+class Replaced:
+    """What a promotion replaced: the names of the runs before and now, changes of code and settings, and rows by output."""
+
+    before: str
+    now: str
+    lines: Sequence[str]
+    rows: Sequence[Change]
+
+
+@dataclass(frozen=True, slots=True)
 class Sample:
     """A key whose rows differ between two tables, as text."""
 
@@ -145,3 +155,4 @@ class Report:
     digests: Sequence[Digest]
     diff: BranchDiff | None = None
     expectations: Sequence[Expected] = ()
+    replaced: Replaced | None = None

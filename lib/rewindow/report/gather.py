@@ -15,6 +15,7 @@ from rewindow.report.facts import BranchDiff, Outlook, Report, Verification
 from rewindow.report.figures import Digest
 from rewindow.report.history import clocks, progress, run_figures, schedules, store_sizes
 from rewindow.report.material import Material
+from rewindow.report.replaced import replaced
 from rewindow.report.silent import silent_partitions
 from rewindow.report.text import asked
 from rewindow.report.verdict import verdict
@@ -81,6 +82,7 @@ def gather(
         ],
         diff=diff,
         expectations=expected,
+        replaced=replaced(material),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rewindow.report.charts import Bar, bars, grouped
-from rewindow.report.facts import Change, OutputDiff, Report
+from rewindow.report.facts import Change, OutputDiff, Replaced, Report
 from rewindow.report.figures import RunFigures
 from rewindow.report.html import Html, code, table, tag
 from rewindow.report.text import DASH, counted, dated, instant, number, seconds, share, to_the_second
@@ -20,10 +20,13 @@ _DOES = {
 
 
 def changes_section(report: Report) -> Iterator[Html]:
-    """Yield what changed since the run before."""
+    """Yield what changed since the run before, and what a promotion replaced."""
     changes = report.changes
+    if report.replaced is not None:
+        yield from _replaced(report.replaced)
     if changes.since is None:
-        yield tag("p", "This is the first run: there is nothing to compare it with.")
+        if report.replaced is None:
+            yield tag("p", "This is the first run: there is nothing to compare it with.")
         return
     last = report.runs[-1].run
     if changes.lines:
@@ -41,6 +44,19 @@ def changes_section(report: Report) -> Iterator[Html]:
         rows,
         numbers=(1, 2, 3),
     )
+
+
+def _replaced(replaced: Replaced) -> Iterator[Html]:
+    yield tag(
+        "p",
+        f"A promotion replaced {replaced.before} by {replaced.now}",
+        "." if not replaced.lines else ", which differ:",
+    )
+    if replaced.lines:
+        yield tag("ul", [tag("li", line) for line in replaced.lines])
+    rows = [(one.what, number(one.before), number(one.now), _moved(one)) for one in replaced.rows]
+    heads = ("output", replaced.before, replaced.now, "change")
+    yield table("Rows that they added to each output", heads, rows, numbers=(1, 2, 3))
 
 
 def diff_section(report: Report) -> Iterator[Html]:

@@ -115,7 +115,8 @@ def _common(name: str, kinds: set[str]) -> str:
     if kinds == {"long", "double"}:
         return "double"
     if len(kinds) > 1:
-        raise UnsuitableError(f"the field {name} has values of several types")
+        types = " and ".join(sorted(kinds))
+        raise UnsuitableError(f"the field {name} has values of several types ({types}), which may become text")
     return next(iter(kinds), "string")
 
 
