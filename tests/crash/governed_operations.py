@@ -141,6 +141,7 @@ def _republish(root: Path, _seed: int, *targets: str) -> Iterator[str]:
 
 
 _DELETED = "DELETE FROM: executed"
+_REPUBLISH = "republish output/hourly"
 OPERATIONS = {
     "run": Operation(_runs(1, 2), _run),
     "land": Operation(_landed(2), _land),
@@ -150,7 +151,7 @@ OPERATIONS = {
     "land-by-workers": Operation(_landed(2), partial(_land, by_workers=True)),
     "run-late": Operation(_late, _run),
     "run-on-hold": Operation(_runs(1), _expecting_run),
-    "accept": Operation(_on_hold, _accept),
+    "accept": Operation(_on_hold, _accept, ("accept > append rewindow_ledger: executed",)),
     "rewind": Operation(_runs(1, 2, 4), _rewind),
     "backfill": Operation(_runs(1, 2), _backfill),
     "promote": Operation(_branched, _promote),
@@ -167,7 +168,11 @@ OPERATIONS = {
     "republish": Operation(
         _runs(1, 2, 4),
         lambda root, seed: _republish(root, seed, "output/hourly"),
-        ("republish output/hourly > append rewindow_ledger: executed",),
+        (f"{_REPUBLISH} > append rewindow_ledger: executed",),
     ),
-    "fix": Operation(_altered, _republish, ("restage main/2", "republish output/hourly")),
+    "fix": Operation(
+        _altered,
+        _republish,
+        tuple(f"{step} > append rewindow_ledger: executed" for step in ("restage main/2", _REPUBLISH)),
+    ),
 }

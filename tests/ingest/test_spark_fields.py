@@ -236,6 +236,15 @@ def test_a_text_that_becomes_something_else_in_json_is_named_and_not_landed_as_j
     assert len(log_rows(feed.tables)) == 2
 
 
+def test_intervals_of_arrival_do_not_keep_a_text_from_being_compared(engine_at, tmp_path):
+    feed, asked = Files(tmp_path, engine_at(tmp_path)), {"key": "user", "arrived_at": "got", "every": "1h"}
+    feed.write("d1.json", f'{{"user": "ann", "t": 1, "got": {T0 - HOUR}}}\n')
+    assert feed.land(T0 + HOUR, **asked).rows == 1
+    feed.write("d2.json", f'{{"user": 5, "t": 2, "got": {T0 + HOUR}}}\n')
+    with pytest.raises(DataError, match=r"d2\.json, line 1, field user: 5 is not a text, as in landed files"):
+        feed.land(T0 + 3 * HOUR, **asked)
+
+
 def test_a_field_of_several_types_stays_one_with_json_texts(engine_at, tmp_path):
     feed = Files(tmp_path, engine_at(tmp_path))
     feed.write("d1.json", '{"user": "ann", "t": 1}\n{"user": 5, "t": 1}\n')

@@ -46,9 +46,9 @@ def _reason(job: Job, report: RunReport, upstream: list[Node], taken: int) -> st
     nodes = [node for node in upstream if isinstance(node, ProcessorNode)]
     windowed = [node for node in nodes if isinstance(_windows(node), Windows)][:1]
     windows = _windows(windowed[0]) if windowed else None
-    keepers = [one for one in nodes if not describe_supplier(one.supplier).startswith(_TABLE_JOINS)]
+    own = [one for one in nodes if not describe_supplier(one.supplier).startswith(_TABLE_JOINS)]
     waiting = sum(report.commit.held.get(store, 0) for node in nodes for store in node.stores)
-    is_stored = any(_rows(report, f"changelog/{store}") for node in windowed or keepers for store in node.stores)
+    is_stored = any(_rows(report, f"changelog/{store}") for node in windowed or own for store in node.stores)
     filters = [node for node in reversed(nodes) if describe_supplier(node.supplier).startswith(_FILTERS)]
     below = [one for one in filters if any(_has_store(job.code.topology, one))]
     dropped, text = _dropped(report, {node.name for node in nodes})

@@ -174,6 +174,8 @@ class SourceLook:
     governed: Governed | None = None
     owner: str | None = None
     """The job of which the table is an output, if it is one."""
+    landed: tuple[Piece, ...] = ()
+    """The last landed files by name, whether or not anything in them is still to be landed."""
     empty: tuple[str, ...] = ()
     """New text files of no bytes. They are not landed until they have some."""
 

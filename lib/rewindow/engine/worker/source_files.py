@@ -25,6 +25,8 @@ Compressed text files have the size and the digest of their text besides. Files 
 copies are recognized by their bytes only.
 """
 
+_LANDED = 64
+"""Maximum number of landed files to which the values of new ones are compared."""
 _GZIP = b"\x1f\x8b"
 """The beginning of a file that gzip has compressed. No text begins so."""
 
@@ -69,7 +71,8 @@ def look_at_files(spec: SourceSpec, position: Mapping[str, Any] | None, *, to_la
     rest = tuple(Piece(file.path, name=name) for name, file in found.items() if name in known)
     partitioned = any("=" in part for name in found if "/" in name for part in name.split("/")[:-1])
     position = {"kind": FILES, FILES: marks}
-    return SourceLook(position, fresh, rest, base=base if partitioned else None, empty=tuple(sorted(empty)))
+    base_of_parts = base if partitioned else None
+    return SourceLook(position, fresh, rest, base=base_of_parts, landed=rest[-_LANDED:], empty=tuple(sorted(empty)))
 
 
 def unchanged(look: SourceLook, spec: SourceSpec) -> None:

@@ -142,7 +142,11 @@ class CatalogFeedTables:
         return first_above(self._timestamps(feed, file), file, offset, time_ms)
 
     def remove_orphans(self, feed: str, topics: Sequence[str], attempts: Sequence[str]) -> None:  # noqa: ARG002
-        """Remove what attempts staged that can never land from the journal."""
+        """Remove what attempts staged from the journal, once they can never land.
+
+        That is when the PLAN after them is committed: until then, a server may still execute the append of a client that died.
+        """
+        self._tables.landings(feed).flush()
         self.journal(feed).drop(attempts)
 
     def _log(self, feed: str, ledger: str, generation: int, topic: str, schema: LogSchema, due: _Due) -> _Published:

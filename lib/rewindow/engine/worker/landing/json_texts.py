@@ -20,8 +20,6 @@ from rewindow.engine.worker.file_fields import local_files, shown
 from rewindow.engine.worker.landing.log_columns import source_types
 from rewindow.errors import DataError
 
-_FILES = 64
-"""Maximum number of landed files that are read, the last by name."""
 _LINES = 1_000
 """Number of lines of a new file that are read."""
 _STRING = "string"
@@ -36,7 +34,7 @@ def check_texts(spec: LogSpec, columns: LogColumns, look: SourceLook) -> None:
     A first landing and types that a ``schema:`` declares are not checked.
     """
     source = spec.source
-    if source.schema is not None or source.options or not look.rest or not columns.source_schema:
+    if source.schema is not None or source.options or not look.landed or not columns.source_schema:
         return
     names = {column.name for column in columns.all if column.type == _STRING}
     types = source_types(spec, columns.source_schema)
@@ -47,7 +45,7 @@ def check_texts(spec: LogSpec, columns: LogColumns, look: SourceLook) -> None:
             if isinstance(value, str):
                 continue
             if name not in landed:
-                landed[name] = _is_text(local_files(look.rest)[-_FILES:], {name: fields[name]})
+                landed[name] = _is_text(local_files(look.landed), {name: fields[name]})
             if landed[name]:
                 raise _error(spec, f"{shown(source, str(path))}, line {line}, field {name}", name, value)
 
