@@ -37,7 +37,7 @@ def test_records_without_a_key_are_named_when_they_are_landed_and_when_a_job_ski
     assert code == 0
     assert (
         "warning: feed orders: 5 records have no key in the log orders, because customer is null (partition 0, offsets 0, 1, "
-        "2, ...). Jobs skip them where they group, aggregate or join by key\n"
+        "2, ...). Jobs skip them where they group, aggregate or inner-join by key\n"
     ) in text
     code, text = say("run", "daily_orders")
     assert code == 0

@@ -25,7 +25,7 @@ def keyless_records(feed: FeedSpec, decided: Sequence[DecidedLanding]) -> Iterat
             them = "it" if records == 1 else "them"
             yield (
                 f"feed {feed.feed}: {what} no key in the log {spec.topic}, because {spec.key[0]} is null ({_where(found)}). "
-                f"Jobs skip {them} where they group, aggregate or join by key"
+                f"Jobs skip {them} where they group, aggregate or inner-join by key"
             )
 
 
