@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rewindow.app.why.history import History
+from rewindow.control.plan.branches import run_ids
 from rewindow.report.text import counted
 from rewindow.tables.delta.commit import open_table, table_path
 from rewindow.tables.delta.content_hash import read_batches
@@ -44,7 +45,7 @@ def dropped_by_runs(past: History, own: Any, times: tuple[int, int] | None) -> I
     if open_table(path) is None:
         return
     key = own if isinstance(own, tuple) else (own,)
-    runs = pa.array([run.spec.run for run in past.output.branch.runs], pa.int64())
+    runs = pa.array(run_ids(past.output.branch.runs), pa.int64())
     of_runs = (pc.field("name") == past.output.job.name) & pc.field("_run").isin(runs)
     if times is not None:
         of_runs &= (pc.field("timestamp") >= times[0]) & (pc.field("timestamp") < times[1])
