@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from tests.bad_input.scene import Bench, Case, edited
 
 FEED = """\
@@ -55,6 +57,25 @@ order_id,customer,amount,country,ordered_at,received_at
 2,bob,4.00,fr,2026-11-01 09:00:00,2026-11-01 09:05:00
 3,ann,1.50,de,2026-11-02 08:00:00,2026-11-02 08:05:00
 """
+
+
+ROWS_FEED = """\
+feed: orders
+partitions: 2
+logs:
+  orders: {source: {path: raw, format: parquet}, key: user, timestamp: t, arrived_at: got, value: [x]}
+"""
+"""A feed of the rows that `Bench.rows` writes, for the same job."""
+
+
+def daily_project(root: Path) -> Bench:
+    """Return a project in which the job sums the ``x`` of each user and day. Nothing is landed."""
+    bench = Bench(root)
+    bench.write("conf/feeds/orders.yaml", ROWS_FEED)
+    bench.write("conf/jobs/daily_orders.yaml", JOB)
+    bench.write("conf/targets/local.yaml", "target: local\nwarehouse: warehouse\n")
+    bench.write("shop_job.py", MODULE.replace("amount > 0", "x > 0").replace('Sum("amount")', 'Sum("x")'))
+    return bench
 
 
 def shop(bench: Bench) -> None:

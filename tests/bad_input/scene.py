@@ -37,6 +37,7 @@ partitions: 2
 logs:
   events: {source: {path: raw, format: parquet}, key: user, timestamp: t, arrived_at: got}
 """
+HOURLY = FEED.replace("feed: activity", "feed: hourly") + "landing: {every: 1h}\n"
 JOB = """\
 job: counts
 topology: bench_job:build_topology

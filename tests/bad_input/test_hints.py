@@ -11,27 +11,17 @@ from typing import Any
 import pytest
 
 from rewindow.app.cli.entry import run_command
-from tests.bad_input.newcomer import JOB, MODULE
+from tests.bad_input.newcomer import ROWS_FEED, daily_project
 from tests.bad_input.scene import HOUR, T0, Bench, without_spark
 from tests.ingest.local_engine import write_rows
 
-FEED = """\
-feed: orders
-partitions: 2
-logs:
-  orders: {source: {path: raw, format: parquet}, key: user, timestamp: t, arrived_at: got, value: [x]}
-"""
 DAY = 24 * HOUR
 
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
     with without_spark():
-        bench = Bench(tmp_path / "project")
-        bench.write("conf/feeds/orders.yaml", FEED)
-        bench.write("conf/jobs/daily_orders.yaml", JOB)
-        bench.write("conf/targets/local.yaml", "target: local\nwarehouse: warehouse\n")
-        bench.write("shop_job.py", MODULE.replace("amount > 0", "x > 0").replace('Sum("amount")', 'Sum("x")'))
+        bench = daily_project(tmp_path / "project")
         land(bench, "first", [*range(1, 6)])
         yield bench
 
@@ -55,9 +45,9 @@ def test_a_condition_that_no_record_satisfies_is_named(bench: Bench) -> None:
 
 
 def test_an_inner_join_without_partners_is_named_and_its_table_counts_for_nothing(bench: Bench) -> None:
-    log = FEED.splitlines(keepends=True)[-1]
-    both = FEED.replace("feed: orders", "feed: shop") + log.replace("orders:", "users:").replace(
-        "path: raw", "path: users"
+    log = ROWS_FEED.splitlines(keepends=True)[-1]
+    both = ROWS_FEED.replace("feed: orders", "feed: shop") + log.replace("orders:", "users:").replace(
+        "path: raw", "path: users/raw"
     )
     bench.write("conf/feeds/shop.yaml", both)
     bench.edit("conf/jobs/daily_orders.yaml", "feed: orders", "feed: shop")
@@ -67,7 +57,6 @@ def test_an_inner_join_without_partners_is_named_and_its_table_counts_for_nothin
         '.join(builder.table("users", store="users"), lambda row, _: row, name="known")',
     )
     write_rows(bench.root / "users", "all", [{"user": "ANN", "t": T0, "got": T0, "x": 1}])
-    (bench.root / "users" / "raw" / "all.parquet").rename(bench.root / "users" / "all.parquet")
     assert bench.run("land", "shop").code == 0
     _, hints = ran(bench)
     (hint,) = hints

@@ -16,7 +16,7 @@ import pytest
 from rewindow.app.project import Project
 from rewindow.errors import NotNowError
 from rewindow.tables.delta.ledger import Ledger
-from tests.bad_input.scene import FEED, JOB, Bench, hour
+from tests.bad_input.scene import FEED, HOURLY, JOB, Bench, hour
 from tests.ingest.local_engine import HOUR, T0
 
 Say = Callable[..., tuple[int, str]]
@@ -137,8 +137,8 @@ def test_a_file_with_the_wrong_ending_breaks_no_other(bench: Bench) -> None:
 
 
 def test_with_intervals_a_feed_is_due_for_new_files_and_fresh_while_its_interval_is_not_over(bench: Bench) -> None:
-    name, topic = "hourly", FEED.replace("feed: activity", "feed: hourly")
-    bench.write("conf/feeds/hourly.yaml", f"{topic}landing: {{every: 1h}}\n")
+    name = "hourly"
+    bench.write("conf/feeds/hourly.yaml", HOURLY)
     assert listed(bench)[0][name]["status"] == "never_landed"
     assert bench.run("land", name).code == 0
     feed = listed(bench)[0][name]
@@ -150,8 +150,8 @@ def test_with_intervals_a_feed_is_due_for_new_files_and_fresh_while_its_interval
 
 
 def test_new_files_with_rows_of_the_current_interval_only_make_no_feed_due(bench: Bench) -> None:
-    name, topic = "hourly", FEED.replace("feed: activity", "feed: hourly")
-    bench.write("conf/feeds/hourly.yaml", f"{topic}landing: {{every: 1h}}\n")
+    name = "hourly"
+    bench.write("conf/feeds/hourly.yaml", HOURLY)
     assert bench.run("land", name).code == 0
     bench.rows("now", [{"user": "ann", "t": T0, "got": round(time.time() * 1000), "x": 1}])
     waiting = bench.run("land", name).out
@@ -174,8 +174,8 @@ def test_an_empty_file_is_named_and_makes_no_feed_due(say: Say, shop: Path) -> N
 
 
 def test_a_feed_is_due_while_a_file_has_landed_only_partly(bench: Bench) -> None:
-    name, topic = "hourly", FEED.replace("feed: activity", "feed: hourly")
-    bench.write("conf/feeds/hourly.yaml", f"{topic}landing: {{every: 1h}}\n")
+    name = "hourly"
+    bench.write("conf/feeds/hourly.yaml", HOURLY)
     bench.rows("h3", [*hour(3), *hour(4)])
     end = datetime.fromtimestamp((T0 + 4 * HOUR) / 1000 // 3600 * 3600, UTC).isoformat()
     assert bench.run("land", name, "--until", end).code == 0

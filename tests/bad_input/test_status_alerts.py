@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.bad_input.scene import FEED, JOB, Bench, goes_on, hour
+from tests.bad_input.scene import FEED, HOURLY, JOB, Bench, goes_on, hour
 from tests.bad_input.statuses import alerts, only, status
 from tests.ingest.local_engine import HOUR, T0
 
@@ -88,8 +88,7 @@ def test_a_scheduled_run_that_did_not_happen_is_an_alert(bench: Bench, monkeypat
 
 
 def test_an_interval_that_was_not_landed_in_time_is_an_alert(bench: Bench) -> None:
-    feed = FEED.replace("feed: activity", "feed: hourly")
-    bench.write("conf/feeds/hourly.yaml", f"{feed}landing: {{every: 1h}}\n")
+    bench.write("conf/feeds/hourly.yaml", HOURLY)
     assert bench.run("land", "hourly").code == 0
     status(bench)
     bench.rows("h3", hour(3))
@@ -103,8 +102,7 @@ def test_an_interval_that_was_not_landed_in_time_is_an_alert(bench: Bench) -> No
 def test_a_landed_file_with_rows_of_later_intervals_is_an_alert_only_when_such_an_interval_is_over(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    feed = FEED.replace("feed: activity", "feed: hourly")
-    bench.write("conf/feeds/hourly.yaml", f"{feed}landing: {{every: 1h}}\n")
+    bench.write("conf/feeds/hourly.yaml", HOURLY)
     tomorrow = round(time.time() * 1000) + 24 * HOUR
     bench.rows("h3", [*hour(3), {"user": "ann", "t": T0, "got": tomorrow, "x": 1}])
     assert bench.run("land", "hourly").code == 0

@@ -10,15 +10,9 @@ from typing import Any
 import pytest
 
 from rewindow.contracts.instants import instant
-from tests.bad_input.newcomer import JOB, MODULE
+from tests.bad_input.newcomer import JOB, ROWS_FEED, daily_project
 from tests.bad_input.scene import HOUR, T0, Bench, without_spark
 
-FEED = """\
-feed: orders
-partitions: 2
-logs:
-  orders: {source: {path: raw, format: parquet}, key: user, timestamp: t, arrived_at: got, value: [x]}
-"""
 DAY = 24 * HOUR
 MOVED = '.select_key(lambda key, row: "all", key=str)\n        .where("x > 0")'
 
@@ -26,11 +20,9 @@ MOVED = '.select_key(lambda key, row: "all", key=str)\n        .where("x > 0")'
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
     with without_spark():
-        bench = Bench(tmp_path / "project")
-        bench.write("conf/feeds/orders.yaml", FEED)
+        bench = daily_project(tmp_path / "project")
         bench.write("conf/jobs/daily_orders.yaml", f"{JOB}dropped: quarantine\n")
-        bench.write("conf/targets/local.yaml", "target: local\nwarehouse: warehouse\n")
-        bench.write("shop_job.py", MODULE.replace('.where("amount > 0")', MOVED).replace('Sum("amount")', 'Sum("x")'))
+        bench.edit("shop_job.py", '.where("x > 0")', MOVED)
         for name, days in (("first", [0, 1, 2, 5]), ("late", [1, 6]), ("later", [1, 3, 7])):
             rows = [{"user": "ann", "t": T0 + day * DAY, "got": T0 + day * DAY + 1, "x": day + 1} for day in days]
             bench.rows(name, rows)
@@ -61,7 +53,7 @@ def test_a_window_without_a_row_names_what_was_dropped_of_it(bench: Bench) -> No
 
 
 def test_a_lag_that_holds_the_window_open_is_named_behind_a_repartition(bench: Bench) -> None:
-    bench.write("conf/feeds/orders.yaml", f"{FEED}lag: 2d\n")
+    bench.write("conf/feeds/orders.yaml", f"{ROWS_FEED}lag: 2d\n")
     assert bench.run("land", "orders", "--new-generation").code == 0
     assert bench.run("run", "daily_orders", "--branch", "lags").code == 0
     said = notes(bench, "--window", day(6), "--missing", "--branch", "lags")

@@ -9,7 +9,6 @@ from typing import Any
 from rewindow.app.project import Project
 from rewindow.app.run_references import request_through, starting_epoch, with_runs
 from rewindow.app.run_to_the_end import run_to_the_end
-from rewindow.app.run_totals import fewer_rows, rows_of
 from rewindow.app.telemetry.facts import BACKFILL, PROMOTE, REWIND
 from rewindow.app.telemetry.gather import backfill_done, branch_changed
 from rewindow.app.telemetry.telemetry import Observed, OnStep
@@ -29,6 +28,7 @@ from rewindow.control.plan.spec import MAIN, OUTPUT, JobBinding, RunRequest
 from rewindow.control.run import RunReport
 from rewindow.control.verify import Verified, verify
 from rewindow.errors import UsageError, naming
+from rewindow.report.run_totals import fewer_rows, rows_of
 from rewindow.streams.record import known_time
 from rewindow.streams.serde.binding import bind_sink
 from rewindow.tables.shared.diff import TableDiff

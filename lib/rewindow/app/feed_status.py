@@ -83,12 +83,13 @@ def look_at_feed(project: Project, name: str, rows: Sequence[LedgerRow], now_ms:
     is_due = bool(fresh or epochs or (spec.interval_end and progress.feed))
     changed = changed_extractors(progress.feed, extractor_versions(config, project.root))
     detail = "; ".join([*([told] if (told := _detail(fresh, epochs)) else []), *unchecked, *changed])
-    most_rows = project.target.most_landed_here
-    if grid is not None and is_due and fresh and not epochs and not spec.interval_end and progress.feed is not None:
-        is_due = _new_files_may_be_due(spec, columns, looks, progress, window, grid, most_rows=most_rows)
-    if grid is not None and not is_due:
-        is_due, detail = _look_into_landed(spec, columns, looks, progress, window, grid, most_rows=most_rows)
-        detail = detail or waiting_files(spec, looks, now_ms)
+    if grid is not None:
+        files = _Files(spec, columns, looks, progress, window, grid, project.target.most_landed_here)
+        if fresh and not epochs and not spec.interval_end and progress.feed is not None:
+            is_due = files.new_ones_may_be_due()
+        if not is_due:
+            is_due, detail = files.landed_ones_are_due()
+            detail = detail or waiting_files(spec, looks, now_ms)
     empty = [f"{name} is empty" for look in looks.values() for name in look.empty[:1]]
     return FeedLook(progress, is_due, is_landing, "; ".join([*([detail] if detail else []), *empty]))
 
@@ -108,65 +109,61 @@ def _looks(project: Project, spec: FeedSpec, progress: Progress, window: ReadWin
     return found
 
 
-def _new_files_may_be_due(
-    spec: FeedSpec,
-    columns: Mapping[str, LogColumns],
-    looks: Mapping[str, SourceLook],
-    progress: Progress,
-    window: ReadWindow,
-    grid: Grid,
-    *,
-    most_rows: int,
-) -> bool:
-    """Return whether new files may hold rows of a complete interval. If their rows cannot be read here, they may."""
-    for log in (one for one in spec.logs if looks[one.topic].fresh):
-        if log.source.format in TABLE_FORMATS:
-            return True
-        look = without_finished(looks[log.topic], progress.positions.get(log.topic), window.until_ms or 0)
-        try:
-            if _read_arrivals(log, columns[log.topic], look, window, grid, most_rows) is not False:
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """The files of a feed with intervals: whether they hold rows of a complete one. At most ``most_rows`` are read."""
+
+    spec: FeedSpec
+    columns: Mapping[str, LogColumns]
+    looks: Mapping[str, SourceLook]
+    progress: Progress
+    window: ReadWindow
+    grid: Grid
+    most_rows: int
+
+    @property
+    def until_ms(self) -> int:
+        return self.window.until_ms or 0
+
+    def new_ones_may_be_due(self) -> bool:
+        """Return whether new files may hold rows that are due. If their rows cannot be read here, they may."""
+        for log in (one for one in self.spec.logs if self.looks[one.topic].fresh):
+            if log.source.format in TABLE_FORMATS:
                 return True
-        except SourceError:  # `land` says what is wrong with them
-            return True
-    return False
+            look = without_finished(self.looks[log.topic], self.progress.positions.get(log.topic), self.until_ms)
+            try:
+                if self._hold_due_rows(log, look) is not False:
+                    return True
+            except SourceError:  # `land` says what is wrong with them
+                return True
+        return False
 
+    def landed_ones_are_due(self) -> tuple[bool, str]:
+        """Return whether landed files hold rows that are due, and that in words; what is not known is said too."""
+        unknown = ""
+        for log in self.spec.logs:
+            if log.source.format in TABLE_FORMATS or log.topic not in self.progress.positions:
+                continue
+            later = later_rows(self.progress.positions[log.topic])
+            if later is not None:
+                is_due: bool | None = any(first < self.until_ms for first in later.values())
+            else:
+                is_due = self._hold_due_rows(log, self.looks[log.topic])
+            if is_due:
+                return True, _WAITING
+            unknown = UNKNOWN_ROWS if is_due is None else unknown
+        return False, unknown
 
-def _look_into_landed(
-    spec: FeedSpec,
-    columns: Mapping[str, LogColumns],
-    looks: Mapping[str, SourceLook],
-    progress: Progress,
-    window: ReadWindow,
-    grid: Grid,
-    *,
-    most_rows: int,
-) -> tuple[bool, str]:
-    """Return whether landed files hold rows that are due, and that in words; what is not known is said too."""
-    until_ms, unknown = window.until_ms or 0, ""
-    for log in (one for one in spec.logs if one.source.format not in TABLE_FORMATS and one.topic in progress.positions):
-        later = later_rows(progress.positions[log.topic])
-        if later is not None:
-            is_due: bool | None = any(first < until_ms for first in later.values())
-        else:
-            is_due = _read_arrivals(log, columns[log.topic], looks[log.topic], window, grid, most_rows)
-        if is_due:
-            return True, _WAITING
-        unknown = UNKNOWN_ROWS if is_due is None else unknown
-    return False, unknown
+    def _hold_due_rows(self, log: LogSpec, look: SourceLook) -> bool | None:
+        """Return whether the files of a look hold rows that are due; None if only `land` reads that."""
+        from rewindow.engine.worker.landing.source import open_source  # noqa: PLC0415 - loads pyarrow
+        from rewindow.engine.worker.landing.source_types import UnsuitableError  # noqa: PLC0415
 
-
-def _read_arrivals(
-    log: LogSpec, columns: LogColumns, look: SourceLook, window: ReadWindow, grid: Grid, most_rows: int
-) -> bool | None:
-    """Return whether the files of a look hold rows that are due; None if only `land` reads that."""
-    from rewindow.engine.worker.landing.source import open_source  # noqa: PLC0415 - loads pyarrow
-    from rewindow.engine.worker.landing.source_types import UnsuitableError  # noqa: PLC0415
-
-    try:
-        source = open_source(log, columns, look, window, 1)
-        return None if source.rows > most_rows else bool(source.arrivals(grid, window.until_ms or 0).starts)
-    except UnsuitableError:
-        return None
+        try:
+            source = open_source(log, self.columns[log.topic], look, self.window, 1)
+            return None if source.rows > self.most_rows else bool(source.arrivals(self.grid, self.until_ms).starts)
+        except UnsuitableError:
+            return None
 
 
 def _detail(fresh: int, epochs: Collection[int]) -> str:

@@ -44,9 +44,8 @@ def output_rows(project: Project, name: str, *, branch: str, limit: int, last: b
     runs = {run.spec.run: run.spec.name for run in known.runs}
     for topic in topics:
         table = known.tables.get(f"{OUTPUT}{topic}")
-        named = (
-            config.outputs[topic].table if table is None else table.path.replace("/", ".")
-        )  # it may have changed since
+        # The job's file may name another table since.
+        named = config.outputs[topic].table if table is None else table.path.replace("/", ".")
         held = [run.spec.name for run in state.on_hold(known.name)]
         found: dict[str, Any] = {
             "job": config.job,

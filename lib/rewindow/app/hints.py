@@ -46,10 +46,10 @@ def _reason(job: Job, report: RunReport, upstream: list[Node], taken: int) -> st
     nodes = [node for node in upstream if isinstance(node, ProcessorNode)]
     windowed = [node for node in nodes if isinstance(_windows(node), Windows)][:1]
     windows = _windows(windowed[0]) if windowed else None
-    own = [one for one in nodes if not describe_supplier(one.supplier).startswith(_TABLE_JOINS)]
+    own = [one for one in nodes if not _is(one, _TABLE_JOINS)]
     waiting = sum(report.commit.held.get(store, 0) for node in nodes for store in node.stores)
     is_stored = any(_rows(report, f"changelog/{store}") for node in windowed or own for store in node.stores)
-    filters = [node for node in reversed(nodes) if describe_supplier(node.supplier).startswith(_FILTERS)]
+    filters = [node for node in reversed(nodes) if _is(node, _FILTERS)]
     below = [one for one in filters if any(_has_store(job.code.topology, one))]
     dropped, text = _dropped(report, {node.name for node in nodes})
     if dropped >= taken and not is_stored:
@@ -61,12 +61,16 @@ def _reason(job: Job, report: RunReport, upstream: list[Node], taken: int) -> st
     filters = below if is_stored else [one for one in filters if one not in below] or filters
     others = f"{text}, and no other" if dropped else "none"
     if filters:
-        is_join = any(describe_supplier(one.supplier).startswith(_INNER_JOINS) for one in filters)
-        why = ". An inner join leaves out records without a partner" if is_join else ""
+        has_join = any(_is(one, _INNER_JOINS) for one in filters)
+        why = ". An inner join leaves out records without a partner" if has_join else ""
         return f"{others} passed {_named(filters)}{why}"
     if is_stored and windows is not None:
         return f"its windows are still open. {_next_close(job, report, windows)}"
     return f"{others} led to a result"
+
+
+def _is(node: ProcessorNode, kinds: tuple[str, ...]) -> bool:
+    return describe_supplier(node.supplier).startswith(kinds)
 
 
 def _windows(node: ProcessorNode) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -20,7 +20,7 @@ from rewindow.app.unfinished import how_it_ended, process_of
 from rewindow.control.plan.branch_decisions import find_run
 from rewindow.control.plan.branches import Branch, CommittedRun, JobState
 from rewindow.control.plan.explain import explain
-from rewindow.control.plan.job_diff import differences
+from rewindow.control.plan.job_diff import differences_besides_tables
 from rewindow.control.plan.ledger_state import PLAN
 from rewindow.control.plan.spec import CHANGELOG, RunRequest
 from rewindow.errors import RewindowError, UsageError
@@ -156,8 +156,7 @@ def _compared(branches: JobBranches, first: str, second: str, samples: int = 5) 
     epochs = (found.epochs[0], found.epochs[-1]) if found.epochs else None
     state = branches.state
     one, other = (state.branch(name).runs[-1].spec.binding for name in (first, second))
-    code = differences(replace(one, tables=other.tables), other)  # output tables have other paths on each branch
-    return BranchDiff(first, second, found.shared, epochs, code, outputs)
+    return BranchDiff(first, second, found.shared, epochs, differences_besides_tables(one, other), outputs)
 
 
 def _texts(rows: Iterable[Mapping[str, Any]]) -> list[str]:

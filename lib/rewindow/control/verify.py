@@ -16,7 +16,7 @@ from rewindow.contracts.tasks import Execution, SubTopologyWork
 from rewindow.control.expectations import known_results
 from rewindow.control.plan.branches import CommittedRun
 from rewindow.control.plan.commit import TargetTotal
-from rewindow.control.plan.job_diff import differences
+from rewindow.control.plan.job_diff import differences_besides_tables
 from rewindow.control.plan.planner import check_has_landings
 from rewindow.control.plan.spec import Attempt, RunSpec
 from rewindow.control.run import Engine, Job, Tables, execute
@@ -87,7 +87,7 @@ def verify(
     job: Job, run: CommittedRun, attempt: Attempt, engine: Engine, tables: Scratch
 ) -> Generator[str, None, Verified]:
     """Replay one committed run. Raises `CheckpointError` (76) if the code is not that of the run."""
-    found = differences(replace(run.spec.binding, tables=job.binding.tables), job.binding)
+    found = differences_besides_tables(run.spec.binding, job.binding)
     if found:
         listed = "\n".join(f"  - {line}" for line in found)
         message = f"run {run.spec.name} was made by different code:\n{listed}\nCheck out the version that made it, then verify"

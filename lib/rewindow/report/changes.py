@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from rewindow.control.plan.branches import CommittedRun
-from rewindow.control.plan.job_diff import differences
+from rewindow.control.plan.job_diff import differences_besides_tables
 from rewindow.control.plan.spec import CHANGELOG
 from rewindow.report.drops import count_drops
 from rewindow.report.facts import Change, Changes
@@ -18,9 +17,7 @@ def changes(material: Material) -> Changes:
     head, before = material.head, material.before
     if before is None:
         return Changes(None, (), head.spec.accepted, ())
-    # Paths of output tables differ between branches, and do not count.
-    same_tables = replace(before.spec.binding, tables=head.spec.binding.tables)
-    lines = [*differences(same_tables, head.spec.binding), *_versions(before, head)]
+    lines = [*differences_besides_tables(before.spec.binding, head.spec.binding), *_versions(before, head)]
     return Changes(before.spec.name, lines, head.spec.accepted, list(_figures(material, before)))
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from rewindow.control.plan.branches import CommittedRun, Publication
-from rewindow.control.plan.job_diff import differences
+from rewindow.control.plan.job_diff import differences_besides_tables
 from rewindow.control.plan.spec import OUTPUT
 from rewindow.report.facts import Change, Replaced
 from rewindow.report.material import Material
+from rewindow.report.run_totals import rows_of
 
 _MOST_PUBLICATIONS = 1000
 """A promotion with more publications after it is not looked for."""
@@ -21,17 +21,14 @@ def replaced(material: Material) -> Replaced | None:
     if found is None or not {run.spec.run for run in found.adds} & {run.spec.run for run in material.runs}:
         return None
     old, new = found.removes[-1], found.adds[-1]
-    # Paths of output tables differ between branches, and do not count.
-    same_tables = replace(old.spec.binding, tables=new.spec.binding.tables)
-    outputs = sorted({target for run in (old, new) for target in run.spec.binding.tables if target.startswith(OUTPUT)})
+    targets = {target for run in (old, new) for target in run.spec.binding.tables if target.startswith(OUTPUT)}
+    outputs = sorted(target.removeprefix(OUTPUT) for target in targets)
+    rows_before, rows_now = rows_of(found.removes), rows_of(found.adds)
     return Replaced(
         before=_named(found.removes),
         now=_named(found.adds),
-        lines=differences(same_tables, new.spec.binding),
-        rows=[
-            Change(target.removeprefix(OUTPUT), _rows(found.removes, target), _rows(found.adds, target))
-            for target in outputs
-        ],
+        lines=differences_besides_tables(old.spec.binding, new.spec.binding),
+        rows=[Change(output, rows_before[output], rows_now[output]) for output in outputs],
     )
 
 
@@ -47,7 +44,3 @@ def _last_promotion(material: Material) -> Publication | None:
 def _named(runs: Sequence[CommittedRun]) -> str:
     first, last = runs[0].spec.name, runs[-1].spec.name
     return first if first == last else f"{first} to {last}"
-
-
-def _rows(runs: Sequence[CommittedRun], target: str) -> int:
-    return sum(total.rows for run in runs if (total := run.commit.targets.get(target)))

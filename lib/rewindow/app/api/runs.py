@@ -12,13 +12,13 @@ from rewindow.app.api.rows import Output, State
 from rewindow.app.api.show import joined, lines, table
 from rewindow.app.api.sources import output_source, store_source
 from rewindow.app.next_run import UpToDateButChanged
-from rewindow.app.run_totals import dropped_by_reason, rows_by_output
 from rewindow.contracts.expectations import Observation
 from rewindow.control.plan.branches import Branch, CommittedRun
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.run import RunReport
 from rewindow.errors import UsageError
 from rewindow.report.html import Html
+from rewindow.report.run_totals import dropped_by_reason, rows_by_output
 from rewindow.streams.record import known_time
 
 

@@ -16,7 +16,6 @@ from rich.text import Text
 from rewindow.app.cli.progress import log_failure, log_summary, watched
 from rewindow.app.cli.summary import reason_lines, summarise, summary_lines
 from rewindow.app.next_run import UpToDateButChanged
-from rewindow.app.run_totals import dropped_by_reason
 from rewindow.app.sentences import in_one_line, landed_lines, readable
 from rewindow.app.watch import Watch
 from rewindow.control.ingest.protocols import LandReport
@@ -26,6 +25,7 @@ from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import MAIN
 from rewindow.control.run import RunReport
 from rewindow.errors import StoppedError
+from rewindow.report.run_totals import dropped_by_reason
 from rewindow.report.text import counted
 from rewindow.streams.record import known_time
 

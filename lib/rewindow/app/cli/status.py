@@ -72,8 +72,8 @@ def _show(printer: Printer, found: Overview) -> None:
         for finding in one.findings:
             more = f". {finding.advice}." if finding.advice else ""
             # An error names its own command, which the finding's would contradict.
-            is_named = finding.command is None or "`rewindow " in finding.message
-            command = "" if is_named else f": `{finding.command}`"
+            helps = finding.command if "`rewindow " not in finding.message else None
+            command = f": `{helps}`" if helps else ""
             printer.say(f"{finding.level}: {one.kind} {one.name}: {finding.message}{command}{more}")
     wrong = sum(not one.level.is_well for one in found.subjects)
     notes = sum(bool(one.findings) for one in found.subjects)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rewindow.app.run_totals import dropped_by_reason, rows_by_output
 from rewindow.app.watch import Watch
 from rewindow.contracts.staged_files import QUARANTINE
 from rewindow.control.plan.spec import MAIN
 from rewindow.control.run import RunReport
+from rewindow.report.run_totals import dropped_by_reason, rows_by_output
 from rewindow.streams.drop_totals import DROPS, sum_by_reason
 from rewindow.streams.metrics import PUNCTUATE, QUARANTINED
 

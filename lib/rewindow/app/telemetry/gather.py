@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from rewindow.app.run_totals import dropped_by_reason, rows_by_output
 from rewindow.app.telemetry.facts import ColumnOrigins, Facts, Measure, Read, Table, Written
 from rewindow.app.telemetry.tables import Locator
 from rewindow.control.ingest.landings import LANDING, Feed, Landing
@@ -17,6 +16,7 @@ from rewindow.control.plan.spec import OUTPUT
 from rewindow.control.run import Job, RunReport
 from rewindow.dsl.column_origins import column_origins
 from rewindow.dsl.flows import Origin
+from rewindow.report.run_totals import dropped_by_reason, rows_by_output
 from rewindow.streams.record import known_time
 
 COMMITTED, NOTHING_TO_DO = "committed", "nothing_to_do"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -19,21 +19,15 @@ from rewindow.tables.shared.paths import QUARANTINE
 
 def quarantined(past: History, own: Any) -> Iterator[str]:
     """Yield how many quarantined rows of the feed's landings have the key, and why the last of them; nothing if none has it."""
-    feed, path = past.output.job.feed, table_path(past.output.tables.warehouse, QUARANTINE)
-    if not any((one.counts or {}).get("quarantined") for one in feed.landings) or open_table(path) is None:
+    feed, topics = past.output.job.feed, past.output.layout.external
+    if not any((one.counts or {}).get("quarantined") for one in feed.landings):
         return
-    key = own if isinstance(own, tuple) else (own,)
     of_feed = (pc.field("name") == feed.definition.feed) & pc.field("node").is_null()
+    key = _parts(own)
     reasons = [
-        row["reason"]
-        for batch in read_batches(path, of_feed & _contains(key))
-        for row in batch.select(["topic", "reason", "record"]).to_pylist()
-        if row["topic"] in past.output.layout.external and _has(row["record"], [*map(str, key)])
+        row["reason"] for row in _rows(past, of_feed, own) if row["topic"] in topics and _has(row["record"], key)
     ]
-    if reasons:
-        are, which = ("is", "") if len(reasons) == 1 else ("are", "the last one ")
-        what = f"{counted(len(reasons), 'row')} with this key {are} in the quarantine"
-        yield f"{what}, {which}because of: {reasons[-1]} (`rewindow head rewindow.quarantine`)"
+    yield from _told(reasons, "row", "is in the quarantine", "are in the quarantine")
 
 
 def dropped_by_runs(past: History, own: Any, times: tuple[int, int] | None) -> Iterator[str]:
@@ -41,33 +35,36 @@ def dropped_by_runs(past: History, own: Any, times: tuple[int, int] | None) -> I
 
     ``times``: the first time that counts, and the first after it. Of a repartitioned key, this is where its drops are.
     """
-    path = table_path(past.output.tables.warehouse, QUARANTINE)
-    if open_table(path) is None:
-        return
-    key = own if isinstance(own, tuple) else (own,)
     runs = pa.array(run_ids(past.output.branch.runs), pa.int64())
     of_runs = (pc.field("name") == past.output.job.name) & pc.field("_run").isin(runs)
     if times is not None:
         of_runs &= (pc.field("timestamp") >= times[0]) & (pc.field("timestamp") < times[1])
-    reasons = [
-        row["reason"]
-        for batch in read_batches(path, of_runs & _contains(key))
-        for row in batch.select(["reason", "record"]).to_pylist()
-        if _key(row["record"]) == [*map(str, key)]
-    ]
+    reasons = [row["reason"] for row in _rows(past, of_runs, own) if _key(row["record"]) == _parts(own)]
+    yield from _told(reasons, "record", "was dropped", "were dropped")
+
+
+def _told(reasons: Sequence[str], what: str, one: str, many: str) -> Iterator[str]:
+    """Yield how many there are, what became of them, and the last reason; nothing without any."""
     if reasons:
-        were, which = ("was", "") if len(reasons) == 1 else ("were", "the last one ")
-        what = f"{counted(len(reasons), 'record')} with this key {were} dropped"
-        yield f"{what}, {which}because of: {reasons[-1]} (`rewindow head rewindow.quarantine`)"
+        verb, which = (one, "") if len(reasons) == 1 else (many, "the last one ")
+        found = f"{counted(len(reasons), what)} with this key {verb}"
+        yield f"{found}, {which}because of: {reasons[-1]} (`rewindow head rewindow.quarantine`)"
 
 
-def _contains(key: tuple[Any, ...]) -> pc.Expression:
-    """Return a condition that few rows without the key fulfil."""
-    found = pc.scalar(True)
-    for part in key:
+def _rows(past: History, condition: pc.Expression, own: Any) -> Iterator[dict[str, Any]]:
+    """Yield the topic, reason and record of the rows that fulfil a condition and contain the texts of a key."""
+    path = table_path(past.output.tables.warehouse, QUARANTINE)
+    if open_table(path) is None:
+        return
+    for part in own if isinstance(own, tuple) else (own,):
         if isinstance(part, str):  # numbers may be written in other ways
-            found &= pc.match_substring(pc.field("record"), json.dumps(part, ensure_ascii=False)[1:-1])
-    return found
+            condition &= pc.match_substring(pc.field("record"), json.dumps(part, ensure_ascii=False)[1:-1])
+    for batch in read_batches(path, condition):
+        yield from batch.select(["topic", "reason", "record"]).to_pylist()
+
+
+def _parts(own: Any) -> list[str]:
+    return [*map(str, own if isinstance(own, tuple) else (own,))]
 
 
 def _key(record: str | None) -> list[str]:

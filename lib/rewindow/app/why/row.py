@@ -22,7 +22,7 @@ from rewindow.app.why.output import Output, Row
 from rewindow.app.why.quarantined import dropped_by_runs, quarantined
 from rewindow.control.code_version import run_version
 from rewindow.control.plan.branches import CommittedRun
-from rewindow.control.plan.job_diff import differences
+from rewindow.control.plan.job_diff import differences_besides_tables
 from rewindow.engine.worker.inline import as_in_a_worker
 from rewindow.engine.worker.provenance.behind import Behind, Wanted, find
 from rewindow.engine.worker.provenance.extent import extents, own_key, window_of
@@ -60,7 +60,7 @@ def explain_row(output: Output, rows: Sequence[Row], row: Row, asked_ms: int | N
     candidates = candidates_of(past, traced, key)
     with as_in_a_worker():
         behind, drops = _behind(past, traced, key, row, rows, candidates)
-    changed = differences(replace(run.spec.binding, tables=output.job.binding.tables), output.job.binding)
+    changed = differences_besides_tables(run.spec.binding, output.job.binding)
     if behind is None:
         raise _not_given(run, changed)
     facts = Facts(past)
@@ -85,7 +85,7 @@ def explain_row(output: Output, rows: Sequence[Row], row: Row, asked_ms: int | N
         unused=facts.unused(candidates, used | dropped) if window_of(key) and not _is_session(key) else [],
         is_reproduced=behind.is_checked,
         is_exact=behind.is_exact and behind.is_checked,
-        notes=[*_notes(past, traced, run, row, changed), *quarantined(past, own_key(key))],
+        notes=[*_notes(past, traced, run, key, changed), *quarantined(past, own_key(key))],
     )
 
 
@@ -174,12 +174,11 @@ def _run_facts(run: CommittedRun) -> RunFacts:
     )
 
 
-def _notes(past: History, traced: Traced, run: CommittedRun, row: Row, changed: Sequence[str]) -> Iterable[str]:
+def _notes(past: History, traced: Traced, run: CommittedRun, key: Any, changed: Sequence[str]) -> Iterable[str]:
     if changed:
         yield f"The job has changed since run {run.spec.name}; the code that there is now gives the same row"
     if len(traced.tasks()) > 1:
         yield "The key is made by a repartition, so dropped records are looked for in the quarantine only (`dropped: quarantine`)"
-        key = _key_of(traced, row)
         yield from dropped_by_runs(past, own_key(key), window_of(key))
     if any(part.global_stores for part, _ in traced.tasks()):
         yield "A global table is read: its records are named only if they were read under a key"

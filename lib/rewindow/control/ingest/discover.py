@@ -125,11 +125,11 @@ def inspect_sources(call: Call) -> Sources | NothingDue:
         until = grid.start_of(call.request.now_ms if call.request.until_ms is None else call.request.until_ms)
         window = ReadWindow(through, until)
         if through is not None and through >= until:
-            return _waiting_files(call, {})
+            return _nothing_due(call)
     looks = {spec.topic: _look(call, spec, window) for spec in feed.logs}
     has_rows = any(look.fresh or (grid and look.rest) for look in looks.values())
     if not has_rows and not _rises(call, window):
-        return _waiting_files(call, looks)
+        return _nothing_due(call, looks)
     return Sources(looks, window, grid, has_rows=has_rows)
 
 
@@ -178,13 +178,13 @@ def _waiting(call: Call, seen: Collection[Arrivals]) -> str:
     return waiting_rows(call.feed, sum(found.waiting for found in seen), min(nexts), call.request.now_ms)
 
 
-def _waiting_files(call: Call, looks: Mapping[str, SourceLook]) -> NothingDue:
-    """Return how many new files wait, given the looks so far. Tables are not looked at: that could start Spark."""
+def _nothing_due(call: Call, looks: Mapping[str, SourceLook] | None = None) -> NothingDue:
+    """Return what waits. If there were no ``looks`` yet, only files are looked at: a look at a table could start Spark."""
     feed, through = call.feed, call.progress.through_ms
     if feed.every is None or through is None or call.request.until_ms is not None:
-        return NothingDue("", looks)
+        return NothingDue("", looks or {})
     logs = [spec for spec in feed.logs if spec.source.format not in TABLE_FORMATS]
-    looks = {spec.topic: _look(call, spec, ReadWindow(through, through)) for spec in logs}
+    looks = looks or {spec.topic: _look(call, spec, ReadWindow(through, through)) for spec in logs}
     later = [later_rows(call.progress.positions.get(spec.topic)) or {} for spec in logs]
     first_ms = min((first for files in later for first in files.values()), default=None)
     now_ms = call.request.now_ms

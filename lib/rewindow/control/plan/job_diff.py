@@ -27,6 +27,11 @@ def changes_since(branch: Branch, now: JobBinding) -> list[str]:
     return differences(replace(before, tables=tables), now)
 
 
+def differences_besides_tables(before: JobBinding, now: JobBinding) -> list[str]:
+    """Return `differences`, but those of tables: an output has another path on each branch."""
+    return differences(replace(before, tables=now.tables), now)
+
+
 def differences(before: JobBinding, now: JobBinding) -> list[str]:
     """Return what changed in topology, semantics, stores and tables, with the old and the new; empty if nothing did.
 

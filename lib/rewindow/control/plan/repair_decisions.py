@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.commit import JournalFile
-from rewindow.control.plan.job_diff import differences
+from rewindow.control.plan.job_diff import differences_besides_tables
 from rewindow.control.plan.ledger_state import fold_row
 from rewindow.control.plan.ledger_state_branches import REPUBLISH
 from rewindow.control.plan.ledger_state_gc import FORGET, RESTAGE
@@ -68,7 +68,7 @@ def needed(state: JobState) -> frozenset[int]:
 
 def check_same_code(run: CommittedRun, binding: JobBinding) -> None:
     """Raise `CheckpointError` (76) if the current code is not that of a run, naming the run's fingerprint and versions."""
-    changes = differences(replace(run.spec.binding, tables=binding.tables), binding)
+    changes = differences_besides_tables(run.spec.binding, binding)
     if changes:
         listed = "\n".join(f"  - {line}" for line in changes)
         versions = run.spec.attempt.versions

@@ -148,9 +148,7 @@ def _wrong_text(value: str, kind: Any, options: Mapping[str, str]) -> str | None
     if kind in {"float", "double"}:
         return None if _NUMBER.fullmatch(value) else _not_a_double(value)
     if str(kind).startswith("decimal"):
-        if "locale" not in options and re.fullmatch(UNCERTAIN, value):
-            return told_uncertain(value)
-        return _wrong_decimal(value, kind, options.get("locale", DEFAULT_LOCALE))
+        return _wrong_decimal(value, kind, options.get("locale"))
     if kind == "string" and _LOST in value and not {"encoding", "charset"} & set(options):
         return (
             "has the character U+FFFD, which stands for characters that were lost. If it belongs there, add "
@@ -202,8 +200,11 @@ def _not_a_double(value: str) -> str:
     )
 
 
-def _wrong_decimal(value: str, kind: str, locale: str) -> str | None:
+def _wrong_decimal(value: str, kind: str, stated: str | None) -> str | None:
     """Return what is wrong with a decimal; None if nothing is, or nobody can tell: locales have symbols of their own."""
+    if stated is None and re.search(UNCERTAIN, value):
+        return told_uncertain(value)
+    locale = stated or DEFAULT_LOCALE
     is_comma = begins_with_comma(locale)
     separator, groups = (".", BY_POINTS) if is_comma else (",", BY_COMMAS)
     if separator in value and re.search(groups, value) is None:

@@ -70,9 +70,14 @@ def look_at_files(spec: SourceSpec, position: Mapping[str, Any] | None, *, to_la
     fresh = tuple(Piece(found[name].path, name=name) for name in marks)
     rest = tuple(Piece(file.path, name=name) for name, file in found.items() if name in known)
     partitioned = any("=" in part for name in found if "/" in name for part in name.split("/")[:-1])
-    position = {"kind": FILES, FILES: marks}
-    base_of_parts = base if partitioned else None
-    return SourceLook(position, fresh, rest, base=base_of_parts, landed=rest[-_LANDED:], empty=tuple(sorted(empty)))
+    return SourceLook(
+        {"kind": FILES, FILES: marks},
+        fresh,
+        rest,
+        base=base if partitioned else None,
+        landed=rest[-_LANDED:],
+        empty=tuple(sorted(empty)),
+    )
 
 
 def unchanged(look: SourceLook, spec: SourceSpec) -> None:

@@ -236,7 +236,7 @@ def land_once(
             failure = error
         if last_version(spark, name, app_id) >= version:
             return
-    raise not_committed(f"{name}", _ATTEMPTS, failure) from failure
+    raise not_committed(str(name), _ATTEMPTS, failure) from failure
 
 
 def _decoded(names: Sequence[str], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
