@@ -39,7 +39,7 @@ def test_everything_that_a_project_returns_is_drawn(with_two_runs: rewindow.Proj
     runs = texts(markup(project.runs("daily_orders")))
     assert runs[0] == ["run", "epochs", "records", "rows", "complete through", "final"]
     assert runs[1] == ["main/1", "1-3", "10", "5", "2026-01-07 18:45:00Z", ""]
-    assert "Branch with-refunds of daily_orders starts without a parent run" in markup(backfill)
+    assert "Branch with-refunds of daily_orders starts at the beginning" in markup(backfill)
     assert ["daily-orders", "6", "1", "0", "0"] in texts(markup(diff))
     assert "customer=bob" in markup(diff)
     assert "main and with-refunds ran different code: f &lt; g" in markup(replace_code(diff, code=("f < g",)))

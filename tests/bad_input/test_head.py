@@ -83,6 +83,13 @@ def test_quarantined_records_are_shown_with_their_reasons(bench: Bench) -> None:
     assert table.startswith("rewindow.quarantine: 3 rows")
     assert "2023-11-15 " in table
     assert {row["_run"] for row in shown["rows"]} == {"main/3", None}
+    for name, rows in (("counts", shown["rows"][:2]), ("activity", shown["rows"][2:])):
+        (one,) = json.loads(bench.run("head", "rewindow.quarantine", "--of", name, "-n", "5", "--json").out)["tables"]
+        assert (one["count"], [row["reason"] for row in one["rows"]]) == (len(rows), [row["reason"] for row in rows])
+    refused = bench.run("head", "rewindow.quarantine", "--of", "count")
+    assert (refused.code, "did you mean `counts`? " in refused.err) == (2, True), refused
+    refused = bench.run("head", "counts", "--of", "counts")
+    assert (refused.code, "'counts' is not that: leave it out" in refused.err) == (2, True), refused
     assert bench.run("rewind", "counts", "--to", "main/2").code == 0
     rewound = json.loads(bench.run("head", "rewindow.quarantine", "--json").out)["tables"][0]
     assert {row["_run"] for row in rewound["rows"]} == {"main/3 (taken back)", None}

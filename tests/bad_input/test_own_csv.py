@@ -104,6 +104,33 @@ def test_blanks_after_separators_are_named_once(say: Say, shop: Path, orders: Pa
     assert "third.csv has no customer, which is landed. It has ' customer', which no landed file has" in text
 
 
+def test_keys_with_blanks_around_them_are_named_once(say: Say, orders: Path) -> None:
+    orders.write_text(HEAD + row(1, "Bob") + row(2, "Bob "))
+    code, text = say("land", "orders")
+    assert code == 0, text
+    assert (
+        "warning: feed orders: keys in customer of orders have blanks around them, like 'Bob ', which is another key than 'Bob'. "
+        "If they are the same, remove the blanks, and `rewindow land orders --new-generation`\n"
+    ) in text
+
+
+@pytest.mark.spark
+def test_numbers_among_texts_in_json_are_named_with_their_places(say: Say, shop: Path, orders: Path) -> None:
+    settings(shop, "format: csv", "format: json")
+    settings(shop, ', options: {header: "true", inferSchema: "true"}', "")
+    times = {"ordered_at": "2026-01-05T08:15:00Z", "received_at": "2026-01-05T08:16:00Z"}
+    rows = [{"order_id": 1, "customer": "ann", "amount": amount, **times} for amount in (12.5, "n/a")]
+    orders.unlink()
+    (orders.parent / "first.json").write_text("".join(json.dumps(one) + "\n" for one in rows))
+    code, text = say("land", "orders")
+    assert code == 0, text
+    assert (
+        'warning: feed orders: amount of orders was landed as text, because it is 12.5 in first.json, line 1, and "n/a" in '
+        "first.json, line 2. Fix the file, or declare amount STRING in a `schema:` of the source, and `rewindow land orders "
+        "--new-generation`\n"
+    ) in text
+
+
 def test_leading_zeros_that_an_inferred_number_loses_are_named_once(say: Say, shop: Path, orders: Path) -> None:
     orders.write_text(HEAD + row(1, "007") + row(2, "07") + row(3, "12"))
     code, text = say("land", "orders")

@@ -8,7 +8,7 @@ import pytest
 
 from rewindow import Project
 from rewindow.errors import UsageError
-from tests.bad_input.scene import JOB, MODULE, SCORE, Bench
+from tests.bad_input.scene import JOB, MODULE, SCORE, Bench, hour
 
 
 def test_a_promotion_that_takes_rows_away_says_how_many_and_how_it_is_undone(bench: Bench) -> None:
@@ -114,3 +114,52 @@ def test_a_dropped_branch_whose_rows_were_deleted_is_not_read_as_one_without_row
         assert "branch 'tried' was dropped, and `rewindow gc` has deleted its rows" in refused.err
     with pytest.raises(UsageError, match="has deleted its rows"):
         Project.load(bench.root).output("totals", branch="tried").to_arrow()
+
+
+TOTALS = """feed: totals
+partitions: 2
+logs:
+  totals: {source: {job: counts, output: totals}, key: user, timestamp: _timestamp}
+"""
+READER = """from rewindow import StreamsBuilder
+
+
+def build():
+    builder = StreamsBuilder()
+    builder.stream("totals").to("seen")
+    return builder.build()
+"""
+
+
+def reads_totals(bench: Bench) -> None:
+    bench.write("conf/feeds/totals.yaml", TOTALS)
+    for name in ("seen", "idle"):
+        bench.write(
+            f"conf/jobs/{name}.yaml",
+            f"job: {name}\ntopology: reader:build\nfeed: totals\noutputs: {{seen: {{table: {name}.seen}}}}\n",
+        )
+    bench.write("reader.py", READER)
+
+
+def test_a_rewind_names_what_has_landed_and_replayed_the_rows_that_are_gone(bench: Bench) -> None:
+    reads_totals(bench)
+    assert "reads this job" not in bench.run("rewind", "counts", "--to", "main/2").out
+    bench.rows("h3", hour(3))
+    for words in (("run", "counts", "--land"), ("land", "totals"), ("run", "seen")):
+        answer = bench.run(*words)
+        assert answer.code == 0, answer
+    back = bench.run("rewind", "counts", "--to", "main/1")
+    assert (
+        "Feed totals reads this job's output, and its landings after 1 hold rows of runs that are gone. Land them again: "
+        "`rewindow land totals --new-generation --keep 1`. Then the job seen has to replay them, as the next `rewindow run` says."
+    ) in back.out, back
+    again = json.loads(bench.run("rewind", "counts", "--to", "main/1", "--json").out)
+    assert again["outdated"] == [{"feed": "totals", "keep": 1, "jobs": ["seen"]}]
+    for words in (("run", "counts"), ("land", "totals", "--new-generation", "--keep", "1")):
+        answer = bench.run(*words)
+        assert answer.code == 0, answer
+    assert bench.run("run", "seen").code == 66
+    for words in (("rewind", "seen", "--to", "0"), ("run", "seen")):
+        answer = bench.run(*words)
+        assert answer.code == 0, answer
+    assert "reads this job" not in bench.run("rewind", "counts", "--to", "main/4").out

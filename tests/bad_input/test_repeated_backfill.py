@@ -47,6 +47,8 @@ def test_a_refused_backfill_leaves_no_branch_and_succeeds_with_the_changes_accep
     made = done(bench, *FROM_2, "--accept-changes")
     assert (made["stands_on"], made["runs"][0]["run"], made["replaced"]) == ("main/1", "fix/2", [])
     assert branches(bench) == {"main": "open", "fix": "open"}
+    again = bench.run(*FROM_2, "--accept-changes").out
+    assert "Branch fix of counts, which starts after run main/1, continues after run fix/2.\n" in again
     assert done(bench, *FROM_2, "--accept-changes")["runs"] == [
         {"run": None, "reason": "branch 'fix' has taken all epochs through 2", "changed": []}
     ]

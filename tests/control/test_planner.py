@@ -236,11 +236,21 @@ def test_a_plan_is_explained():
     feed, spec = held_feed(), planned(rows, "b", through_landing=2)
     described = describe_plan(fold(rows), feed, spec, "main", BINDING)
     text = "\n".join(explain(described))
-    assert "Run main/2 takes epochs 2 to 2 of feed 'activity' (generation 1) and continues from run main/1." in text
+    assert "Run main/2 takes epoch 2 of feed 'activity' (generation 1) and continues from run main/1." in text
     assert "epoch 2: 20 records, complete through 1970-01-01 02:00:00Z" in text
-    assert "events-0: offsets 10 to 19" in text
+    assert "offsets: events-0 10 to 19" in text
     assert "Landing 3 is left for a later run" in text
     assert "events-1: 4 records wait for the watermark to pass" in text
+
+
+def test_a_plan_names_the_offsets_of_some_partitions_only():
+    taken = [{"topic": "events", "partition": number, "start": number, "end": 2 * number + 1} for number in range(10)]
+    feed = a_feed()
+    described = describe_plan(fold([]), feed, planned([], "a", feed, through_landing=1), "main", BINDING)
+    described["epochs"][0]["offsets"] = taken
+    (line,) = (one for one in explain(described) if "offsets" in one)
+    assert line.startswith("    offsets: events-0 0, events-1 1 to 2, ")
+    assert line.endswith(", events-7 7 to 14, and 2 more partitions")
 
 
 def test_a_plan_of_many_epochs_shows_the_first_and_the_last_ones():

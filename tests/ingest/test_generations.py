@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rewindow.control.ingest.generations import differences
 from rewindow.control.ingest.landings import fold_feed
 from rewindow.errors import CheckpointError, ConfigError, SourceError
 from rewindow.streams.record import TopicPartition
@@ -51,6 +52,19 @@ def test_any_other_change_is_refused_by_name(tmp_path, landed, changed, said):
     with pytest.raises(SourceError, match="--new-generation") as refused:
         land_locally(feed_config(**changed), landed, tmp_path, NOW + HOUR)
     assert said in str(refused.value)
+
+
+def test_logs_that_came_or_went_or_have_another_name_are_named():
+    one, other = {"key": ["user"], "value": None}, {"key": ["device"], "value": None}
+    before = {"partitions": 3, "logs": {"clicks": one, "views": other, "sales": one}}
+    now = {"partitions": 3, "logs": {"sales": other, "shown": other, "taps": one, "visits": {"key": ["visit"]}}}
+    assert list(differences(before, now)) == [
+        "the log clicks is named taps now",
+        "the log views is named shown now",
+        "the log visits is new",
+        'logs.sales.key: ["user"] -> ["device"]',
+    ]
+    assert list(differences(now, {**now, "logs": {}}))[:1] == ["the log sales is gone"]
 
 
 def test_a_new_generation_lands_all_again_under_the_new_definition(tmp_path, landed):

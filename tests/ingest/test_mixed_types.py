@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from rewindow.config.feed_spec import feed_spec
-from rewindow.contracts.ingest import Piece
+from rewindow.contracts.ingest import Piece, SourceLook
+from rewindow.engine.worker.landing.json_texts import mixed_texts
 from rewindow.engine.worker.landing.twice import field_twice
 from rewindow.errors import ConfigError, SourceError, StorageError
 from rewindow.tables.delta.feeds import DeltaFeedTables
@@ -154,6 +155,27 @@ def test_a_json_field_that_an_object_has_twice_is_refused_unless_it_is_not_lande
         landed(tmp_path, source=source)
     (tmp_path / "raw" / "a.json").write_text("\n".join(lines).replace('"x": 999', '"note": "b"'))
     assert landed(tmp_path, source=source) == [5, 6]
+
+
+def test_values_of_several_types_in_a_first_landing_of_json_are_named_with_their_places(tmp_path):
+    (tmp_path / "raw").mkdir()
+    lines = ['{"user": "ann", "x": 5, "at": {"k": "a"}}', '{"user": null, "x": 5.5, "at": {"k": "b"}}', ""]
+    (tmp_path / "raw" / "a.json").write_text("\n".join(lines))
+    (tmp_path / "raw" / "b.json").write_text(
+        '{"user": "bob", "x": "n/a", "at": {"k": [1]}}\n{"user": 7, "x": true}\noops\n'
+    )
+    source = {"path": "raw", "format": "json"}
+    looked = SourceLook((), fresh=tuple(Piece(str(tmp_path / "raw" / name)) for name in ("a.json", "b.json")))
+    given = one_log(source=source, columns={"kind": "at.k"}, value=["x", "kind"])
+    spec = feed_spec(given, project_root=str(tmp_path), warehouse="/w").logs[0]
+    assert list(mixed_texts(spec, looked, ["user", "x", "kind"])) == [
+        ("x", "5 in a.json, line 1", '"n/a" in b.json, line 1'),
+        ("kind", '"a" in a.json, line 1', "[1] in b.json, line 1"),
+        ("user", '"ann" in a.json, line 1', "7 in b.json, line 2"),
+    ]
+    given = one_log(source={**source, "schema": "user STRING, t BIGINT, x STRING"})
+    declared = feed_spec(given, project_root=str(tmp_path), warehouse="/w").logs[0]
+    assert not list(mixed_texts(declared, looked, ["user", "x"]))
 
 
 def test_iso_times_in_json_need_no_spark(tmp_path):

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from rewindow.app.project import Project
+from rewindow.app.readers import outdated_readers
 from rewindow.app.run_references import request_through, starting_epoch, with_runs
 from rewindow.app.run_to_the_end import run_to_the_end
 from rewindow.app.telemetry.facts import BACKFILL, PROMOTE, REWIND
 from rewindow.app.telemetry.gather import backfill_done, branch_changed
 from rewindow.app.telemetry.telemetry import Observed, OnStep
 from rewindow.app.times import whole_number
-from rewindow.config.load import load_feed, names_of
 from rewindow.contracts.steps import drive
 from rewindow.control.branch import begin_backfill, catch_up, drop, promote, rewind
 from rewindow.control.heartbeat import this_attempt
@@ -44,13 +44,14 @@ _BACKFILL = "backfill-"
 class Backfilled:
     """Result of a backfill: its branch, the branch's parent run, its first epoch, and the results of its runs.
 
-    ``replaced`` names earlier runs of the branch, which executed other code.
+    ``replaced`` names earlier runs of the branch, which executed other code, ``continues`` the last one that it kept.
     """
 
     branch: str
     stands_on: str | None
     first_epoch: int
     replaced: Sequence[str]
+    continues: str | None
     results: Sequence[RunReport | UpToDate]
 
 
@@ -96,7 +97,7 @@ class JobBranches:
             at = after.head.spec.name if after.head else None
             done = {"branch": branch, "at": at, "rewound": rewound, "lagged": lagged}
             told.done(lambda: branch_changed(self._project.locator, self.state, branch, done))
-        return {**done, "read_by": self._readers(branch) if rewound or lagged else []}
+        return {**done, "outdated": self._outdated(branch)}
 
     def backfill(
         self,
@@ -142,11 +143,13 @@ class JobBranches:
         wanted = Backfill(first, asked, bound.feed, bound.binding, this_attempt(), self._project.is_alive)
         drive(begin_backfill(self._job, wanted, self._tables), told.watching(on_step))
         own = self.state.branch(name).own_runs
-        replaced = [run.spec.name for run in state.branch(name).own_runs if run not in own]
+        before = state.branch(name).own_runs
+        replaced = [run.spec.name for run in before if run not in own]
+        continues = next((run.spec.name for run in reversed(before) if run in own), None)
         base = self.state.branch(name).base
         results = run_to_the_end(self._project, self._job, request, on_step)
         first_epoch = base.spec.input.last + 1 if base else 1
-        return Backfilled(name, base.spec.name if base else None, first_epoch, replaced, results)
+        return Backfilled(name, base.spec.name if base else None, first_epoch, replaced, continues, results)
 
     def promote(self, branch: str, into: str, on_step: OnStep = None) -> dict[str, Any]:
         """Catch a branch up with ``into``, then replace the chain of ``into`` by its own; see `control.branch.promote`.
@@ -158,11 +161,7 @@ class JobBranches:
             done = self._promote(branch, into, on_step, told.watching(on_step))
             told.done(lambda: branch_changed(self._project.locator, self.state, into, done, branch))
         published = self._project.published(self._job, into)
-        return {
-            **done,
-            "published": published,
-            "read_by": self._readers(into) if done["is_new"] or done["lagged"] else [],
-        }
+        return {**done, "published": published, "outdated": self._outdated(into)}
 
     def _promote(self, branch: str, into: str, on_step: OnStep, on_own_step: OnStep) -> dict[str, Any]:
         """Promote; return what happened. ``on_own_step`` is for the steps that are not of a run."""
@@ -283,11 +282,9 @@ class JobBranches:
                 return one.name
         return None
 
-    def _readers(self, branch: str) -> list[str]:
-        """Return the feeds that read an output of the job. They read only the published branch."""
-        root = self._project.root
-        feeds = [load_feed(root, name) for name in names_of(root, "feeds")] if branch == MAIN else []
-        return [feed.feed for feed in feeds if any(log.source.job == self._job for log in feed.logs.values())]
+    def _outdated(self, branch: str) -> list[dict[str, Any]]:
+        """Return the feeds that hold rows of removed runs, as JSON values. They read only the published branch."""
+        return [asdict(one) for one in outdated_readers(self._project, self._job)] if branch == MAIN else []
 
     def _output_keys(self) -> Mapping[str, Sequence[str]]:
         job = self._project.bind(self._job)

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import pyarrow.compute as pc
+
 from rewindow.app.open_tables import direct
 from rewindow.app.project import Project
 from rewindow.config.job import JobConfig
 from rewindow.config.load import load_job, names_of
+from rewindow.config.mistakes import did_you_mean
 from rewindow.control.plan.spec import OUTPUT
 from rewindow.errors import StorageError, UsageError
 from rewindow.tables.delta.commit import open_table, table_path
-from rewindow.tables.delta.content_hash import count_rows
+from rewindow.tables.delta.content_hash import count_rows, read_batches
 from rewindow.tables.delta.first_rows import first_rows
 from rewindow.tables.delta.state_query import as_rows
 from rewindow.tables.delta.warehouse import DeltaTables
@@ -25,17 +28,22 @@ _SORTED = ("_run", "landing", "name", "topic", "partition", "offset", "timestamp
 _SHOWN = ("name", "landing", "topic", "partition", "offset", "timestamp", "node", "reason", "record")
 
 
-def output_rows(project: Project, name: str, *, branch: str, limit: int, last: bool) -> Iterator[dict[str, Any]]:
+def output_rows(
+    project: Project, name: str, *, branch: str, limit: int, last: bool, of: str | None = None
+) -> Iterator[dict[str, Any]]:
     """Yield each output table that ``name`` names, a job or a table: its job, topic, path, number of rows and some rows.
 
-    The name ``rewindow.quarantine`` stands for the quarantine, which belongs to no job.
+    The name ``rewindow.quarantine`` stands for the quarantine, which belongs to no job; ``of`` is a job or feed that put records
+    there.
     A row has the table's key and value columns, ``_timestamp``, and as ``_run`` the name of the run that wrote it. A table
     that does not exist yet has ``count`` None. Raises `UsageError` (2) for a name that no job and no output has, or a dropped
     branch whose rows `gc` has deleted, `StorageError` (74) if files of a table are gone.
     """
     if is_quarantine(name):
-        yield _quarantine(project, limit, last=last)
+        yield _quarantine(project, limit, last=last, of=of)
         return
+    if of is not None:
+        raise UsageError(f"--of selects records of {_QUARANTINE}, and {name!r} is not that: leave it out")
     config, topics = find_outputs(project, name, or_else=f", or {_QUARANTINE}")
     tables = direct(project.tables)
     state = tables.state(config.job)
@@ -70,14 +78,20 @@ def output_rows(project: Project, name: str, *, branch: str, limit: int, last: b
         yield {**found, "count": tables.count_rows(table), "rows": shown}
 
 
-def _quarantine(project: Project, limit: int, *, last: bool) -> dict[str, Any]:
+def _quarantine(project: Project, limit: int, *, last: bool, of: str | None) -> dict[str, Any]:
     """Return the quarantine as `output_rows` does its tables: rows of jobs in the order of runs, then those of landings."""
+    known = [*names_of(project.root, "jobs"), *names_of(project.root, "feeds")]
+    if of is not None and of not in known:
+        hint = did_you_mean(of, known)
+        raise UsageError(f"--of {of}: there is no such job or feed. {hint}Known are {', '.join(sorted(set(known)))}")
     tables = direct(project.tables)
     path = table_path(tables.warehouse, QUARANTINE)
     found: dict[str, Any] = {"job": None, "topic": None, "table": _QUARANTINE, "on_hold": []}
     if open_table(path) is None:
         return {**found, "count": 0, "rows": []}
-    rows = as_rows(first_rows(path, limit, last=last, keys=list(_SORTED)))
+    where = None if of is None else pc.field("name") == of
+    count = count_rows(path) if where is None else sum(batch.num_rows for batch in read_batches(path, where))
+    rows = as_rows(first_rows(path, limit, last=last, keys=list(_SORTED), where=where))
     columns = [name for name in _SHOWN if any(row[name] is not None for row in rows)]
     runs, has_runs = _RunNames(tables), any(row["_run"] is not None for row in rows)
     shown = [
@@ -85,7 +99,7 @@ def _quarantine(project: Project, limit: int, *, last: bool) -> dict[str, Any]:
         | ({"_run": runs.of(row)} if has_runs else {})
         for row in rows
     ]
-    return {**found, "count": count_rows(path), "rows": shown}
+    return {**found, "count": count, "rows": shown}
 
 
 class _RunNames:

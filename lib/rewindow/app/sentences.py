@@ -51,6 +51,19 @@ def landed_lines(feed: str, report: LandReport) -> Iterator[str]:
         )
 
 
+def backfilled_lines(
+    job: str, branch: str, stands_on: str | None, first_epoch: int, replaced: Sequence[str], continues: str | None
+) -> Iterator[str]:
+    """Yield the lines that present a branch of `backfill`, before those of its runs; see `app.branches.Backfilled`."""
+    start = f"after run {stands_on}" if stands_on else "at the beginning"
+    if continues:
+        yield f"Branch {branch} of {job}, which starts {start}, continues after run {continues}."
+    else:
+        yield f"Branch {branch} of {job} starts {start}, with epoch {first_epoch}."
+    if replaced:
+        yield f"The job has changed since {', '.join(replaced)}: the branch starts over."
+
+
 def promoted_lines(job: str, done: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines that present the result of `promote`."""
     caught_up = f" It first caught up with {', '.join(done['caught_up'])}." if done["caught_up"] else ""
@@ -76,11 +89,16 @@ def consequences(done: Mapping[str, Any]) -> Iterator[str]:
     """Yield what else a change of a branch did, and what it asks for."""
     if done["lagged"]:
         yield f"Published what an interrupted command had left: {', '.join(done['lagged'])}."
-    for feed in done.get("read_by", ()):
+    for one in done.get("outdated", ()):
+        keep = f" --keep {one['keep']}" if one["keep"] else ""
+        which = f"its landings after {one['keep']} hold" if one["keep"] else "it holds"
+        replay = ""
+        if one["jobs"]:
+            what = "the job {} has" if len(one["jobs"]) == 1 else "the jobs {} have"
+            replay = f" Then {what.format(', '.join(one['jobs']))} to replay them, as the next `rewindow run` says."
         yield (
-            f"Feed {feed} reads this job's output and still holds rows of the removed runs. "
-            f"Land it again: `rewindow land {feed} --new-generation [--keep N]`. Then the jobs that read it have to replay, as "
-            "their next `rewindow run` says."
+            f"Feed {one['feed']} reads this job's output, and {which} rows of runs that are gone. Land them again: "
+            f"`rewindow land {one['feed']} --new-generation{keep}`.{replay}"
         )
 
 

@@ -1,7 +1,7 @@
 """Notice columns that are hardly what was meant, when a generation is landed for the first time.
 
-Numbers with commas, like ``12,50``, become texts, which no sum takes. Texts keep the blanks that follow a separator. Numbers with
-leading zeros, like ``007``, lose them. Times before 1980 are numbers of something else.
+Numbers with commas, like ``12,50``, become texts, which no sum takes, and so do numbers of JSON among texts. Texts keep the
+blanks around them, also as keys. Numbers with leading zeros, like ``007``, lose them. Times before 1980 are of something else.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import islice
 
 from rewindow.config.feed import FeedConfig
 from rewindow.config.feed_spec import feed_spec
+from rewindow.contracts.ingest import LogSpec, SourceLook
 from rewindow.contracts.instants import instant
 from rewindow.control.ingest.landings import Feed, LogSchema
 from rewindow.control.ingest.protocols import LandReport
@@ -23,8 +23,8 @@ from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import log_path
 from rewindow.tables.shared.warehouse import Warehouse
 
-_ENOUGH = 100
-"""So many values are looked at."""
+_ENOUGH = 1_000
+"""So many rows are looked at."""
 _FIRST_TIME_MS = 315_532_800_000
 """1980-01-01: event logs are younger."""
 _COMMAS = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+|[+-]?\d{1,3}(,\d{3})+\.\d+")
@@ -42,7 +42,7 @@ def naming_unlikely_columns(report: LandReport, tables: Warehouse, config: FeedC
         return report
     found = (
         *_unlikely_texts(tables, feed),
-        *_leading_zeros(tables, feed, config, project_root),
+        *_unlikely_values(tables, feed, config, project_root),
         *_no_times(feed, config),
     )
     return replace(report, warnings=(*report.warnings, *found))
@@ -51,7 +51,7 @@ def naming_unlikely_columns(report: LandReport, tables: Warehouse, config: FeedC
 def _unlikely_texts(tables: DeltaTables, feed: Feed) -> Iterator[str]:
     name = feed.definition.feed
     for topic, schema in feed.definition.logs.items():
-        columns = [column.name for column in (*schema.key, *schema.value) if column.type == "string"]
+        columns, keys = _texts(schema), [column.name for column in schema.key]
         if not columns or topic in feed.definition.source_offsets:
             continue
         for column, values in _first_texts(table_path(tables.warehouse, log_path(name, topic)), columns):
@@ -68,40 +68,61 @@ def _unlikely_texts(tables: DeltaTables, feed: Feed) -> Iterator[str]:
                     f"text than {values[0].strip()!r}. If the blanks follow the separators of a file, remove them, and "
                     f"`rewindow land {name} --new-generation`"
                 )
+            elif column in keys and (padded := [one for one in values if one != one.strip()]):
+                yield (
+                    f"feed {name}: keys in {column} of {topic} have blanks around them, like {padded[0]!r}, which is another key "
+                    f"than {padded[0].strip()!r}. If they are the same, remove the blanks, and "
+                    f"`rewindow land {name} --new-generation`"
+                )
 
 
 def _first_texts(path: str, names: list[str]) -> Iterator[tuple[str, list[str]]]:
     """Yield the first values that each column has, without empty ones and null."""
+    values: dict[str, list[str]] = {name: [] for name in names}
+    rows = 0
     try:
-        batch = next((one for one in read_batches(path) if one.num_rows), None)
+        for batch in read_batches(path):
+            for name in names:
+                values[name] += [one for one in batch.column(name).slice(0, _ENOUGH - rows).to_pylist() if one]
+            if (rows := rows + batch.num_rows) >= _ENOUGH:
+                break
     except StorageError:  # the next command that needs the log says what is wrong with it
         return
-    if batch is None:
-        return
-    for name in names:
-        if values := [one for one in islice(batch.column(name).to_pylist(), _ENOUGH) if one]:
-            yield name, values
+    yield from ((name, found) for name, found in values.items() if found)
 
 
-def _leading_zeros(tables: DeltaTables, feed: Feed, config: FeedConfig, project_root: str) -> Iterator[str]:
-    from rewindow.engine.worker.landing.leading_zeros import leading_zeros  # noqa: PLC0415 - loads pyarrow
-    from rewindow.engine.worker.source_files import look_at_files  # noqa: PLC0415
+def _unlikely_values(tables: DeltaTables, feed: Feed, config: FeedConfig, project_root: str) -> Iterator[str]:
+    from rewindow.engine.worker.landing.json_texts import mixed_texts  # noqa: PLC0415 - loads pyarrow
+    from rewindow.engine.worker.landing.leading_zeros import leading_zeros  # noqa: PLC0415
 
     name = feed.definition.feed
+    for spec, look in _text_sources(tables, config, project_root):
+        schema = feed.definition.logs[spec.topic]
+        if spec.source.format == "csv":
+            for column, example in leading_zeros(spec, look, _numbers(schema)):
+                yield (
+                    f"feed {name}: {column} of {spec.topic} was landed as a number, which loses the zeros of values like "
+                    f"{example!r}. If these are texts, declare {column} STRING in a `schema:` of the source, and "
+                    f"`rewindow land {name} --new-generation`"
+                )
+        else:
+            for column, one, other in mixed_texts(spec, look, _texts(schema)):
+                yield (
+                    f"feed {name}: {column} of {spec.topic} was landed as text, because it is {one}, and {other}. Fix the file, "
+                    f"or declare {column} STRING in a `schema:` of the source, and `rewindow land {name} --new-generation`"
+                )
+
+
+def _text_sources(tables: DeltaTables, config: FeedConfig, project_root: str) -> Iterator[tuple[LogSpec, SourceLook]]:
+    from rewindow.engine.worker.source_files import look_at_files  # noqa: PLC0415 - loads pyarrow
+
     for spec in feed_spec(config, project_root=project_root, warehouse=tables.warehouse).logs:
-        numbers = _numbers(feed.definition.logs[spec.topic])
-        if spec.source.format != "csv" or not numbers:
-            continue
-        try:
-            look = look_at_files(spec.source, None, to_land=False)
-        except RewindowError:  # the source has changed since
-            continue
-        for column, example in leading_zeros(spec, look, numbers):
-            yield (
-                f"feed {name}: {column} of {spec.topic} was landed as a number, which loses the zeros of values like "
-                f"{example!r}. If these are texts, declare {column} STRING in a `schema:` of the source, and "
-                f"`rewindow land {name} --new-generation`"
-            )
+        if spec.source.format in ("csv", "json"):
+            try:
+                look = look_at_files(spec.source, None, to_land=False)
+            except RewindowError:  # the source has changed since
+                continue
+            yield spec, look
 
 
 def _no_times(feed: Feed, config: FeedConfig) -> Iterator[str]:
@@ -113,6 +134,10 @@ def _no_times(feed: Feed, config: FeedConfig) -> Iterator[str]:
                 f"feed {name}: no time of {topic} is after {instant(last_ms)}. Is {log.timestamp} the column with the times, in "
                 f"milliseconds? If not, correct `timestamp:` or `units:`, and `rewindow land {name} --new-generation`"
             )
+
+
+def _texts(schema: LogSchema) -> list[str]:
+    return [column.name for column in (*schema.key, *schema.value) if column.type == "string"]
 
 
 def _numbers(schema: LogSchema) -> list[str]:

@@ -225,7 +225,8 @@ class Project:
             asked = _text(start) or "", _text(end), branch
             done = branches.backfill(*asked, watch, accept_changes=accept_changes)
             runs = results_of(self._context, job, branches.state.branch(done.branch), done.results)
-            return Backfill(job, done.branch, done.stands_on, done.first_epoch, tuple(done.replaced), runs)
+            replaced = tuple(done.replaced)
+            return Backfill(job, done.branch, done.stands_on, done.first_epoch, replaced, done.continues, runs)
 
     def diff(self, job: str, branch: str, *, against: str = MAIN, samples: int = 5) -> Diff:
         """Compare the outputs of a branch with those of another, key by key.

@@ -12,6 +12,7 @@ from rewindow.app.api.rows import Output, State
 from rewindow.app.api.show import joined, lines, table
 from rewindow.app.api.sources import output_source, store_source
 from rewindow.app.next_run import UpToDateButChanged
+from rewindow.app.sentences import backfilled_lines
 from rewindow.contracts.expectations import Observation
 from rewindow.control.plan.branches import Branch, CommittedRun
 from rewindow.control.plan.planner import UpToDate
@@ -107,13 +108,12 @@ class Backfill:
     first_epoch: int
     replaced: tuple[str, ...]
     """Earlier runs of the branch, which had executed other code."""
+    continues: str | None
+    """The last of its earlier runs that it kept."""
     runs: Runs
 
     def _repr_html_(self) -> str:
-        start = f"after run {self.stands_on}" if self.stands_on else "without a parent run"
-        said = [f"Branch {self.branch} of {self.job} starts {start}, with epoch {self.first_epoch}."]
-        if self.replaced:
-            said.append(f"The job has changed since {', '.join(self.replaced)}: the branch starts over.")
+        said = backfilled_lines(self.job, self.branch, self.stands_on, self.first_epoch, self.replaced, self.continues)
         return joined(lines(said), *(as_html(run) for run in self.runs))
 
 

@@ -34,6 +34,15 @@ def head(
         int, typer.Option("--limit", "-n", metavar="N", min=1, help="Maximum number of rows to show.")
     ] = 10,
     last: Annotated[bool, typer.Option("--last", help="Show the latest rows instead of the earliest.")] = False,
+    of: Annotated[
+        str | None,
+        typer.Option(
+            "--of",
+            metavar="JOB|FEED",
+            help="Of rewindow.quarantine, only the records that this job or feed put there.",
+            autocompletion=names("jobs", "feeds"),
+        ),
+    ] = None,
     branch: Branch = MAIN,
     target: Target = "local",
     folder: Folder = ".",
@@ -42,7 +51,7 @@ def head(
 ) -> None:
     """Show rows of output tables, in the order of their timestamps, or of the quarantine. Times are in UTC."""
     project = Project.open(folder, target, debug=debug)
-    found = list(output_rows(project, name, branch=branch, limit=limit, last=last))
+    found = list(output_rows(project, name, branch=branch, limit=limit, last=last, of=of))
     printer = Printer(as_json=as_json)
     if as_json:
         printer.json({"branch": branch, "tables": found})
@@ -58,7 +67,7 @@ def head(
             printer.say(f"{one['table']} does not exist yet: no run of {one['job']} has written it on branch {branch}.")
             continue
         if not one["count"]:
-            printer.say(f"{one['table']} has no rows.")
+            printer.say(f"{one['table']} has no rows{f' of {of}' if of else ''}.")
             continue
         rows, which = counted(one["count"], "row"), "last" if last else "first"
         shown = rows if len(one["rows"]) == one["count"] else f"{which} {len(one['rows'])} of {rows}"

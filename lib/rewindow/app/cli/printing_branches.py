@@ -10,6 +10,7 @@ from rewindow.app.branches import Backfilled, Compared
 from rewindow.app.cli.printing import Printer, describe_result
 from rewindow.app.sentences import (
     as_assignments,
+    backfilled_lines,
     compared_line,
     compared_rows,
     consequences,
@@ -44,12 +45,11 @@ class BranchPrinter(Printer):
         results = [describe_result(result) for result in done.results]
         if self.as_json:
             branch = {"job": job, "branch": done.branch, "stands_on": done.stands_on, "from_epoch": done.first_epoch}
-            self.json({**branch, "replaced": list(done.replaced), "runs": results, "on_hold": list(holds)})
+            kept = {"replaced": list(done.replaced), "continues": done.continues}
+            self.json({**branch, **kept, "runs": results, "on_hold": list(holds)})
             return
-        start = f"after run {done.stands_on}" if done.stands_on else "without a parent run"
-        self.say(f"Branch {done.branch} of {job} starts {start}, with epoch {done.first_epoch}.")
-        if done.replaced:
-            self.say(f"The job has changed since {', '.join(done.replaced)}: the branch starts over.")
+        for line in backfilled_lines(job, done.branch, done.stands_on, done.first_epoch, done.replaced, done.continues):
+            self.say(line)
         self.ran(done.results, holds=holds)
         publish = "" if holds else f" Publish: rewindow promote {job} {done.branch}."
         self.say(f"Compare: rewindow diff {job} main {done.branch}.{publish}")

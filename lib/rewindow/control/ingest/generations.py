@@ -128,11 +128,29 @@ def log_schemas(columns: Mapping[str, LogColumns]) -> dict[str, LogSchema]:
     return {topic: LogSchema(log.key, log.value, log.scalar_key, log.scalar_value) for topic, log in columns.items()}
 
 
-def differences(before: Any, now: Any, path: str = "") -> Iterator[str]:
-    """Yield the differences between two declarations, as ``path: before -> now``."""
+def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the differences between two `declared` definitions, as ``path: before -> now``. Logs are named, and not repeated."""
+    old, new = before.get("logs", {}), now.get("logs", {})
+    removed, added = sorted(old.keys() - new.keys()), sorted(new.keys() - old.keys())
+    for topic in removed:
+        same = next((one for one in added if new[one] == old[topic]), None)
+        if same is None:
+            yield f"the log {topic} is gone"
+        else:
+            added.remove(same)
+            yield f"the log {topic} is named {same} now"
+    yield from (f"the log {topic} is new" for topic in added)
+    kept = old.keys() & new.keys()
+    yield from _differences(
+        {**before, "logs": {topic: old[topic] for topic in kept}},
+        {**now, "logs": {topic: new[topic] for topic in kept}},
+    )
+
+
+def _differences(before: Any, now: Any, path: str = "") -> Iterator[str]:
     if isinstance(before, Mapping) and isinstance(now, Mapping):
         for name in sorted({*before, *now}):
-            yield from differences(before.get(name), now.get(name), f"{path}.{name}" if path else name)
+            yield from _differences(before.get(name), now.get(name), f"{path}.{name}" if path else name)
     elif before != now:
         yield f"{path}: {_shown(before)} -> {_shown(now)}"
 

@@ -16,6 +16,8 @@ from rewindow.streams.record import TopicPartition, known_time
 
 _MOST_EPOCHS, _AT_EACH_END = 12, 3
 """Of more epochs than these, a plan for people shows the first and the last ones."""
+_MOST_PARTITIONS = 8
+"""Of an epoch, a plan for people shows the offsets in so many partitions."""
 
 
 def describe_plan(
@@ -61,7 +63,8 @@ def explain(plan: dict[str, Any]) -> list[str]:
             lines.append("The job has changed since the branch's checkpoint. Its next run accepts that:")
             lines += [f"  - {line}" for line in plan["changed"]]
     else:
-        epochs = f"epochs {run['first_epoch']} to {run['last_epoch']}" if plan["epochs"] else "no epoch"
+        first, last = run["first_epoch"], run["last_epoch"]
+        epochs = f"epoch {first}" if first == last else f"epochs {first} to {last}" if plan["epochs"] else "no epoch"
         origin = f"continues from run {run['parent']}" if run["parent"] is not None else "starts the branch"
         lines.append(
             f"Run {run['name']} takes {epochs} of feed {plan['feed']!r} (generation {plan['generation']}) and {origin}."
@@ -107,10 +110,19 @@ def _explain_epochs(epochs: Sequence[Mapping[str, Any]]) -> list[str]:
     for epoch in epochs:
         through = instant(epoch["watermark_ms"], "no time yet")
         lines.append(f"  epoch {epoch['epoch']}: {_records(epoch['records'])}, complete through {through}")
-        lines += [
-            f"    {tp['topic']}-{tp['partition']}: offsets {tp['start']} to {tp['end'] - 1}" for tp in epoch["offsets"]
-        ]
+        lines += [f"    {_offsets(epoch['offsets'])}"] if epoch["offsets"] else []
     return lines
+
+
+def _offsets(taken: Sequence[Mapping[str, Any]]) -> str:
+    """Return the offsets that an epoch takes of each partition, as one line."""
+    shown = [
+        f"{tp['topic']}-{tp['partition']} {tp['start']}"
+        + (f" to {tp['end'] - 1}" if tp["end"] > tp["start"] + 1 else "")
+        for tp in taken[:_MOST_PARTITIONS]
+    ]
+    more = len(taken) - len(shown)
+    return f"offsets: {', '.join(shown)}{f', and {more} more partitions' if more else ''}"
 
 
 def explain_lag(lagging: Mapping[str, int], who: str) -> list[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 from rewindow.contracts.ingest import LogSpec, ProducedEpoch
@@ -12,6 +13,8 @@ from rewindow.control.plan.spec import MAIN, OUTPUT, TableSpec
 from rewindow.errors import SourceError
 from rewindow.streams.record import UNKNOWN
 from rewindow.tables.shared.warehouse import Warehouse
+
+MadeBy = Mapping[int, tuple[int, str]]
 
 
 def new_epochs(
@@ -42,7 +45,7 @@ def new_epochs(
     landed = 0
     if position is not None:
         landed = position["epoch"]
-        _check_same_run(job, position, epochs)
+        _check_same_run(job, position, _made_by(runs, state.ledger))
     return target, tuple(epoch for epoch in epochs if epoch.number > landed)
 
 
@@ -74,12 +77,45 @@ def _watermarks(tables: Warehouse, feed: str, generation: int) -> dict[int, int]
     return found
 
 
-def _check_same_run(job: str, position: Mapping[str, Any], epochs: Sequence[ProducedEpoch]) -> None:
-    made_by = {epoch.number: (epoch.run, epoch.ledger) for epoch in epochs}
-    if made_by.get(position["epoch"]) != (position["run"], position["ledger"]):
+def standing_landings(tables: Warehouse, feed: str, job: str) -> tuple[int, int]:
+    """Return how many of a feed's first landings hold only rows of runs that the job still has, and how many it has in all.
+
+    The feed reads outputs of the job. Landings that only a run on hold would confirm do not count as standing.
+    """
+    bodies: list[Mapping[str, Any]] = []
+    for row in tables.feed_rows(feed):
+        if row.kind == GENERATION:
+            bodies = bodies[: row.body["kept"]]
+        elif row.kind == LANDING:
+            bodies.append(row.body)
+    state = tables.state(job)
+    made_by = _made_by(state.branch(MAIN).published_runs, state.ledger)
+
+    def stands(body: Mapping[str, Any]) -> bool:
+        return all(_stands(position, made_by) for position in body["positions"].values() if "run" in position)
+
+    return sum(1 for _ in takewhile(stands, bodies)), len(bodies)
+
+
+def _check_same_run(job: str, position: Mapping[str, Any], made_by: MadeBy) -> None:
+    if not _stands(position, made_by):
         message = (
             f"epoch {position['epoch']} of the job {job} was landed from a run that has been rewound, reset or replaced by a "
             "promoted branch since. Land its output again: `rewindow land FEED --new-generation`. With `--keep N`, landings up "
             "to N stay as they are"
         )
         raise SourceError(message)
+
+
+def _stands(position: Mapping[str, Any], made_by: MadeBy) -> bool:
+    """Return whether the run whose epoch was landed is still one of its job's."""
+    return made_by.get(position["epoch"]) == (position["run"], position["ledger"])
+
+
+def _made_by(runs: Iterable[CommittedRun], ledger: str) -> dict[int, tuple[int, str]]:
+    """Return the run of each epoch, by its row in a job's ledger, which is named too: a reset begins another one."""
+    found: dict[int, tuple[int, str]] = {}
+    for run in runs:
+        last = run.spec.input.last + 1 if run.spec.final else run.spec.input.last
+        found |= dict.fromkeys(range(run.spec.input.first, last + 1), (run.spec.run, ledger))
+    return found

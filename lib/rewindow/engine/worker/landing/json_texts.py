@@ -1,14 +1,14 @@
-"""Find objects, lists and numbers in JSON fields that have been texts so far.
+"""Find objects, lists and numbers in JSON fields that are landed as text.
 
 Spark lands any value of a text field as its JSON text. So a producer that begins to send an object as the key would make new
-keys, and nothing would fail.
+keys, and nothing would fail: where the field has been text so far, that is refused. In a first landing it is a warning.
 """
 
 from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,8 @@ from rewindow.engine.worker.file_fields import local_files, shown
 from rewindow.engine.worker.landing.log_columns import source_types
 from rewindow.errors import DataError
 
-_LINES = 1_000
-"""Number of lines of a new file that are read."""
+_FILES, _LINES = 8, 1_000
+"""Number of first files that a warning looks at, and of lines of a new file that are read."""
 _STRING = "string"
 
 Paths = Mapping[str, Sequence[str]]
@@ -48,6 +48,34 @@ def check_texts(spec: LogSpec, columns: LogColumns, look: SourceLook) -> None:
                 landed[name] = _is_text(local_files(look.landed), {name: fields[name]})
             if landed[name]:
                 raise _error(spec, f"{shown(source, str(path))}, line {line}, field {name}", name, value)
+
+
+def mixed_texts(spec: LogSpec, look: SourceLook, texts: Collection[str]) -> Iterator[tuple[str, str, str]]:
+    """Yield the columns among ``texts`` whose values have several types, with the first values of two types and their places.
+
+    Only for sources without a ``schema:``: one declares what is text.
+    """
+    source, old = spec.source, {new: name for name, new in (spec.renames or {}).items()}
+    if source.schema is not None or source.options:
+        return
+    fields = {name: old.get(name, name).split(".") for name in texts}
+    first, mixed = dict[str, tuple[str, Any]](), set[str]()
+    for path in islice(local_files((*look.fresh, *look.rest)), _FILES):
+        for line, name, value in _values(path, fields, _LINES):
+            where = f"{shown(source, str(path))}, line {line}"
+            there, known = first.setdefault(name, (where, value))
+            if name not in mixed and _kind(value) is not _kind(known):
+                mixed.add(name)
+                yield name, f"{_shown(known)} in {there}", f"{_shown(value)} in {where}"
+
+
+def _kind(value: Any) -> type:
+    """Return the JSON type of a value, as one of Python's."""
+    return float if type(value) is int else type(value)
+
+
+def _shown(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)[:80]
 
 
 def _is_text(files: Sequence[Path], field: Paths) -> bool:
@@ -79,7 +107,7 @@ def _values(path: Path, fields: Paths, most_lines: int | None = None) -> Iterato
 
 def _error(spec: LogSpec, where: str, name: str, value: Any) -> DataError:
     message = (
-        f"log {spec.topic}: {where}: {json.dumps(value, ensure_ascii=False)[:80]} is not a text, as in landed files. Nothing was "
+        f"log {spec.topic}: {where}: {_shown(value)} is not a text, as in landed files. Nothing was "
         f"landed. Fix the file. To land any value of {name} as its JSON text, declare it as STRING in a `schema:` of the source, "
         "and `rewindow land FEED --new-generation`"
     )
