@@ -150,7 +150,7 @@ def _check_query(one: Expectation, columns: Sequence[Column]) -> None:
     try:
         check_query(one.query, {NEW_ROWS: _new(columns), PREVIOUS_ROWS: arrow_schema(columns)})
     except QueryError as error:
-        raise ConfigError(f"{one.name}: the query cannot be executed: {error}") from error
+        raise ConfigError(f"{one.name}: this query cannot be used: {error}") from error
 
 
 def _new(columns: Sequence[Column]) -> pa.Schema:

@@ -78,12 +78,18 @@ def refused(query: str) -> str | None:
 
 
 def check_query(query: str, tables: Mapping[str, pa.Schema]) -> None:
-    """Execute a query on tables without rows. Raises `QueryError` if it is none, or names an unknown table or column."""
+    """Execute a query for offending rows on tables without rows.
+
+    Raises `QueryError` if it is no query, names an unknown table or column, or finds a row where there is none.
+    """
     if why := refused(query):
         raise QueryError(why)
     with row_queries({name: (schema, lambda: iter(())) for name, schema in tables.items()}) as queries:
-        for _ in queries.rows(query):
-            pass
+        if any(batch.num_rows for batch in queries.rows(query)):
+            raise QueryError(
+                "it returns a row where there are none, as an aggregate without GROUP BY does, so no run would meet it. Select "
+                "the offending rows, with WHERE or HAVING; `rows: {min: 1}` asks for rows"
+            )
 
 
 def as_text(value: Any) -> Any:
