@@ -127,6 +127,52 @@ def test_keeping_without_intervals_goes_on_after_the_files_that_are_kept(tmp_pat
     ][:5]
 
 
+def test_a_generation_that_keeps_fewer_landings_begins_although_nothing_is_new_to_land(tmp_path):
+    tables, feed = DeltaFeedTables(f"{tmp_path}/w"), feed_config(landing={})
+    for number in range(3):
+        write_rows(tmp_path, f"part-{number}", rows_of(number))
+        land_locally(feed, tables, tmp_path, NOW)
+    (tmp_path / "raw/part-2.parquet").unlink()
+    asked = {"new_generation": True, "keep": 2}
+    report = land_locally(feed, tables, tmp_path, NOW, **asked)
+    assert (report.generation, report.landings) == (2, ())
+    assert report.waiting == "generation 2 keeps landings 1 to 2, and nothing is new to land"
+    kept = tables.state("activity")
+    assert len(fold_feed((row.kind, row.body) for row in kept).landings) == 2
+    again = land_locally(feed, tables, tmp_path, NOW, **asked)
+    assert (again.landings, again.waiting, tables.state("activity")) == ((), "", kept)
+    write_rows(tmp_path, "part-3", rows_of(5))
+    assert land_locally(feed, tables, tmp_path, NOW + 6 * HOUR).landings == (3,)
+
+
+def test_a_changed_definition_begins_although_no_interval_is_complete(tmp_path):
+    tables, before, after = (
+        DeltaFeedTables(f"{tmp_path}/w"),
+        *(feed_config(log={"value": v}) for v in (["x"], ["x", "got"])),
+    )
+    write_rows(tmp_path, "hour-0", rows_of(0))
+    land_locally(before, tables, tmp_path, NOW)
+    asked = {"new_generation": True, "keep": 1}
+    assert land_locally(before, tables, tmp_path, NOW, **asked).waiting == ""
+    report = land_locally(after, tables, tmp_path, NOW, **asked)
+    assert report.waiting == "generation 2 keeps landings 1 to 1, and nothing is new to land"
+    write_rows(tmp_path, "hour-3", rows_of(3))
+    assert land_locally(after, tables, tmp_path, NOW + HOUR).landings == (2,)
+    assert [row["got"] is None for row in log_rows(tables)] == [row["landing"] == 1 for row in log_rows(tables)]
+
+
+def test_a_new_generation_of_nothing_is_refused_and_the_landings_stay(tmp_path, landed):
+    before = landings(landed)
+    early = T0 - HOUR
+    with pytest.raises(
+        SourceError, match="nothing in its sources is due, so no generation was started, and its landings stay"
+    ):
+        land_locally(feed_config(), landed, tmp_path, early, new_generation=True)
+    assert landings(landed) == before
+    write_rows(tmp_path, "hour-3", rows_of(3))
+    assert land_locally(feed_config(), landed, tmp_path, NOW + HOUR).landings == (4,)
+
+
 def test_what_cannot_be_kept_is_said(tmp_path, landed):
     with pytest.raises(ConfigError, match="has 3 landings"):
         land_locally(feed_config(), landed, tmp_path, NOW, new_generation=True, keep=4)

@@ -108,6 +108,28 @@ def test_a_new_generation_keeps_landings_and_lands_the_rest_again(backend: Backe
     assert {row["generation"] for row in now["log"]} == {1, 2}
 
 
+def test_a_generation_that_only_drops_landings_begins_once_and_goes_on(
+    backend: Backend, files: Path, expected: dict[str, Any]
+) -> None:
+    drive(backend.landing(feed("fewer"), NOW_MS))
+    first = backend.landed("fewer")["landings"][0]
+    early_ms = first["interval"][1]
+    asked = {"new_generation": True, "keep": 1}
+    begun = drive(backend.landing(feed("fewer"), early_ms, **asked))
+    assert (begun.generation, begun.landings) == (2, ())
+    rows = len(backend.feeds()[0].state("fewer"))
+    assert drive(backend.landing(feed("fewer"), early_ms, **asked)).landings == ()
+    assert len(backend.feeds()[0].state("fewer")) == rows
+    assert drive(backend.landing(feed("fewer"), NOW_MS)).landings[0] == 2
+    grow(files)
+    drive(backend.landing(feed("fewer"), LATER_MS))
+    columns = [name for name in expected["log"][0] if name not in ("generation", "name")]
+    kept = [row for row in backend.landed("fewer")["log"] if row["generation"] == 2 or row["landing"] == 1]
+    assert [[row[name] for name in columns] for row in kept] == [
+        [row[name] for name in columns] for row in expected["log"]
+    ]
+
+
 def test_a_log_of_a_catalog_that_was_dropped_is_written_again(backend: Backend, files: Path) -> None:
     tables = backend.tables()
     if not isinstance(tables, CatalogTables):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -11,7 +11,6 @@ from rewindow.config.feed_spec import TABLE_FORMATS
 from rewindow.contracts.ingest import (
     JOB,
     Arrivals,
-    FeedSpec,
     Intervals,
     LogColumns,
     LogSpec,
@@ -22,13 +21,13 @@ from rewindow.contracts.ingest import (
 from rewindow.contracts.text_times import other_form
 from rewindow.control.ingest.fields import LandedFields, check_fields, landed_fields
 from rewindow.control.ingest.grown_columns import grown
-from rewindow.control.ingest.intervals import Epochs, Grid, Idleness, due_intervals
-from rewindow.control.ingest.later_rows import later_rows, with_later, without_finished
+from rewindow.control.ingest.intervals import Grid, Idleness, due_intervals
+from rewindow.control.ingest.later_rows import with_later
 from rewindow.control.ingest.problems import raise_all
 from rewindow.control.ingest.protocols import Call
-from rewindow.control.ingest.waiting import waiting_files, waiting_later, waiting_rows
-from rewindow.control.ingest.watermarks import WatermarkPolicy, decide_watermark
-from rewindow.errors import DataError
+from rewindow.control.ingest.sources import NothingDue, complete_intervals, inspect_sources, look_at, rises
+from rewindow.control.ingest.waiting import waiting_rows
+from rewindow.errors import DataError, SourceError
 
 Interval = tuple[int, int]
 
@@ -56,28 +55,6 @@ class Due:
         return {topic: _position(look, interval[0]) for topic, look in self.looks.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class Sources:
-    """The inspected sources: their looks by topic, and the window of arrival.
-
-    Without ``has_rows`` no rows can be due, and only the watermark rises.
-    """
-
-    looks: Mapping[str, SourceLook]
-    window: ReadWindow
-    grid: Grid | Epochs | None = None
-    epochs: Mapping[int, int] | None = None
-    has_rows: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class NothingDue:
-    """Certainly nothing is due. ``waiting``: what waits for the end of its interval, as a sentence."""
-
-    waiting: str = ""
-    looks: Mapping[str, SourceLook] = field(default_factory=dict)
-
-
 def find_due(call: Call) -> Due | NothingDue:
     """Return what is due.
 
@@ -101,7 +78,7 @@ def find_due(call: Call) -> Due | NothingDue:
     )
     if not sources.has_rows:
         expected = []
-    if not intervals or not (expected or sources.epochs or _rises(call, window)):
+    if not intervals or not (expected or sources.epochs or rises(call, window)):
         return NothingDue(_waiting(call, seen.values()), looks)
     if isinstance(sources.grid, Grid):
         looks = {
@@ -114,33 +91,31 @@ def find_due(call: Call) -> Due | NothingDue:
     return Due(looks, columns, window, tuple(intervals), slots, sources.epochs)
 
 
-def inspect_sources(call: Call) -> Sources | NothingDue:
-    """Inspect all sources of a feed without reading rows. Raises as `find_due` does."""
-    feed, through = call.feed, call.progress.through_ms
-    if all(spec.is_output for spec in feed.logs):
-        return _inspect_epochs(call)
-    grid = Grid(*feed.every, zone=feed.zone) if feed.every else None
-    window = ReadWindow()
-    if grid is not None:
-        until = grid.start_of(call.request.now_ms if call.request.until_ms is None else call.request.until_ms)
-        window = ReadWindow(through, until)
-        if through is not None and through >= until:
-            return _nothing_due(call)
-    looks = {spec.topic: _look(call, spec, window) for spec in feed.logs}
-    has_rows = any(look.fresh or (grid and look.rest) for look in looks.values())
-    if not has_rows and not _rises(call, window):
-        return _nothing_due(call, looks)
-    return Sources(looks, window, grid, has_rows=has_rows)
+def without_landings(call: Call) -> Due:
+    """Return what a new generation begins with if nothing is due: its columns, and the positions of its sources.
+
+    Raises `SourceError` (66) if it keeps no landing, and as `find_due` does.
+    """
+    if not call.generation.kept:
+        raise nothing_to_begin_with(call)
+    _, window = complete_intervals(call)
+    looks = {spec.topic: look_at(call, spec, window) for spec in call.feed.logs}
+    columns = _all_columns(call, {topic: _of_landed_files(look) for topic, look in looks.items()})
+    looks = {spec.topic: _checked(call, spec, columns[spec.topic], looks[spec.topic]) for spec in call.feed.logs}
+    return Due(looks, columns, window, (), ())
 
 
-def _inspect_epochs(call: Call) -> Sources | NothingDue:
-    """Return the producer's epochs that are not landed yet."""
-    looks = {spec.topic: _look(call, spec, ReadWindow()) for spec in call.feed.logs}
-    epochs = {epoch.number: epoch.watermark_ms for look in looks.values() for epoch in look.epochs}
-    if not epochs:
-        return NothingDue()
-    looks = {topic: replace(look, fresh=(), rest=look.fresh) for topic, look in looks.items()}
-    return Sources(looks, ReadWindow(min(epochs), max(epochs) + 1), Epochs(), epochs)
+def nothing_to_begin_with(call: Call) -> SourceError:
+    """Return the error for a new generation without landings."""
+    return SourceError(
+        f"feed {call.feed.feed}: nothing in its sources is due, so no generation was started, and its landings stay as they "
+        "are. Land it again when its sources have rows that are due"
+    )
+
+
+def _of_landed_files(look: SourceLook) -> SourceLook:
+    """Return a look at a source without new files as one at its landed files, which have the same columns."""
+    return look if look.fresh or look.rest else replace(look, rest=look.landed)
 
 
 def _arrivals(
@@ -178,36 +153,9 @@ def _waiting(call: Call, seen: Collection[Arrivals]) -> str:
     return waiting_rows(call.feed, sum(found.waiting for found in seen), min(nexts), call.request.now_ms)
 
 
-def _nothing_due(call: Call, looks: Mapping[str, SourceLook] | None = None) -> NothingDue:
-    """Return what waits. If there were no ``looks`` yet, only files are looked at: a look at a table could start Spark."""
-    feed, through = call.feed, call.progress.through_ms
-    if feed.every is None or through is None or call.request.until_ms is not None:
-        return NothingDue("", looks or {})
-    logs = [spec for spec in feed.logs if spec.source.format not in TABLE_FORMATS]
-    looks = looks or {spec.topic: _look(call, spec, ReadWindow(through, through)) for spec in logs}
-    later = [later_rows(call.progress.positions.get(spec.topic)) or {} for spec in logs]
-    first_ms = min((first for files in later for first in files.values()), default=None)
-    now_ms = call.request.now_ms
-    return NothingDue(waiting_files(feed, looks, now_ms) or waiting_later(feed, first_ms, now_ms), looks)
-
-
 def _position(look: SourceLook, epoch: int) -> Mapping[str, Any]:
     produced = next(produced for produced in look.epochs if produced.number == epoch)
     return {"kind": JOB, "epoch": epoch, "run": produced.run, "ledger": produced.ledger}
-
-
-def _look(call: Call, spec: LogSpec, window: ReadWindow) -> SourceLook:
-    """Inspect a source. If a new generation keeps landings, only rows that arrive later are due."""
-    generation = call.generation
-    is_rebased = generation.is_new and window.until_ms is not None and spec.topic in generation.columns
-    position = None if is_rebased else call.progress.positions.get(spec.topic)
-    if spec.source.format in TABLE_FORMATS:
-        look = call.tables.look(spec, position, window)
-    else:
-        look = call.engine.look(spec.source, position)
-        if window.until_ms is not None:
-            look = without_finished(look, position, window.until_ms)
-    return replace(look, fresh=(), rest=(*look.rest, *look.fresh)) if is_rebased else look
 
 
 def _all_columns(call: Call, looks: Mapping[str, SourceLook]) -> dict[str, LogColumns]:
@@ -245,25 +193,3 @@ def _with_later(
     none_waits = not (look.fresh or look.rest) or (seen is not None and not seen.waiting)
     found = {} if none_waits else call.engine.later(spec, columns, look, window.until_ms)
     return with_later(look, call.progress.positions.get(spec.topic), found)
-
-
-def _rises(call: Call, window: ReadWindow) -> bool:
-    """Return whether the watermark rises without rows: it is declared, or an idle partition times out (D16).
-
-    Landing time only ends waiting and never starts it, so the last due interval decides.
-    """
-    landed_ms = call.request.now_ms if window.until_ms is None else window.until_ms
-    watermark = decide_watermark(
-        watermark_policy(call.feed),
-        call.progress.deliveries,
-        landed_ms=landed_ms,
-        interval_end_ms=window.until_ms,
-        declared_ms=call.request.watermark_ms,
-        before_ms=call.progress.watermark_ms,
-    )
-    return watermark.time_ms > call.progress.watermark_ms
-
-
-def watermark_policy(feed: FeedSpec) -> WatermarkPolicy:
-    """Return the watermark policy of a feed."""
-    return WatermarkPolicy(feed.max_task_idle_ms, feed.lag_ms, feed.interval_end)

@@ -30,12 +30,14 @@ from rewindow.errors import ConfigError, SourceError
 class Generation:
     """The generation to land. This call starts it if ``is_new``; ``columns`` are those already decided.
 
-    The logs that ``growing`` names may get more columns than their kept landings have.
+    The logs that ``growing`` names may get more columns than their kept landings have. It ``is_change`` if it drops landings or
+    has another definition: then it starts although nothing is new to land.
     """
 
     number: int
     kept: int = 0
     is_new: bool = False
+    is_change: bool = False
     columns: Mapping[str, LogColumns] = field(default_factory=dict)
     growing: frozenset[str] = frozenset()
 
@@ -80,7 +82,14 @@ def next_generation(feed: FeedSpec, progress: Progress, *, new_generation: bool 
             for spec in feed.logs
             if spec.topic in columns and may_grow(spec, columns[spec.topic], before.get(spec.topic, {}))
         ]
-        return Generation(progress.generation + 1, kept, is_new=True, columns=columns, growing=frozenset(growing))
+        return Generation(
+            progress.generation + 1,
+            kept,
+            is_new=True,
+            is_change=kept < progress.number or (current is not None and current.fingerprint != fingerprint(feed)),
+            columns=columns,
+            growing=frozenset(growing),
+        )
     if current.fingerprint != fingerprint(feed):
         changes = "; ".join(differences(progress.declared, declared(feed))) or "an older version of the definition"
         message = (

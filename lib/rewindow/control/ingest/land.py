@@ -26,13 +26,14 @@ from rewindow.control.heartbeat import Heartbeat, is_alive, this_attempt
 from rewindow.control.ingest.all_quarantined import all_quarantined
 from rewindow.control.ingest.changed_extractors import changed_extractors
 from rewindow.control.ingest.decide import DecidedLanding
-from rewindow.control.ingest.discover import Due, NothingDue, find_due
+from rewindow.control.ingest.discover import Due, find_due, nothing_to_begin_with, without_landings
 from rewindow.control.ingest.flat_columns import warnings
 from rewindow.control.ingest.generations import generation_body, log_schemas, newest_generation, next_generation
 from rewindow.control.ingest.keyless import keyless_records
 from rewindow.control.ingest.landings import GENERATION, LANDING, PLAN
 from rewindow.control.ingest.progress import Progress, fold_progress
 from rewindow.control.ingest.protocols import Call, LandingTables, LandReport, LandRequest
+from rewindow.control.ingest.sources import NothingDue
 from rewindow.control.ingest.unlikely_sources import empty_files, outputs_as_tables
 from rewindow.control.ingest.waiting import waiting_files
 from rewindow.control.ingest.write import write_logs
@@ -104,8 +105,11 @@ def steps(
     _refuse_if_alive(feed, progress, attempt, alive)
     yield "look"
     due = find_due(call)
-    if isinstance(due, NothingDue):
+    if isinstance(due, NothingDue) and not call.generation.is_change:
         return _nothing(call, due.waiting, due.looks)
+    waiting = ""
+    if isinstance(due, NothingDue):
+        waiting, due = due.waiting, without_landings(call)
     yield "prepare"
     copied = {spec.topic: due.columns[spec.topic] for spec in feed.logs if spec.source_offsets is None}
     tables.prepare(feed.feed, log_schemas(copied))
@@ -120,7 +124,10 @@ def steps(
     decided = [replace(one, landing=replace(one.landing, extractors=request.extractors)) for one in decided]
     yield from _append(call, "decide", _ledger_rows(call, due, decided))
     if not decided:
-        waiting = waiting_files(feed, due.looks, request.now_ms) if request.until_ms is None else ""
+        if call.generation.is_change and not call.generation.kept:
+            raise nothing_to_begin_with(call)
+        if request.until_ms is None:
+            waiting = waiting or waiting_files(feed, due.looks, request.now_ms)
         return _nothing(call, waiting, due.looks)
     yield "publish"
     yield from tables.publish_steps(feed.feed)
@@ -161,9 +168,10 @@ def _refuse_if_alive(feed: FeedSpec, progress: Progress, attempt: Attempt, alive
 
 
 def _ledger_rows(call: Call, due: Due, decided: Sequence[DecidedLanding]) -> list[LedgerRow]:
-    """Return the rows that follow this call's PLAN: a new generation and each landing, or a NOTE without landings."""
-    bodies: list[tuple[str, Mapping[str, Any]]] = [] if decided else [(NOTE, {"attempt": call.attempt.id})]
-    if decided and call.generation.is_new:
+    """Return the rows that follow this call's PLAN: a new generation and each landing, or a NOTE if there is neither."""
+    starts = call.generation.is_new and (decided or (call.generation.is_change and call.generation.kept))
+    bodies: list[tuple[str, Mapping[str, Any]]] = [] if decided or starts else [(NOTE, {"attempt": call.attempt.id})]
+    if starts:
         rebased = due.positions(None) if call.generation.kept and call.feed.every else {}
         bodies.append((GENERATION, generation_body(call.feed, call.generation, due.columns, rebased)))
     for index, landing in enumerate(decided):
@@ -197,6 +205,9 @@ def _overtaken(call: Call) -> NotNowError:
 def _nothing(call: Call, waiting: str, looks: Mapping[str, SourceLook]) -> LandReport:
     watermark_ms = call.progress.watermark_ms
     told = (*empty_files(call.feed, looks), *_ignored(call.feed, call.request, watermark_ms))
+    if call.generation.is_change:
+        keeps = f"generation {call.generation.number} keeps landings 1 to {call.generation.kept}"
+        waiting = f"{keeps}, and {waiting or 'nothing is new to land'}"
     return LandReport(call.feed.feed, call.generation.number, watermark_ms, warnings=told, waiting=waiting)
 
 

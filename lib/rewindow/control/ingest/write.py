@@ -12,9 +12,10 @@ from rewindow.contracts.ingest import LogSpec, LogWrite, PendingLanding, Timesta
 from rewindow.contracts.time_units import unit_in
 from rewindow.control.ingest.all_quarantined import all_refused
 from rewindow.control.ingest.decide import DecidedLanding, LandingRules, Numbering
-from rewindow.control.ingest.discover import Due, watermark_policy
+from rewindow.control.ingest.discover import Due
 from rewindow.control.ingest.problems import raise_all
 from rewindow.control.ingest.protocols import Call
+from rewindow.control.ingest.sources import watermark_policy
 from rewindow.control.ingest.watermarks import HeldFile
 from rewindow.errors import DataError, InvariantError, RewindowError
 

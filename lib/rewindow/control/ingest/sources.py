@@ -1,0 +1,119 @@
+"""Inspect a feed's sources without reading rows: what is new in them, and which intervals of arrival are complete."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from rewindow.config.feed_spec import TABLE_FORMATS
+from rewindow.contracts.ingest import FeedSpec, LogSpec, ReadWindow, SourceLook
+from rewindow.control.ingest.intervals import Epochs, Grid
+from rewindow.control.ingest.later_rows import later_rows, without_finished
+from rewindow.control.ingest.protocols import Call
+from rewindow.control.ingest.waiting import waiting_files, waiting_later
+from rewindow.control.ingest.watermarks import WatermarkPolicy, decide_watermark
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """The inspected sources: their looks by topic, and the window of arrival.
+
+    Without ``has_rows`` no rows can be due, and only the watermark rises.
+    """
+
+    looks: Mapping[str, SourceLook]
+    window: ReadWindow
+    grid: Grid | Epochs | None = None
+    epochs: Mapping[int, int] | None = None
+    has_rows: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class NothingDue:
+    """Certainly nothing is due. ``waiting``: what waits for the end of its interval, as a sentence."""
+
+    waiting: str = ""
+    looks: Mapping[str, SourceLook] = field(default_factory=dict)
+
+
+def inspect_sources(call: Call) -> Sources | NothingDue:
+    """Inspect all sources of a feed without reading rows. Raises as `find_due` does."""
+    if all(spec.is_output for spec in call.feed.logs):
+        return _inspect_epochs(call)
+    grid, window = complete_intervals(call)
+    if window.until_ms is not None and window.through_ms is not None and window.through_ms >= window.until_ms:
+        return _nothing_due(call)
+    looks = {spec.topic: look_at(call, spec, window) for spec in call.feed.logs}
+    has_rows = any(look.fresh or (grid and look.rest) for look in looks.values())
+    if not has_rows and not rises(call, window):
+        return _nothing_due(call, looks)
+    return Sources(looks, window, grid, has_rows=has_rows)
+
+
+def _inspect_epochs(call: Call) -> Sources | NothingDue:
+    """Return the producer's epochs that are not landed yet."""
+    looks = {spec.topic: look_at(call, spec, ReadWindow()) for spec in call.feed.logs}
+    epochs = {epoch.number: epoch.watermark_ms for look in looks.values() for epoch in look.epochs}
+    if not epochs:
+        return NothingDue()
+    looks = {topic: replace(look, fresh=(), rest=look.fresh) for topic, look in looks.items()}
+    return Sources(looks, ReadWindow(min(epochs), max(epochs) + 1), Epochs(), epochs)
+
+
+def complete_intervals(call: Call) -> tuple[Grid | None, ReadWindow]:
+    """Return the intervals of arrival of a feed, and those that are complete; None without intervals."""
+    feed = call.feed
+    if not feed.every:
+        return None, ReadWindow()
+    grid = Grid(*feed.every, zone=feed.zone)
+    until = grid.start_of(call.request.now_ms if call.request.until_ms is None else call.request.until_ms)
+    return grid, ReadWindow(call.progress.through_ms, until)
+
+
+def _nothing_due(call: Call, looks: Mapping[str, SourceLook] | None = None) -> NothingDue:
+    """Return what waits. If there were no ``looks`` yet, only files are looked at: a look at a table could start Spark."""
+    feed, through = call.feed, call.progress.through_ms
+    if feed.every is None or through is None or call.request.until_ms is not None:
+        return NothingDue("", looks or {})
+    logs = [spec for spec in feed.logs if spec.source.format not in TABLE_FORMATS]
+    looks = looks or {spec.topic: look_at(call, spec, ReadWindow(through, through)) for spec in logs}
+    later = [later_rows(call.progress.positions.get(spec.topic)) or {} for spec in logs]
+    first_ms = min((first for files in later for first in files.values()), default=None)
+    now_ms = call.request.now_ms
+    return NothingDue(waiting_files(feed, looks, now_ms) or waiting_later(feed, first_ms, now_ms), looks)
+
+
+def look_at(call: Call, spec: LogSpec, window: ReadWindow) -> SourceLook:
+    """Inspect a source. If a new generation keeps landings, only rows that arrive later are due."""
+    generation = call.generation
+    is_rebased = generation.is_new and window.until_ms is not None and spec.topic in generation.columns
+    position = None if is_rebased else call.progress.positions.get(spec.topic)
+    if spec.source.format in TABLE_FORMATS:
+        look = call.tables.look(spec, position, window)
+    else:
+        look = call.engine.look(spec.source, position)
+        if window.until_ms is not None:
+            look = without_finished(look, position, window.until_ms)
+    return replace(look, fresh=(), rest=(*look.rest, *look.fresh)) if is_rebased else look
+
+
+def rises(call: Call, window: ReadWindow) -> bool:
+    """Return whether the watermark rises without rows: it is declared, or an idle partition times out (D16).
+
+    Landing time only ends waiting and never starts it, so the last due interval decides.
+    """
+    landed_ms = call.request.now_ms if window.until_ms is None else window.until_ms
+    watermark = decide_watermark(
+        watermark_policy(call.feed),
+        call.progress.deliveries,
+        landed_ms=landed_ms,
+        interval_end_ms=window.until_ms,
+        declared_ms=call.request.watermark_ms,
+        before_ms=call.progress.watermark_ms,
+    )
+    return watermark.time_ms > call.progress.watermark_ms
+
+
+def watermark_policy(feed: FeedSpec) -> WatermarkPolicy:
+    """Return the watermark policy of a feed."""
+    return WatermarkPolicy(feed.max_task_idle_ms, feed.lag_ms, feed.interval_end)
