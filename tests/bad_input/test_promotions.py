@@ -8,7 +8,7 @@ import pytest
 
 from rewindow import Project
 from rewindow.errors import UsageError
-from tests.bad_input.scene import JOB, MODULE, SCORE, Bench, hour
+from tests.bad_input.scene import JOB, MODULE, SCORE, Bench, hour, reads_totals
 
 
 def test_a_promotion_that_takes_rows_away_says_how_many_and_how_it_is_undone(bench: Bench) -> None:
@@ -116,31 +116,6 @@ def test_a_dropped_branch_whose_rows_were_deleted_is_not_read_as_one_without_row
         Project.load(bench.root).output("totals", branch="tried").to_arrow()
 
 
-TOTALS = """feed: totals
-partitions: 2
-logs:
-  totals: {source: {job: counts, output: totals}, key: user, timestamp: _timestamp}
-"""
-READER = """from rewindow import StreamsBuilder
-
-
-def build():
-    builder = StreamsBuilder()
-    builder.stream("totals").to("seen")
-    return builder.build()
-"""
-
-
-def reads_totals(bench: Bench) -> None:
-    bench.write("conf/feeds/totals.yaml", TOTALS)
-    for name in ("seen", "idle"):
-        bench.write(
-            f"conf/jobs/{name}.yaml",
-            f"job: {name}\ntopology: reader:build\nfeed: totals\noutputs: {{seen: {{table: {name}.seen}}}}\n",
-        )
-    bench.write("reader.py", READER)
-
-
 def test_a_rewind_names_what_has_landed_and_replayed_the_rows_that_are_gone(bench: Bench) -> None:
     reads_totals(bench)
     assert "reads this job" not in bench.run("rewind", "counts", "--to", "main/2").out
@@ -166,3 +141,8 @@ def test_a_rewind_names_what_has_landed_and_replayed_the_rows_that_are_gone(benc
         answer = bench.run(*words)
         assert answer.code == 0, answer
     assert "reads this job" not in bench.run("rewind", "counts", "--to", "main/4").out
+    last = bench.run("rewind", "counts", "--to", "0").out
+    assert (
+        "and it holds rows of runs that are gone. Run this job, and land them again: `rewindow land totals --new-g"
+        in last
+    )

@@ -13,7 +13,7 @@ from rewindow.airflow.task_log import reason_of
 from rewindow.contracts.exit_codes import ON_HOLD
 from rewindow.errors import UsageError
 from tests.bad_input.expecting import NOTHING_IS_NEW, expecting, replayed, state, table
-from tests.bad_input.scene import FRESH, Bench, copy_of, hour
+from tests.bad_input.scene import FRESH, Bench, copy_of, hour, reads_totals
 
 
 def test_a_run_on_hold_is_committed_and_not_published(bench: Bench) -> None:
@@ -38,7 +38,9 @@ def test_a_run_on_hold_is_committed_and_not_published(bench: Bench) -> None:
     found = json.loads(bench.run("status", "--json").out)
     assert "on_hold" in json.dumps(found)
     verdict = json.loads(bench.run("report", "counts", "--json").out)["verdict"]
-    assert "on hold" in verdict[0]["text"]
+    assert verdict[0]["text"].startswith(
+        "A run is on hold, and its rows are not published; but for them complete through 2"
+    )
     assert "`rewindow publish counts --accept --run main/3`" in verdict[1]["text"]
 
 
@@ -127,6 +129,21 @@ def test_why_a_row_is_missing_names_the_run_on_hold(bench: Bench) -> None:
     expecting(bench, NOTHING_IS_NEW % "hold")
     replayed(bench, ON_HOLD)
     assert "`rewindow publish counts --accept --run main/3`" in bench.run("why", "counts", "zoe", "--missing").out
+
+
+def test_a_feed_of_outputs_says_that_the_run_it_waits_for_is_on_hold(bench: Bench) -> None:
+    reads_totals(bench)
+    for words in (("land", "totals"), ("run", "seen")):
+        assert bench.run(*words).code == 0
+    expecting(bench, NOTHING_IS_NEW % "hold")
+    replayed(bench, ON_HOLD)
+    landed = bench.run("land", "totals")
+    assert (landed.code, landed.out) == (
+        0,
+        "Feed totals: nothing new to land: run main/3 of its job is on hold, and what follows is not published.\n",
+    )
+    told = bench.run("why", "seen.seen", "zoe", "--missing").out
+    assert "- Run main/3 of counts, whose output the feed lands, is on hold, so its rows are not landed: " in told
 
 
 def test_python_gives_the_results(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -121,6 +121,10 @@ def test_a_line_that_is_no_json_is_named(tmp_path):
         found(tmp_path, '{"user": "ann"}\n{"user": ann}\n', "json")
         == "d3.json, line 2, column 10: it is not JSON (Expecting value)"
     )
+    assert (
+        found(tmp_path, '{"user": "ann"}\n{"user": "bob"\n{"user": "cid"}\n', "json")
+        == "d3.json, line 2, column 15: it is not JSON (Expecting ',' delimiter)"
+    )
     assert found(tmp_path, '[{"user": "ann"},\n {"user": }]\n', "json", multiLine="true").startswith(
         "d3.json, line 2, "
     )

@@ -69,6 +69,12 @@ def _reason(job: Job, report: RunReport, upstream: list[Node], taken: int) -> st
     return f"{others} led to a result"
 
 
+def inner_joins(topology: Topology, node: Node) -> Iterator[ProcessorNode]:
+    """Yield the inner joins of streams above a node, nearest first: they leave out records without a partner."""
+    nodes = (one for one in above(topology, node) if isinstance(one, ProcessorNode))
+    return (one for one in nodes if _is(one, _INNER_JOINS))
+
+
 def _is(node: ProcessorNode, kinds: tuple[str, ...]) -> bool:
     return describe_supplier(node.supplier).startswith(kinds)
 

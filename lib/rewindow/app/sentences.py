@@ -96,8 +96,9 @@ def consequences(done: Mapping[str, Any]) -> Iterator[str]:
         if one["jobs"]:
             what = "the job {} has" if len(one["jobs"]) == 1 else "the jobs {} have"
             replay = f" Then {what.format(', '.join(one['jobs']))} to replay them, as the next `rewindow run` says."
+        when = "Land them again" if done["at"] else "Run this job, and land them again"
         yield (
-            f"Feed {one['feed']} reads this job's output, and {which} rows of runs that are gone. Land them again: "
+            f"Feed {one['feed']} reads this job's output, and {which} rows of runs that are gone. {when}: "
             f"`rewindow land {one['feed']} --new-generation{keep}`.{replay}"
         )
 

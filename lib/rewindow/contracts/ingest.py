@@ -169,6 +169,8 @@ class SourceLook:
     """The root of Hive-style partition directories (``year=2013``), if the source has any."""
     epochs: tuple[ProducedEpoch, ...] = ()
     """The epochs of a job's output that are not landed."""
+    on_hold: str = ""
+    """The run of that job behind which its epochs are not published, if there is one."""
     version: int | None = None
     """The version to read, for a table whose files alone are not its content (column mapping, deletion vectors)."""
     governed: Governed | None = None

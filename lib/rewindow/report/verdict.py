@@ -52,7 +52,8 @@ def _headline(
     known = progress.watermark_ms is not None
     through = f"Complete through {to_the_second(progress.watermark_ms)}" if known else "Complete through no time yet"
     if any(one.became == ON_HOLD for one in expected):
-        return Sentence(Level.WARNING, f"{through}; a run is on hold, and its rows are not published")
+        told = f"{through[0].lower()}{through[1:]}"
+        return Sentence(Level.WARNING, f"A run is on hold, and its rows are not published; but for them {told}")
     if progress.is_sealed:
         return Sentence(Level.GOOD, "Final: every window is closed and the branch is sealed")
     if outlook.refused is not None:

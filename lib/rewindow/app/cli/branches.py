@@ -123,7 +123,7 @@ def promote(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Catch a branch up, then publish it in place of main: one commit per table."""
+    """Catch a branch up with the epochs that main has taken, then publish it in place of main: one commit per table."""
     printer = BranchPrinter(as_json=as_json)
     with printer.progress() as on_step:
         done = _branches(folder, target, job, debug=debug).promote(branch, into, on_step)

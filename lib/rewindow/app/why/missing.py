@@ -6,16 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from rewindow.app.hints import inner_joins
 from rewindow.app.project import Project
 from rewindow.app.why.asked import Asked, ask, contains
-from rewindow.app.why.facts import LateFacts, Missing, MissingFacts, OpenFacts, RecordFacts, no_answer
+from rewindow.app.why.facts import LateFacts, Missing, MissingFacts, OpenFacts, no_answer
 from rewindow.app.why.history import History
 from rewindow.app.why.not_landed import never_landed
 from rewindow.app.why.open_windows import open_headline, open_sentences
 from rewindow.app.why.output import Output, Row
 from rewindow.app.why.quarantined import dropped_by_runs, quarantined
 from rewindow.app.why.row import META, Facts
-from rewindow.app.why.waiting import Waits, clock_sentences
+from rewindow.app.why.waiting import Waits, clock_sentences, partner_sentences
 from rewindow.app.why.windows import AskedTime, of_window, start_column, windows_of
 from rewindow.contracts.instants import instant
 from rewindow.engine.worker.inline import as_in_a_worker
@@ -27,6 +28,7 @@ from rewindow.report.text import asked as command_of
 from rewindow.report.text import counted
 from rewindow.streams.duration import in_words
 from rewindow.streams.record import Window, known_time
+from rewindow.streams.topology import describe_supplier
 
 
 @dataclass
@@ -191,7 +193,7 @@ def _told(project: Project, past: History, asked: Asked, fate: Fate, windows: Se
         which = "all records of the key" + ("" if first is None else f" in the window from {instant(first.start_ms)}")
         return no_answer(output, Missing.DROPPED, f"{which} were dropped", dropped, **known)
     if not fate.kept and parts[0][0].stores:
-        reasons = [*dropped, _let_go(records, late)]
+        reasons = [*dropped, _let_go(output, len(records) - len(late))]
         return no_answer(output, Missing.LET_GO, "no record of the key has reached a store", reasons, **known)
     if asked.waiting:
         dropped.append(_not_taken(output, asked.waiting))
@@ -204,7 +206,8 @@ def _told(project: Project, past: History, asked: Asked, fate: Fate, windows: Se
         if output.state.on_hold(output.branch.name)
         else ["The job has taken records of the key, but has sent no result of them"]
     )
-    return no_answer(output, Missing.WAITING, "there is no row yet", [*sent, *clocks, *dropped], **known)
+    partners = partner_sentences(past, max(one.timestamp_ms for one in records))
+    return no_answer(output, Missing.WAITING, "there is no row yet", [*sent, *partners, *clocks, *dropped], **known)
 
 
 def _not_taken(output: Output, records: int) -> str:
@@ -223,8 +226,18 @@ def _waiting(waits: Waits | None) -> Iterator[str]:
         yield f"The window closed at {instant(waits.closes_at_ms)}: the clock of {waits.node} is past that"
 
 
-def _let_go(records: Sequence[RecordFacts], late: Sequence[LateFacts]) -> str:
-    return f"A condition or function of the job let {counted(len(records) - len(late), 'record')} go: see `rewindow explain`"
+def _let_go(output: Output, records: int) -> str:
+    what, layout = counted(records, "record"), output.layout
+    joins = list(inner_joins(layout.topology, layout.sink))
+    if not joins:
+        return f"A condition or function of the job let {what} go: see `rewindow explain`"
+    where = ", ".join(f"{one.name!r} ({describe_supplier(one.supplier)})" for one in joins)
+    job = command_of(output.job.name, output.branch.name)
+    them = "it" if records == 1 else "them"
+    return (
+        f"{what} found no partner in {where}, unless a condition or function left {them} out: `rewindow state show {job} "
+        f"{joins[0].stores[0]}` lists what is joined, `rewindow explain` the topology"
+    )
 
 
 def _dropped(one: LateFacts) -> str:

@@ -11,9 +11,10 @@ from rewindow.app.project import Project
 from rewindow.app.why.asked import Asked
 from rewindow.app.why.history import History
 from rewindow.app.why.quarantined import quarantined
+from rewindow.config.feed import FeedConfig
 from rewindow.config.load import load_feed
 from rewindow.contracts.instants import instant
-from rewindow.control.plan.spec import OUTPUT
+from rewindow.control.plan.spec import MAIN, OUTPUT
 from rewindow.streams.record import UNKNOWN, Window
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.content_hash import read_batches
@@ -26,8 +27,10 @@ def never_landed(project: Project, past: History, asked: Asked) -> tuple[str, li
     feed, window = past.output.job.feed, asked.window
     name = feed.definition.feed
     reasons = [*_like(past, asked), *_looked(past, asked), *_completeness(past, window), *quarantined(past, asked.own)]
-    following = lands_next(load_feed(project.root, name), project_root=str(project.root), warehouse=project.warehouse)
-    reasons.append(f"The next landing brings new records: `rewindow land {name}`{following}".removesuffix("."))
+    config = load_feed(project.root, name)
+    following = lands_next(config, project_root=str(project.root), warehouse=project.warehouse)
+    reasons += _on_hold(project, config)
+    reasons.append(f"The next landing may bring records: `rewindow land {name}`{following}".removesuffix("."))
     if window is not None and _is_ahead(past, window):
         return f"no landed record reaches the window from {instant(window.start_ms)} yet", reasons
     if window is not None and window.is_session and asked.sessions:
@@ -39,6 +42,16 @@ def never_landed(project: Project, past: History, asked: Asked) -> tuple[str, li
         return headline, [f"The sessions that its records make {which} {spans}", *reasons]
     where = "" if window is None else f" in the window from {instant(window.start_ms)}"
     return f"no record of the key{where} was ever landed", reasons
+
+
+def _on_hold(project: Project, config: FeedConfig) -> Iterator[str]:
+    """Yield the run on hold of each job whose output the feed lands: what follows it is not published, so it is not landed."""
+    for job in sorted({log.source.job for log in config.logs.values() if log.source.job}):
+        for run in project.tables.state(job).on_hold(MAIN)[:1]:
+            yield (
+                f"Run {run.spec.name} of {job}, whose output the feed lands, is on hold, so its rows are not landed: "
+                f"`rewindow plan {job}` says why"
+            )
 
 
 def _like(past: History, asked: Asked) -> Iterator[str]:

@@ -10,10 +10,12 @@ from rewindow.app.hints import above
 from rewindow.app.why.history import History
 from rewindow.app.why.windows import windows_of
 from rewindow.contracts.instants import instant
+from rewindow.dsl.operators.stream_join import StreamJoin
 from rewindow.errors import CheckpointError
 from rewindow.report.material import Material
 from rewindow.report.nodes import TimedNode, timed_nodes
 from rewindow.report.windows import BUFFER_TIME, clocks_of, why_open
+from rewindow.streams.nodes import ProcessorNode
 from rewindow.streams.record import UNKNOWN, Window, known_time
 from rewindow.streams.windows.session_sliding import SessionWindows
 from rewindow.tables.delta.state_query import Stores
@@ -119,6 +121,18 @@ def clock_sentences(past: History, partition: int) -> Iterator[str]:
             yield f"The next punctuation of {schedule['node']} is due {instant(schedule['due_ms'])}"
     if past.last.spec.final:
         yield f"Branch {past.output.branch.name} is sealed: no run follows"
+
+
+def partner_sentences(past: History, newest_ms: int) -> Iterator[str]:
+    """Yield until when the key's records, the newest of which has this time, wait for a partner in joins of streams."""
+    layout = past.output.layout
+    for node in above(layout.topology, layout.sink):
+        join = node.supplier if isinstance(node, ProcessorNode) else None
+        if isinstance(join, StreamJoin) and join.keeps_left and not join.windows.is_eager:
+            windows = join.windows
+            ahead_ms = max(windows.after_ms, windows.before_ms) if join.keeps_right else windows.after_ms
+            until_ms = newest_ms + ahead_ms + windows.grace_ms
+            yield f"{node.name} sends a record without a partner once stream time is past {instant(until_ms)}"
 
 
 def _material(past: History) -> Material:

@@ -55,7 +55,8 @@ def _inspect_epochs(call: Call) -> Sources | NothingDue:
     looks = {spec.topic: look_at(call, spec, ReadWindow()) for spec in call.feed.logs}
     epochs = {epoch.number: epoch.watermark_ms for look in looks.values() for epoch in look.epochs}
     if not epochs:
-        return NothingDue()
+        held = next((f"run {look.on_hold} of its job is on hold" for look in looks.values() if look.on_hold), "")
+        return NothingDue(f"nothing new to land: {held}, and what follows is not published" if held else "")
     looks = {topic: replace(look, fresh=(), rest=look.fresh) for topic, look in looks.items()}
     return Sources(looks, ReadWindow(min(epochs), max(epochs) + 1), Epochs(), epochs)
 

@@ -119,7 +119,7 @@ def _bad_in_json(text: io.TextIOWrapper, fields: Sequence[Any], options: Mapping
         if not line.strip():
             continue
         try:
-            found = json.loads(line, parse_constant=_constant if is_strict else None)
+            found = json.loads(line.rstrip("\r\n"), parse_constant=_constant if is_strict else None)
         except _ConstantError as error:
             yield f"{'' if is_whole else f'line {number}: '}it has {error}, which is not JSON: {_NO_CONSTANT}"
             return

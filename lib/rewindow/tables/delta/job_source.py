@@ -30,10 +30,10 @@ def look_at_output(warehouse: str, spec: LogSpec, position: Mapping[str, Any] | 
 
     Raises `SourceError` (66) if the job never ran, has no such output, or was rewound behind the landed position.
     """
-    target, epochs = new_epochs(DeltaTables(warehouse), spec, position)
+    target, epochs, on_hold = new_epochs(DeltaTables(warehouse), spec, position)
     fresh, schema, last = _files(table_path(warehouse, target.path), position["epoch"] if position else 0)
     epochs = tuple(replace(epoch, may_have_rows=last is None or epoch.number <= last) for epoch in epochs)
-    return SourceLook({}, fresh, schema=schema, epochs=epochs)
+    return SourceLook({}, fresh, schema=schema, epochs=epochs, on_hold=on_hold)
 
 
 def _files(path: str, landed: int) -> tuple[tuple[Piece, ...], str, int | None]:

@@ -23,7 +23,7 @@ def look_at_output(
 
     Raises `SourceError` (66) if the job never ran, has no such output, or was rewound behind the landed position.
     """
-    target, epochs = new_epochs(tables, spec, position)
+    target, epochs, on_hold = new_epochs(tables, spec, position)
     name, version = tables.name_of(target.path), tables.version_of(target)
     if version is None:
         message = f"the table {name} is gone: run its job again, which creates it"
@@ -31,4 +31,6 @@ def look_at_output(
     with mapped():
         schema = open_delta(spark, named(name.quoted), version).schema.json()
     governed = Governed(name.quoted)  # the epoch of a row says whether it is new
-    return SourceLook({}, (Piece(NEW_ROWS),), schema=schema, version=version, epochs=epochs, governed=governed)
+    return SourceLook(
+        {}, (Piece(NEW_ROWS),), schema=schema, version=version, epochs=epochs, on_hold=on_hold, governed=governed
+    )

@@ -19,8 +19,11 @@ MadeBy = Mapping[int, tuple[int, str]]
 
 def new_epochs(
     tables: Warehouse, spec: LogSpec, position: Mapping[str, Any] | None
-) -> tuple[TableSpec, tuple[ProducedEpoch, ...]]:
-    """Return the table of a job's output and its epochs that are not landed. First publish what is committed."""
+) -> tuple[TableSpec, tuple[ProducedEpoch, ...], str]:
+    """Return the table of a job's output, its epochs that are not landed, and the run on hold behind which there are more.
+
+    First publish what is committed.
+    """
     job, _, output = spec.source.name.partition(":")
     state = tables.state(job)
     for _step in tables.publish(job, state, MAIN):
@@ -46,7 +49,8 @@ def new_epochs(
     if position is not None:
         landed = position["epoch"]
         _check_same_run(job, position, _made_by(runs, state.ledger))
-    return target, tuple(epoch for epoch in epochs if epoch.number > landed)
+    on_hold = next((run.spec.name for run in state.on_hold(MAIN)), "")
+    return target, tuple(epoch for epoch in epochs if epoch.number > landed), on_hold
 
 
 def _epochs(tables: Warehouse, runs: Sequence[CommittedRun], ledger: str) -> list[ProducedEpoch]:

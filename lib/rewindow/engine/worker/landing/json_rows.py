@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from math import isfinite
+from pathlib import Path
 from typing import Any, NoReturn
 
 import pyarrow as pa
@@ -80,17 +81,18 @@ def json_fields(spec: LogSpec, columns: LogColumns, look: SourceLook) -> SourceF
 
 def _objects(path: str, needed: Collection[str] | None = None) -> Iterator[dict[str, Any]]:
     """Yield the objects of a file. Only fields that are needed, by default all, must not occur twice in one."""
-    lines = usual_bytes(path).split(b"\n")
+    lines, number = usual_bytes(path).split(b"\n"), 0
     decoder = json.JSONDecoder(object_pairs_hook=partial(_flat, needed), parse_constant=_refused)
     try:
-        for line in lines:
+        for number, line in enumerate(lines, start=1):
             if text := line.decode().removesuffix("\r"):
                 row = decoder.decode(text)
                 if not isinstance(row, dict):
-                    raise UnsuitableError(f"{path} has a line that is no object")
+                    raise UnsuitableError(f"{Path(path).name}, line {number}: it is no object")
                 yield row
     except (ValueError, RecursionError) as error:
-        raise UnsuitableError(f"{path}: {error}") from error
+        said = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
+        raise UnsuitableError(f"{Path(path).name}, line {number}: {said}") from error
 
 
 def _flat(needed: Collection[str] | None, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
