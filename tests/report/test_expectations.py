@@ -36,7 +36,7 @@ def test_a_run_on_hold_is_the_headline_until_it_is_accepted(project: Bench, tmp_
     held = reported(bench)
     headline, first, *_ = held["verdict"]
     assert headline["level"] == Level.WARNING
-    assert "a run is on hold" in headline["text"]
+    assert "A run is on hold" in headline["text"]
     assert "On hold and not published: main/" in first["text"]
     assert [one["became"] for one in held["expectations"]] == ["on hold", "met"]
     text = (bench.run("report", "counts", "--out", str(tmp_path / "held.html")), (tmp_path / "held.html").read_text())[

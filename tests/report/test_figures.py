@@ -118,7 +118,7 @@ def test_what_waits_and_why_a_window_is_open_is_said(project: Bench, tmp_path: P
         "1 landing that reaches it waits to be replayed: `rewindow run counts`"
         in found["open_windows"]["shown"][0]["why"]
     )
-    assert found["outlook"]["next_run"].startswith(f"Run main/{HOURS + 1} takes epochs")
+    assert found["outlook"]["next_run"].startswith(f"Run main/{HOURS + 1} takes epoch {HOURS + 1} of feed")
 
 
 def test_a_refused_run_is_the_headline(project: Bench, tmp_path: Path) -> None:
