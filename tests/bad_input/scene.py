@@ -46,21 +46,6 @@ outputs:
   totals: {table: alerts.totals}
 on_code_change: accept
 """
-TOTALS = """\
-feed: totals
-partitions: 2
-logs:
-  totals: {source: {job: counts, output: totals}, key: user, timestamp: _timestamp}
-"""
-READER = """\
-from rewindow import StreamsBuilder
-
-
-def build():
-    builder = StreamsBuilder()
-    builder.stream("totals").to("seen")
-    return builder.build()
-"""
 TARGET = "target: local\nwarehouse: warehouse\n"
 SCORE = """\
 def score(row):
@@ -312,14 +297,3 @@ def _undo(bench: Bench, whole: Path, before: Mapping[str, str], broken: Mapping[
             file.unlink(missing_ok=True)
     now = bench.files()
     assert not [name for name, digest in before.items() if now.get(name) != digest]
-
-
-def reads_totals(bench: Bench) -> None:
-    """Add the feed of the outputs of `counts`, and two jobs that read it: `seen` and `idle`."""
-    bench.write("conf/feeds/totals.yaml", TOTALS)
-    for name in ("seen", "idle"):
-        bench.write(
-            f"conf/jobs/{name}.yaml",
-            f"job: {name}\ntopology: reader:build\nfeed: totals\noutputs: {{seen: {{table: {name}.seen}}}}\n",
-        )
-    bench.write("reader.py", READER)

@@ -8,7 +8,8 @@ import pytest
 
 from rewindow import Project
 from rewindow.errors import UsageError
-from tests.bad_input.scene import JOB, MODULE, SCORE, Bench, hour, reads_totals
+from tests.bad_input.chain import reads_totals
+from tests.bad_input.scene import JOB, MODULE, SCORE, Bench, hour
 
 
 def test_a_promotion_that_takes_rows_away_says_how_many_and_how_it_is_undone(bench: Bench) -> None:

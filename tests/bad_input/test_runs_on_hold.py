@@ -12,8 +12,9 @@ from rewindow.airflow.asset_events import has_event
 from rewindow.airflow.task_log import reason_of
 from rewindow.contracts.exit_codes import ON_HOLD
 from rewindow.errors import UsageError
+from tests.bad_input.chain import reads_totals
 from tests.bad_input.expecting import NOTHING_IS_NEW, expecting, replayed, state, table
-from tests.bad_input.scene import FRESH, Bench, copy_of, hour, reads_totals
+from tests.bad_input.scene import FRESH, Bench, copy_of, hour
 
 
 def test_a_run_on_hold_is_committed_and_not_published(bench: Bench) -> None:

@@ -104,11 +104,10 @@ def steps(
     _check_declared(call)
     _refuse_if_alive(feed, progress, attempt, alive)
     yield "look"
-    due = find_due(call)
-    if isinstance(due, NothingDue) and not call.generation.is_change:
-        return _nothing(call, due.waiting, due.looks)
-    waiting = ""
+    due, waiting = find_due(call), ""
     if isinstance(due, NothingDue):
+        if not call.generation.is_change:
+            return _nothing(call, due.waiting, due.looks)
         waiting, due = due.waiting, without_landings(call)
     yield "prepare"
     copied = {spec.topic: due.columns[spec.topic] for spec in feed.logs if spec.source_offsets is None}
