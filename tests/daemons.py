@@ -23,6 +23,8 @@ from rewindow.engine.spark.java import find_java
 
 SPARK_HOME = Path(pyspark.__file__).parent
 UP_SECONDS = 120
+_SHOWN = ("ui.retainedJobs", "ui.retainedStages", "sql.ui.retainedExecutions", "connect.ui.retainedStatements")
+"""What a server keeps for its user interface, 1,000 of some, with their plans: too much where nobody looks."""
 
 
 @dataclass
@@ -107,7 +109,9 @@ def free_port() -> int:
 
 
 @contextmanager
-def connect_server(folder: Path, python: Path, *, ui: int = 0, imports: Sequence[Path] = ()) -> Iterator[str]:
+def connect_server(
+    folder: Path, python: Path, *, ui: int = 0, imports: Sequence[Path] = (), memory: str = "2g"
+) -> Iterator[str]:
     """Run a Spark Connect server with Delta and yield its address.
 
     ``ui``: the port of its user interface; 0 for none. ``imports``: folders from which its Python workers import.
@@ -130,9 +134,11 @@ def connect_server(folder: Path, python: Path, *, ui: int = 0, imports: Sequence
         "spark.connect.session.manager.defaultSessionTimeout": "10m",
         "spark.connect.session.planCache.maxSize": "0",
         "spark.databricks.delta.delta.log.cacheSize": "30",
-        "spark.driver.memory": "2g",
+        "spark.driver.memory": memory,
         "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dderby.system.home={folder}",
     }
+    if not ui:
+        settings |= {f"spark.{name}": "10" for name in _SHOWN}
     folder.mkdir(parents=True)
     given = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
     arguments = ["spark-submit", *given, "--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]

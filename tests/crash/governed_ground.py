@@ -24,6 +24,8 @@ from tests.protocol.backends import Backend, of_catalog
 HOME = "spark_catalog.crash"
 SCHEMAS = (HOME, f"{HOME}_out")
 ADDRESS = "SPARK_REMOTE"
+MEMORY = "4g"
+"""What a server needs so that it is as fast after 200 cases as at the first."""
 INLINE = 10_000
 """More records than any operation has, so the process of the command executes all of them."""
 
@@ -31,7 +33,9 @@ INLINE = 10_000
 @contextmanager
 def server(folder: Path) -> Iterator[None]:
     """Start a server; processes that are forked in the block connect to it."""
-    with connect_server(folder / "server", Path(sys.executable), imports=[ROOT, ROOT / "lib"]) as address:
+    with connect_server(
+        folder / "server", Path(sys.executable), imports=[ROOT, ROOT / "lib"], memory=MEMORY
+    ) as address:
         os.environ[ADDRESS] = address
         try:
             yield
