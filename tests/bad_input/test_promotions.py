@@ -131,6 +131,9 @@ def test_a_rewind_names_what_has_landed_and_replayed_the_rows_that_are_gone(benc
     ) in back.out, back
     again = json.loads(bench.run("rewind", "counts", "--to", "main/1", "--json").out)
     assert again["outdated"] == [{"feed": "totals", "keep": 1, "jobs": ["seen"]}]
+    for words in (("land", "totals"), ("status",)):
+        refused = bench.run(*words)
+        assert "With `--keep 1`, landings up to 1 stay as they are" in refused.out + refused.err, refused
     landed = bench.run("land", "totals", "--new-generation", "--keep", "1")
     assert "Feed totals: generation 2 keeps landings 1 to 1, and nothing is new to land.\n" in landed.out, landed
     assert bench.run("run", "seen").code == 66

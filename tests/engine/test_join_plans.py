@@ -113,7 +113,7 @@ REASONS: dict[str, tuple[Callable[[StreamsBuilder], Any], str]] = {
     ),
     "a joined table that goes on as a table": (
         lambda b: table(b).join(b.table("events", store="more"), both, value=str).filter(lambda *_: True).to_stream(),
-        "the form of a join is",
+        "takes a join of two streams",
     ),
     "a joined table with a verb in front": (
         lambda b: table(b).filter(lambda *_: True).join(b.table("events", store="more"), both, value=str).to_stream(),
@@ -121,7 +121,7 @@ REASONS: dict[str, tuple[Callable[[StreamsBuilder], Any], str]] = {
     ),
     "windows behind it": (
         lambda b: b.stream("events").join(table(b), both, value=str).group_by_key().count(store="counts").to_stream(),
-        "the form of a join is",
+        "takes a join of two streams",
     ),
 }
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from rewindow.app.extractors import extractor_versions
 from rewindow.app.next_columns import next_columns
 from rewindow.app.project import Project
+from rewindow.app.readers import naming_kept
 from rewindow.config.feed_spec import TABLE_FORMATS, feed_spec
 from rewindow.config.load import load_feed
 from rewindow.contracts.ingest import FeedSpec, LogColumns, LogSpec, ReadWindow, SourceLook
@@ -63,7 +64,8 @@ def look_at_feed(project: Project, name: str, rows: Sequence[LedgerRow], now_ms:
     # This refuses a changed definition.
     columns = next_generation(spec, progress).columns if progress.feed is not None else {}
     try:
-        looks = _looks(project, spec, progress, window)
+        with naming_kept(project.tables, config):
+            looks = _looks(project, spec, progress, window)
     except SourceError as error:
         if progress.feed is not None:
             raise

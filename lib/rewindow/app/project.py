@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -25,6 +24,7 @@ from rewindow.app.open_engines import open_inline_engine, open_landing_engine, o
 from rewindow.app.open_session import open_session, starting_spark
 from rewindow.app.open_tables import open_feed_tables, open_tables, warehouse_location
 from rewindow.app.own_code import check_own_code
+from rewindow.app.readers import naming_kept
 from rewindow.app.silent import after_last_run
 from rewindow.app.telemetry.facts import LAND, RUN
 from rewindow.app.telemetry.gather import landing_done, landing_planned, run_done, run_planned, run_skipped
@@ -95,23 +95,23 @@ class Project:
     ) -> LandReport:
         """Land the new rows of a feed."""
         self._watch = on_step if isinstance(on_step, Watch) else None
-        with self.telemetry.operation(LAND, feed) as told, naming(FEED=feed), ExitStack() as command:
+        with self.telemetry.operation(LAND, feed) as told, naming(FEED=feed):
             config: FeedConfig = load_feed(self.root, feed)
-            command.enter_context(self.tables.command(feed=feed))
-            told.planned(lambda: landing_planned(self.locator, feed))
-            report = land(
-                config,
-                self.feed_tables,
-                self._landing_engine(),
-                now_ms=round(time.time() * 1000),
-                until_ms=until_ms,
-                watermark_ms=watermark_ms,
-                new_generation=new_generation,
-                keep=keep,
-                extractors=extractor_versions(config, self.root),
-                on_step=told.watching(on_step),
-            )
-            told.done(lambda: landing_done(self.locator, report))
+            with self.tables.command(feed=feed), naming_kept(self.tables, config):
+                told.planned(lambda: landing_planned(self.locator, feed))
+                report = land(
+                    config,
+                    self.feed_tables,
+                    self._landing_engine(),
+                    now_ms=round(time.time() * 1000),
+                    until_ms=until_ms,
+                    watermark_ms=watermark_ms,
+                    new_generation=new_generation,
+                    keep=keep,
+                    extractors=extractor_versions(config, self.root),
+                    on_step=told.watching(on_step),
+                )
+                told.done(lambda: landing_done(self.locator, report))
         return naming_unlikely_columns(report, self.tables, config, str(self.root))
 
     def bind(self, job: str, branch: str = MAIN) -> Job:

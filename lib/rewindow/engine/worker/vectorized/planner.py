@@ -43,9 +43,10 @@ from rewindow.streams.windows.time import TimeWindows
 
 Plan = FinalResultsPlan | JoinPlan
 FORM = (
-    "a log or a repartition, where, select, filter, map_values, flat_map_values, peek, group_by_key, time or session windows, "
-    "built-in aggregates, suppress(until_window_closes()) or emit_strategy(on_window_close()), to_stream, where, select, "
-    "filter, map and other verbs with functions, a table or a repartition"
+    "vectorized execution takes a chain: a log or a repartition; where, select, filter, map_values, flat_map_values and peek; "
+    "group_by_key; time or session windows with built-in aggregates; suppress(until_window_closes()) or "
+    "emit_strategy(on_window_close()); to_stream; where, select, filter, map and other verbs with functions; a table or a "
+    "repartition"
 )
 
 
@@ -203,13 +204,13 @@ def _chain(part: SubTopology) -> tuple[SourceNode, list[Any], Any, Any, list[Any
     wanted = ((WindowAggregate, SessionAggregate), *((one,) for one in middle), (TableToStream,))
     for node, suppliers in zip(inner, wanted, strict=False):
         if type(node.supplier) not in suppliers:
-            raise NotVectorizableError(f"{node.name} is {describe_supplier(node.supplier)}; the form is {FORM}")
+            raise NotVectorizableError(f"{node.name} is {describe_supplier(node.supplier)}; {FORM}")
     suffix = inner[len(wanted) :]
     for node in suffix:
         if type(node.supplier) not in OPERATORS:
-            raise NotVectorizableError(f"{node.name} is {describe_supplier(node.supplier)}; the form is {FORM}")
+            raise NotVectorizableError(f"{node.name} is {describe_supplier(node.supplier)}; {FORM}")
     if len(inner) < len(wanted) or not isinstance(sink, SinkNode):
-        raise NotVectorizableError(f"the form is {FORM}")
+        raise NotVectorizableError(FORM)
     return source, prefix, inner[0], None if closes else inner[1], [*suffix, sink]
 
 

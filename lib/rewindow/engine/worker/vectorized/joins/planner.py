@@ -30,9 +30,9 @@ from rewindow.streams.topology import SubTopology, Topology, describe_supplier
 
 JOINS = (StreamJoin, StreamTableJoin, TableJoinResult)
 FORM = (
-    "the form of a join is: two logs or repartitions, where, select, filter, map_values, flat_map_values, peek, a join of two "
-    "streams, of a stream with a table, or of two tables and to_stream(), where, select, filter, map and other verbs with "
-    "functions, a table or a repartition"
+    "vectorized execution takes a join of two streams, of a stream with a table, or of two tables with to_stream() behind it. "
+    "Each side is a log or a repartition, with where, select, filter, map_values, flat_map_values and peek before the join. "
+    "Behind it may be where, select, filter, map and other verbs with functions, then a table or a repartition"
 )
 
 
