@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from types import SimpleNamespace
 
@@ -51,6 +52,37 @@ def test_shares_of_dropped_records_are_those_of_the_last_runs(bench: Bench) -> N
     bench.rows("h4", hour(4))
     goes_on(bench)
     status(bench)
+
+
+REGROUPED = """\
+from rewindow import StreamsBuilder, TimeWindows, until_window_closes
+
+
+def build():
+    builder = StreamsBuilder()
+    regrouped = builder.stream("events").group_by(lambda key, row: row.x % 2)
+    counts = regrouped.windowed_by(TimeWindows.of("30m", grace="5m")).count(store="regrouped")
+    counts.suppress(until_window_closes()).to_stream().to("regrouped")
+    return builder.build()
+"""
+
+
+def test_records_that_cross_a_repartition_count_once(bench: Bench) -> None:
+    bench.write("regrouped.py", REGROUPED)
+    bench.write(
+        "conf/jobs/regrouped.yaml",
+        "job: regrouped\ntopology: regrouped:build\nfeed: activity\nalerts: {late: 20%, runs: 1}\n"
+        "outputs: {regrouped: {table: alerts.regrouped, expect: [{late: 20%, on_fail: warn}]}}\n",
+    )
+    assert bench.run("run", "regrouped", "--land").code == 0
+    late = [{**row, "got": T0 + 3 * HOUR, "t": T0} for row in hour(0, 6)]
+    bench.rows("h3", [*hour(3), *late])
+    ran = bench.run("run", "regrouped", "--land")
+    assert "33.3333% of 18 records were late (6)" in ran.out, ran
+    job = status(bench, code=1)[1]["regrouped"]
+    assert (job["records"], job["late"]) == (18, 6)
+    shown = json.loads(bench.run("show", "regrouped", "--json").out)
+    assert [run["records"] for run in shown["runs"]] == [36, 18]
 
 
 def test_landings_that_quarantine_too_much_are_an_alert_of_the_job(bench: Bench) -> None:

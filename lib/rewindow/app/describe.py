@@ -14,6 +14,7 @@ from rewindow.control.plan.branches import Branch, CommittedRun
 from rewindow.control.plan.explain_holds import describe_holds
 from rewindow.control.plan.spec import OUTPUT
 from rewindow.control.run import Job
+from rewindow.report.material import records_of
 from rewindow.streams.batched_nodes import MANY, batch_limits
 from rewindow.streams.error_policy import policies_of
 from rewindow.streams.grace_needed import rank_of
@@ -168,7 +169,7 @@ def _describe_run(run: CommittedRun) -> dict[str, Any]:
     return {
         "run": run.spec.name,
         "epochs": [run.spec.input.first, run.spec.input.last] if run.spec.epochs else None,
-        "records": sum(run.commit.consumed.values()),
+        "records": records_of(run),
         "rows": sum(total.rows for target, total in run.commit.targets.items() if target.startswith("output/")),
         "watermark_ms": known_time(run.commit.watermark_ms),
         "final": run.spec.final,

@@ -29,6 +29,7 @@ from rewindow.control.expectations import StagedRows
 from rewindow.control.plan.branches import CommittedRun, JobState
 from rewindow.control.plan.spec import OUTPUT, JobBinding, RunSpec
 from rewindow.errors import ConfigError, ExpectationError
+from rewindow.report.run_totals import records_from_feed
 from rewindow.streams.drop_totals import sum_by_reason
 from rewindow.streams.metrics import LATE_RECORD_DROP
 from rewindow.streams.serde.binding import LogShapes, bind_sink
@@ -174,7 +175,7 @@ def _observed(
         parent = None if spec.parent is None else state.find_run(spec.parent)
         found += _queried(queries, output, target, partial(rows.staged_batches, spec, reports), parent, rows)
     found += [_counted(one, target, reports) for one in output.expectations if one.kind is Kind.ROWS]
-    found += [_late(one, reports) for one in output.expectations if one.kind is Kind.LATE]
+    found += [_late(one, spec, reports) for one in output.expectations if one.kind is Kind.LATE]
     return {one.name: one for one in found}
 
 
@@ -221,9 +222,9 @@ def _counted(one: Expectation, target: str, reports: Sequence[TaskReport]) -> Ob
     return observation(one, int(is_outside), counted(rows, "row"), bounds_of(one))
 
 
-def _late(one: Expectation, reports: Sequence[TaskReport]) -> Observation:
+def _late(one: Expectation, spec: RunSpec, reports: Sequence[TaskReport]) -> Observation:
     """Return the share of late records of the node that dropped most of them, as `rewindow status` counts it."""
-    records = sum(taken for report in reports for taken in report.consumed.values())
+    records = sum(records_from_feed(spec.binding, report.consumed) for report in reports)
     by_node: dict[str, list[Mapping[str, Any]]] = {}
     for report in reports:
         for row in report.metrics:

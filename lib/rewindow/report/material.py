@@ -12,6 +12,7 @@ from rewindow.contracts.staged_files import TaskReport
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branches import Branch, CommittedRun
 from rewindow.control.plan.spec import OUTPUT
+from rewindow.report.run_totals import records_from_feed
 
 Columns = Mapping[str, Sequence[Any]]
 """Rows of a store by column."""
@@ -104,8 +105,8 @@ class Material:
 
 
 def records_of(run: CommittedRun) -> int:
-    """Return how many records a run took."""
-    return sum(run.commit.consumed.values())
+    """Return how many records a run took from its feed."""
+    return records_from_feed(run.spec.binding, run.commit.consumed)
 
 
 def rows_of(run: CommittedRun) -> int:

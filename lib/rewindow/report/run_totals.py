@@ -8,8 +8,15 @@ from typing import Any
 
 from rewindow.control.plan.branches import CommittedRun
 from rewindow.control.plan.commit import Commit
-from rewindow.control.plan.spec import OUTPUT
+from rewindow.control.plan.spec import OUTPUT, JobBinding
 from rewindow.streams.drop_totals import DROPS, sum_by_reason
+
+
+def records_from_feed(binding: JobBinding, consumed: Mapping[str, int]) -> int:
+    """Return how many records a run took from its feed, given those of all topics: internal ones have them once more."""
+    written = {node["sink"] for part in binding.topology for node in part["nodes"] if "sink" in node}
+    internal = {topic for topic in written if OUTPUT + topic not in binding.tables}
+    return sum(records for topic, records in consumed.items() if topic not in internal)
 
 
 def rows_by_output(commit: Commit) -> dict[str, int]:

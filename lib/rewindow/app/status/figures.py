@@ -15,7 +15,7 @@ from rewindow.control.plan.branches import Branch, JobState
 from rewindow.control.plan.stored_runs import sizes_of
 from rewindow.report.drops import LANDING, drops
 from rewindow.report.history import progress
-from rewindow.report.material import Material
+from rewindow.report.material import Material, records_of
 from rewindow.report.silent import silent_partitions
 from rewindow.streams.drop_totals import DROPS
 from rewindow.streams.record import known_time
@@ -54,7 +54,7 @@ def dropped_figures(found: Material) -> dict[str, Any]:
     Late, skipped and expired records are those of the node that drops most, because several nodes may drop the same one. In
     a node whose windows overlap, a record counts once for each window that it is late for: there, the share is a bound.
     """
-    records = sum(sum(run.commit.consumed.values()) for run in found.runs)
+    records = sum(records_of(run) for run in found.runs)
     by_location: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
     dropped = drops(found)
     for drop in dropped:
