@@ -150,3 +150,53 @@ def test_a_rewind_names_what_has_landed_and_replayed_the_rows_that_are_gone(benc
         "and it holds rows of runs that are gone. Run this job, and land them again: `rewindow land totals --new-g"
         in last
     )
+
+
+TOPPED = """\
+from rewindow import Count, Max, StreamsBuilder, TimeWindows, until_window_closes
+
+
+def build_topology():
+    builder = StreamsBuilder()
+    hours = builder.stream("events").group_by_key().windowed_by(TimeWindows.of("30m", grace="5m"))
+    counts = hours.aggregate({aggregates}, store="sums")
+    counts.suppress(until_window_closes(), name="closed").to_stream().select("{selected}").to("totals")
+    return builder.build()
+"""
+
+
+def _topped(bench: Bench, aggregates: str, selected: str) -> None:
+    bench.write("bench_job.py", TOPPED.replace("{aggregates}", aggregates).replace("{selected}", selected))
+
+
+def _rows(bench: Bench) -> list[str]:
+    said = json.loads(bench.run("head", "counts", "-n", "1000", "--json").out)
+    rows = [{name: value for name, value in row.items() if name != "_run"} for row in said["tables"][0]["rows"]]
+    return sorted(json.dumps(row, sort_keys=True) for row in rows)
+
+
+@pytest.mark.parametrize("selected", ["n", "n, top"])
+def test_a_branch_whose_stores_have_other_columns_is_promoted_and_goes_on(bench: Bench, selected: str) -> None:
+    _topped(bench, '{"n": Count()}', "n")
+    assert bench.run("reset", "counts", "--yes").code == 0
+    assert bench.run("run", "counts").code == 0
+    _topped(bench, '{"n": Count(), "top": Max("x")}', selected)
+    assert bench.run("backfill", "counts", "--from", "1", "--branch", "topped").code == 0
+    if "top" in selected:
+        refused = bench.run("promote", "counts", "topped")
+        assert refused.code == 76, refused
+        assert "Name another table for totals in conf/jobs/counts.yaml, then promote" in refused.err
+        bench.edit("conf/jobs/counts.yaml", "alerts.totals", "alerts.topped")
+    assert bench.run("promote", "counts", "topped").code == 0
+    for words in (("land", "activity"), ("run", "counts"), ("republish", "counts"), ("gc", "counts", "--keep", "0d")):
+        answer = bench.run(*words)
+        assert answer.code == 0, answer
+    replayed = _rows(bench)
+    bench.rows("h3", hour(3))
+    assert bench.run("run", "counts", "--land").code == 0
+    assert bench.run("status").code == 0
+    goes_on = _rows(bench)
+    assert len(goes_on) > len(replayed)
+    assert bench.run("reset", "counts", "--yes").code == 0
+    assert bench.run("run", "counts").code == 0
+    assert _rows(bench) == goes_on

@@ -7,13 +7,14 @@ request whose state is reached already needs no row (ADR-79): a command that was
 from __future__ import annotations
 
 from bisect import bisect_left
+from dataclasses import replace
 from itertools import islice
 
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branches import Branch, CommittedRun, JobState, LedgerRow, Standing, run_ids, shared_runs
 from rewindow.control.plan.ledger_state_branches import BRANCH, DROP, PROMOTE, REWIND
 from rewindow.control.plan.ledger_state_holds import ACCEPT
-from rewindow.control.plan.spec import MAIN, JobBinding
+from rewindow.control.plan.spec import MAIN, OUTPUT, JobBinding, TableSpec
 from rewindow.errors import CheckpointError, ConfigError, NotNowError, UsageError
 
 BEGINNING = "0"
@@ -127,13 +128,10 @@ def decide_promote(state: JobState, branch: str, into: str, binding: JobBinding)
         raise CheckpointError(message)
     tables = {name: table for name, table in binding.tables.items() if name in source.tables or not source.has_own_runs}
     for name, table in source.tables.items():
-        here = target.tables.get(name) or tables.get(name)
-        if here is not None and here.columns != table.columns:
-            message = (
-                f"{name.removeprefix('output/')}: the branch's table and {here.path} have different columns. "
-                "Configure another output table for the job, then promote"
-            )
-            raise CheckpointError(message)
+        if name.startswith(OUTPUT) and name in tables:
+            tables[name] = _with_its_columns(tables[name], table, target.tables.get(name), name, binding.job)
+        elif name in tables:
+            tables[name] = table  # a store with other columns has another table, to which the branch has published
     heads = {"head": target.head, "branch_head": source.head}
     body = {
         "branch": branch,
@@ -142,6 +140,20 @@ def decide_promote(state: JobState, branch: str, into: str, binding: JobBinding)
         "tables": {name: table.as_json() for name, table in tables.items()},
     }
     return LedgerRow(state.rows + 1, PROMOTE, body)
+
+
+def _with_its_columns(
+    here: TableSpec, of_branch: TableSpec, before: TableSpec | None, target: str, job: str
+) -> TableSpec:
+    """Return an output table with the columns of a branch. Raises `CheckpointError` (76) if it exists with others."""
+    if before is not None and before.path == here.path and before.columns != of_branch.columns:
+        output = target.removeprefix(OUTPUT)
+        message = (
+            f"{output}: the branch's table has other columns than {here.path}, whose readers know the present ones. Name "
+            f"another table for {output} in conf/jobs/{job}.yaml, then promote"
+        )
+        raise CheckpointError(message)
+    return replace(here, columns=of_branch.columns)
 
 
 def was_promoted(state: JobState, branch: str, into: str) -> bool:
