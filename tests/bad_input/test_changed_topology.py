@@ -83,3 +83,16 @@ def test_planning_changes_nothing(bench: Bench) -> None:
     assert bench.run("plan", "counts", "--branch", "trial").code == 0
     assert bench.run("plan", "counts").code == 0
     assert bench.files() == before
+
+
+def test_what_a_failed_attempt_accepted_is_not_accepted_of_a_second_edit(bench: Bench) -> None:
+    bench.edit("conf/jobs/counts.yaml", "on_code_change: accept\n", "")
+    assert bench.run("land", "activity").code == 0
+    bench.code("def score(row):\n    return 1 / 0\n")
+    assert bench.run("run", "counts", "--accept-changes").code == 65
+    assert bench.run("run", "counts").code == 65  # the same code: this goes on with the plan that accepted it
+    bench.code("def score(row):\n    return 1\n")
+    refused = bench.run("run", "counts")
+    assert refused.code == 76, refused
+    assert "--accept-changes" in refused.err
+    assert bench.run("run", "counts", "--accept-changes").code == 0

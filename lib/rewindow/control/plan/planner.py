@@ -198,7 +198,9 @@ def _check_accepted(branch: Branch, binding: JobBinding, changes: list[str], req
     if head is None:
         return
     reasons = obstacles(head.spec.binding, binding, branch.tables if branch.has_own_runs else {})
-    was_accepted = branch.pending is not None and branch.pending.accepted == tuple(changes) and not request.replan
+    pending = None if request.replan else branch.pending
+    # The sentences alone do not tell a second edit of the same function from the one that was accepted.
+    was_accepted = pending is not None and pending.accepted == tuple(changes) and pending.binding.json == binding.json
     if not reasons and (request.accept_changes or was_accepted):
         return
     # A branch without its own runs recomputes from its fork, usually because the code changed.
