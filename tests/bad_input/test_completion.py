@@ -51,6 +51,8 @@ def shop(template: Bench) -> Bench:
         ("rewindow land ", ["activity", "other"]),
         ("rewindow gc ", ["activity", "counts", "later", "other"]),
         ("rewindow head c", ["counts"]),
+        ("rewindow head a", ["alerts.totals"]),
+        ("rewindow head r", ["rewindow.quarantine"]),
         ("rewindow why a", ["alerts.totals"]),
         ("rewindow ls --target ", ["local", "prod"]),
         ("rewindow run counts --branch ", ["fix", "main"]),
@@ -93,6 +95,25 @@ def test_a_broken_target_has_no_branches(shop: Bench, tmp_path: Path) -> None:
     bench.write("conf/targets/local.yaml", "target: [\n")
     assert completed("rewindow run counts --branch ", tmp_path) == ["main"]
     assert completed("rewindow state show counts ", tmp_path) == []
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@pytest.mark.parametrize("option", ["--show-completion", "--install-completion"])
+def test_the_script_of_a_shell_is_printed_or_installed(
+    option: str, shell: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")  # then the options take a shell's name
+    code = "import sys; from rewindow.app.cli.entry import run_command; sys.exit(run_command(sys.argv[1:]))"
+    done = subprocess.run(
+        [sys.executable, "-c", code, option, shell],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert shell in done.stdout or "_REWINDOW_COMPLETE" in done.stdout
 
 
 @pytest.mark.slow

@@ -14,6 +14,10 @@ from typing import Any
 from rewindow.config.load import Kind, find_project, load_job, load_target, location_of
 from rewindow.control.plan.branches import JobState
 from rewindow.control.plan.spec import MAIN
+from rewindow.tables.shared.paths import QUARANTINE
+
+_QUARANTINE = QUARANTINE.replace("/", ".")
+"""The name that `head` gives the quarantine."""
 
 Complete = Callable[[Any, str], list[str]]
 
@@ -35,6 +39,13 @@ def tables(ctx: Any, incomplete: str) -> list[str]:
         return [one.table for job in _stems(ctx, "jobs") for one in load_job(root, job).outputs.values()]
 
     return _beginning(incomplete, found)
+
+
+def jobs_and_tables(ctx: Any, incomplete: str) -> list[str]:
+    """Complete the names of jobs, of output tables, and of the quarantine."""
+    return sorted(
+        {*names("jobs")(ctx, incomplete), *tables(ctx, incomplete), *_beginning(incomplete, lambda: [_QUARANTINE])}
+    )
 
 
 def branches(ctx: Any, incomplete: str) -> list[str]:

@@ -41,7 +41,7 @@ def run_command(arguments: list[str]) -> int:
         message, code, _ = failure_of(KeyboardInterrupt())
         return _fail(message, code, as_json=as_json)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - users never see a stack trace
-        if isinstance(error, SystemExit) and is_completion():
+        if isinstance(error, SystemExit) and (is_completion() or _is_of_the_command_line(error)):
             return error.code if isinstance(error.code, int) else 0
         message, code, _ = failure_of(error)
         return _fail(message, code, as_json=as_json, error=error if debug else None)
@@ -51,6 +51,14 @@ def run_command(arguments: list[str]) -> int:
 def is_completion() -> bool:
     """Return whether a shell asks for completions, which end with `SystemExit`."""
     return any(name.startswith("_") and name.endswith("_COMPLETE") for name in os.environ)
+
+
+def _is_of_the_command_line(error: SystemExit) -> bool:
+    """Return whether Typer ended the command, as after ``--show-completion``, and not a job's code."""
+    raised, module = error.__traceback__, ""
+    while raised is not None:
+        module, raised = raised.tb_frame.f_globals.get("__name__", ""), raised.tb_next
+    return module.partition(".")[0] == "typer"
 
 
 def _check(arguments: list[str]) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from rewindow.app.cli.completing import names
+from rewindow.app.cli.completing import jobs_and_tables, names
 from rewindow.app.cli.options import Branch, Debug, Folder, Json, Target
 from rewindow.app.cli.printing import Printer
 from rewindow.app.first_rows import output_rows
@@ -27,7 +27,7 @@ def head(
         typer.Argument(
             metavar="JOB|TABLE",
             help="A job, for all its outputs, an output table, or rewindow.quarantine.",
-            autocompletion=names("jobs"),
+            autocompletion=jobs_and_tables,
         ),
     ],
     limit: Annotated[
