@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from rewindow import StreamsBuilder, TimeWindows, Topology, until_window_closes
+from rewindow.app.transcripts import play_all
 from rewindow.errors import ConfigError, TopologyError
 from rewindow.testing.transcript import TranscriptError, check, load
 
@@ -134,3 +135,28 @@ def test_a_watermark_that_moves_no_time_says_what_lets_it(tmp_path: Path, semant
         return
     with pytest.raises(TranscriptError, match=r"A watermark moves no time in this case.*stream_time_from: watermark"):
         check(case)
+
+
+def test_a_step_that_fails_with_other_words_says_both(tmp_path: Path) -> None:
+    file = tmp_path / "case.yaml"
+    file.write_text(f"{CASE.format(topology=f'{HERE}:topology_that_fails').rstrip()}\n    error: too much\n")
+    (case,) = load(file)
+    with pytest.raises(TranscriptError, match=r"expected to fail with 'too much', but failed with: .*amont"):
+        check(case)
+
+
+def test_an_invalid_case_hides_no_other_of_its_file(tmp_path: Path) -> None:
+    passes = CASE.format(topology=f"{HERE}:topology_that_works") + "  - expect: [[amounts, ann, 1, 1h]]\n"
+    misspelt = passes.replace("a case", "misspelt").replace("- input:", "- inputs:")
+    nameless, not_yaml = passes.replace("name:", "nam:"), "name: [x\n"
+    file = tmp_path / "cases.yaml"
+    file.write_text("---\n".join([misspelt, passes, nameless, passes.replace("a case", "second"), not_yaml]))
+    found = [(one.case, one.cut, one.failure) for one in play_all(tmp_path, [file])]
+    assert [one[:2] for one in found] == [
+        *[("misspelt", False), ("a case", False), ("a case", True), ("document 3", False)],
+        *[("second", False), ("second", True), ("document 5", False)],
+    ]
+    assert [one[2] is None for one in found] == [False, True, True, False, True, True, False]
+    assert "misspelt: {'inputs'" in (found[0][2] or "")
+    with pytest.raises(ConfigError, match=r"misspelt: \{'inputs'"):
+        load(file)

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from rewindow.errors import ConfigError, RewindowError
-from rewindow.testing.transcript import TranscriptError, check, load
+from rewindow.testing.transcript import TranscriptError, check
+from rewindow.testing.transcript_files import load_each
 
 _FOLDER = "tests"
 _MARK = "transcript:"
@@ -19,7 +20,7 @@ _MARK = "transcript:"
 class Played:
     """A case that was played. ``failure`` is None if it passed; with ``cut``, tasks were restored between any two steps.
 
-    A file that is invalid has one case without a name, which fails.
+    A case that is invalid fails once, without being played. It is named ``document 2`` if it has no name, or is not YAML.
     """
 
     file: str
@@ -48,14 +49,12 @@ def play_all(root: Path, paths: Sequence[Path] = ()) -> Iterator[Played]:
         if not file.is_file():
             message = f"{shown} is no file: name a YAML file with transcripts"
             raise ConfigError(message)
-        try:
-            cases = load(file)
-        except ConfigError as error:
-            yield Played(shown, "", cut=False, failure=str(error).removeprefix(str(file)).lstrip(":, "))
-            continue
-        for case in cases:
+        for name, case in load_each(file):
+            if isinstance(case, ConfigError):
+                yield Played(shown, name, cut=False, failure=str(case).removeprefix(str(file)).lstrip(":, "))
+                continue
             for cut in (False, True):
-                yield Played(shown, case.name, cut, _failure_of(case, cut=cut))
+                yield Played(shown, name, cut, _failure_of(case, cut=cut))
 
 
 def _failure_of(case: Any, *, cut: bool) -> str | None:

@@ -36,39 +36,21 @@ sent before may be left out. A case may have ``with:`` (arguments of the topolog
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-import yaml
-
 from rewindow.errors import ConfigError, RewindowError
-from rewindow.streams.duration import time_to_ms, to_ms
-from rewindow.streams.record import MAX_MS
+from rewindow.streams.duration import time_to_ms
 from rewindow.streams.semantics import Semantics, StreamTimeFrom
 from rewindow.streams.topology import Topology
 from rewindow.testing.driver import Input, TopologyTestDriver
 from rewindow.testing.fresh_modules import Build, Rebuilding, can_be_found_again
 from rewindow.testing.named_topology import building, named_function
 from rewindow.testing.transcript_diff import compared, counted
-from rewindow.testing.transcript_values import as_given, load_all, yaml_value
+from rewindow.testing.transcript_files import Transcript, load
+from rewindow.testing.transcript_values import as_given, yaml_value
 
-VERBS = ("input", "clock", "watermark", "cut", "finish", "expect", "metrics")
-LISTS: Mapping[str, type[Any]] = {"input": list, "expect": list, "metrics": dict}
-FIELDS = {
-    "name",
-    "why",
-    "topology",
-    "with",
-    "semantics",
-    "wall_clock",
-    "max_task_idle",
-    "partitions",
-    "transcript",
-    "fails",
-}
-
+__all__ = ["Transcript", "TranscriptError", "check", "load", "play"]
 
 _UNMOVED = (
     "\nA watermark moves no time in this case. If it does in the job, add `semantics: {stream_time_from: watermark}` to the "
@@ -78,32 +60,6 @@ _UNMOVED = (
 
 class TranscriptError(AssertionError):
     """A mismatch between a transcript and its topology: the step, the expected and the sent records."""
-
-
-@dataclass(frozen=True, slots=True)
-class Transcript:
-    """A test case. ``settings`` are arguments of the driver; with ``fails`` the case must fail with these words."""
-
-    name: str
-    steps: tuple[Mapping[str, Any], ...]
-    topology: str | None = None
-    arguments: Mapping[str, Any] = field(default_factory=dict)
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    fails: str | None = None
-    why: str = ""
-
-    def __str__(self) -> str:
-        """Return the name, for test ids."""
-        return self.name
-
-
-def load(path: str | Path) -> list[Transcript]:
-    """Return the cases of a file, one per YAML document. Raises `ConfigError` for an invalid file."""
-    text = Path(path).read_text(encoding="utf-8")
-    try:
-        return [_parsed(case, str(path)) for case in load_all(text) if case is not None]
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path} is not YAML: {error}") from error
 
 
 def check(
@@ -207,8 +163,11 @@ def _perform(driver: TopologyTestDriver, step: Mapping[str, Any], at: str) -> No
         else:
             driver.finish()
     except RewindowError as error:
-        if error_wanted is None or error_wanted not in str(error):
+        if error_wanted is None:
             raise TranscriptError(f"{at} failed: {error}") from error
+        if error_wanted not in str(error):
+            message = f"{at}: expected to fail with {error_wanted!r}, but failed with: {error}"
+            raise TranscriptError(message) from error
     else:
         if error_wanted is not None:
             raise TranscriptError(f"{at}: expected to fail with {error_wanted!r}, but passed")
@@ -249,44 +208,3 @@ def _topology(transcript: Transcript, given: Topology | Callable[..., Topology] 
         return given
     build = partial(given or named_function(transcript.name, transcript.topology), **transcript.arguments)
     return build if can_be_found_again(build) else build()
-
-
-def _semantics(given: Any, where: str) -> Semantics:
-    known = [one.name for one in fields(Semantics)]
-    if not isinstance(given, dict) or not set(given) <= set(known):
-        raise ConfigError(f"{where}: semantics: {given}: write a mapping with keys among {', '.join(known)}")
-    return Semantics(**{"wall_clock": "run", **given})
-
-
-def _parsed(case: Any, path: str) -> Transcript:
-    if not isinstance(case, dict) or "name" not in case or not isinstance(case.get("transcript"), list):
-        raise ConfigError(f"{path}: each document of a transcript file needs a `name` and a list `transcript`")
-    where = f"{path}, {case['name']}"
-    if unknown := set(case) - FIELDS:
-        raise ConfigError(f"{where}: unknown keys {', '.join(sorted(unknown))}: use {', '.join(sorted(FIELDS))}")
-    steps = [step if isinstance(step, dict) else {step: True} for step in case["transcript"]]
-    for step in steps:
-        if len(set(step) - {"error"}) != 1 or not set(step) <= {*VERBS, "error"}:
-            raise ConfigError(f"{where}: {step} is not a step: use one of {', '.join(VERBS)}")
-        for verb, kind in LISTS.items():
-            if not isinstance(step.get(verb, kind()), kind):
-                raise ConfigError(f"{where}: {step}: {verb} needs a {kind.__name__}")
-    settings: dict[str, Any] = {}
-    if "semantics" in case:
-        settings["semantics"] = _semantics(case["semantics"], where)
-    if "wall_clock" in case:
-        settings["wall_clock_ms"] = time_to_ms(case["wall_clock"])
-    if "max_task_idle" in case:
-        idle = case["max_task_idle"]
-        settings["max_task_idle_ms"] = MAX_MS if idle == "forever" else to_ms(idle)
-    if "partitions" in case:
-        settings["partitions"] = case["partitions"]
-    return Transcript(
-        case["name"],
-        tuple(steps),
-        case.get("topology"),
-        case.get("with", {}),
-        settings,
-        case.get("fails"),
-        case.get("why", ""),
-    )
