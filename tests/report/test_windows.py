@@ -9,18 +9,21 @@ from typing import Any
 import pytest
 
 from tests.bad_input.scene import FEED, JOB, SCORE, TARGET, Bench, goes_on, hour, without_spark
+from tests.ingest.local_engine import HOUR
 from tests.report.synthetic import prolong
 
 WATERMARK = "semantics: {stream_time_from: watermark}\n"
 
 
-def started(root: Path, semantics: str = "", landing: str = "") -> Bench:
+def started(root: Path, semantics: str = "", landing: str = "", module: str = "") -> Bench:
     """Return a project of two partitions with a run of an hour. `bob` and `cyd` are alone in theirs from then on."""
     bench = Bench(root)
     bench.write("conf/feeds/activity.yaml", f"{FEED}{landing}")
     bench.write("conf/jobs/counts.yaml", f"{JOB}{semantics}")
     bench.write("conf/targets/local.yaml", TARGET)
     bench.code(SCORE)
+    if module:
+        bench.write("bench_job.py", module)
     bench.rows("h0", hour(0))
     goes_on(bench)
     return bench
@@ -67,6 +70,53 @@ def test_a_window_that_no_record_has_passed(tmp_path: Path) -> None:
     with without_spark():
         found = json.loads(started(tmp_path).run("report", "counts", "--json").out)
     assert "No record that late has been landed: the newest one is at" in found["open_windows"]["shown"][-1]["why"]
+
+
+JOINS = """\
+from rewindow import JoinWindows, StreamsBuilder, versioned_store
+
+
+def either(one, other):
+    return one or other
+
+
+def build_topology():
+    builder = StreamsBuilder()
+    events = builder.stream("events")
+    few = events.where("x > 10")
+    windows = JoinWindows.of("1h", grace="10m").before("20m")
+    JOIN.to("totals")
+    return builder.build()
+"""
+TABLE = 'few.to_table(store=versioned_store("known", history="1d"))'
+
+
+@pytest.mark.parametrize(
+    ("join", "waits_ms", "waits_for"),
+    [
+        ('events.left_join(few, either, windows, name="both")', 70 * 60_000 + 1, "a partner"),
+        ('few.outer_join(events, either, windows, name="both")', 30 * 60_000 + 1, "a partner"),
+        (f'events.left_join({TABLE}, either, name="both", grace="2h")', 2 * HOUR, "the grace"),
+    ],
+)
+def test_records_that_wait_in_a_join_are_results_of_a_final_run(
+    tmp_path: Path, join: str, waits_ms: int, waits_for: str
+) -> None:
+    with without_spark():
+        bench = started(tmp_path, module=JOINS.replace("JOIN", join))
+        page = bench.root / "report-counts.html"
+        found = json.loads(bench.run("report", "counts", "--out", str(page), "--json").out)["open_windows"]
+        final = json.loads(bench.run("run", "counts", "--final", "--json").out)["summary"]["rows"]
+    assert (found["results"], found["windows"], len(found["shown"])) == (sum(final.values()), 0, 1)
+    first = found["shown"][0]
+    assert first["closes_at_ms"] in {row["t"] + waits_ms for row in hour(0)}
+    assert first["closes_at_ms"] > first["clock_ms"]
+    assert (first["waits_for"], first["window"], first["keys"]) == (waits_for, None, found["results"])
+    assert "The clock of both in partition" in first["why"]
+    text = page.read_text(encoding="utf-8")
+    assert f"{found['results']} results are not final" in text
+    assert f"records that wait for {waits_for}, the last until" in text
+    assert "No result waits" not in text
 
 
 @pytest.mark.slow

@@ -88,7 +88,8 @@ class Lateness:
 class OpenWindow:
     """Results of one window that are not final. The store's clock in ``partitions`` has not reached ``closes_at_ms``.
 
-    ``window`` is None for results that `until_time_limit` holds.
+    ``window`` is None for results that `until_time_limit` holds, and for the records of a join that wait: these are all in one,
+    with ``waits_for`` and the times at which the first and the last of them are due.
     """
 
     store: str
@@ -98,6 +99,8 @@ class OpenWindow:
     keys: int
     partitions: Sequence[int]
     why: str
+    waits_for: str | None = None
+    last_at_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +111,13 @@ class OpenWindows:
     windows: int
     shown: Sequence[OpenWindow]
     not_read: Sequence[str] = ()
+
+    @property
+    def where(self) -> str:
+        """Where the results wait: ``in 2 windows and in joins``; empty where a time limit or nothing holds them."""
+        windows = f"in {self.windows:,} window{'s' if self.windows > 1 else ''}" if self.windows else ""
+        joins = "in joins" if any(one.waits_for is not None for one in self.shown) else ""
+        return " and ".join(one for one in (windows, joins) if one)
 
 
 @dataclass(frozen=True, slots=True)

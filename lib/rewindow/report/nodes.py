@@ -11,6 +11,9 @@ from rewindow.control.plan.compatibility import topics_of
 from rewindow.streams.duration import to_ms
 
 _DURATION = re.compile(r"\b(grace|size|difference|gap|limit|advance)=((?:\d+(?:ms|[smhdw]))+)")
+_WAITS = re.compile(r"\b(before|after|grace)=(-?(?:\d+(?:ms|[smhdw]))+)")
+_UNMATCHED = "-unmatched"
+"""The end of the name of a store with the records of one side of a join that wait for a partner."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,38 @@ def timed_nodes(topology: Sequence[Mapping[str, Any]]) -> Iterator[TimedNode]:
                 topics=topics_of(part),
                 spans=_spans_above(part["nodes"], node) if final is not None else {},
             )
+
+
+def waiting_joins(topology: Sequence[Mapping[str, Any]]) -> Iterator[TimedNode]:
+    """Yield the joins whose records wait in a store of their own: of two streams for a partner, with a table for its grace.
+
+    ``final_after_ms`` is how long after a record's time the clock ends its wait.
+    """
+    for part in topology:
+        kinds = {store["name"]: store["kind"] for store in part["stores"]}
+        for node in part["nodes"]:
+            does, stores = node.get("processor") or "", node.get("stores") or ()
+            waits = {name: to_ms(text) for name, text in _WAITS.findall(does)}
+            for store in (one for one in stores if kinds.get(one) == "records"):
+                if does.startswith("stream_join("):
+                    is_left = f"left={store.removesuffix(_UNMATCHED)}," in does
+                    after = waits["after" if is_left else "before"] + waits["grace"] + 1
+                elif does.startswith("stream_table_join(") and "grace" in waits:
+                    after = waits["grace"]
+                else:
+                    continue
+                yield TimedNode(
+                    node=node["name"],
+                    sub_topology=part["sub_topology"],
+                    store=store,
+                    kind=kinds[store],
+                    windows="",
+                    grace_ms=waits["grace"],
+                    final_after_ms=after,
+                    sends_nulls=False,
+                    has_one_window=True,
+                    topics=topics_of(part),
+                )
 
 
 def _spans_above(nodes: Sequence[Mapping[str, Any]], node: Mapping[str, Any]) -> dict[str, int]:

@@ -75,15 +75,12 @@ def _cards(report: Report) -> Iterator[Html]:
     by = share_of_records(report.drops) if len(nodes) < 2 else f"in {len(nodes)} places"
     of_runs = "" if report.detailed_runs == progress.runs else f"in the last {number(report.detailed_runs)} runs"
     behind = counted(progress.waiting_records, "record") if progress.waiting_landings else "nothing waits"
-    windows = report.open_windows.windows
     yield _card("Last run", report.runs[-1].run, f"committed {to_the_second(progress.committed_at_ms)}")
     yield _card("Runs", number(progress.runs), epochs)
     yield _card("Records in", number(progress.records), f"{number(progress.rows)} rows out")
     yield _card("Dropped", number(dropped), of_runs or by)
     yield _card("Landings behind", number(progress.waiting_landings), behind)
-    yield _card(
-        "Results not final", number(report.open_windows.results), f"in {counted(windows, 'window')}" if windows else ""
-    )
+    yield _card("Results not final", number(report.open_windows.results), report.open_windows.where)
     verified = report.verification
     word = "rows differ" if verified.differences else "yes" if verified.checked else "no"
     yield _card("Verified by replay", word, ", ".join(verified.checked) or "--verify replays")

@@ -28,7 +28,8 @@ def windows_section(report: Report) -> Iterator[Html]:
         )
     if not found.results:
         if not found.not_read:
-            yield tag("p", "No result waits: a final run would emit nothing.")
+            but = ", except what punctuators send" if report.schedules else ""
+            yield tag("p", f"No result waits: a final run would emit nothing{but}.")
         return
     results = "1 result is" if found.results == 1 else f"{number(found.results)} results are"
     yield tag(
@@ -49,8 +50,9 @@ def windows_section(report: Report) -> Iterator[Html]:
         )
         for one in found.shown
     ]
-    more = found.windows - len(found.shown)
-    caption = "Windows that close first" + (f"; {number(more)} later ones are not shown" if more else "")
+    more = found.windows - sum(one.waits_for is None for one in found.shown)
+    what = "Windows that close first" if found.windows else "Records that wait"
+    caption = what + (f"; {number(more)} later ones are not shown" if more else "")
     heads = ("store and window", "closes at", "keys", "partitions", "why it is open")
     yield table(caption, heads, rows, numbers=(2,))
 
@@ -113,6 +115,8 @@ def stores_section(report: Report) -> Iterator[Html]:
 
 
 def _window(one: OpenWindow) -> str:
+    if one.waits_for is not None:
+        return f"records that wait for {one.waits_for}, the last until {instant(one.last_at_ms)}"
     if one.window is None:
         return "until time limit"
     start, end = one.window

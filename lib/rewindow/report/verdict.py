@@ -120,9 +120,10 @@ def _lost(drops: list[Drop], where: str) -> Iterator[Sentence]:
 
 def _open(windows: OpenWindows) -> Iterator[Sentence]:
     if windows.results:
-        in_windows = f" in {counted(windows.windows, 'window')}" if windows.windows else ""
-        first = f"; the first closes at {instant(windows.shown[0].closes_at_ms)}" if windows.shown else ""
-        yield Sentence(Level.NOTE, f"Not final yet: {counted(windows.results, 'result')}{in_windows}{first}")
+        where = f" {windows.where}" if windows.where else ""
+        closes = "is sent at" if windows.shown and windows.shown[0].waits_for else "closes at"
+        first = f"; the first {closes} {instant(windows.shown[0].closes_at_ms)}" if windows.shown else ""
+        yield Sentence(Level.NOTE, f"Not final yet: {counted(windows.results, 'result')}{where}{first}")
 
 
 def _verified(job: str, progress: Progress, verification: Verification) -> Iterator[Sentence]:

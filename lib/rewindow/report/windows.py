@@ -7,7 +7,7 @@ from typing import Any
 
 from rewindow.report.figures import OpenWindow, OpenWindows
 from rewindow.report.material import Columns, Material
-from rewindow.report.nodes import TimedNode, timed_nodes
+from rewindow.report.nodes import TimedNode, timed_nodes, waiting_joins
 from rewindow.report.text import asked, counted, instant
 from rewindow.streams.duration import in_words
 from rewindow.streams.record import MAX_MS, UNKNOWN, known_time
@@ -20,13 +20,16 @@ MOST_SHOWN = 20
 BUFFER_TIME = "_buffer_time"
 """The column of a buffer's changelog with the time from which a time limit counts."""
 
+RECORD_TIME = "_record_time"
+"""The column of the time of a record that waits in a join."""
+
 _Group = dict[tuple[int, tuple[int, int] | None], list[int]]
 """The partition of each key, by closing time and window."""
 
 
 def open_windows(material: Material) -> OpenWindows:
-    """Return the results that a final run would emit, grouped by window."""
-    results, shown, not_read, windows = 0, [], [], 0
+    """Return the results that a final run would emit, grouped by window, and the records that wait in joins."""
+    results, shown, joins, not_read, windows = 0, [], [], [], 0
     if material.head.spec.final:
         return OpenWindows(0, 0, ())
     for timed in timed_nodes(material.head.spec.binding.topology):
@@ -49,8 +52,45 @@ def open_windows(material: Material) -> OpenWindows:
             clock = min((clocks.get(one, UNKNOWN) for one in distinct), default=UNKNOWN)
             why = why_open(material, timed, closes_at, {one: clocks.get(one, UNKNOWN) for one in distinct})
             shown.append(OpenWindow(timed.store, window, closes_at, known_time(clock), len(partitions), distinct, why))
-    shown.sort(key=lambda one: (one.closes_at_ms, one.store))
-    return OpenWindows(results, windows, shown[:MOST_SHOWN], not_read)
+    for join in waiting_joins(material.head.spec.binding.topology):
+        columns = material.read_store(join.store)
+        if columns is None:
+            not_read.append(join.store)
+        elif waiting := _in_join(material, join, columns):
+            results += waiting.keys
+            joins.append(waiting)
+    shown = [*sorted(shown, key=_first)[:MOST_SHOWN], *joins]
+    return OpenWindows(results, windows, sorted(shown, key=_first), not_read)
+
+
+def _first(one: OpenWindow) -> tuple[int, str]:
+    return one.closes_at_ms, one.store
+
+
+def _in_join(material: Material, join: TimedNode, columns: Columns) -> OpenWindow | None:
+    """Return the records that wait in a store of a join; None if none do."""
+    due = sorted(
+        (min(time + (join.final_after_ms or 0), MAX_MS), partition)
+        for time, partition in zip(columns.get(RECORD_TIME, ()), columns.get(PARTITION, ()), strict=True)
+    )
+    if not due:
+        return None
+    (first_at, first), (last_at, _) = due[0], due[-1]
+    clock = clocks_of(material, join).get(first, UNKNOWN)
+    why = why_open(material, join, first_at, {first: clock})
+    partitions = sorted({partition for _, partition in due})
+    waits_for = "a partner" if join.store != join.node else "the grace"
+    return OpenWindow(
+        join.store,
+        None,
+        first_at,
+        known_time(clock),
+        len(due),
+        partitions,
+        why,
+        waits_for=waits_for,
+        last_at_ms=last_at,
+    )
 
 
 def clocks_of(material: Material, timed: TimedNode) -> dict[int, int]:
