@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from rewindow.contracts.ingest import SourceSpec
 from rewindow.engine.worker.source_files import look_at_files, unchanged
-from rewindow.errors import SourceError, StorageError
+from rewindow.errors import ConfigError, SourceError, StorageError
 from tests.ingest.local_engine import feed_config
 
 
@@ -46,6 +46,13 @@ def test_a_file_and_a_pattern_are_sources_too(folder):
     assert names(look_at_files(source(folder / "a.csv"), None)) == ["a.csv"]
     assert names(look_at_files(source(folder / "*.csv"), None)) == ["a.csv"]
     assert names(look_at_files(source(folder / "**" / "*.csv"), None)) == ["a.csv", "sub/b.csv"]
+
+
+@pytest.mark.parametrize("path", ["raw", "raw/*.csv", "raw/*/*.csv", "r*/sub", ""])
+def test_the_files_of_a_delta_table_are_no_files(folder, path):
+    (folder / "sub" / "_delta_log" if "sub" in path else folder / "_delta_log").mkdir()
+    with pytest.raises(ConfigError, match=r"is a Delta table.* `format: delta` instead of `format: csv`"):
+        look_at_files(source(folder.parent / path), None)
 
 
 def test_known_files_are_told_from_fresh_ones(folder):

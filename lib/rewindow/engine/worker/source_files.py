@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from glob import glob, has_magic
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 from rewindow.contracts.ingest import Piece, SourceLook, SourceSpec
 from rewindow.engine.worker.file_digests import COMPRESSED, digest, text_digest
 from rewindow.engine.worker.file_fields import has_rows
-from rewindow.errors import AccessError, SourceError, StorageError
+from rewindow.errors import AccessError, ConfigError, SourceError, StorageError
+from rewindow.storage.listing import LOG
 
 FILES = "files"
 """The kind of a file source's position, which maps path -> [size, modification time (ns), digest].
@@ -44,7 +45,7 @@ def look_at_files(spec: SourceSpec, position: Mapping[str, Any] | None, *, to_la
     Fresh text files of no bytes are left out: they may not be written yet. Fresh compressed texts are read to their end only
     ``to_land``: to recognize their copies, and to refuse truncated ones.
     The new position lists the fresh files only. Raises `SourceError` (66) if there are no files with content, or a landed file
-    is missing or has changed.
+    is missing or has changed, `ConfigError` (78) for the files of a Delta table, which are not all its rows and only them.
     """
     known: Mapping[str, Sequence[Any]] = position[FILES] if position else {}
     base, found = _find(spec)
@@ -98,10 +99,11 @@ def _find(spec: SourceSpec) -> tuple[str, dict[str, _File]]:
     location = str(Path(spec.location))  # without doubled or trailing slashes, so that it begins each path
     if has_magic(location):
         base = _folder_of_pattern(location)
-        paths = [path for match in glob(location, recursive=True) for path in _below(match)]  # noqa: PTH207 - absolute
+        paths = [path for match in glob(location, recursive=True) for path in _below(spec, match)]  # noqa: PTH207 - absolute
+        _refuse_tables(spec, base, paths)
     else:
         base = location if Path(location).is_dir() else str(Path(location).parent)
-        paths = list(_below(location))
+        paths = list(_below(spec, location))
     begin = len(base.rstrip("/")) + 1
     names = {path[begin:]: path for path in paths}
     found = {name: _file(spec, name, names[name]) for name in sorted(names) if not _is_ignored(name)}
@@ -188,12 +190,31 @@ def _text_mark(spec: SourceSpec, name: str, path: str) -> tuple[int, str] | tupl
         raise StorageError(message) from error
 
 
-def _below(path: str) -> Iterator[str]:
+def _below(spec: SourceSpec, path: str) -> Iterator[str]:
     if Path(path).is_file():
         yield path
         return
-    for folder, _, files in os.walk(path):
+    for folder, folders, files in os.walk(path):
+        if LOG in folders:
+            raise _is_table(spec, folder)
         yield from (f"{folder}/{name}" for name in files)
+
+
+def _refuse_tables(spec: SourceSpec, base: str, paths: Iterable[str]) -> None:
+    """Raise `ConfigError` (78) if files that match a pattern are those of a Delta table."""
+    folders = {folder for path in paths for folder in Path(path).parents if folder.is_relative_to(base)}
+    for folder in sorted(folders):
+        if (folder / LOG).is_dir():
+            raise _is_table(spec, str(folder))
+
+
+def _is_table(spec: SourceSpec, folder: str) -> ConfigError:
+    message = (
+        f"{spec.name}: {folder} is a Delta table, and some of its files may hold rows that were replaced or deleted. Read it "
+        f"with `format: delta` instead of `format: {spec.format}` in the feed's file in conf/feeds, or with `table:` if it is "
+        "in the warehouse"
+    )
+    return ConfigError(message)
 
 
 def _is_ignored(name: str) -> bool:
