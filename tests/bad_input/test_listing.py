@@ -17,6 +17,7 @@ from rewindow.app.project import Project
 from rewindow.errors import NotNowError
 from rewindow.tables.delta.ledger import Ledger
 from tests.bad_input.scene import FEED, HOURLY, JOB, Bench, hour
+from tests.bad_input.statuses import status
 from tests.ingest.local_engine import HOUR, T0
 
 Say = Callable[..., tuple[int, str]]
@@ -125,6 +126,11 @@ def test_a_broken_feed_says_why_and_its_job_is_still_listed(
     feeds, jobs = listed(bench)
     assert (feeds["activity"]["status"], feeds["activity"]["exit_code"]) == ("broken", code)
     assert any(words in feeds["activity"]["detail"] for words in says.split("|"))
+    assert (feeds["activity"]["epoch"], feeds["activity"]["watermark_ms"]) == (2, jobs["counts"]["watermark_ms"])
+    feed = status(bench, code=1)[0]["activity"]
+    assert (feed["landings"], feed["watermark_ms"], feed["due"]) == (2, jobs["counts"]["watermark_ms"], None)
+    assert feed["rows"] == 24
+    assert feed["age_ms"] > 0
     assert jobs["counts"]["status"] == "fresh"
 
 

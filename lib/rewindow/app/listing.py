@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
@@ -19,6 +20,7 @@ from rewindow.app.project import Project
 from rewindow.config.job import JobConfig
 from rewindow.config.load import Kind, load_job
 from rewindow.control.ingest.landings import Feed
+from rewindow.control.ingest.progress import Progress, fold_progress
 from rewindow.control.plan.branches import JobState, LedgerRow
 from rewindow.control.plan.spec import MAIN, RunRequest, RunSpec
 from rewindow.errors import NotNowError, RewindowError, SourceError, naming, one_line
@@ -85,6 +87,10 @@ class Looks:
             self._feeds[name] = look_at_feed(self._project, name, self.rows(name), self.now_ms)
         return self._feeds[name]
 
+    def progress(self, feed: str) -> Progress:
+        """Return what a feed's ledger says, whatever its sources are like."""
+        return fold_progress(self.rows(feed))
+
     def job(self, name: str) -> JobState:
         """Return what a job's ledger says."""
         if name not in self._states:
@@ -111,8 +117,9 @@ def list_jobs(project: Project, looks: Looks | None = None) -> list[Entry]:
 
 
 def feed_entry(name: str, looks: Looks) -> Entry:
-    """Return one feed of a project."""
-    return _entry_of(name, partial(_feed, name, looks))
+    """Return one feed of a project. One that is broken keeps what its ledger says."""
+    entry = _entry_of(name, partial(_feed, name, looks))
+    return _with_landings(entry, looks) if entry.status is Status.BROKEN else entry
 
 
 def job_entry(project: Project, name: str, looks: Looks | None = None) -> Entry:
@@ -151,6 +158,14 @@ def _feed(name: str, looks: Looks) -> Entry:
         epoch=len(landed.landings) if landed else None,
         watermark_ms=known_time(look.progress.watermark_ms),
     )
+
+
+def _with_landings(entry: Entry, looks: Looks) -> Entry:
+    with suppress(Exception):  # what is wrong with the ledger is the entry's own detail
+        progress = looks.progress(entry.name)
+        if progress.feed is not None:
+            return replace(entry, epoch=len(progress.feed.landings), watermark_ms=known_time(progress.watermark_ms))
+    return entry
 
 
 def _job(project: Project, name: str, looks: Looks) -> Entry:

@@ -14,6 +14,7 @@ from rewindow.app.unfinished import how_it_ended, process_of
 from rewindow.config.load import load_feed
 from rewindow.control.ingest.intervals import Grid
 from rewindow.control.ingest.landings import LANDING, PLAN, Landing
+from rewindow.control.ingest.progress import Progress
 from rewindow.control.ingest.stored_progress import made_by
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.report.text import counted, to_the_second
@@ -31,14 +32,17 @@ def check_feed(project: Project, name: str, looks: Looks) -> Subject:
     """Return the line of a feed."""
     entry, command = feed_entry(name, looks), Command(name, project.target.target)
     if entry.status is Status.BROKEN:
-        return Subject("feed", name, entry, _figures(entry, None, (), looks.now_ms), [_refused(entry, command)])
+        progress, rows = (None, ()) if entry.epoch is None else (looks.progress(name), looks.rows(name))
+        figures = _figures(entry, progress, rows, looks.now_ms) | {"due": None}
+        return Subject("feed", name, entry, figures, [_refused(entry, command)])
     look, rows = looks.feed(name), looks.rows(name)
     findings = [
         *_unfinished(project, look, rows, command),
         *attempted(lambda: list(_lagging(project, name, rows, command)), "lagging", command("land")),
         *attempted(lambda: list(_overdue(project, name, look, looks.now_ms, command)), "interval", command("land")),
     ]
-    return Subject("feed", name, entry, _figures(entry, look, rows, looks.now_ms), findings)
+    figures = _figures(entry, look.progress, rows, looks.now_ms) | {"due": look.is_due}
+    return Subject("feed", name, entry, figures, findings)
 
 
 def age_ms(time_ms: int | None, now_ms: int) -> int | None:
@@ -104,20 +108,19 @@ def _overdue(project: Project, name: str, look: FeedLook, now_ms: int, command: 
     yield Finding(Level.ALERT, "interval", message, command("land"))
 
 
-def _figures(entry: Entry, look: FeedLook | None, rows: Sequence[LedgerRow], now_ms: int) -> dict[str, Any]:
-    landings: Sequence[Landing] = look.progress.feed.landings if look and look.progress.feed else ()
+def _figures(entry: Entry, progress: Progress | None, rows: Sequence[LedgerRow], now_ms: int) -> dict[str, Any]:
+    landings: Sequence[Landing] = progress.feed.landings if progress and progress.feed else ()
     counts = [one.counts or {} for one in landings[-LANDINGS:]]
     landed = sum(one.get("rows", 0) for one in counts)
     quarantined, behind = (sum(one.get(word, 0) for one in counts) for word in ("quarantined", "behind"))
     ranges = landings[-1].ranges.values() if landings else ()
     at_ms = landed_at(rows, len(landings)) if landings else None
     return {
-        "landings": len(landings) if look else None,
+        "landings": len(landings) if progress else None,
         "watermark_ms": entry.watermark_ms,
         "age_ms": age_ms(entry.watermark_ms, now_ms),
-        "through_ms": look.progress.through_ms if look else None,
+        "through_ms": progress.through_ms if progress else None,
         "landed_at_ms": known_time(at_ms) if at_ms else None,
-        "due": look.is_due if look else None,
         "over_landings": len(counts),
         "rows": landed,
         "behind": behind,
