@@ -93,3 +93,13 @@ def test_quarantined_records_are_shown_with_their_reasons(bench: Bench) -> None:
     assert bench.run("rewind", "counts", "--to", "main/2").code == 0
     rewound = json.loads(bench.run("head", "rewindow.quarantine", "--json").out)["tables"][0]
     assert {row["_run"] for row in rewound["rows"]} == {"main/3 (taken back)", None}
+
+
+def test_a_store_without_the_key_says_so(template: Bench) -> None:
+    answer = template.run("state", "show", "counts", "sums", "--key", "zed")
+    assert (answer.code, answer.out) == (0, "Store sums has no entry with user=zed.\n")
+    assert json.loads(template.run("state", "show", "counts", "sums", "--key", "zed", "--json").out) == {
+        "entries": [],
+        "count": 0,
+    }
+    assert "ann" in template.run("state", "show", "counts", "sums", "--key", "user=ann").out

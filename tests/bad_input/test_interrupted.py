@@ -50,7 +50,7 @@ def test_show_and_plan_report_tables_behind_the_ledger_until_the_same_rewind_is_
     again = ok(bench, "rewind", "counts", "--to", "1").out
     assert again.splitlines() == [
         "Branch main of counts is at main/1 already: nothing to rewind.",
-        "Published what an interrupted command had left: output/totals.",
+        "Published what output/totals lacked.",
     ]
     assert "lag" not in ok(bench, "show", "counts").out
     third = ok(bench, "rewind", "counts", "--to", "1").out
@@ -95,5 +95,5 @@ def test_the_same_new_generation_called_again_is_not_started_twice(bench: Bench)
 def test_republish_says_what_an_interrupted_command_had_left(bench: Bench) -> None:
     killed_before(bench, "publish", "rewind", "counts", "--to", "1")
     said = ok(bench, "republish", "counts").out
-    assert said == "Published what an interrupted command had left: output/totals.\n"
+    assert said == "Published what output/totals lacked.\n"
     assert ok(bench, "republish", "counts").out == "The tables of counts are intact.\n"

@@ -87,7 +87,7 @@ class JobBranches:
     def rewind(self, branch: str, to: str, on_step: OnStep = None) -> dict[str, Any]:
         """Return a branch to an earlier run; see `control.branch.rewind`.
 
-        ``lagged`` names the targets that an interrupted command had left behind the ledger.
+        ``lagged`` names the targets that were behind the ledger, as an interrupted command leaves them.
         """
         with self._project.telemetry.operation(REWIND, self._job, branch) as told:
             before, lagged = self.state.branch(branch), self._lagging(branch)

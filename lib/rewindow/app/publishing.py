@@ -68,7 +68,7 @@ def published_lines(job: str, done: Published) -> list[str]:
     if done.not_on_hold is not None:
         lines.append(f"Run {done.not_on_hold} of {job} is not on hold.")
     if done.lagged:
-        lines.append(f"Published what an interrupted command had left: {', '.join(done.lagged)}.")
+        lines.append(f"Published what {', '.join(done.lagged)} lacked.")
     if done.on_hold:
         return [*lines, *explain_holds(done.on_hold)]
     return [*lines, f"Everything that is committed on branch {done.branch} of {job} is published."]

@@ -88,7 +88,7 @@ def promoted_lines(job: str, done: Mapping[str, Any]) -> Iterator[str]:
 def consequences(done: Mapping[str, Any]) -> Iterator[str]:
     """Yield what else a change of a branch did, and what it asks for."""
     if done["lagged"]:
-        yield f"Published what an interrupted command had left: {', '.join(done['lagged'])}."
+        yield f"Published what {', '.join(done['lagged'])} lacked."
     for one in done.get("outdated", ()):
         keep = f" --keep {one['keep']}" if one["keep"] else ""
         which = f"its landings after {one['keep']} hold" if one["keep"] else "it holds"

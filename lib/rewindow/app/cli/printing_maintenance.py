@@ -47,14 +47,18 @@ class MaintenancePrinter(Printer):
                 f"{target} no longer has rows of {', '.join(runs)}: their files were gone, and no branch needs the runs."
             )
         if done.lagged:
-            self.say(f"Published what an interrupted command had left: {', '.join(done.lagged)}.")
+            self.say(f"Published what {', '.join(done.lagged)} lacked.")
         if not (done.drift or done.republished or done.repeated or done.lagged):
             self.say(f"The tables of {job} are intact.")
 
-    def entries(self, rows: Sequence[Mapping[str, Any]], count: int) -> None:
-        """Print some of the ``count`` entries of a store."""
+    def entries(self, rows: Sequence[Mapping[str, Any]], count: int, store: str, where: Mapping[str, str]) -> None:
+        """Print some of the ``count`` entries of a store, with these values of key columns."""
         if self.as_json:
             self.json({"entries": list(rows), "count": count})
+            return
+        if not rows:
+            key = ", ".join(f"{name}={value}" for name, value in where.items())
+            self.say(f"Store {store} has no entry{f' with {key}' if key else ''}.")
             return
         self.table("", with_readable_times(rows))
         if count > len(rows):

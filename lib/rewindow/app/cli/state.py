@@ -69,9 +69,10 @@ def state_show(
 ) -> None:
     """Show the entries of a store."""
     stores = _stores(Project.open(folder, target, debug=debug), job, branch, at)
-    rows = stores.rows(store, _where(stores, store, key or ()))
+    where = _where(stores, store, key or ())
+    rows = stores.rows(store, where)
     shown = as_rows(rows.slice(0, limit))
-    MaintenancePrinter(as_json=as_json).entries(shown, rows.num_rows)
+    MaintenancePrinter(as_json=as_json).entries(shown, rows.num_rows, store, where)
 
 
 @state_app.command("diff")
