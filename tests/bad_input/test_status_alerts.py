@@ -18,8 +18,6 @@ from tests.ingest.local_engine import HOUR, T0
     [
         ("freshness: 2h", "freshness", "run", "at most 2h are allowed"),
         ("waiting: 0", "waiting", "run", "1 landing not taken, at most 0 may wait"),
-        ("files: 1", "files", "gc", "after 2 runs, at most 1 are allowed"),
-        ("restore: 1", "restore", "gc", "the changelogs of 2 runs, at most 1 are allowed"),
         ("waiting: 1", None, "", ""),
         ("files: 1000, size: 1GiB, restore: 100, late: 1%", None, "", ""),
     ],
@@ -36,6 +34,49 @@ def test_a_bound_that_is_exceeded_is_an_alert(
     finding = only(job)
     assert (finding["level"], finding["about"], finding["command"]) == ("alert", about, f"rewindow {command} counts")
     assert says in finding["message"]
+
+
+@pytest.mark.parametrize(
+    ("bound", "says", "advice"),
+    [
+        ("files: 1", "after 2 runs, at most 1 are allowed", "2 of the journal, and `gc` would forget none of them now"),
+        (
+            "restore: 1",
+            "the changelogs of 2 runs, at most 1 are allowed",
+            "after 30 runs, and no command writes one earlier",
+        ),
+    ],
+)
+def test_gc_is_not_advised_where_it_would_change_nothing(bench: Bench, bound: str, says: str, advice: str) -> None:
+    alerts(bench, bound)
+    finding = only(status(bench, code=1)[1]["counts"])
+    assert (finding["about"], finding["command"]) == (bound.partition(":")[0], None)
+    assert says in finding["message"]
+    assert advice in finding["advice"]
+    assert "`rewindow gc" not in bench.run("status").out
+
+
+def test_gc_is_advised_if_a_snapshot_is_due(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    alerts(bench, "restore: 1")
+    monkeypatch.setattr("rewindow.app.status.bounds.EVERY", 2)
+    assert only(status(bench, code=1)[1]["counts"])["command"] == "rewindow gc counts"
+
+
+def test_few_changed_rows_make_a_snapshot_late(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    alerts(bench, "restore: 1")
+    monkeypatch.setattr("rewindow.app.status.bounds.EVERY", 0)
+    monkeypatch.setattr("rewindow.app.status.bounds.is_due", lambda *_of: False)
+    assert "They changed so few rows" in only(status(bench, code=1)[1]["counts"])["advice"]
+
+
+def test_gc_is_advised_if_it_would_forget_state(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    for words in (("backfill", "counts", "--from", "1", "--branch", "fix"), ("branch", "drop", "counts", "fix")):
+        assert bench.run(*words).code == 0
+    alerts(bench, "files: 1")
+    assert only(status(bench, code=1)[1]["counts"])["command"] is None
+    later = time.time() + 31 * 24 * HOUR / 1000
+    monkeypatch.setattr("rewindow.app.listing.time", SimpleNamespace(time=lambda: later))
+    assert only(status(bench, code=1)[1]["counts"])["command"] == "rewindow gc counts"
 
 
 def test_shares_of_dropped_records_are_those_of_the_last_runs(bench: Bench) -> None:

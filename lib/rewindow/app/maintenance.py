@@ -28,6 +28,9 @@ from rewindow.errors import ConfigError, naming
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.dropped_branches import check_not_deleted
 
+KEEP = "30d"
+"""For how long `gc` keeps state and files that nothing needs, unless it is told otherwise."""
+
 
 @dataclass(frozen=True, slots=True)
 class Resumed:

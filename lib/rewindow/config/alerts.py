@@ -46,6 +46,7 @@ class AlertsConfig(ConfigValue):
     files: int | None = Field(default=None, ge=1)
     """Number of files that the job's state and journal may have."""
     size: Bytes | None = Field(default=None, ge=ByteSize(1 << 20))
-    """Size that the job's state and journal may have, in bytes or like ``10GiB``."""
+    """Size that the job's state and journal may have, in bytes or like ``10GiB``; at least ``1MiB`` (1,048,576)."""
     restore: int | None = Field(default=None, ge=1)
-    """Number of runs whose changelogs the next run may have to read. Runs and `gc` replace them by a snapshot."""
+    """Number of runs whose changelogs the next run may have to read. A snapshot replaces them after 30 runs, or 240 that change
+    few rows, so a useful bound is 31 or more."""

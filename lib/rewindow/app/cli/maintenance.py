@@ -11,7 +11,7 @@ from rewindow.app.cli.completing import names
 from rewindow.app.cli.options import Branch, Debug, Folder, Job, Json, Takeover, Target
 from rewindow.app.cli.printing_maintenance import MaintenancePrinter
 from rewindow.app.cli.publish import end_on_hold
-from rewindow.app.maintenance import FeedMaintenance, JobMaintenance
+from rewindow.app.maintenance import KEEP, FeedMaintenance, JobMaintenance
 from rewindow.app.project import Project
 from rewindow.config.load import names_of
 from rewindow.control.gc import Collected
@@ -110,7 +110,7 @@ def gc(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be deleted. Change nothing.")] = False,
     keep: Annotated[
         str, typer.Option(metavar="DURATION", help="Retention of unneeded state and files, such as 12h or 30d.")
-    ] = "30d",
+    ] = KEEP,
     target: Target = "local",
     folder: Folder = ".",
     as_json: Json = False,

@@ -3,17 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from rewindow.app.command_line import Command
+from rewindow.app.maintenance import KEEP
 from rewindow.app.status.figures import KINDS
 from rewindow.app.status.findings import Finding, Level
 from rewindow.config.alerts import AlertsConfig
+from rewindow.control.plan.branches import CommittedRun, JobState
+from rewindow.control.plan.retention import EVERY, MOST_RUNS, decide_forget, is_due
 from rewindow.report.text import counted, number, share, size, span, to_the_second
-from rewindow.streams.duration import in_words
+from rewindow.streams.duration import in_words, to_ms
 
 
-def exceeded(bounds: AlertsConfig, figures: Mapping[str, Any], command: Command) -> Iterator[Finding]:
+@dataclass(frozen=True, slots=True)
+class Upkeep:
+    """What `gc` would do now about the growth of a branch."""
+
+    state: JobState
+    head: CommittedRun | None
+    now_ms: int
+
+    def forgets(self) -> bool:
+        """Return whether it would forget state that nothing needs, whose files then no longer count."""
+        return decide_forget(self.state, self.now_ms - to_ms(KEEP)) is not None
+
+    def writes_snapshot(self) -> bool:
+        """Return whether it would write a snapshot, which replaces the changelogs of earlier runs."""
+        return self.head is not None and is_due(self.state, self.head, EVERY)
+
+
+def exceeded(bounds: AlertsConfig, figures: Mapping[str, Any], command: Command, upkeep: Upkeep) -> Iterator[Finding]:
     """Yield a finding for each bound that the figures exceed."""
     yield from _freshness(bounds, figures, command)
     if bounds.waiting is not None and not _within(figures.get("waiting"), bounds.waiting):
@@ -24,7 +45,8 @@ def exceeded(bounds: AlertsConfig, figures: Mapping[str, Any], command: Command)
         bound = getattr(bounds, kind)
         if bound is not None:
             yield from _share(kind, bound, figures, command)
-    yield from _growth(bounds, figures, command)
+    yield from _growth(bounds, figures, command, upkeep)
+    yield from _restore(bounds.restore, figures.get("restore_runs"), command, upkeep)
 
 
 def _within(figure: float | None, bound: float) -> bool:
@@ -62,23 +84,53 @@ def _share(kind: str, bound: float, figures: Mapping[str, Any], command: Command
     yield Finding(Level.ALERT, kind, message, command("report"))
 
 
-def _growth(bounds: AlertsConfig, figures: Mapping[str, Any], command: Command) -> Iterator[Finding]:
+def _growth(bounds: AlertsConfig, figures: Mapping[str, Any], command: Command, upkeep: Upkeep) -> Iterator[Finding]:
     runs, files = figures.get("runs"), _sum(figures, "state_files", "journal_files")
     after = "" if runs is None else f" after {counted(runs, 'run')}"
     if bounds.files is not None and not _within(files, bounds.files):
         what = f"state and journal have {number(files)} files{after}, at most {number(bounds.files)} are allowed"
-        yield Finding(Level.ALERT, "files", what, command("gc"))
+        parts = (
+            f"{number(figures.get('state_files'))} of state and {number(figures.get('journal_files'))} of the journal"
+        )
+        yield _grown("files", what, parts, command, upkeep)
     written = _sum(figures, "state_bytes", "journal_bytes")
     if bounds.size is not None and not _within(written, bounds.size):
         shown = "unknown" if written is None else size(round(written))
         what = f"state and journal have {shown}{after}, at most {size(bounds.size)} are allowed"
-        yield Finding(Level.ALERT, "size", what, command("gc"))
-    restore = figures.get("restore_runs")
-    if bounds.restore is not None and not _within(restore, bounds.restore):
-        what = (
-            f"the next run reads the changelogs of {number(restore)} runs, at most {number(bounds.restore)} are allowed"
-        )
+        state, journal = (figures.get(name) for name in ("state_bytes", "journal_bytes"))
+        parts = f"{size(state or 0)} of state and {size(journal or 0)} of the journal"
+        yield _grown("size", what, parts, command, upkeep)
+
+
+def _grown(about: str, what: str, parts: str, command: Command, upkeep: Upkeep) -> Finding:
+    if upkeep.forgets():
+        return Finding(Level.ALERT, about, what, command("gc"))
+    advice = (
+        f"These are {parts}, and `gc` would forget none of them now: it forgets state that nothing has needed for {KEEP}, and "
+        f"every run keeps its journal. Raise `{about}:`, or let each run take more landings"
+    )
+    return Finding(Level.ALERT, about, what, None, advice)
+
+
+def _restore(bound: int | None, restore: int | None, command: Command, upkeep: Upkeep) -> Iterator[Finding]:
+    if bound is None or _within(restore, bound):
+        return
+    what = f"the next run reads the changelogs of {number(restore)} runs, at most {number(bound)} are allowed"
+    if restore is None or upkeep.writes_snapshot():
         yield Finding(Level.ALERT, "restore", what, command("gc"))
+        return
+    if bound <= EVERY:
+        advice = (
+            f"A snapshot replaces them after {EVERY} runs, and no command writes one earlier: set `restore:` to {EVERY + 1} or "
+            "more"
+        )
+    else:
+        most = MOST_RUNS * EVERY
+        advice = (
+            f"They changed so few rows that a snapshot would cost more than it saves. It is written after {most} runs at the "
+            f"latest: set `restore:` to {most + 1}"
+        )
+    yield Finding(Level.ALERT, "restore", what, None, advice)
 
 
 def _sum(figures: Mapping[str, Any], *names: str) -> int | None:

@@ -75,7 +75,7 @@ def growth_figures(state: JobState, branch: Branch) -> dict[str, Any]:
     kept = [one for one in written if one.run not in state.forgotten]
     journal = [one.journal for one in written]
     files, size = sum(one.files for one in kept), sum(one.bytes for one in kept)
-    all_runs = len(state.committed)
+    all_runs, head = len(state.committed), branch.head
     return {
         "state_files": files,
         "state_bytes": size,
@@ -83,5 +83,5 @@ def growth_figures(state: JobState, branch: Branch) -> dict[str, Any]:
         "journal_bytes": sum(journal),
         "files_per_run": round((files + len(journal)) / all_runs, 2) if all_runs else None,
         "bytes_per_run": round((size + sum(journal)) / all_runs) if all_runs else None,
-        "restore_runs": len(state.basis(branch.head.spec.run)) if branch.head else 0,
+        "restore_runs": len(state.basis(head.spec.run)) if head and head.spec.binding.stores else 0,
     }

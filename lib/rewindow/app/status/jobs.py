@@ -11,7 +11,7 @@ from rewindow.app.command_line import Command
 from rewindow.app.listing import Entry, Looks, Status, branch_entry, names_in
 from rewindow.app.project import Project
 from rewindow.app.silent import lag_of
-from rewindow.app.status.bounds import exceeded
+from rewindow.app.status.bounds import Upkeep, exceeded
 from rewindow.app.status.feeds import landed_at
 from rewindow.app.status.figures import (
     dropped_figures,
@@ -63,7 +63,7 @@ def check_job(project: Project, name: str, branch: str, looks: Looks) -> Subject
     if not known.is_sealed:
         if entry.status is not Status.RUNNING:
             findings += attempted(partial(_missed, project, config, entry, looks, command), "schedule", command("plan"))
-        findings += exceeded(config.alerts, figures, command)
+        findings += exceeded(config.alerts, figures, command, Upkeep(state, known.head, looks.now_ms))
     return Subject("job", name, entry, figures, findings)
 
 
