@@ -33,6 +33,23 @@ def test_a_promotion_that_takes_rows_away_says_how_many_and_how_it_is_undone(ben
     assert [{**row, "_run": ""} for row in after["rows"]] == [{**row, "_run": ""} for row in before["rows"]]
 
 
+def test_a_promotion_says_how_many_landings_wait_for_the_next_run(bench: Bench) -> None:
+    def promoted(branch: str, *words: str) -> str:
+        assert bench.run("backfill", "counts", "--from", "1", "--branch", branch).code == 0
+        answer = bench.run("promote", "counts", branch, *words)
+        assert answer.code == 0, answer
+        return answer.out
+
+    assert "wait" not in promoted("all")
+    assert bench.run("land", "activity").code == 0
+    assert json.loads(promoted("some", "--json"))["waiting"] == 1
+    said = "1 landing waits, and its rows are not in main before the next run: `rewindow run counts`."
+    assert said in promoted("more")
+    bench.rows("h3", hour(3))
+    assert bench.run("land", "activity").code == 0
+    assert "2 landings wait, and their rows are not in main" in promoted("most")
+
+
 def test_a_promotion_says_that_the_present_code_is_not_that_of_the_branch(bench: Bench) -> None:
     fixed = MODULE.format(score=SCORE).replace('grace="5m"', 'grace="6m"')
     bench.write("bench_job.py", fixed)

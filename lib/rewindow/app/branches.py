@@ -155,13 +155,14 @@ class JobBranches:
         """Catch a branch up with ``into``, then replace the chain of ``into`` by its own; see `control.branch.promote`.
 
         ``is_new`` is false if it was promoted before, ``lagged`` as of `rewind`, ``fewer`` as of `fewer_rows`.
-        ``other_code`` lists how the project's present code differs from that of the branch.
+        ``other_code`` lists how the project's present code differs from that of the branch, ``waiting`` is how many landings
+        wait for the next run of ``into``.
         """
         with self._project.telemetry.operation(PROMOTE, self._job, branch) as told:
             done = self._promote(branch, into, on_step, told.watching(on_step))
             told.done(lambda: branch_changed(self._project.locator, self.state, into, done, branch))
         published = self._project.published(self._job, into)
-        return {**done, "published": published, "outdated": self._outdated(into)}
+        return {**done, "published": published, "outdated": self._outdated(into), "waiting": self._waiting(into)}
 
     def _promote(self, branch: str, into: str, on_step: OnStep, on_own_step: OnStep) -> dict[str, Any]:
         """Promote; return what happened. ``on_own_step`` is for the steps that are not of a run."""
@@ -263,6 +264,12 @@ class JobBranches:
             # Runs all tasks in one worker, in reverse order, so that the layout differs from the run's.
             with naming(JOB=self._job, FEED=job.feed.definition.feed):
                 yield drive(verify(job, run, this_attempt(), project.engine_of(1), self._tables), on_step)
+
+    def _waiting(self, branch: str) -> int:
+        """Return how many landings a branch has not taken."""
+        known = self.state.branch(branch)
+        landed = len(self._tables.feed(known.head.spec.binding.feed).landings) if known.head else 0
+        return 0 if known.is_sealed else max(0, landed - known.last_epoch)
 
     def _lagging(self, branch: str) -> list[str]:
         return list(self._tables.lagging(self._job, self.state, branch))

@@ -12,7 +12,7 @@ from rewindow.contracts.instants import instant
 from rewindow.control.ingest.protocols import LandReport
 from rewindow.control.plan.spec import OUTPUT
 from rewindow.control.verify import Verified
-from rewindow.report.text import counted
+from rewindow.report.text import asked, counted
 from rewindow.tables.shared.diff import TableDiff
 
 _MOST_ROWS = 5
@@ -82,6 +82,13 @@ def promoted_lines(job: str, done: Mapping[str, Any]) -> Iterator[str]:
             f"The present code is not that of {done['at']}: {'; '.join(done['other_code'])}. Restore that code before the next "
             f"run of {done['into']}, which is refused (76) otherwise, unless it accepts the change (`--accept-changes`)."
         )
+    if done["waiting"]:
+        rows = (
+            "1 landing waits, and its rows are"
+            if done["waiting"] == 1
+            else f"{done['waiting']:,} landings wait, and their rows are"
+        )
+        yield f"{rows} not in {done['into']} before the next run: `rewindow run {asked(job, done['into'])}`."
     yield from consequences(done)
 
 
