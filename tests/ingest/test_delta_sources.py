@@ -7,6 +7,7 @@ import random
 import shutil
 import tempfile
 from pathlib import Path
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pytest
@@ -14,8 +15,11 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rewindow.config.feed_spec import feed_spec
+from rewindow.contracts.ingest import ReadWindow
 from rewindow.errors import ConfigError, DataError, SourceError
 from rewindow.tables.delta.feeds import DeltaFeedTables
+from rewindow.tables.delta.source_table import look_at_table
 from tests.ingest.local_engine import HOUR, T0, feed_config, land_locally, landings, log_rows
 
 
@@ -101,6 +105,17 @@ def test_what_optimize_and_vacuum_took_away_before_it_was_landed_is_said(tmp_pat
     DeltaTable(source_path).vacuum(0, dry_run=False, enforce_retention_duration=False)
     with pytest.raises(SourceError, match="VACUUM before it was landed"):
         land_locally(feed, tables, tmp_path, T0)
+
+
+def test_a_table_that_only_spark_reads_is_landed_with_the_files_that_it_has(tmp_path, source_path, monkeypatch):
+    """Spark reads such a table as a whole, so it never sees a file that OPTIMIZE has replaced: its rows would be lost."""
+    append(source_path, [row(0)])
+    append(source_path, [row(1)])
+    DeltaTable(source_path).optimize.compact()
+    monkeypatch.setattr("rewindow.tables.delta.source_table.direct_problem", lambda _table: "its columns are mapped")
+    feed = feed_spec(table_feed(**EACH_CALL, **BY_COMMIT), project_root=str(tmp_path), warehouse=f"{tmp_path}/w")
+    look = look_at_table(feed.logs[0], None, ReadWindow())
+    assert {piece.path for piece in look.fresh} == {unquote(path) for path in DeltaTable(source_path).file_uris()}
 
 
 @pytest.mark.parametrize("change", ["delete", "update", "overwrite"])

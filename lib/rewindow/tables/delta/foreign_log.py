@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from urllib.parse import unquote, urlsplit
 from pyarrow import fs
 
 from rewindow.storage.locations import filesystem_of, is_uri
+from rewindow.tables.delta.files import Folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,20 @@ def full_path(root: str, path: str) -> str:
         return unquote(urlsplit(path).path)
     decoded = unquote(path)
     return decoded if decoded.startswith("/") or is_uri(decoded) else f"{root.rstrip('/')}/{decoded}"
+
+
+def first_missing(root: str, paths: Sequence[str]) -> str | None:
+    """Return the first of some data files that is not there. A bucket is listed, because a path is a request."""
+    listed: set[str] = set()
+    if is_uri(root):
+        base = root.rstrip("/")
+        listed = {f"{base}/{path}" for path, _ in Folder(base).listed()}
+    return next((path for path in paths if path not in listed and not _is_there(path)), None)
+
+
+def _is_there(path: str) -> bool:
+    system, key = filesystem_of(path)
+    return bool(system.get_file_info(key).type == fs.FileType.File)
 
 
 def _parse(root: str, version: int, actions: Iterable[dict[str, Any]]) -> TableCommit:

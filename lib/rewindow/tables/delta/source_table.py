@@ -3,13 +3,15 @@
 New rows are those of files that later versions added with new data; OPTIMIZE adds none. A version that removes rows is
 rejected: a log is append-only. The arrival of a row is its ``arrived_at`` column, or else the time of its commit (at least
 the time of the commit before it).
+
+OPTIMIZE keeps the files of older versions until VACUUM deletes them. A first landing reads those files, with their commits'
+times. If one of them is gone, it takes the files that the table has now, whose rows have no arrival.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -17,11 +19,10 @@ from deltalake import DeltaTable
 
 from rewindow.contracts.ingest import ARRIVAL, LogSpec, Piece, ReadWindow, SourceLook
 from rewindow.errors import ConfigError, DataError, SourceError
-from rewindow.storage.locations import is_uri
 from rewindow.tables.delta.commit import open_table
 from rewindow.tables.delta.create_table import OWNER
 from rewindow.tables.delta.features import direct_problem
-from rewindow.tables.delta.foreign_log import AddedFile, TableCommit, full_path, read_commit
+from rewindow.tables.delta.foreign_log import AddedFile, TableCommit, first_missing, full_path, read_commit
 from rewindow.tables.shared.feeds import DELTA
 
 Dated = tuple[TableCommit, int | None]
@@ -106,18 +107,32 @@ class _TableLook:
         found = [read_commit(self._root, version) for version in range(self._version + 1)]
         commits = [commit for commit in found if commit is not None]
         if len(commits) == len(found):
-            if not any(commit.takes_rows for commit in commits):
+            if any(commit.takes_rows for commit in commits):
+                commits = [_only(commit, active) for commit in commits]
+                is_whole = active.keys() == {file.path for commit in commits for file in commit.adds}
+            else:
+                is_whole = self._first_gone(_pieces(self._dated(commits, None)), active) is None
+            if is_whole:
                 return self._dated(commits, None)
-            kept = [_only(commit, active) for commit in commits]
-            if active.keys() == {file.path for commit in kept for file in commit.adds}:
-                return self._dated(kept, None)
-        if self._window.until_ms is None and self._spec.timestamp != ARRIVAL:
+        if not self._needs_arrivals:
             return None
         message = (
             f"log {self._spec.topic}: the Delta log of {self._name} no longer tells when its rows were added (old "
-            "versions were cleaned up, or rows were rewritten): name a column that does, `arrived_at: COLUMN`"
+            "versions were cleaned up, their files were deleted by VACUUM, or rows were rewritten): name a column that does, "
+            "`arrived_at: COLUMN`"
         )
         raise ConfigError(message)
+
+    @property
+    def _needs_arrivals(self) -> bool:
+        """Whether a first landing needs the times of all commits."""
+        return self._needs_commits and (self._window.until_ms is not None or self._spec.timestamp == ARRIVAL)
+
+    @property
+    def _again(self) -> str:
+        """How to land everything again, although the log does not tell any more when all rows were added."""
+        column = " with a column that tells when they arrived, `arrived_at: COLUMN`" if self._needs_arrivals else ""
+        return f"land all rows again{column}: `rewindow land FEED --new-generation`"
 
     def _new_commits(self, after: int) -> list[TableCommit]:
         commits = []
@@ -125,8 +140,8 @@ class _TableLook:
             commit = read_commit(self._root, version)
             if commit is None:
                 message = (
-                    f"{self._name}: version {version} was cleaned out of its Delta log before it was landed. Land more "
-                    "often than delta.logRetentionDuration, or land everything again: `rewindow land FEED --new-generation`"
+                    f"{self._name}: version {version} was cleaned out of its Delta log before it was landed. To go on, "
+                    f"{self._again}. Then land more often than delta.logRetentionDuration"
                 )
                 raise SourceError(message)
             self._check_only_adds(commit)
@@ -140,8 +155,8 @@ class _TableLook:
             commit = read_commit(self._root, version)
             if commit is None:
                 message = (
-                    f"{self._name}: version {version} was cleaned out of its Delta log: "
-                    "`rewindow land FEED --new-generation`"
+                    f"{self._name}: version {version} was cleaned out of its Delta log before its rows were due. To go on, "
+                    f"{self._again}"
                 )
                 raise SourceError(message)
             pending.append((commit, arrival))
@@ -200,20 +215,23 @@ class _TableLook:
 
     def _check_exist(self, pieces: Sequence[Piece], active: Mapping[str, Any]) -> None:
         """Check that files which OPTIMIZE has replaced still exist: VACUUM deletes them later."""
-        for piece in pieces:
-            if piece.path in active:
-                continue
-            if not self._is_direct or not (is_uri(piece.path) or Path(piece.path).exists()):
-                gone = (
-                    "and deleted by VACUUM"
-                    if self._is_direct
-                    else "(the table is read as a whole: it has column mapping)"
-                )
-                message = (
-                    f"{self._name}: {piece.path} was rewritten by OPTIMIZE {gone} before it was landed. "
-                    "Land before each OPTIMIZE, or land everything again: `rewindow land FEED --new-generation`"
-                )
-                raise SourceError(message)
+        path = self._first_gone(pieces, active)
+        if path is not None:
+            gone = (
+                "and deleted by VACUUM" if self._is_direct else "(the table is read as a whole: it has column mapping)"
+            )
+            message = (
+                f"{self._name}: {path} was rewritten by OPTIMIZE {gone} before it was landed. To go on, {self._again}. "
+                "Then land before each OPTIMIZE"
+            )
+            raise SourceError(message)
+
+    def _first_gone(self, pieces: Sequence[Piece], active: Mapping[str, Any]) -> str | None:
+        """Return the first file that can no longer be read: it has left the table, and VACUUM has deleted it."""
+        left = [piece.path for piece in pieces if piece.path not in active]
+        if not left or not self._is_direct:
+            return left[0] if left else None
+        return first_missing(self._root, left)
 
 
 def _pieces(commits: Sequence[Dated]) -> list[Piece]:
