@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from rewindow.app.drift import check_rows
 from rewindow.app.project import Project
 from rewindow.app.readers import outdated_readers
 from rewindow.app.run_references import request_through, starting_epoch, with_runs
@@ -252,12 +253,16 @@ class JobBranches:
         return code_changes(one.code, other.code)
 
     def verify(self, branch: str, runs: Sequence[str], on_step: OnStep = None) -> Iterator[Verified]:
-        """Replay committed runs, by default a branch's last one, and compare the rows; see `control.verify.verify`."""
+        """Replay committed runs, by default a branch's last one, and compare the rows; see `control.verify.verify`.
+
+        First check that the branch's tables have the rows that were published; raises `StorageError` (74).
+        """
         state = self.state
         known = with_runs(self._job, state, branch)
         check_stored(self._job, self._tables.ledger_rows(self._job))
         self._tables.check_published(self._job, state, branch)
         chosen = [find_run(state, known, name) for name in runs] or [known.runs[-1]]
+        check_rows(self._tables, self._job, state, branch)
         project = self._project
         for run in chosen:
             job = project.bind(self._job, run.spec.branch)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from rewindow.app.drift import described_drift, repair_of
 from rewindow.app.why.facts import (
     LateFacts,
     PunctuationFacts,
@@ -23,12 +24,13 @@ from rewindow.app.why.quarantined import dropped_by_runs, quarantined
 from rewindow.control.code_version import run_version
 from rewindow.control.plan.branches import CommittedRun
 from rewindow.control.plan.job_diff import differences_besides_tables
+from rewindow.control.plan.spec import OUTPUT
 from rewindow.engine.worker.inline import as_in_a_worker
 from rewindow.engine.worker.provenance.behind import Behind, Wanted, find
 from rewindow.engine.worker.provenance.extent import extents, own_key, window_of
 from rewindow.engine.worker.provenance.origins import Cause
 from rewindow.engine.worker.provenance.replay import Drop, Traced
-from rewindow.errors import CheckpointError
+from rewindow.errors import CheckpointError, StorageError
 from rewindow.report.nodes import timed_nodes
 from rewindow.streams.record import TopicPartition, known_time
 
@@ -42,8 +44,8 @@ Candidates = dict[tuple[str, int], dict[int, int]]
 def explain_row(output: Output, rows: Sequence[Row], row: Row, asked_ms: int | None = None) -> RowFacts:
     """Explain a row of an output. ``rows`` are those that the key has, in the window that contains ``asked_ms`` if one is given.
 
-    Raises `SourceError` (66) if the feed lacks the landings of the row's run, and `CheckpointError` (76) if the code that
-    there is now does not give the row.
+    Raises `SourceError` (66) if the feed lacks the landings of the row's run, `StorageError` (74) if a replay does not give
+    the row and the table was altered, and `CheckpointError` (76) if the code that there is now does not give the row.
     """
     run = output.state.find_run(row["_run"])
     if run is None:
@@ -62,6 +64,7 @@ def explain_row(output: Output, rows: Sequence[Row], row: Row, asked_ms: int | N
         behind, drops = _behind(past, traced, key, row, rows, candidates)
     changed = differences_besides_tables(run.spec.binding, output.job.binding)
     if behind is None:
+        _check_not_altered(output, run)
         raise _not_given(run, changed)
     facts = Facts(past)
     used = {(one.topic, one.partition, one.offset) for one in (*behind.records, *behind.clocks)}
@@ -143,6 +146,17 @@ def _behind(
         if found is not None:
             return found, drops
     return None, []
+
+
+def _check_not_altered(output: Output, run: CommittedRun) -> None:
+    """Raise `StorageError` (74) if the table does not have the rows that were published."""
+    job, branch = output.job.name, output.branch.name
+    for told in described_drift(output.tables, job, output.state, branch, f"{OUTPUT}{output.topic}"):
+        message = (
+            f"a replay of run {run.spec.name} does not give this row, and {told}. Publish it again, then ask again: "
+            f"{repair_of(job, branch)}"
+        )
+        raise StorageError(message)
 
 
 def _not_given(run: CommittedRun, changed: Sequence[str]) -> CheckpointError:

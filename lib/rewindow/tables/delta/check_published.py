@@ -2,8 +2,8 @@
 
 It costs one read of each table's Delta log, and the size of each file that the log names (in a bucket, one listing of the
 folder: a request for each 1,000 files). Only files without statistics are opened. Rows that were replaced by as many others
-are found by `rewindow republish`. A process checks a table once, and again when the log has commits that are not the job's
-publications.
+are found by `rewindow republish` and `rewindow verify`. A process checks a table once, and again when the log has commits
+that are not the job's publications.
 """
 
 from __future__ import annotations

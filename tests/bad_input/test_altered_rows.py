@@ -1,0 +1,67 @@
+"""Another writer replaces rows of an output by as many others: `verify`, `report --verify` and `why` name the table (74)."""
+
+from __future__ import annotations
+
+import pytest
+from deltalake import DeltaTable
+
+from tests.bad_input.scene import Answer, Bench
+
+REPAIR = "`rewindow republish counts`"
+
+
+def totals(bench: Bench) -> DeltaTable:
+    return DeltaTable(bench.warehouse / "alerts/totals")
+
+
+@pytest.fixture
+def altered(bench: Bench) -> Bench:
+    """A project in which all rows of the output have another value."""
+    totals(bench).update({"value": "value + 1"})
+    return bench
+
+
+def assert_named(answer: Answer, *says: str) -> None:
+    assert answer.code == 74, answer
+    for words in ("alerts/totals has other rows of run main/", "altered outside rewindow", *says):
+        assert words in answer.err, answer.err
+
+
+def test_verify_compares_the_tables_with_what_was_published(altered: Bench) -> None:
+    assert_named(altered.run("verify", "counts", "main/1", "main/2"), REPAIR)
+    assert_named(altered.run("verify", "counts"), REPAIR)
+    assert altered.run("republish", "counts").code == 0
+    assert altered.run("verify", "counts", "main/1", "main/2").code == 0
+
+
+def test_report_does_not_call_such_rows_verified(altered: Bench) -> None:
+    assert_named(altered.run("report", "counts", "--verify", "--out", str(altered.root / "r.html")), REPAIR)
+    assert altered.run("republish", "counts").code == 0
+    answer = altered.run("report", "counts", "--verify", "--out", str(altered.root / "r.html"))
+    assert answer.code == 0, answer.err
+
+
+def test_why_names_the_table_and_not_the_code(altered: Bench) -> None:
+    answer = altered.run("why", "alerts.totals", "ann")
+    assert_named(answer, "does not give this row", REPAIR)
+    assert "deterministic" not in answer.err
+    assert altered.run("republish", "counts").code == 0
+    assert altered.run("why", "alerts.totals", "ann").code == 0
+
+
+def test_the_table_of_a_branch_is_named_with_its_branch(bench: Bench) -> None:
+    assert bench.run("backfill", "counts", "--from", "2", "--branch", "fix").code == 0
+    (path,) = [path for path in bench.warehouse.rglob("*totals*fix*") if (path / "_delta_log").is_dir()]
+    DeltaTable(path).update({"value": "value + 1"})
+    answer = bench.run("verify", "counts", "--branch", "fix")
+    assert answer.code == 74, answer
+    assert "`rewindow republish counts --branch fix`" in answer.err
+    assert bench.run("republish", "counts", "--branch", "fix").code == 0
+    assert bench.run("verify", "counts", "--branch", "fix").code == 0
+
+
+def test_a_table_that_was_only_compacted_is_as_it_was_published(bench: Bench) -> None:
+    totals(bench).optimize.compact()
+    assert bench.run("verify", "counts", "main/1", "main/2").code == 0
+    totals(bench).vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
+    assert bench.run("verify", "counts", "main/1", "main/2").code == 0
