@@ -49,10 +49,20 @@ def _changed(name: str, says: tuple[str, ...], change: Callable[[Path], object])
     return Case(name, "land activity", 66, says, lambda bench: change(bench.root / "raw" / "h2.parquet") and None)
 
 
+_TEXT_AGAIN = "`rewindow land text --new-generation"
 CSVS = {
-    "a new CSV file without a column": ("user,t", ("1.csv has no x, which is landed", "`optional: [x]`")),
-    "a new CSV file with one column more": ("user,t,y,x", ("1.csv has the field y", "`ignore: [y]`")),
-    "a new CSV file with another name": ("person,t,x", ("1.csv has no user, which is landed", "was user renamed?")),
+    "a new CSV file without a column": (
+        "user,t",
+        ("1.csv has no x, which is landed", "`optional: [x]`", _TEXT_AGAIN),
+    ),
+    "a new CSV file with one column more": (
+        "user,t,y,x",
+        ("1.csv has the field y", "`ignore: [y]`", _TEXT_AGAIN),
+    ),
+    "a new CSV file with another name": (
+        "person,t,x",
+        ("was user renamed?", "user is the log's key"),
+    ),
 }
 
 
@@ -72,7 +82,7 @@ def _csv(name: str, header: str, says: tuple[str, ...]) -> Case:
                 answer = bench.run("land", "text")
                 assert answer.code == 0, answer.err
 
-    return Case(name, "land text", 66, (*says, "`rewindow land text --new-generation"), given)
+    return Case(name, "land text", 66, says, given)
 
 
 def _with(column: str, kind: pa.DataType | None, new: str | None = None) -> Callable[[Path], None]:
@@ -89,15 +99,18 @@ def _with(column: str, kind: pa.DataType | None, new: str | None = None) -> Call
 
 
 _AGAIN = "`rewindow land activity --new-generation`"
+_REMOVE = "Nothing was landed. Fix the file, or remove it\n"
 SCHEMAS = [
     _changed(
-        "a new file without the key", ("h2.parquet has no user,", "`optional: [user]`", _AGAIN), _with("user", None)
+        "a new file without the key", ("h2.parquet has no user,", "user is the log's key", _REMOVE), _with("user", None)
     ),
-    _changed("a new file without the time", ("has no t,", _AGAIN), _with("t", None)),
-    _changed("a new file without arrivals", ("has no got,", _AGAIN), _with("got", None)),
+    _changed("a new file without the time", ("has no t,", "t is the log's timestamp", _REMOVE), _with("t", None)),
+    _changed(
+        "a new file without arrivals", ("has no got,", "got is the log's `arrived_at`", _REMOVE), _with("got", None)
+    ),
     _changed(
         "a new file whose key has another name",
-        ("It has person, which", "was user renamed", _AGAIN),
+        ("It has person, which", "was user renamed", _REMOVE),
         _with("user", None, "person"),
     ),
     _changed("a new file without a value's column", ("has no x,", _AGAIN), _with("x", None)),

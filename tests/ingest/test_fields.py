@@ -66,16 +66,31 @@ def test_a_csv_file_with_another_separator_is_told_so_and_not_that_a_column_was_
     given = one_log(source={"path": "raw", "format": "csv"})
     spec = feed_spec(given, project_root="/p", warehouse="/w").logs[0]
     known = SourceFields(frozenset({"user", "t", "amount"}), frozenset(), (file("d2.csv", "user;t;amount"),))
-    with pytest.raises(SourceError, match=r"d2\.csv has no .* Its header is one column: does ';' separate its columns"):
+    with pytest.raises(
+        SourceError, match=r"d2\.csv has no .* Its header is one column: does ';' separate its col"
+    ) as told:
         check_fields(spec, columns, known, LandedFields(("user", "t", "amount")))
+    assert "optional" not in str(told.value)
+    assert "Write the file with the header and the separator of the landed files" in str(told.value)
     without_header = replace(known, files=(file("d2.csv", "ann", "17", "4"),))
     with pytest.raises(SourceError, match=r"d2\.csv has no .* names no landed column: does the file lack its header"):
         check_fields(spec, columns, without_header, LandedFields(("user", "t", "amount")))
 
 
 def test_a_renamed_key_is_refused():
-    with pytest.raises(SourceError, match=r"d3\.json has no user,.*`optional: \[user\]`.*--new-generation"):
+    with pytest.raises(SourceError, match=r"d3\.json has no user,.*user is the log's key.*Fix the file, or remove it$"):
         checked(file("d3.json", "uid", *ALL[1:]), before=first())
+
+
+def test_optional_cannot_name_the_times_of_a_log_but_its_key():
+    assert one_log(optional=["user"])
+    with pytest.raises(ValidationError, match=r"t has the log's `timestamp`, without which no row can be landed"):
+        one_log(optional=["t"])
+    with pytest.raises(ValidationError, match=r"got has the log's `arrived_at`"):
+        one_log(optional=["got"], arrived_at="got")
+    with pytest.raises(ValidationError, match=r"meta has the log's `timestamp`"):
+        one_log(optional=["meta"], columns={"t": "meta.at"})
+    assert one_log(optional=["t"], invalid_timestamp="partition_time"), "its rows get the time of their partition"
 
 
 def test_a_renamed_nested_field_is_refused():

@@ -136,6 +136,19 @@ class LogConfig(ConfigValue):
         return self
 
     @model_validator(mode="after")
+    def _times_are_needed(self) -> Self:
+        times = [] if self.invalid_timestamp == "partition_time" else [("timestamp", self.timestamp)]
+        for key, name in (*times, ("arrived_at", self.arrived_at)):
+            source = self.columns.get(name, name).lower() if name else ""
+            for field in self.optional:
+                if source == field.lower() or source.startswith(f"{field.lower()}."):
+                    message = (
+                        f"{field} has the log's `{key}`, without which no row can be landed: remove it from `optional`"
+                    )
+                    raise MisfitError(message, "optional")
+        return self
+
+    @model_validator(mode="after")
     def _units_of_times(self) -> Self:
         times = [name for name in (self.timestamp, self.arrived_at) if name not in (None, "arrival")]
         for name, unit in self.units.items():

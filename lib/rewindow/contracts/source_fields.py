@@ -67,6 +67,19 @@ def separator_in(names: Collection[str]) -> str | None:
     return next((one for one in (";", "\t", "|", ",") if one in only), None)
 
 
+def role_of(spec: LogSpec, fields: Collection[str]) -> str:
+    """Return what one of some columns of a source is to the log, as ``at is the log's timestamp``; empty for mere values.
+
+    Without such a column, a row cannot be landed or has no key, so ``optional`` is no way on.
+    """
+    roles = [(spec.timestamp, "the log's timestamp"), (spec.arrived_at, "the log's `arrived_at`")]
+    roles += [(name, "the log's key" if spec.scalar_key else "part of the log's key") for name in spec.key]
+    for name, role in roles:
+        if name is not None and (source := next(iter(_in_source(spec, {name})))).lower() in {f.lower() for f in fields}:
+            return f"{source} is {role}"
+    return ""
+
+
 def read_schema(spec: LogSpec, columns: LogColumns) -> str:
     """Return the schema (Spark's JSON) with which a log's source is read.
 

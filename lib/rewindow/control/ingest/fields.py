@@ -22,12 +22,14 @@ from rewindow.contracts.source_fields import (
     named_columns,
     parent_of,
     read_columns,
+    role_of,
     separator_in,
     written,
 )
 from rewindow.errors import SourceError
 
 _GENERATION = "`rewindow land FEED --new-generation`"
+_LIKE_LANDED = "Write the file with the header and the separator of the landed files"
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +151,11 @@ class _Rules:
         hint = (
             f" It has {written(new)}, which {_landed(spec, 'no')}: was {field} renamed?" if new and not is_first else ""
         )
+        ways = f" Nothing was landed. Fix the file, or set `optional: [{field}]` to land null where it is missing" + (
+            "" if is_first else f", or land everything again: {_GENERATION}"
+        )
+        if role := role_of(spec, {field}):
+            ways = f" {role}, so the file cannot be landed without it. Nothing was landed. Fix the file, or remove it"
         separator = separator_in(file.present) if spec.source.format == "csv" else None
         if separator is not None:
             hint = (
@@ -157,16 +164,13 @@ class _Rules:
                 if is_first
                 else f" Its header is one column: does {separator!r} separate its columns, unlike those of landed files?"
             )
+            ways = " Nothing was landed" + ("" if is_first else f". {_LIKE_LANDED}, or remove it")
         elif spec.source.format == "csv" and not is_first and not self._known & self._folded(file.present):
             hint = " Its first line names no landed column: does the file lack its header, or is it no CSV file?"
+            ways = f" Nothing was landed. {_LIKE_LANDED}, or remove it"
         elif is_first and new is not None and spec.source.schema is not None:
             hint = f" It has {written(new)}: is that {field}? Then declare {new}, and rename it under `columns:`."
-        message = (
-            f"log {spec.topic}: {file.name} has no {field}, {has}.{hint} Nothing was landed. Fix the file, or set "
-            f"`optional: [{field}]` to land null where it is missing"
-            + ("" if is_first else f", or land everything again: {_GENERATION}")
-        )
-        return SourceError(message)
+        return SourceError(f"log {spec.topic}: {file.name} has no {field}, {has}.{hint}{ways}")
 
     def _unknown(self, file: FileFields, field: str) -> SourceError:
         spec = self._spec

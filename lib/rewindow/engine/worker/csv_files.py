@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from rewindow.contracts.ingest import LogSpec, SourceSpec
-from rewindow.contracts.source_fields import written
+from rewindow.contracts.source_fields import role_of, written
 from rewindow.errors import SourceError
 
 
@@ -97,8 +97,10 @@ def check_has(spec: LogSpec, path: str, header: Sequence[str], needed: Collectio
     missing = [name for name in sorted(needed) if name not in present]
     if missing:
         names = ", ".join(missing)
+        role = role_of(spec, missing)
+        ways = f"or set `optional: [{names}]` to land null where it is missing"
         message = (
-            f"log {spec.topic}: {Path(path).name} has no column {names}. It has {', '.join(map(written, header))}. Fix the file, "
-            f"or set `optional: [{names}]` to land null where it is missing"
+            f"log {spec.topic}: {Path(path).name} has no column {names}. It has {', '.join(map(written, header))}. "
+            + (f"{role}. Fix the file, or remove it" if role else f"Fix the file, {ways}")
         )
         raise SourceError(message)
