@@ -68,6 +68,15 @@ class SourceError(RewindowError):
     exit_code = 66
 
 
+class LandedFileError(SourceError):
+    """A landed file that is gone or has changed (66). ``file`` is its name below the folder of its source."""
+
+    def __init__(self, message: str, file: str = "") -> None:
+        """Keep the name of the file."""
+        super().__init__(message)
+        self.file = file
+
+
 class InvariantError(RewindowError):
     """A broken invariant of the ledger or of determinism (70). Nothing was written, and a retry cannot help."""
 
@@ -154,6 +163,10 @@ def not_committed(what: str, attempts: int, failure: BaseException | None) -> Re
     return failed_io(
         failure, f"{what} could not be committed in {attempts} attempts{why}. Fix the cause, then run again"
     )
+
+
+KEEP_SOME = " With `--keep N`, landings up to N stay as they are"
+"""The end of a message that does not know yet how many landings a new generation may keep (`app.kept_landings`)."""
 
 
 @contextmanager

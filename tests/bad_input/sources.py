@@ -108,6 +108,19 @@ CASES = [
         _file(Path.unlink),
     ),
     Case(
+        "a file of the second landing is missing",
+        "land activity",
+        66,
+        "`rewindow land activity --new-generation`. With `--keep 1`, landings up to 1 stay as they are\n",
+        lambda bench: (bench.root / "raw/h1.parquet").unlink(),
+    ),
+    Case(
+        "more landings are to be kept than there are",
+        "land activity --new-generation --keep 3",
+        78,
+        "--keep 3: feed activity has 2 landings, so it can keep 1 to 2",
+    ),
+    Case(
         "a landed file has other content",
         "land activity",
         66,

@@ -140,9 +140,23 @@ def test_a_generation_that_keeps_fewer_landings_begins_although_nothing_is_new_t
     kept = tables.state("activity")
     assert len(fold_feed((row.kind, row.body) for row in kept).landings) == 2
     again = land_locally(feed, tables, tmp_path, NOW, **asked)
-    assert (again.landings, again.waiting, tables.state("activity")) == ((), "", kept)
+    waiting = "no generation was started, because --keep 2 keeps all landings as they are, and nothing is new to land"
+    assert (again.landings, again.waiting, tables.state("activity")) == ((), waiting, kept)
     write_rows(tmp_path, "part-3", rows_of(5))
     assert land_locally(feed, tables, tmp_path, NOW + 6 * HOUR).landings == (3,)
+
+
+def test_a_generation_that_keeps_all_landings_begins_and_takes_the_landed_files_as_they_are_now(tmp_path, landed):
+    write_rows(tmp_path, "hour-2", rows_of(2, offset=100))
+    with pytest.raises(SourceError, match=r"hour-2\.parquet has changed"):
+        land_locally(feed_config(), landed, tmp_path, NOW + HOUR)
+    report = land_locally(feed_config(), landed, tmp_path, NOW, new_generation=True, keep=3)
+    assert report.waiting == "generation 2 keeps landings 1 to 3, and nothing is new to land"
+    again = land_locally(feed_config(), landed, tmp_path, NOW, new_generation=True, keep=3)
+    assert again.waiting.startswith("no generation was started, because --keep 3 keeps all landings as they are")
+    write_rows(tmp_path, "hour-3", rows_of(3))
+    assert land_locally(feed_config(), landed, tmp_path, NOW + HOUR).landings == (4,)
+    assert all(row["x"] < 100 for row in log_rows(landed))
 
 
 def test_a_changed_definition_begins_although_no_interval_is_complete(tmp_path):
@@ -153,7 +167,7 @@ def test_a_changed_definition_begins_although_no_interval_is_complete(tmp_path):
     write_rows(tmp_path, "hour-0", rows_of(0))
     land_locally(before, tables, tmp_path, NOW)
     asked = {"new_generation": True, "keep": 1}
-    assert land_locally(before, tables, tmp_path, NOW, **asked).waiting == ""
+    assert land_locally(before, tables, tmp_path, NOW, **asked).waiting.startswith("no generation was started")
     report = land_locally(after, tables, tmp_path, NOW, **asked)
     assert report.waiting == "generation 2 keeps landings 1 to 1, and nothing is new to land"
     write_rows(tmp_path, "hour-3", rows_of(3))

@@ -18,13 +18,13 @@ from rewindow.app.command_line import Command
 from rewindow.app.describe import add_spark_plans, describe_job, describe_published, describe_topology
 from rewindow.app.extractors import extractor_versions
 from rewindow.app.hints import hints
+from rewindow.app.kept_landings import naming_kept
 from rewindow.app.never_landed import expected_feed, lands_next
 from rewindow.app.next_run import next_run, with_changes
 from rewindow.app.open_engines import open_inline_engine, open_landing_engine, open_spark_engine
 from rewindow.app.open_session import open_session, starting_spark
 from rewindow.app.open_tables import open_feed_tables, open_tables, warehouse_location
 from rewindow.app.own_code import check_own_code
-from rewindow.app.readers import naming_kept
 from rewindow.app.silent import after_last_run
 from rewindow.app.telemetry.facts import LAND, RUN
 from rewindow.app.telemetry.gather import landing_done, landing_planned, run_done, run_planned, run_skipped

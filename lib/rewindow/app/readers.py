@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rewindow.config.feed import FeedConfig
 from rewindow.config.load import load_feed, load_job, names_of
 from rewindow.control.plan.spec import MAIN
-from rewindow.errors import ConfigError, SourceError
+from rewindow.errors import ConfigError
 from rewindow.tables.shared.job_source import standing_landings
-from rewindow.tables.shared.warehouse import Warehouse
 
 if TYPE_CHECKING:
     from rewindow.app.project import Project
-
-_KEEP_SOME = " With `--keep N`, landings up to N stay as they are"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,20 +32,6 @@ def outdated_readers(project: Project, job: str) -> Iterator[Reader]:
         if keep < landings:
             jobs = (name for name in _jobs_of(project, feed) if _last_epoch(project, name) > keep)
             yield Reader(feed, keep, tuple(jobs))
-
-
-@contextmanager
-def naming_kept(tables: Warehouse, feed: FeedConfig) -> Iterator[None]:
-    """Say how many landings `--keep` may keep, in the refusal of a feed that holds rows of runs that a job no longer has."""
-    try:
-        yield
-    except SourceError as error:
-        if _KEEP_SOME in error.message:
-            jobs = {log.source.job for log in feed.logs.values() if log.source.job}
-            keep = min(standing_landings(tables, feed.feed, job)[0] for job in jobs)
-            told = f" With `--keep {keep}`, landings up to {keep} stay as they are" if keep else ""
-            error.args = (error.message.replace(_KEEP_SOME, told),)
-        raise
 
 
 def _feeds_of(project: Project, job: str) -> Iterator[str]:

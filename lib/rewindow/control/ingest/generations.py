@@ -30,8 +30,8 @@ from rewindow.errors import ConfigError, SourceError
 class Generation:
     """The generation to land. This call starts it if ``is_new``; ``columns`` are those already decided.
 
-    The logs that ``growing`` names may get more columns than their kept landings have. It ``is_change`` if it drops landings or
-    has another definition: then it starts although nothing is new to land.
+    The logs that ``growing`` names may get more columns than their kept landings have. It ``is_change`` if it drops landings, has
+    another definition, or takes landed files as they are now: then it starts although nothing is new to land.
     """
 
     number: int
@@ -175,7 +175,8 @@ def _columns(progress: Progress) -> dict[str, LogColumns]:
 def _check_keep(feed: FeedSpec, progress: Progress, kept: int, keep: int) -> None:
     landed = progress.number
     if keep and (progress.feed is None or not 0 <= keep <= landed):
-        message = f"--keep {keep}: feed {feed.feed} has {landed} landings"
+        can = f"it can keep 1 to {landed}" if landed else "leave out `--keep`"
+        message = f"--keep {keep}: feed {feed.feed} has {landed} landings, so {can}"
         raise ConfigError(message)
     if not kept:
         return

@@ -106,6 +106,7 @@ def steps(
     yield "look"
     due, waiting = find_due(call), ""
     if isinstance(due, NothingDue):
+        call = _with_changed_files(call)
         if not call.generation.is_change:
             return _nothing(call, due.waiting, due.looks)
         waiting, due = due.waiting, without_landings(call)
@@ -154,6 +155,16 @@ def _call(feed: FeedSpec, tables: LandingTables, engine: LandingEngine, request:
     if generation.is_new:
         progress = replace(fold_progress(rows, keep=generation.kept), unfinished=progress.unfinished)
     return Call(feed, request, progress, generation, attempt, tables, engine)
+
+
+def _with_changed_files(call: Call) -> Call:
+    """Return the call of a generation that keeps all landings, and is a change if landed files are others than recorded."""
+    generation = call.generation
+    if generation.is_change or not generation.kept or not generation.is_new or not call.feed.every:
+        return call
+    recorded, now = fold_progress(call.tables.state(call.feed.feed)).positions, without_landings(call).positions(None)
+    is_change = any(recorded.get(topic, {}).get("files") != one.get("files") for topic, one in now.items())
+    return replace(call, generation=replace(generation, is_change=is_change))
 
 
 def _refuse_if_alive(feed: FeedSpec, progress: Progress, attempt: Attempt, alive: Callable[[Attempt], bool]) -> None:
@@ -206,6 +217,9 @@ def _nothing(call: Call, waiting: str, looks: Mapping[str, SourceLook]) -> LandR
     told = (*empty_files(call.feed, looks), *_ignored(call.feed, call.request, watermark_ms))
     if call.generation.is_change:
         keeps = f"generation {call.generation.number} keeps landings 1 to {call.generation.kept}"
+        waiting = f"{keeps}, and {waiting or 'nothing is new to land'}"
+    elif call.generation.is_new and call.generation.kept:
+        keeps = f"no generation was started, because --keep {call.generation.kept} keeps all landings as they are"
         waiting = f"{keeps}, and {waiting or 'nothing is new to land'}"
     return LandReport(call.feed.feed, call.generation.number, watermark_ms, warnings=told, waiting=waiting)
 

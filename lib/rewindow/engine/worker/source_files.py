@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from rewindow.contracts.ingest import Piece, SourceLook, SourceSpec
 from rewindow.engine.worker.file_digests import COMPRESSED, digest, text_digest
 from rewindow.engine.worker.file_fields import has_rows
-from rewindow.errors import AccessError, ConfigError, SourceError, StorageError
+from rewindow.errors import KEEP_SOME, AccessError, ConfigError, LandedFileError, SourceError, StorageError
 from rewindow.storage.listing import LOG
 
 FILES = "files"
@@ -241,9 +241,9 @@ def _check_same(spec: SourceSpec, name: str, file: _File, mark: Sequence[Any]) -
         raise _broken(spec, name, "has changed")
 
 
-def _broken(spec: SourceSpec, name: str, what: str) -> SourceError:
+def _broken(spec: SourceSpec, name: str, what: str) -> LandedFileError:
     message = (
         f"{spec.name}: the landed file {name} {what}. Restore it, and put new data into new files. If history did "
-        "change, land a new generation: `rewindow land FEED --new-generation [--keep N]`"
+        f"change, land a new generation: `rewindow land FEED --new-generation`.{KEEP_SOME}"
     )
-    return SourceError(message)
+    return LandedFileError(message, name)

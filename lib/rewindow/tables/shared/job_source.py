@@ -10,7 +10,7 @@ from rewindow.contracts.ingest import LogSpec, ProducedEpoch
 from rewindow.control.ingest.landings import GENERATION, LANDING
 from rewindow.control.plan.branches import CommittedRun
 from rewindow.control.plan.spec import MAIN, OUTPUT, TableSpec
-from rewindow.errors import SourceError
+from rewindow.errors import KEEP_SOME, SourceError
 from rewindow.streams.record import UNKNOWN
 from rewindow.tables.shared.warehouse import Warehouse
 
@@ -105,8 +105,7 @@ def _check_same_run(job: str, position: Mapping[str, Any], made_by: MadeBy) -> N
     if not _stands(position, made_by):
         message = (
             f"epoch {position['epoch']} of the job {job} was landed from a run that has been rewound, reset or replaced by a "
-            "promoted branch since. Land its output again: `rewindow land FEED --new-generation`. With `--keep N`, landings up "
-            "to N stay as they are"
+            f"promoted branch since. Land its output again: `rewindow land FEED --new-generation`.{KEEP_SOME}"
         )
         raise SourceError(message)
 

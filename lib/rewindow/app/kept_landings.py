@@ -1,0 +1,50 @@
+"""How many landings a new generation of a feed may keep, in the messages of errors that advise to land one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from rewindow.config.feed import FeedConfig
+from rewindow.control.ingest.landings import GENERATION, LANDING
+from rewindow.errors import KEEP_SOME, LandedFileError, SourceError
+from rewindow.tables.shared.job_source import standing_landings
+from rewindow.tables.shared.warehouse import Warehouse
+
+
+@contextmanager
+def naming_kept(tables: Warehouse, feed: FeedConfig) -> Iterator[None]:
+    """Say how many landings `--keep` may keep, in the refusal of a feed.
+
+    Its landed file is gone or has changed, or it holds rows of runs that a job no longer has.
+    """
+    try:
+        yield
+    except SourceError as error:
+        if KEEP_SOME in error.message:
+            keep = _kept(tables, feed, error)
+            told = f" With `--keep {keep}`, landings up to {keep} stay as they are" if keep else ""
+            error.args = (error.message.replace(KEEP_SOME, told),)
+        raise
+
+
+def _kept(tables: Warehouse, feed: FeedConfig, error: SourceError) -> int:
+    if isinstance(error, LandedFileError):
+        return _landings_before(tables, feed.feed, error.file)
+    jobs = {log.source.job for log in feed.logs.values() if log.source.job}
+    return min(standing_landings(tables, feed.feed, job)[0] for job in jobs)
+
+
+def _landings_before(tables: Warehouse, feed: str, file: str) -> int:
+    """Return how many of a feed's first landings have no row of a file."""
+    bodies: list[Mapping[str, Any]] = []
+    for row in tables.feed_rows(feed):
+        if row.kind == GENERATION:
+            bodies = bodies[: row.body["kept"]]
+        elif row.kind == LANDING:
+            bodies.append(row.body)
+    has_file = (
+        at for at, body in enumerate(bodies) if any(file in one.get("files", ()) for one in body["positions"].values())
+    )
+    return next(has_file, 0)
