@@ -138,7 +138,7 @@ CASES = [
         "a landed file is there under two names",
         "land activity",
         66,
-        ("h00.parquet has the same content as h0.parquet", "Remove one of them, or set `copies: land`"),
+        ("h00.parquet has the same content as h0.parquet", "Remove h00.parquet, because h0.parquet is landed"),
         _file(lambda path: shutil.copy2(path, path.with_name("h00.parquet"))),
     ),
     Case(

@@ -88,16 +88,32 @@ def test_a_renamed_landed_file_is_named_with_its_new_name(folder):
         look_at_files(source(folder), first.position)
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_a_utf_16_file_is_refused_unless_the_source_says_so(folder, encoding):
+    (folder / "z.csv").write_bytes("\ufeffuser,t\nann,1\n".encode(encoding))
+    with pytest.raises(
+        SourceError, match=r"z\.csv is UTF-16, .* Convert it to UTF-8, or, .*encoding: UTF-16, multiLine"
+    ):
+        look_at_files(source(folder), None)
+    with pytest.raises(SourceError, match=r"z\.csv is UTF-16, .* Convert it to UTF-8$"):
+        look_at_files(replace(source(folder), format="json"), None)
+    assert names(look_at_files(source(folder), None, to_land=False)) == ["a.csv", "sub/b.csv", "z.csv"]
+    assert look_at_files(replace(source(folder), options={"encoding": "UTF-16"}), None).fresh
+
+
 def test_the_same_file_under_two_names_is_refused_unless_copies_are_landed(folder):
     rows = "user,t\nann,1\n"
     for name in ("x.csv", "y.csv"):
         (folder / name).write_text(rows)
-    with pytest.raises(SourceError, match=r"y\.csv has the same content as x\.csv.*landed twice.*`copies: land`"):
+    with pytest.raises(
+        SourceError,
+        match=r"y\.csv has the same content as x\.csv.*landed twice.*Remove y\.csv or the other, or set `copies: land`",
+    ):
         look_at_files(source(folder), None)
     (folder / "y.csv").unlink()
     first = look_at_files(source(folder), None)
     (folder / "b.csv").write_text(rows)
-    with pytest.raises(SourceError, match=r"b\.csv has the same content as x\.csv"):
+    with pytest.raises(SourceError, match=r"b\.csv has the same .* Remove b\.csv, because x\.csv is landed"):
         look_at_files(source(folder), first.position)
     assert names(look_at_files(replace(source(folder), lands_copies=True), first.position)) == ["b.csv"]
 
@@ -115,7 +131,7 @@ def test_a_compressed_copy_of_a_file_is_refused_whichever_is_landed_first(folder
     (folder / "a.csv").unlink()
     first = look_at_files(source(folder), None)
     (folder / "a.csv").write_bytes(rows)
-    with pytest.raises(SourceError, match=rf"a\.csv has the same content as z\.csv\{suffix}"):
+    with pytest.raises(SourceError, match=rf"Remove a\.csv, because z\.csv\{suffix} is landed"):
         look_at_files(source(folder), first.position)
     (folder / "a.csv").unlink()
     (folder / f"y.csv{suffix}").write_bytes(compress(rows[:7]) + compress(rows[7:]))

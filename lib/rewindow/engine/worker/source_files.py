@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rewindow.contracts.ingest import Piece, SourceLook, SourceSpec
+from rewindow.engine.worker.csv_files import encoding_of
 from rewindow.engine.worker.file_digests import COMPRESSED, digest, text_digest
 from rewindow.engine.worker.file_fields import has_rows
 from rewindow.errors import KEEP_SOME, AccessError, ConfigError, LandedFileError, SourceError, StorageError
@@ -30,6 +31,8 @@ _LANDED = 64
 """Maximum number of landed files to which the values of new ones are compared."""
 _GZIP = b"\x1f\x8b"
 """The beginning of a file that gzip has compressed. No text begins so."""
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+"""The beginnings of UTF-16 texts. No UTF-8 text begins so."""
 
 
 class _File(NamedTuple):
@@ -157,9 +160,10 @@ def _refuse_copies(
     for name, mark in fresh.items():
         other = next((first[content] for content in _contents(mark) if first[content] != name), name)
         if other != name and has_rows(spec, found[name].path):
+            is_landed = f", because {other} is landed and has to stay" if other in known else " or the other"
             message = (
                 f"{spec.name}: {name} has the same content as {other}, so its rows would be landed twice. Nothing was "
-                "landed. Remove one of them, or set `copies: land` for this source"
+                f"landed. Remove {name}{is_landed}, or set `copies: land` for this source"
             )
             raise SourceError(message)
 
@@ -174,11 +178,15 @@ def _text_mark(spec: SourceSpec, name: str, path: str) -> tuple[int, str] | tupl
         return ()
     if not name.lower().endswith(COMPRESSED):
         with Path(path).open("rb") as file:
-            if file.read(len(_GZIP)) == _GZIP:
-                message = (
-                    f"{spec.name}: {name} is compressed by gzip, but its name does not say so: rename it to {name}.gz"
-                )
-                raise SourceError(message)
+            begin = file.read(2)
+        if begin == _GZIP:
+            message = f"{spec.name}: {name} is compressed by gzip, but its name does not say so: rename it to {name}.gz"
+            raise SourceError(message)
+        if begin in _UTF_16 and encoding_of(spec) == "utf-8-sig":
+            message = (
+                f"{spec.name}: {name} is UTF-16, as its first two bytes say. Nothing was landed. {_to_utf_8(spec)}"
+            )
+            raise SourceError(message)
         return ()
     try:
         return text_digest(path)
@@ -188,6 +196,12 @@ def _text_mark(spec: SourceSpec, name: str, path: str) -> tuple[int, str] | tupl
             "compressed. Nothing was landed. Restore it or wait for it, then land again"
         )
         raise StorageError(message) from error
+
+
+def _to_utf_8(spec: SourceSpec) -> str:
+    if spec.format != "csv":
+        return "Convert it to UTF-8"
+    return "Convert it to UTF-8, or, if all files are UTF-16, say so: `options: {encoding: UTF-16, multiLine: true}`"
 
 
 def _below(spec: SourceSpec, path: str) -> Iterator[str]:
