@@ -105,3 +105,17 @@ def test_a_lag_of_the_feed_is_no_silent_partition(say: Say, silent: Path) -> Non
     assert say("land", "orders", "--new-generation")[0] == 0
     assert say("run", "daily_orders", "--branch", "lags")[0] == 0
     assert "silent" not in say("plan", "daily_orders", "--branch", "lags")[1]
+
+
+def test_why_counts_only_the_landings_that_have_records_of_the_keys_partition(say: Say, shop: Path) -> None:
+    job = shop / "conf/jobs/daily_orders.yaml"
+    job.write_text(re.sub("semantics:.*\n", "", job.read_text()))
+    assert say("land", "orders")[0] == 0
+    assert say("run", "daily_orders")[0] == 0
+    (shop / "data/orders/later.csv").write_text(LATER)
+    assert say("land", "orders")[0] == 0
+    told = {key: say("why", "daily_orders", key, "--missing")[1] for key in ("ann", "bob")}
+    assert "1 landing that reaches it waits to be replayed: `rewindow run daily_orders`" in told["ann"]
+    assert "to be replayed" not in told["bob"], told["bob"]
+    assert "Only records of partition 0 advance it" in told["bob"]
+    assert BY_JOB in told["bob"]

@@ -134,11 +134,15 @@ def _held_back(material: Material, timed: TimedNode, partition: int, closes_at: 
     if not material.is_newest:
         return "Later runs have taken later records"
     landings, taken = material.feed.landings, material.head.spec.input.last
-    waiting = len(landings) - taken
-    if landings and waiting > 0 and landings[-1].watermark_ms >= closes_at:
+    if len(landings) > taken and landings[-1].watermark_ms >= closes_at:
         command = asked(material.head.spec.job, material.branch.name)
+        waiting = len(landings) - taken
+        if not timed.sub_topology and not follows_watermark(material):
+            waiting = _reaching(material, partition, closes_at)
         what = f"{counted(waiting, 'landing')} that {'reaches' if waiting == 1 else 'reach'} it"
-        return f"{what} {'waits' if waiting == 1 else 'wait'} to be replayed: `rewindow run {command}`"
+        if waiting:
+            return f"{what} {'waits' if waiting == 1 else 'wait'} to be replayed: `rewindow run {command}`"
+        taken = len(landings)
     newest = {
         topic_partition: landed.max_timestamp
         for topic_partition, landed in (landings[taken - 1].ranges.items() if 0 < taken <= len(landings) else ())
@@ -164,6 +168,15 @@ def _held_back(material: Material, timed: TimedNode, partition: int, closes_at: 
         f"Only records of partition {partition} advance it, the newest of which is at {instant(mine)}, while another partition "
         f"is later. {what_moves(material)}"
     )
+
+
+def _reaching(material: Material, partition: int, closes_at: int) -> int:
+    """Return how many landings that are not taken have records of a partition; 0 if these do not reach a time."""
+    waiting = material.feed.landings[material.head.spec.input.last :]
+    mine = [[landed for one, landed in landing.ranges.items() if one.partition == partition] for landing in waiting]
+    if max((landed.max_timestamp for landed in mine[-1]), default=UNKNOWN) < closes_at:
+        return 0
+    return sum(any(landed.end > landed.start for landed in ranges) for ranges in mine)
 
 
 def follows_watermark(material: Material) -> bool:
