@@ -65,3 +65,12 @@ def test_a_table_that_was_only_compacted_is_as_it_was_published(bench: Bench) ->
     assert bench.run("verify", "counts", "main/1", "main/2").code == 0
     totals(bench).vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
     assert bench.run("verify", "counts", "main/1", "main/2").code == 0
+
+
+def test_what_was_staged_is_not_needed_to_find_other_rows(altered: Bench) -> None:
+    totals(altered).vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
+    assert_named(altered.run("verify", "counts", "main/1", "main/2"), "what the run had staged is gone", REPAIR)
+    assert_named(altered.run("why", "alerts.totals", "ann"), REPAIR)
+    answer = altered.run("republish", "counts")
+    assert answer.code == 0, answer.err
+    assert altered.run("verify", "counts", "main/1", "main/2").code == 0

@@ -10,6 +10,7 @@ from rewindow.app.uncollected import UncollectedTables
 from rewindow.config.job import JobConfig
 from rewindow.config.mistakes import nearest
 from rewindow.config.target import TargetConfig
+from rewindow.engine.worker.digest import digest_of
 from rewindow.errors import ConfigError
 from rewindow.storage.locations import is_uri, use
 from rewindow.tables.delta.feeds import DeltaFeedTables
@@ -94,7 +95,7 @@ def direct(tables: Warehouse) -> DeltaTables:
 def open_repair(tables: Warehouse) -> Repair | CatalogRepair:
     """Return what `republish` knows of tables."""
     if isinstance(tables, DeltaTables):
-        return Repair(tables)
+        return Repair(tables, digest_of)
     from rewindow.tables.governed.repair import CatalogRepair  # noqa: PLC0415 - Spark only where it is needed
 
     return CatalogRepair(cast("CatalogTables", tables))

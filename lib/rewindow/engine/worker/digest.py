@@ -51,6 +51,14 @@ class RowsDigest:
         return "".join(f"{total & _MASK:016x}" for total in self._sums)
 
 
+def digest_of(rows: pa.Table) -> str:
+    """Return the digest of rows, without that of the column ``_run``."""
+    digest = RowsDigest()
+    for batch in rows.to_batches():
+        digest.update(batch)
+    return digest.hexdigest()
+
+
 def _row_words(block: pa.RecordBatch, leave_out: frozenset[str]) -> Words:
     rows = np.zeros(block.num_rows, dtype=np.uint64)
     for name, column in zip(block.schema.names, block.columns, strict=True):

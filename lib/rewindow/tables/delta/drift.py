@@ -7,7 +7,7 @@ where it must, so it also finds an UPDATE that keeps every count; `check_publish
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,7 +15,8 @@ from deltalake import DeltaTable
 
 from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.control.plan.branches import CommittedRun, JobState
-from rewindow.control.plan.spec import CHANGELOG
+from rewindow.control.plan.commit import add_digests
+from rewindow.control.plan.spec import CHANGELOG, OUTPUT
 from rewindow.errors import StorageError
 from rewindow.tables.delta.commit import open_table, table_path
 from rewindow.tables.delta.content_hash import TableFile, read_file, table_files, table_schema
@@ -25,11 +26,18 @@ from rewindow.tables.shared.diff import first_difference
 from rewindow.tables.shared.drift import Drift, difference_of
 from rewindow.tables.shared.publications import SHARED_TABLES, Due, Reports, due_rows, due_tables, net, publication_id
 
+Digest = Callable[[pa.Table], str]
+"""Returns the digest of rows, as in `StagedFile.rows_digest`."""
+
 
 class Files:
-    """The staged files of runs, and whether each is unchanged. Each file is checked once."""
+    """The staged files of runs, and whether each is unchanged. Each file is checked once.
 
-    def __init__(self, warehouse: str, reports: Reports) -> None:
+    ``digest`` compares the rows of runs whose files are gone. Without it, only their number is compared.
+    """
+
+    def __init__(self, warehouse: str, reports: Reports, digest: Digest | None = None) -> None:
+        self.digest = digest
         self._warehouse, self._reports = warehouse, reports
         self._known: dict[int, Sequence[TaskReport] | None] = {}
         self._whole: dict[tuple[str, str], bool] = {}
@@ -131,7 +139,21 @@ def _drift(
                 return f"has other rows of run {run.spec.name}: {different}"
         elif own and due.target.startswith(CHANGELOG):
             return f"was rewritten, and what run {run.spec.name} had staged is gone"
+        elif own and due.target.startswith(OUTPUT) and _is_other(run, due, own, rows, files.digest):
+            return f"has other rows of run {run.spec.name}, and what the run had staged is gone"
     return None
+
+
+def _is_other(run: CommittedRun, due: Due, staged: Sequence[StagedFile], rows: pa.Table, digest: Digest | None) -> bool:
+    """Return whether rows of a run have another digest than those that were in some of its files.
+
+    A table whose columns have other types since then is not compared: other types have other digests.
+    """
+    columns = run.spec.binding.tables.get(due.target, due.table).columns
+    if digest is None or not all(column in due.table.columns for column in columns):
+        return False
+    own = rows.filter(pc.field("_run") == run.spec.run).select([column.name for column in columns])
+    return digest(own) != add_digests(file.rows_digest for file in staged)
 
 
 def _rows_of(folder: Folder, files: Sequence[TableFile], schema: pa.Schema, due: Due, job: str) -> pa.Table:

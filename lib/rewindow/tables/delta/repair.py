@@ -18,7 +18,7 @@ from rewindow.tables.delta.audit import audit_files
 from rewindow.tables.delta.checkpoints import find_checkpoint
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.diff import staged_rows
-from rewindow.tables.delta.drift import Files, find_drift
+from rewindow.tables.delta.drift import Digest, Files, find_drift
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.audit import INTERNAL, audit_counts, totals
 from rewindow.tables.shared.diff import first_difference
@@ -30,10 +30,10 @@ from rewindow.tables.shared.paths import internal_path
 class Repair:
     """The tables of one job, checked for drift."""
 
-    def __init__(self, tables: DeltaTables) -> None:
-        """Bind to a warehouse. Nothing is read."""
+    def __init__(self, tables: DeltaTables, digest: Digest | None = None) -> None:
+        """Bind to a warehouse. Nothing is read. ``digest``: see `Files`."""
         self._tables = tables
-        self._files = Files(tables.warehouse, tables.reports)
+        self._files = Files(tables.warehouse, tables.reports, digest)
 
     def published(self, state: JobState, branch: str) -> list[str]:
         """Return the targets of a branch that have tables."""
