@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from tests.bad_input.chain import READER
 from tests.bad_input.scene import USERS, Bench, copy_of, goes_on, hour
 from tests.ingest.local_engine import HOUR, T0
 
@@ -187,6 +188,20 @@ def test_records_without_a_key_are_counted_and_how_to_see_them_is_said(template:
     bench.rows("h9", [{"user": "null", "t": T0 + 5 * HOUR, "got": T0 + 5 * HOUR, "x": 1}])
     assert bench.run("land", "activity").code == 0
     assert why(bench, "totals", "null", "--missing")["why"] == "not_taken"
+
+
+def test_a_row_without_a_key_is_found_by_an_empty_key(bench: Bench) -> None:
+    job = "job: copies\ntopology: reader:build\nfeed: activity\noutputs: {copied: {table: alerts.copied}}\n"
+    bench.write("conf/jobs/copies.yaml", job)
+    bench.write("reader.py", READER.replace("totals", "events").replace("seen", "copied"))
+    bench.rows("h8", [{"user": None, "t": T0 + 4 * HOUR, "got": T0 + 4 * HOUR, "x": 7}])
+    assert bench.run("land", "activity").code == 0
+    answer = bench.run("run", "copies")
+    assert answer.code == 0, answer
+    for word in ("", "null", "user=null", '{"user": null}'):
+        found = why(bench, "copies", word)
+        assert (found["row"]["user"], found["row"]["x"]) == (None, 7), word
+        assert why(bench, "copies", word, "--missing")["why"] == "exists", word
 
 
 def test_a_column_that_the_key_does_not_have_is_not_taken_as_a_value(template: Bench, tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def why(
     from rewindow.app.cli.printing_why import missing_lines, row_lines
     from rewindow.app.why.choose import choose_row
     from rewindow.app.why.key_form import check_columns, read_key
-    from rewindow.app.why.keyless import without_key
+    from rewindow.app.why.keyless import null_key, without_key
     from rewindow.app.why.missing import explain_missing
     from rewindow.app.why.output import Output
     from rewindow.app.why.row import explain_row
@@ -65,6 +65,9 @@ def why(
     at = None if time_ms is None else AskedTime(output, key, time_ms, missing)
     printer = Printer(as_json=as_json)
     rows = output.rows(wanted)
+    if not rows:
+        wanted = null_key(output, wanted)
+        rows = output.rows(wanted)
     if not rows:
         check_columns(output, key, wanted)
     keyless = None if rows else without_key(project, output, wanted)

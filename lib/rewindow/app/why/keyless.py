@@ -18,14 +18,22 @@ _MOST_RUNS = 5
 _NO_KEY = (None, "", "null", '""')
 
 
+def null_key(output: Output, key: Mapping[str, Sequence[Any]]) -> Mapping[str, Sequence[Any]]:
+    """Return a key of nulls if the words of a key mean none and the table has rows of nulls; otherwise the key as it is.
+
+    Such rows are those of operators that take records without a key, like a join that keeps them.
+    """
+    nulls = {name: [None] for name in key}
+    return nulls if _means_none(key) and output.rows(nulls) else key
+
+
 def without_key(project: Project, output: Output, key: Mapping[str, Sequence[Any]]) -> MissingFacts | None:
     """Return what became of records without a key, if the words of a key mean none: it is empty or `null`.
 
     None for any other key, if a record has these words as its key, and if there is no run yet.
     """
-    is_none = all(values[0] in _NO_KEY or "null" in values for values in key.values())
     is_text = any(values[0] is not None for values in key.values())
-    if not is_none or output.branch.head is None or (is_text and is_landed(output, key)):
+    if not _means_none(key) or output.branch.head is None or (is_text and is_landed(output, key)):
         return None
     skipped = list(_skipped(output))
     total, name = sum(count for _, count in skipped), output.job.name
@@ -43,6 +51,10 @@ def without_key(project: Project, output: Output, key: Mapping[str, Sequence[Any
     return no_answer(
         output, Missing.NO_KEY, f"{total:,} {are} skipped, so {output.table} has no row of {them}", reasons
     )
+
+
+def _means_none(key: Mapping[str, Sequence[Any]]) -> bool:
+    return all(values[0] in _NO_KEY or "null" in values for values in key.values())
 
 
 def _skipped(output: Output) -> Iterator[tuple[str, int]]:
