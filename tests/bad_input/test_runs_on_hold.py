@@ -95,14 +95,22 @@ def test_a_run_on_hold_that_is_rewound_was_never_seen(bench: Bench) -> None:
     replayed(bench, 0)
 
 
-def test_a_branch_on_hold_is_not_promoted(bench: Bench) -> None:
+def test_a_branch_on_hold_is_neither_compared_nor_promoted(bench: Bench) -> None:
     expecting(bench, NOTHING_IS_NEW % "hold")
     answer = bench.run("backfill", "counts", "--from", "1", "--branch", "fix")
     assert answer.code == ON_HOLD, answer.err
+    assert answer.out.endswith("\nThen compare: rewindow diff counts main fix\n")
+    compared = bench.run("diff", "counts", "main", "fix")
+    assert compared.code == ON_HOLD
+    assert compared.out == (
+        "Nothing to compare yet. Run fix/1 is on hold, so neither its rows nor those of later runs are published: "
+        "`rewindow publish counts --branch fix --accept --run fix/1`.\n"
+    )
     refused = bench.run("promote", "counts", "fix")
     assert refused.code == 76
     assert "`rewindow publish counts --branch fix --accept --run fix/1`" in refused.err
     assert bench.run("publish", "counts", "--branch", "fix", "--accept").code == 0
+    assert bench.run("diff", "counts", "main", "fix").out.startswith("Compared epochs 1 to 2")
     assert bench.run("promote", "counts", "fix").code == 0
 
 

@@ -22,7 +22,7 @@ from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.backfill_decisions import Backfill
 from rewindow.control.plan.branch_decisions import find_run, run_before, was_promoted
 from rewindow.control.plan.branches import Branch, CommittedRun, JobState, shared_runs
-from rewindow.control.plan.explain_holds import describe_holds
+from rewindow.control.plan.explain_holds import Hold, describe_holds
 from rewindow.control.plan.job_diff import changes_since, code_changes
 from rewindow.control.plan.planner import UpToDate, check_landings, last_epoch_asked
 from rewindow.control.plan.spec import MAIN, OUTPUT, JobBinding, RunRequest
@@ -65,6 +65,7 @@ class Compared:
     shared: str | None
     epochs: range
     diffs: Mapping[str, TableDiff]
+    on_hold: Sequence[Hold] = ()
 
     @property
     def are_equal(self) -> bool:
@@ -244,7 +245,8 @@ class JobBranches:
                     tables[0], tables[1], keys, epochs=(after, through), samples=samples
                 )
         shared = one.runs[common - 1].spec.name if common else None
-        return Compared(first, second, shared, range(after + 1, through + 1), diffs)
+        holds = [hold for name in dict.fromkeys((first, second)) for hold in describe_holds(state, name)[:1]]
+        return Compared(first, second, shared, range(after + 1, through + 1), diffs, holds)
 
     def code_changes(self, first: str, second: str) -> list[str]:
         """Return how the code of one branch's last run differs from that of another's."""

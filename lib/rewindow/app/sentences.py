@@ -130,10 +130,16 @@ def compared_line(found: Compared) -> str:
     """Return which epochs of two branches were compared, as a sentence."""
     first, second = found.first, found.second
     since = f" Both have every run through {found.shared}." if found.shared else ""
+    held = "".join(
+        f" Run {one['run']} is on hold, so neither its rows nor those of later runs are published: `{one['accept']}`."
+        for one in found.on_hold
+    )
+    if not found.epochs and held:
+        return f"Nothing to compare yet.{held}"
     if not found.epochs:
         return f"Nothing to compare: {first} and {second} share no epoch that they replayed separately.{since}"
     last = found.epochs[-1]
-    return f"Compared epochs {found.epochs[0]} to {last}, which {first} and {second} replayed separately.{since}"
+    return f"Compared epochs {found.epochs[0]} to {last}, which {first} and {second} replayed separately.{since}{held}"
 
 
 def compared_rows(found: Compared) -> list[dict[str, Any]]:

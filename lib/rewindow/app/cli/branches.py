@@ -14,6 +14,7 @@ from rewindow.app.cli.publish import end_on_hold
 from rewindow.app.hash_seed import other_hash_seed
 from rewindow.app.project import Project
 from rewindow.app.times import ZONE
+from rewindow.contracts.exit_codes import ON_HOLD
 from rewindow.control.plan.spec import MAIN
 
 DIFFERENT = 1
@@ -103,13 +104,15 @@ def diff(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Compare two branches' outputs key by key. Exits with 1 if they differ."""
+    """Compare two branches' outputs key by key. Exits with 1 if they differ, 79 if a run on hold leaves nothing to compare."""
     branches = _branches(folder, target, job, debug=debug)
     found = branches.diff(first, second, samples)
     code = [] if found.are_equal else branches.code_changes(first, second)
     BranchPrinter(as_json=as_json).compared(found, code)
     if not found.are_equal:
         raise typer.Exit(DIFFERENT)
+    if found.on_hold and not found.epochs:
+        raise typer.Exit(ON_HOLD)
 
 
 def promote(

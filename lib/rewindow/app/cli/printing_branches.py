@@ -51,8 +51,10 @@ class BranchPrinter(Printer):
         for line in backfilled_lines(job, done.branch, done.stands_on, done.first_epoch, done.replaced, done.continues):
             self.say(line)
         self.ran(done.results, holds=holds)
-        publish = "" if holds else f" Publish: rewindow promote {job} {done.branch}."
-        self.say(f"Compare: rewindow diff {job} main {done.branch}.{publish}")
+        if holds:
+            self.say(f"Then compare: rewindow diff {job} main {done.branch}")
+            return
+        self.say(f"Compare: rewindow diff {job} main {done.branch}. Publish: rewindow promote {job} {done.branch}.")
         self.say(f"Report: rewindow report {job} --branch {done.branch} --diff main")
 
     def compared(self, found: Compared, code: Sequence[str] = ()) -> None:
