@@ -7,6 +7,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from deltalake import DeltaTable
+
 from tests.bad_input.chain import READER
 from tests.bad_input.scene import USERS, Bench, copy_of, goes_on, hour
 from tests.ingest.local_engine import HOUR, T0
@@ -202,6 +204,15 @@ def test_a_row_without_a_key_is_found_by_an_empty_key(bench: Bench) -> None:
         found = why(bench, "copies", word)
         assert (found["row"]["user"], found["row"]["x"]) == (None, 7), word
         assert why(bench, "copies", word, "--missing")["why"] == "exists", word
+
+
+def test_a_row_that_another_hand_deleted_is_not_said_to_have_been_never_sent(bench: Bench) -> None:
+    DeltaTable(str(bench.warehouse / "alerts/totals")).delete("user = 'ann'")
+    for words in (("totals", "ann", "--missing"), ("totals", "ann")):
+        answer = bench.run("why", *words)
+        assert answer.code == 74, answer
+        assert "it was altered outside rewindow" in answer.err
+        assert "`rewindow republish counts`" in answer.err
 
 
 def test_a_column_that_the_key_does_not_have_is_not_taken_as_a_value(template: Bench, tmp_path: Path) -> None:

@@ -68,6 +68,8 @@ def why(
     if not rows:
         wanted = null_key(output, wanted)
         rows = output.rows(wanted)
+    if missing or not rows:  # a row may have been published, and then be deleted by another hand
+        output.tables.check_published(output.job.name, output.state, output.branch.name)
     if not rows:
         check_columns(output, key, wanted)
     keyless = None if rows else without_key(project, output, wanted)
