@@ -74,3 +74,16 @@ def test_an_async_function_is_no_topology(template: Bench, tmp_path: Path) -> No
     assert answer.code == 78, answer
     assert answer.err.count("\n") == 1, answer
     assert "build_topology is `async`: write `def build_topology` without it" in answer.err
+
+
+def test_a_module_that_the_topologys_module_does_not_find_is_named_with_its_line(
+    template: Bench, tmp_path: Path
+) -> None:
+    bench = copy_of(template, tmp_path / "project")
+    bench.write("bench_job.py", "import json\n\nimport pandass\n" + TOPOLOGY.format(topic="events", verb=""))
+    answer = bench.run("plan", "counts")
+    assert answer.code == 78, answer
+    assert answer.err == (
+        "rewindow: bench_job.py:3: job 'counts': cannot import 'bench_job': No module named 'pandass'. Fix the import, or "
+        "install the module\n"
+    )

@@ -36,7 +36,7 @@ ALL = ["user", "t", "amount", "address", "address.zip", "address.city"]
 
 
 def spec_of(**log):
-    given = one_log(source={"path": "raw", "format": "json"}, **log)
+    given = one_log(**{"source": {"path": "raw", "format": "json"}, **log})
     return feed_spec(given, project_root="/p", warehouse="/w").logs[0]
 
 
@@ -75,6 +75,16 @@ def test_a_csv_file_with_another_separator_is_told_so_and_not_that_a_column_was_
     without_header = replace(known, files=(file("d2.csv", "ann", "17", "4"),))
     with pytest.raises(SourceError, match=r"d2\.csv has no .* names no landed column: does the file lack its header"):
         check_fields(spec, columns, without_header, LandedFields(("user", "t", "amount")))
+
+
+def test_a_csv_file_that_names_a_landed_column_twice_is_told_so(tmp_path):
+    (tmp_path / "d2.csv").write_text("user,Amount,t,amount\nann,1,2,3\n")
+    spec = spec_of(source={"path": "raw", "format": "csv"})
+    columns = LogColumns((Column("user", "string"),), (Column("amount", "long"),), True, False)
+    files = csv_fields(spec.source, [Piece(f"{tmp_path}/d2.csv")])
+    known = SourceFields(frozenset({"user", "t", "amount"}), frozenset(), tuple(files), ignores_case=True)
+    with pytest.raises(SourceError, match=r"Its header names amount twice, .* Fix the file: name each column once$"):
+        check_fields(spec, columns, known, LandedFields(("user", "t", "amount")))
 
 
 def test_a_renamed_key_is_refused():

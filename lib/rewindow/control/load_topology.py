@@ -59,6 +59,9 @@ class TopologyLoader:
             with redirect_stdout(sys.stderr):
                 return importlib.import_module(name)
         except ModuleNotFoundError as error:
+            if not f"{name}.".startswith(f"{error.name}."):
+                message = f"job {self.job!r}: cannot import {name!r}: {error}. Fix the import, or install the module"
+                raise ConfigError(message).at_line(line_of(error)) from error
             fix = "Write the module without .py" if name.endswith(".py") else "Fix `topology:` or the import"
             message = f"job {self.job!r}: cannot import {name!r} from {self.root}: {error}. {fix}"
             raise ConfigError(message) from error

@@ -154,7 +154,10 @@ class _Rules:
         ways = f" Nothing was landed. Fix the file, or set `optional: [{field}]` to land null where it is missing" + (
             "" if is_first else f", or land everything again: {_GENERATION}"
         )
-        if role := role_of(spec, {field}):
+        if field in self._folded(file.twice):
+            hint = f" Its header names {field} twice, so nobody knows which column that is."
+            ways = " Nothing was landed. Fix the file: name each column once"
+        elif role := role_of(spec, {field}):
             ways = f" {role}, so the file cannot be landed without it. Nothing was landed. Fix the file, or remove it"
         separator = separator_in(file.present) if spec.source.format == "csv" else None
         if separator is not None:

@@ -85,6 +85,12 @@ def csv_names(row: Sequence[str], options: Mapping[str, str]) -> tuple[str, ...]
     )
 
 
+def named_twice(columns: Sequence[str]) -> frozenset[str]:
+    """Return the names, in lower case, that a header has more than once, by the numbers that `csv_names` gave them."""
+    names = [name.lower().removesuffix(str(at)) for at, name in enumerate(columns) if name.endswith(str(at))]
+    return frozenset(name for name, count in Counter(names).items() if count > 1)
+
+
 def positions(header: Sequence[str], names: Collection[str]) -> dict[str, int]:
     """Return where a file has the columns of these names, as far as it has them. Case does not count, blanks do."""
     at = {name.lower(): position for position, name in reversed([*enumerate(header)])}

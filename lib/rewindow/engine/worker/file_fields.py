@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from rewindow.contracts.ingest import LogColumns, LogSpec, Piece, SourceLook, SourceSpec
 from rewindow.contracts.source_fields import FileFields, SourceFields, fields_of_schema
-from rewindow.engine.worker.csv_files import csv_columns, encoding_of, has_header
+from rewindow.engine.worker.csv_files import csv_columns, encoding_of, has_header, named_twice
 from rewindow.errors import StorageError
 from rewindow.storage.locations import is_uri
 
@@ -63,7 +63,7 @@ def csv_fields(spec: SourceSpec, pieces: Sequence[Piece], base: str | None = Non
         columns = csv_columns(spec, str(path))
         if columns is not None:
             fields = frozenset({*columns, *directory_columns(str(path), base)})
-            found.append(FileFields(shown(spec, str(path)), fields))
+            found.append(FileFields(shown(spec, str(path)), fields, twice=named_twice(columns)))
     return found
 
 
