@@ -151,6 +151,13 @@ def test_a_rewind_names_what_has_landed_and_replayed_the_rows_that_are_gone(benc
     for words in (("land", "totals"), ("status",)):
         refused = bench.run(*words)
         assert "With `--keep 1`, landings up to 1 stay as they are" in refused.out + refused.err, refused
+    told = bench.run("status").out
+    assert "feed totals: the job seen has replayed rows of runs that counts no longer has" in " ".join(told.split()), (
+        told
+    )
+    nothing = bench.run("run", "seen")
+    assert (nothing.code, nothing.out.startswith("Nothing to run: ")) == (0, True), nothing
+    assert "no longer has: `rewindow land totals` says how to land them again.\n" in nothing.out
     landed = bench.run("land", "totals", "--new-generation", "--keep", "1")
     assert "Feed totals: generation 2 keeps landings 1 to 1, and nothing is new to land.\n" in landed.out, landed
     assert bench.run("run", "seen").code == 66

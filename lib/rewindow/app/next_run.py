@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
+from rewindow.app.readers import replayed_of_removed
 from rewindow.app.refused_later import LaterRefusals
 from rewindow.control.heartbeat import this_attempt
 from rewindow.control.plan.branches import JobState
@@ -14,6 +16,9 @@ from rewindow.control.run import Job
 from rewindow.errors import naming
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.warehouse import Warehouse
+
+if TYPE_CHECKING:
+    from rewindow.app.project import Project
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,3 +66,14 @@ def with_changes(tables: Warehouse, job: Job, request: RunRequest, done: UpToDat
     if not changed or known.head is None or known.is_sealed:
         return done
     return UpToDateButChanged(done.reason, known.head.spec.name, tuple(changed), request.accept_changes)
+
+
+def with_removed(project: Project, job: Job, request: RunRequest, done: UpToDate) -> UpToDate:
+    """Return why there is nothing to run, and whether the branch has replayed rows of runs that another job no longer has."""
+    feed = job.feed.definition.feed
+    found = replayed_of_removed(project, feed, request.branch)
+    of = " and ".join(source for source, jobs in found.items() if job.name in jobs)
+    if not of:
+        return done
+    told = f"The branch has replayed rows of runs that {of} no longer has: `rewindow land {feed}` says how to land them again"
+    return replace(done, reason=f"{done.reason}. {told}")

@@ -34,6 +34,21 @@ def outdated_readers(project: Project, job: str) -> Iterator[Reader]:
             yield Reader(feed, keep, tuple(jobs))
 
 
+def replayed_of_removed(project: Project, feed: str, branch: str = MAIN) -> dict[str, tuple[str, ...]]:
+    """Return the jobs of which a feed holds rows of removed runs, each with the jobs that have replayed these rows."""
+    try:
+        sources = {log.source.job for log in load_feed(project.root, feed).logs.values() if log.source.job}
+    except ConfigError:
+        return {}
+    found = {}
+    for source in sorted(sources):
+        keep, landings = standing_landings(project.tables, feed, source)
+        if keep < landings:
+            names = _jobs_of(project, feed)
+            found[source] = tuple(name for name in names if _last_epoch(project, name, branch) > keep)
+    return found
+
+
 def _feeds_of(project: Project, job: str) -> Iterator[str]:
     for name in names_of(project.root, "feeds"):
         with suppress(ConfigError):
@@ -48,5 +63,5 @@ def _jobs_of(project: Project, feed: str) -> Iterator[str]:
                 yield name
 
 
-def _last_epoch(project: Project, job: str) -> int:
-    return project.tables.state(job).branch(MAIN).last_epoch
+def _last_epoch(project: Project, job: str, branch: str = MAIN) -> int:
+    return project.tables.state(job).branch(branch).last_epoch

@@ -9,6 +9,7 @@ from rewindow.app.command_line import Command
 from rewindow.app.feed_status import UNKNOWN_ROWS, FeedLook
 from rewindow.app.listing import Entry, Looks, Status, feed_entry
 from rewindow.app.project import Project
+from rewindow.app.readers import replayed_of_removed
 from rewindow.app.status.findings import Finding, Level, Subject, attempted
 from rewindow.app.unfinished import how_it_ended, process_of
 from rewindow.config.load import load_feed
@@ -34,7 +35,11 @@ def check_feed(project: Project, name: str, looks: Looks) -> Subject:
     if entry.status is Status.BROKEN:
         progress, rows = (None, ()) if entry.epoch is None else (looks.progress(name), looks.rows(name))
         figures = _figures(entry, progress, rows, looks.now_ms) | {"due": None}
-        return Subject("feed", name, entry, figures, [_refused(entry, command)])
+        told = [
+            _refused(entry, command),
+            *attempted(lambda: list(_replayed(project, name, command)), "replayed", command("land")),
+        ]
+        return Subject("feed", name, entry, figures, told)
     look, rows = looks.feed(name), looks.rows(name)
     findings = [
         *_unfinished(project, look, rows, command),
@@ -55,6 +60,15 @@ def landed_at(rows: Sequence[LedgerRow], number: int) -> int | None:
     landed = (row for row in reversed(rows) if row.kind == LANDING and row.body["landing"] <= number)
     found = next(landed, None)
     return found.recorded_at if found and found.body["landing"] == number else None
+
+
+def _replayed(project: Project, name: str, command: Command) -> Iterator[Finding]:
+    """Yield a finding for the jobs that have replayed rows of runs that the feed's source no longer has."""
+    for source, jobs in replayed_of_removed(project, name).items():
+        if jobs:
+            which = f"the job {jobs[0]} has" if len(jobs) == 1 else f"the jobs {', '.join(jobs)} have"
+            message = f"{which} replayed rows of runs that {source} no longer has"
+            yield Finding(Level.BROKEN, "replayed", message, command("land"))
 
 
 def _refused(entry: Entry, command: Command) -> Finding:
