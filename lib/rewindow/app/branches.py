@@ -298,7 +298,8 @@ class JobBranches:
 
     def _outdated(self, branch: str) -> list[dict[str, Any]]:
         """Return the feeds that hold rows of removed runs, as JSON values. They read only the published branch."""
-        return [asdict(one) for one in outdated_readers(self._project, self._job)] if branch == MAIN else []
+        found = outdated_readers(self._project.root, self._tables, self._job) if branch == MAIN else ()
+        return [asdict(one) for one in found]
 
     def _output_keys(self) -> Mapping[str, Sequence[str]]:
         job = self._project.bind(self._job)

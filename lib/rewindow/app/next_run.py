@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from rewindow.app.readers import replayed_of_removed
 from rewindow.app.refused_later import LaterRefusals
@@ -16,9 +16,6 @@ from rewindow.control.run import Job
 from rewindow.errors import naming
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.warehouse import Warehouse
-
-if TYPE_CHECKING:
-    from rewindow.app.project import Project
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +65,10 @@ def with_changes(tables: Warehouse, job: Job, request: RunRequest, done: UpToDat
     return UpToDateButChanged(done.reason, known.head.spec.name, tuple(changed), request.accept_changes)
 
 
-def with_removed(project: Project, job: Job, request: RunRequest, done: UpToDate) -> UpToDate:
+def with_removed(root: Path, tables: Warehouse, job: Job, request: RunRequest, done: UpToDate) -> UpToDate:
     """Return why there is nothing to run, and whether the branch has replayed rows of runs that another job no longer has."""
     feed = job.feed.definition.feed
-    found = replayed_of_removed(project, feed, request.branch)
+    found = replayed_of_removed(root, tables, feed, request.branch)
     of = " and ".join(source for source, jobs in found.items() if job.name in jobs)
     if not of:
         return done

@@ -172,7 +172,8 @@ class Project:
             done = drive(machine, told.watching(on_step))
         told.done(lambda: run_done(self.locator, bound, done))
         if isinstance(done, UpToDate):
-            return with_removed(self, bound, request, with_changes(self.tables, bound, request, done))
+            done = with_changes(self.tables, bound, request, done)
+            return with_removed(self.root, self.tables, bound, request, done)
         return replace(done, hints=tuple(hints(bound, done)))
 
     def show(self, job: str, *, branch: str = MAIN, hashes: bool = False) -> dict[str, Any]:

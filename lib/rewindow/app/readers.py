@@ -5,63 +5,56 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from rewindow.config.load import load_feed, load_job, names_of
 from rewindow.control.plan.spec import MAIN
 from rewindow.errors import ConfigError
 from rewindow.tables.shared.job_source import standing_landings
-
-if TYPE_CHECKING:
-    from rewindow.app.project import Project
+from rewindow.tables.shared.warehouse import Warehouse
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A feed of which the landings after ``keep`` hold such rows, and the jobs with runs of these landings on `main`."""
+    """A feed of which the landings after ``keep`` hold such rows, and the jobs with runs of these landings."""
 
     feed: str
     keep: int
     jobs: tuple[str, ...]
 
 
-def outdated_readers(project: Project, job: str) -> Iterator[Reader]:
+def outdated_readers(root: Path, tables: Warehouse, job: str) -> Iterator[Reader]:
     """Yield such readers of a job's outputs. A file that is no valid feed or job is passed over."""
-    for feed in _feeds_of(project, job):
-        keep, landings = standing_landings(project.tables, feed, job)
-        if keep < landings:
-            jobs = (name for name in _jobs_of(project, feed) if _last_epoch(project, name) > keep)
-            yield Reader(feed, keep, tuple(jobs))
+    for feed in names_of(root, "feeds"):
+        if job in _sources(root, feed):
+            yield from _outdated(root, tables, feed, job, MAIN)
 
 
-def replayed_of_removed(project: Project, feed: str, branch: str = MAIN) -> dict[str, tuple[str, ...]]:
+def replayed_of_removed(root: Path, tables: Warehouse, feed: str, branch: str = MAIN) -> dict[str, tuple[str, ...]]:
     """Return the jobs of which a feed holds rows of removed runs, each with the jobs that have replayed these rows."""
-    try:
-        sources = {log.source.job for log in load_feed(project.root, feed).logs.values() if log.source.job}
-    except ConfigError:
-        return {}
-    found = {}
-    for source in sorted(sources):
-        keep, landings = standing_landings(project.tables, feed, source)
-        if keep < landings:
-            names = _jobs_of(project, feed)
-            found[source] = tuple(name for name in names if _last_epoch(project, name, branch) > keep)
-    return found
+    return {
+        source: found.jobs
+        for source in sorted(_sources(root, feed))
+        for found in _outdated(root, tables, feed, source, branch)
+    }
 
 
-def _feeds_of(project: Project, job: str) -> Iterator[str]:
-    for name in names_of(project.root, "feeds"):
+def _outdated(root: Path, tables: Warehouse, feed: str, source: str, branch: str) -> Iterator[Reader]:
+    keep, landings = standing_landings(tables, feed, source)
+    if keep < landings:
+        jobs = (name for name in _jobs_of(root, feed) if tables.state(name).branch(branch).last_epoch > keep)
+        yield Reader(feed, keep, tuple(jobs))
+
+
+def _sources(root: Path, feed: str) -> set[str]:
+    """Return the jobs whose outputs a feed reads; none for an invalid file."""
+    with suppress(ConfigError):
+        return {log.source.job for log in load_feed(root, feed).logs.values() if log.source.job}
+    return set()
+
+
+def _jobs_of(root: Path, feed: str) -> Iterator[str]:
+    for name in names_of(root, "jobs"):
         with suppress(ConfigError):
-            if any(log.source.job == job for log in load_feed(project.root, name).logs.values()):
+            if load_job(root, name).feed == feed:
                 yield name
-
-
-def _jobs_of(project: Project, feed: str) -> Iterator[str]:
-    for name in names_of(project.root, "jobs"):
-        with suppress(ConfigError):
-            if load_job(project.root, name).feed == feed:
-                yield name
-
-
-def _last_epoch(project: Project, job: str, branch: str = MAIN) -> int:
-    return project.tables.state(job).branch(branch).last_epoch

@@ -64,7 +64,7 @@ def landed_at(rows: Sequence[LedgerRow], number: int) -> int | None:
 
 def _replayed(project: Project, name: str, command: Command) -> Iterator[Finding]:
     """Yield a finding for the jobs that have replayed rows of runs that the feed's source no longer has."""
-    for source, jobs in replayed_of_removed(project, name).items():
+    for source, jobs in replayed_of_removed(project.root, project.tables, name).items():
         if jobs:
             which = f"the job {jobs[0]} has" if len(jobs) == 1 else f"the jobs {', '.join(jobs)} have"
             message = f"{which} replayed rows of runs that {source} no longer has"
