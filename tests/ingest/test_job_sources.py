@@ -86,7 +86,9 @@ def test_what_cannot_be_a_source_is_said(tmp_path):
         land_locally(feed(logs={"totals": other}), tables, tmp_path, T0)
     for wrong in (
         {"landing": {"every": "1h"}},
+        {"lag": "5m"},
+        {"max_task_idle": "forever"},
         {"logs": {"totals": OUTPUT, "raw": {"source": {"table": "raw.x"}, "key": "k", "timestamp": "t"}}},
     ):
-        with pytest.raises(ValidationError, match=r"epoch by epoch|outputs of one job"):
+        with pytest.raises(ValidationError, match=r"epoch by epoch|outputs of one job|of the job's epochs: remove"):
             feed(**wrong)

@@ -227,6 +227,9 @@ class FeedConfig(ConfigValue):
         fix = "a job's outputs are landed epoch by epoch, in the order in which they were written: remove"
         if self.landing.every:
             raise MisfitError(f"{fix} `every`", "landing", "every")
+        for word, duration_ms in (("max_task_idle", self.max_task_idle_ms), ("lag", self.lag_ms)):
+            if duration_ms != 0:
+                raise MisfitError(f"the watermarks are those of the job's epochs: remove `{word}`", word)
         for topic, log in self.logs.items():
             for key, value in (("arrived_at", log.arrived_at), ("order", log.order)):
                 if value:
