@@ -18,12 +18,12 @@ _MOST_RUNS = 5
 _NO_KEY = (None, "", "null", '""')
 
 
-def null_key(output: Output, key: Mapping[str, Sequence[Any]]) -> Mapping[str, Sequence[Any]]:
+def null_key(output: Output, key: dict[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
     """Return a key of nulls if the words of a key mean none and the table has rows of nulls; otherwise the key as it is.
 
     Such rows are those of operators that take records without a key, like a join that keeps them.
     """
-    nulls = {name: [None] for name in key}
+    nulls: dict[str, Sequence[Any]] = {name: [None] for name in key}
     return nulls if _means_none(key) and output.rows(nulls) else key
 
 
