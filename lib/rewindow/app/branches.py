@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
+from rewindow.app.branch_results import Backfilled, Compared
 from rewindow.app.drift import check_rows
 from rewindow.app.project import Project
 from rewindow.app.readers import outdated_readers
@@ -22,7 +23,7 @@ from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.backfill_decisions import Backfill
 from rewindow.control.plan.branch_decisions import find_run, run_before, was_promoted
 from rewindow.control.plan.branches import Branch, CommittedRun, JobState, shared_runs
-from rewindow.control.plan.explain_holds import Hold, describe_holds
+from rewindow.control.plan.explain_holds import describe_holds
 from rewindow.control.plan.job_diff import changes_since, code_changes
 from rewindow.control.plan.planner import UpToDate, check_landings, last_epoch_asked
 from rewindow.control.plan.spec import MAIN, OUTPUT, JobBinding, RunRequest
@@ -32,45 +33,12 @@ from rewindow.errors import UsageError, naming
 from rewindow.report.run_totals import fewer_rows, rows_of
 from rewindow.streams.record import known_time
 from rewindow.streams.serde.binding import bind_sink
-from rewindow.tables.shared.diff import TableDiff
 from rewindow.tables.shared.dropped_branches import check_not_deleted
 from rewindow.tables.shared.paths import safe_name
 from rewindow.tables.shared.warehouse import check_stored
 
 _BACKFILL = "backfill-"
 """What the names of branches begin with that `backfill` names itself."""
-
-
-@dataclass(frozen=True, slots=True)
-class Backfilled:
-    """Result of a backfill: its branch, the branch's parent run, its first epoch, and the results of its runs.
-
-    ``replaced`` names earlier runs of the branch, which executed other code, ``continues`` the last one that it kept.
-    """
-
-    branch: str
-    stands_on: str | None
-    first_epoch: int
-    replaced: Sequence[str]
-    continues: str | None
-    results: Sequence[RunReport | UpToDate]
-
-
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """Result of a comparison of two branches: the last run that they share, the ``epochs`` after it, and each output's diff."""
-
-    first: str
-    second: str
-    shared: str | None
-    epochs: range
-    diffs: Mapping[str, TableDiff]
-    on_hold: Sequence[Hold] = ()
-
-    @property
-    def are_equal(self) -> bool:
-        """Whether no output differs."""
-        return all(table_diff.is_none for table_diff in self.diffs.values())
 
 
 class JobBranches:

@@ -62,9 +62,7 @@ class Project:
     """A project folder opened against one target."""
 
     def __init__(self, root: Path, target: TargetConfig, *, debug: bool = False) -> None:
-        self.root = root
-        self.target = target
-        self._debug = debug
+        self.root, self.target, self._debug = root, target, debug
         self._watch: Watch | None = None
         self._why_spark: list[str] = []
         self.warehouse = warehouse_location(root, target)

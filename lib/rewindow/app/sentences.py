@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rewindow.app.branches import Compared
+from rewindow.app.branch_results import Compared
 from rewindow.app.times import with_readable_times
 from rewindow.contracts.instants import instant
 from rewindow.control.ingest.protocols import LandReport
@@ -54,7 +54,7 @@ def landed_lines(feed: str, report: LandReport) -> Iterator[str]:
 def backfilled_lines(
     job: str, branch: str, stands_on: str | None, first_epoch: int, replaced: Sequence[str], continues: str | None
 ) -> Iterator[str]:
-    """Yield the lines that present a branch of `backfill`, before those of its runs; see `app.branches.Backfilled`."""
+    """Yield the lines that present a branch of `backfill`, before those of its runs; see `app.branch_results.Backfilled`."""
     start = f"after run {stands_on}" if stands_on else "at the beginning"
     if continues:
         yield f"Branch {branch} of {job}, which starts {start}, continues after run {continues}."

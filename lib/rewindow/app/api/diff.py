@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rewindow.app.api.show import joined, lines, table
-from rewindow.app.branches import Compared
+from rewindow.app.branch_results import Compared
 from rewindow.app.sentences import as_assignments, compared_line, compared_rows, notes_on, shown_rows, verified_lines
 from rewindow.control.verify import Verified
 from rewindow.tables.shared.diff import TableDiff

@@ -1,0 +1,43 @@
+"""What `backfill` and `diff` return."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rewindow.control.plan.explain_holds import Hold
+from rewindow.control.plan.planner import UpToDate
+from rewindow.control.run import RunReport
+from rewindow.tables.shared.diff import TableDiff
+
+
+@dataclass(frozen=True, slots=True)
+class Backfilled:
+    """Result of a backfill: its branch, the branch's parent run, its first epoch, and the results of its runs.
+
+    ``replaced`` names earlier runs of the branch, which executed other code, ``continues`` the last one that it kept.
+    """
+
+    branch: str
+    stands_on: str | None
+    first_epoch: int
+    replaced: Sequence[str]
+    continues: str | None
+    results: Sequence[RunReport | UpToDate]
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Result of a comparison of two branches: the last run that they share, the ``epochs`` after it, and each output's diff."""
+
+    first: str
+    second: str
+    shared: str | None
+    epochs: range
+    diffs: Mapping[str, TableDiff]
+    on_hold: Sequence[Hold] = ()
+
+    @property
+    def are_equal(self) -> bool:
+        """Whether no output differs."""
+        return all(table_diff.is_none for table_diff in self.diffs.values())
