@@ -193,9 +193,9 @@ def test_records_without_a_key_are_counted_and_how_to_see_them_is_said(template:
 
 
 def test_a_row_without_a_key_is_found_by_an_empty_key(bench: Bench) -> None:
-    job = "job: copies\ntopology: reader:build\nfeed: activity\noutputs: {copied: {table: alerts.copied}}\n"
+    job = "job: copies\ntopology: copies:build\nfeed: activity\noutputs: {copied: {table: alerts.copied}}\n"
     bench.write("conf/jobs/copies.yaml", job)
-    bench.write("reader.py", READER.replace("totals", "events").replace("seen", "copied"))
+    bench.write("copies.py", READER.replace("totals", "events").replace("seen", "copied"))
     bench.rows("h8", [{"user": None, "t": T0 + 4 * HOUR, "got": T0 + 4 * HOUR, "x": 7}])
     assert bench.run("land", "activity").code == 0
     answer = bench.run("run", "copies")
