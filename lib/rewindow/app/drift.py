@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from rewindow.app.open_tables import open_repair
 from rewindow.control.plan.branches import JobState
-from rewindow.control.plan.spec import MAIN
 from rewindow.errors import StorageError
+from rewindow.report.text import asked
 from rewindow.tables.shared.warehouse import Warehouse
 
 
@@ -15,7 +15,7 @@ def check_rows(tables: Warehouse, job: str, state: JobState, branch: str) -> Non
     """Check that the tables of a branch have the rows that were published. Raises `StorageError` (74) naming `republish`."""
     found = list(described_drift(tables, job, state, branch))
     if found:
-        message = ". ".join((*found, f"Publish again: {repair_of(job, branch)}"))
+        message = ". ".join((*found, f"Publish again: `rewindow republish {asked(job, branch)}`"))
         raise StorageError(message)
 
 
@@ -26,8 +26,3 @@ def described_drift(
     for one in open_repair(tables).drift(job, state, branch):
         if target in (None, one.target):
             yield f"{one.path} {one.what}: it was altered outside rewindow (UPDATE, RESTORE, DELETE, a rewrite, deleted files)"
-
-
-def repair_of(job: str, branch: str) -> str:
-    """Return the command that publishes such tables again."""
-    return f"`rewindow republish {job}{'' if branch == MAIN else f' --branch {branch}'}`"

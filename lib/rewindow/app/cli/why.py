@@ -65,9 +65,8 @@ def why(
     at = None if time_ms is None else AskedTime(output, key, time_ms, missing)
     printer = Printer(as_json=as_json)
     rows = output.rows(wanted)
-    if not rows:
-        wanted = null_key(output, wanted)
-        rows = output.rows(wanted)
+    if not rows and (nulls := null_key(wanted)) and (of_nulls := output.rows(nulls)):
+        wanted, rows = nulls, of_nulls
     if missing or not rows:  # a row may have been published, and then be deleted by another hand
         output.tables.check_published(output.job.name, output.state, output.branch.name)
     if not rows:

@@ -18,13 +18,12 @@ _MOST_RUNS = 5
 _NO_KEY = (None, "", "null", '""')
 
 
-def null_key(output: Output, key: dict[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
-    """Return a key of nulls if the words of a key mean none and the table has rows of nulls; otherwise the key as it is.
+def null_key(key: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]] | None:
+    """Return a key of nulls if the words of a key mean none, None for any other key.
 
-    Such rows are those of operators that take records without a key, like a join that keeps them.
+    Operators that take records without a key, like a join that keeps them, send rows with such a key.
     """
-    nulls: dict[str, Sequence[Any]] = {name: [None] for name in key}
-    return nulls if _means_none(key) and output.rows(nulls) else key
+    return {name: [None] for name in key} if _means_none(key) else None
 
 
 def without_key(project: Project, output: Output, key: Mapping[str, Sequence[Any]]) -> MissingFacts | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from rewindow.app.drift import described_drift, repair_of
+from rewindow.app.drift import described_drift
 from rewindow.app.why.facts import (
     LateFacts,
     PunctuationFacts,
@@ -32,6 +32,7 @@ from rewindow.engine.worker.provenance.origins import Cause
 from rewindow.engine.worker.provenance.replay import Drop, Traced
 from rewindow.errors import CheckpointError, StorageError
 from rewindow.report.nodes import timed_nodes
+from rewindow.report.text import asked
 from rewindow.streams.record import TopicPartition, known_time
 
 META = ("_epoch", "_partition", "_offset", "_run")
@@ -154,7 +155,7 @@ def _check_not_altered(output: Output, run: CommittedRun) -> None:
     for told in described_drift(output.tables, job, output.state, branch, f"{OUTPUT}{output.topic}"):
         message = (
             f"a replay of run {run.spec.name} does not give this row, and {told}. Publish it again, then ask again: "
-            f"{repair_of(job, branch)}"
+            f"`rewindow republish {asked(job, branch)}`"
         )
         raise StorageError(message)
 
