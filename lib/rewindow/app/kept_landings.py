@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from rewindow.config.feed import FeedConfig
-from rewindow.control.ingest.landings import GENERATION, LANDING
+from rewindow.control.ingest.progress import landing_bodies
 from rewindow.errors import KEEP_SOME, LandedFileError, SourceError
 from rewindow.tables.shared.job_source import standing_landings
 from rewindow.tables.shared.warehouse import Warehouse
@@ -38,13 +37,9 @@ def _kept(tables: Warehouse, feed: FeedConfig, error: SourceError) -> int:
 
 def _landings_before(tables: Warehouse, feed: str, file: str) -> int:
     """Return how many of a feed's first landings have no row of a file."""
-    bodies: list[Mapping[str, Any]] = []
-    for row in tables.feed_rows(feed):
-        if row.kind == GENERATION:
-            bodies = bodies[: row.body["kept"]]
-        elif row.kind == LANDING:
-            bodies.append(row.body)
     has_file = (
-        at for at, body in enumerate(bodies) if any(file in one.get("files", ()) for one in body["positions"].values())
+        at
+        for at, body in enumerate(landing_bodies(tables.feed_rows(feed)))
+        if any(file in position.get("files", ()) for position in body["positions"].values())
     )
     return next(has_file, 0)

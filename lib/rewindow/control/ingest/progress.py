@@ -81,14 +81,8 @@ def fold_progress(rows: Sequence[LedgerRow], keep: int | None = None) -> Progres
     stored, later = known_part(rows)
     if stored is not None and keep is None and all(row.kind != GENERATION for row in later):
         return _continued(_progress_of(stored.lines, stored.token), later)
-    generation: Mapping[str, Any] = {}
-    bodies: list[Mapping[str, Any]] = []
-    for row in rows:
-        if row.kind == GENERATION:
-            generation = row.body
-            bodies = bodies[: generation["kept"]]
-        elif row.kind == LANDING:
-            bodies.append(row.body)
+    generation: Mapping[str, Any] = next((row.body for row in reversed(rows) if row.kind == GENERATION), {})
+    bodies = landing_bodies(rows)
     feed = fold_feed((row.kind, row.body) for row in rows)
     rebased = generation.get("positions", {}) if keep is None else {}
     if keep is not None:
@@ -113,6 +107,17 @@ def fold_progress(rows: Sequence[LedgerRow], keep: int | None = None) -> Progres
         topics=_topics(rows),
         flat=flat_now(last),
     )
+
+
+def landing_bodies(rows: Iterable[LedgerRow]) -> list[Mapping[str, Any]]:
+    """Return the bodies of the landings of a feed's present generation, those that it has kept included."""
+    bodies: list[Mapping[str, Any]] = []
+    for row in rows:
+        if row.kind == GENERATION:
+            bodies = bodies[: row.body["kept"]]
+        elif row.kind == LANDING:
+            bodies.append(row.body)
+    return bodies
 
 
 def _continued(before: Progress, later: Sequence[LedgerRow]) -> Progress:

@@ -8,6 +8,7 @@ from typing import Any
 
 from rewindow.contracts.ingest import LogSpec, ProducedEpoch
 from rewindow.control.ingest.landings import GENERATION, LANDING
+from rewindow.control.ingest.progress import landing_bodies
 from rewindow.control.plan.branches import CommittedRun
 from rewindow.control.plan.spec import MAIN, OUTPUT, TableSpec
 from rewindow.errors import KEEP_SOME, SourceError
@@ -86,12 +87,7 @@ def standing_landings(tables: Warehouse, feed: str, job: str) -> tuple[int, int]
 
     The feed reads outputs of the job. Landings that only a run on hold would confirm do not count as standing.
     """
-    bodies: list[Mapping[str, Any]] = []
-    for row in tables.feed_rows(feed):
-        if row.kind == GENERATION:
-            bodies = bodies[: row.body["kept"]]
-        elif row.kind == LANDING:
-            bodies.append(row.body)
+    bodies = landing_bodies(tables.feed_rows(feed))
     state = tables.state(job)
     made_by = _made_by(state.branch(MAIN).published_runs, state.ledger)
 
