@@ -112,13 +112,6 @@ class OpenWindows:
     shown: Sequence[OpenWindow]
     not_read: Sequence[str] = ()
 
-    @property
-    def where(self) -> str:
-        """Where the results wait: ``in 2 windows and in joins``; empty where a time limit or nothing holds them."""
-        windows = f"in {self.windows:,} window{'s' if self.windows > 1 else ''}" if self.windows else ""
-        joins = "in joins" if any(one.waits_for is not None for one in self.shown) else ""
-        return " and ".join(one for one in (windows, joins) if one)
-
 
 @dataclass(frozen=True, slots=True)
 class Clocks:

@@ -11,7 +11,7 @@ from rewindow.report.losses import dropped_section, lateness_section
 from rewindow.report.outcome import changes_section, cost_section, diff_section, digests_section, runs_section
 from rewindow.report.pending import clocks_section, stores_section, windows_section
 from rewindow.report.style import STYLE
-from rewindow.report.text import counted, number, share_of_records, to_the_second
+from rewindow.report.text import counted, number, share_of_records, to_the_second, where_results_wait
 
 _WORDS = {Level.GOOD: "OK", Level.NOTE: "NOTE", Level.WARNING: "ATTENTION", Level.BAD: "REFUSED"}
 
@@ -80,7 +80,7 @@ def _cards(report: Report) -> Iterator[Html]:
     yield _card("Records in", number(progress.records), f"{number(progress.rows)} rows out")
     yield _card("Dropped", number(dropped), of_runs or by)
     yield _card("Landings behind", number(progress.waiting_landings), behind)
-    yield _card("Results not final", number(report.open_windows.results), report.open_windows.where)
+    yield _card("Results not final", number(report.open_windows.results), where_results_wait(report.open_windows))
     verified = report.verification
     word = "rows differ" if verified.differences else "yes" if verified.checked else "no"
     yield _card("Verified by replay", word, ", ".join(verified.checked) or "--verify replays")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rewindow.contracts import instants
 from rewindow.control.plan.spec import MAIN
-from rewindow.report.figures import Drop, RunFigures
+from rewindow.report.figures import Drop, OpenWindows, RunFigures
 from rewindow.streams.duration import in_words
 
 DASH = "–"  # noqa: RUF001 - the dash of an empty cell
@@ -66,6 +66,13 @@ def seconds(value: float | None) -> str:
 def counted(count: int, what: str, *, many: str = "") -> str:
     """Return a number of things: ``1 run``, ``2 runs``."""
     return f"{count:,} {what if count == 1 else many or f'{what}s'}"
+
+
+def where_results_wait(found: OpenWindows) -> str:
+    """Return ``in 2 windows and in joins``; empty where a time limit or nothing holds them."""
+    windows = f"in {counted(found.windows, 'window')}" if found.windows else ""
+    joins = "in joins" if any(one.waits_for is not None for one in found.shown) else ""
+    return " and ".join(one for one in (windows, joins) if one)
 
 
 def number(value: float | None) -> str:

@@ -8,7 +8,7 @@ from rewindow.report.expectations import ON_HOLD, told_expectations
 from rewindow.report.facts import BranchDiff, Level, Outlook, Sentence, Verification
 from rewindow.report.figures import Drop, Expected, OpenWindows, Progress
 from rewindow.report.silent import Silent
-from rewindow.report.text import counted, instant, number, share_of_records, to_the_second
+from rewindow.report.text import counted, instant, number, share_of_records, to_the_second, where_results_wait
 
 
 def verdict(
@@ -120,7 +120,7 @@ def _lost(drops: list[Drop], where: str) -> Iterator[Sentence]:
 
 def _open(windows: OpenWindows) -> Iterator[Sentence]:
     if windows.results:
-        where = f" {windows.where}" if windows.where else ""
+        where = f" {told}" if (told := where_results_wait(windows)) else ""
         closes = "is sent at" if windows.shown and windows.shown[0].waits_for else "closes at"
         first = f"; the first {closes} {instant(windows.shown[0].closes_at_ms)}" if windows.shown else ""
         yield Sentence(Level.NOTE, f"Not final yet: {counted(windows.results, 'result')}{where}{first}")
