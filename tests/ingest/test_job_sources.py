@@ -40,7 +40,12 @@ def test_each_epoch_is_a_landing_with_its_watermark(tmp_path):
     scene.replay(warehouse, "second")
     assert land_locally(feed(), tables, tmp_path, T0).landings == (2, 3, 4)
     marks = [landing["watermark"] for landing in landings(tables, "totals")]
-    assert marks == [landing.watermark_ms for landing in source.landings]
+    held_ms = 35 * 60_000  # its windows of 30 minutes have a grace of 5
+    assert marks == [max(landing.watermark_ms - held_ms, -1) for landing in source.landings]
+    recorded = DeltaTables(warehouse).feed("totals").landings
+    assert {landing.held_ms for landing in recorded} == {held_ms}
+    # No row waits until the lower watermark has reached its time.
+    assert {landed.release == landed.end for landing in recorded for landed in landing.ranges.values()} == {True}
     assert all(landing["interval"] is None for landing in landings(tables, "totals"))
     rows = read_rows(f"{warehouse}/alerts/totals").to_pylist()
     assert sorted(landed(tables)) == sorted((row["user"], row["_timestamp"], row["_epoch"]) for row in rows)

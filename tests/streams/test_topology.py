@@ -6,6 +6,7 @@ import pytest
 
 from rewindow import Processor, StreamsBuilder, TimeWindows, Topology, key_value_store, until_window_closes
 from rewindow.errors import TopologyError
+from rewindow.streams.watermark_lags import output_lags
 
 
 def test_a_topology_is_built_by_name() -> None:
@@ -137,3 +138,14 @@ def test_the_fingerprint_distinguishes_topologies() -> None:
 
     assert build("1h").fingerprint() == build("60m").fingerprint()
     assert build("1h").fingerprint() != build("2h").fingerprint()
+
+
+def test_the_lag_of_an_output_is_that_of_its_sink() -> None:
+    builder = StreamsBuilder()
+    events = builder.stream("events")
+    hours = events.group_by_key().windowed_by(TimeWindows.of("60ms", grace="10ms")).count(store="hours")
+    finals = hours.suppress(until_window_closes(), name="closed").to_stream(name="finals")
+    finals.to("finals")
+    finals.group_by(lambda _key, _value: "all").count(store="all").to_stream(name="totals").to("totals")
+    events.to("events")
+    assert output_lags(builder.build().describe()) == {"finals": 70, "totals": 70, "events": 0}

@@ -17,6 +17,7 @@ from rewindow.control.ingest.generations import next_generation
 from rewindow.control.ingest.intervals import Grid
 from rewindow.control.ingest.later_rows import later_rows, without_finished
 from rewindow.control.ingest.progress import Progress, fold_progress
+from rewindow.control.ingest.sources import epoch_times
 from rewindow.control.ingest.waiting import waiting_files
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.control.plan.stored_rows import identity
@@ -76,11 +77,12 @@ def look_at_feed(project: Project, name: str, rows: Sequence[LedgerRow], now_ms:
         return FeedLook(progress, is_due=False, is_landing=is_landing, detail=waiting_files(spec, looks, now_ms))
     # Of a job's output all files are named, and its new epochs tell. One without rows that moves no watermark is not landed.
     fresh = sum(len(looks[log.topic].fresh) for log in spec.logs if not log.is_output)
+    times = epoch_times(looks.values())
     epochs = {
         epoch.number
         for look in looks.values()
         for epoch in look.epochs
-        if epoch.may_have_rows or epoch.watermark_ms > progress.watermark_ms
+        if epoch.may_have_rows or times[epoch.number].complete_ms > progress.watermark_ms
     }
     is_due = bool(fresh or epochs or (spec.interval_end and progress.feed))
     changed = changed_extractors(progress.feed, extractor_versions(config, project.root))

@@ -13,6 +13,7 @@ from rewindow.control.ingest.protocols import LandReport
 from rewindow.control.plan.spec import OUTPUT
 from rewindow.control.verify import Verified
 from rewindow.report.text import asked, counted
+from rewindow.streams.duration import in_words
 from rewindow.tables.shared.diff import TableDiff
 
 _MOST_ROWS = 5
@@ -32,6 +33,8 @@ def landed_lines(feed: str, report: LandReport) -> Iterator[str]:
     yield line + (
         f" ({report.quarantined} quarantined: `rewindow head rewindow.quarantine`)" if report.quarantined else ""
     )
+    if report.held_ms:
+        yield f"Its watermark is {in_words(report.held_ms)} below that of its job, which may hold rows back for so long."
     if report.behind:
         one = report.behind == 1
         yield (

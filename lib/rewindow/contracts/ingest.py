@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from rewindow.contracts.governed_sources import Governed
+from rewindow.contracts.produced_epochs import ProducedEpoch
 from rewindow.streams.serde.schema import Column
 
 FAIL, SKIP, PARTITION_TIME = "fail", "skip", "partition_time"
@@ -137,18 +138,6 @@ class Piece:
     arrival_ms: int | None = None
     values: tuple[tuple[str, str | None], ...] = ()
     name: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ProducedEpoch:
-    """An epoch that another job committed: its watermark (epoch ms), its run and the identity of the job's ledger."""
-
-    number: int
-    watermark_ms: int
-    run: int
-    ledger: str = ""
-    may_have_rows: bool = True
-    """False if the output certainly has no row of it, nor of a later epoch."""
 
 
 @dataclass(frozen=True, slots=True)

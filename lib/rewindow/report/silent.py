@@ -72,12 +72,13 @@ def silent_partitions(material: Material) -> list[Silent]:
         return []
     waiting: dict[tuple[str, bool, bool], list[_Waiting]] = {}
     newest, watermark = max(_newest(material, None).values(), default=UNKNOWN), landings[-1].watermark_ms
+    behind_ms = max(material.lag_ms, landings[-1].held_ms)
     follows = follows_watermark(material)
     for timed in timed_nodes(material.head.spec.binding.topology):
         for partition, clock in sorted(clocks_of(material, timed).items()) if timed.final_after_ms is not None else ():
             results, final_ms = _results(material, timed, partition), timed.all_final_at(clock)
             own_ms = _own_time(material, timed, partition, clock)
-            if clock == UNKNOWN or own_ms is None or results == 0 or newest - material.lag_ms < final_ms:
+            if clock == UNKNOWN or own_ms is None or results == 0 or newest - behind_ms < final_ms:
                 continue
             by_feed, by_job = watermark < final_ms, not follows and own_ms < final_ms
             if by_feed or by_job:

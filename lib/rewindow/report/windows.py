@@ -153,10 +153,14 @@ def _held_back(material: Material, timed: TimedNode, partition: int, closes_at: 
     slowest, at = min(newest.items(), key=lambda item: item[1])
     if max(newest.values()) < closes_at:
         return f"No record that late has been landed: the newest one is at {instant(max(newest.values()))}"
+    last = landings[taken - 1]
+    if last.held_ms and last.watermark_ms < closes_at:
+        held = f"the job that makes its records may hold them back for {in_words(last.held_ms)}"
+        return f"The feed's watermark is at {instant(last.watermark_ms)}, because {held}"
     if max(newest.values()) - material.lag_ms < closes_at:
         return f"The feed's watermark is `lag: {in_words(material.lag_ms)}` behind its newest record"
     mine = max((time for one, time in newest.items() if one.partition == partition), default=UNKNOWN)
-    if not follows_watermark(material) and closes_at <= mine <= landings[taken - 1].watermark_ms:
+    if not follows_watermark(material) and closes_at <= mine <= last.watermark_ms:
         return (
             f"The newest record of partition {partition} is at {instant(mine)}, but did not reach {timed.node}: an operator "
             f"before it filters or changes such records. {what_moves(material)}"

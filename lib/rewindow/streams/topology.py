@@ -26,9 +26,7 @@ from rewindow.streams.subtopologies import (
     global_tables,
     in_run_order,
 )
-
-REPARTITION_SUFFIX = "-repartition"
-GLOBAL_SUFFIX = "-global"
+from rewindow.streams.watermark_lags import GLOBAL_SUFFIX, REPARTITION_SUFFIX, node_lags
 
 
 class Reads(Protocol):
@@ -182,21 +180,7 @@ class Topology:
 
     def watermark_lags(self) -> dict[str, int]:
         """Return how long the ancestors of each node may hold results back, in ms: its watermark is lowered by that (D22)."""
-        lags: dict[str, int] = {}
-        written: dict[str, list[int]] = {}
-        for part in self.sub_topologies():
-            for node in part.nodes:
-                if isinstance(node, SourceNode):
-                    lags[node.name] = max(written.get(node.topic, [0])) if node.is_internal else 0
-                else:
-                    lags[node.name] = max(lags[parent] + self._holds(parent) for parent in node.parents)
-                if isinstance(node, SinkNode) and node.is_internal:
-                    written.setdefault(node.topic, []).append(lags[node.name])
-        return lags
-
-    def _holds(self, name: str) -> int:
-        node = self.nodes[name]
-        return node.holds_ms if isinstance(node, ProcessorNode) else 0
+        return node_lags(self.describe())
 
     def _add(self, node: Node) -> Topology:
         topics = [one.topic for one in self.nodes.values() if isinstance(one, SinkNode) and not one.is_internal]

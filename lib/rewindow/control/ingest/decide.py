@@ -9,6 +9,7 @@ from typing import Any
 
 from rewindow.contracts.blocks import Block
 from rewindow.contracts.ingest import PendingLanding
+from rewindow.contracts.produced_epochs import EpochTimes
 from rewindow.control.ingest.flat_columns import Flat, flat_columns
 from rewindow.control.ingest.held_files import held_file, held_range
 from rewindow.control.ingest.landings import LandedRange, Landing
@@ -60,14 +61,15 @@ class LandingRules:
     """How landings get their watermarks.
 
     ``declared_ms`` (``--watermark``) applies to the last landing of the call. With ``by_epoch`` the intervals are epochs
-    of another job, and these are their watermarks.
+    of another job, and these are their times: all records up to an epoch's watermark are released, while the watermark of
+    its landing is lower by what the job may still hold back (ADR-133).
     """
 
     generation: int
     policy: WatermarkPolicy
     now_ms: int
     declared_ms: int | None = None
-    by_epoch: Mapping[int, int] | None = None
+    by_epoch: Mapping[int, EpochTimes] | None = None
 
 
 class Numbering:
@@ -112,27 +114,30 @@ class Numbering:
     def _landing(
         self, interval: tuple[int, int] | None, made_of: Mapping[str, Sequence[Block]], *, is_last: bool
     ) -> DecidedLanding | None:
-        epoch_ms = self._rules.by_epoch[interval[0]] if self._rules.by_epoch and interval else None
+        epoch = self._rules.by_epoch[interval[0]] if self._rules.by_epoch and interval else None
         landed_ms = interval[1] if interval else self._rules.now_ms
-        if epoch_ms is not None:
-            landed_ms = epoch_ms
+        if epoch is not None:
+            landed_ms = epoch.watermark_ms
         deliveries = dict(self._deliveries)
         for topic, block in _each(made_of):
             if block.end > block.start:
                 deliveries[TopicPartition(topic, block.partition)] = Delivery(block.max_timestamp, landed_ms)
+        declared_ms = epoch.complete_ms if epoch is not None else None
+        if is_last and self._rules.declared_ms is not None:
+            declared_ms = self._rules.declared_ms
         watermark = decide_watermark(
             self._rules.policy,
             deliveries,
             landed_ms=landed_ms,
             interval_end_ms=interval[1] if interval else None,
-            declared_ms=self._rules.declared_ms if is_last and self._rules.declared_ms is not None else epoch_ms,
+            declared_ms=declared_ms,
             before_ms=self._watermark,
         )
         if not made_of and watermark.time_ms <= self._watermark:
             return None
         self._number += 1
         self._watermark, self._deliveries = watermark.time_ms, deliveries
-        self._ranges = self._next_ranges(made_of)
+        self._ranges = self._next_ranges(made_of, max(self._watermark, epoch.watermark_ms if epoch else UNKNOWN))
         refused: Counter[str] = Counter()
         for topic, block in _each(made_of):
             refused[topic] += block.quarantined
@@ -144,7 +149,7 @@ class Numbering:
         }
         unarrived = sum(block.unarrived for _, block in _each(made_of))
         counts |= {"unarrived": unarrived} if unarrived else {}
-        arrived = interval if epoch_ms is None else None
+        arrived = interval if epoch is None else None
         landing = Landing(
             self._number,
             self._rules.generation,
@@ -154,6 +159,7 @@ class Numbering:
             counts,
             watermark.given_up,
             dict(+refused),
+            held_ms=epoch.held_ms if epoch is not None else 0,
         )
         for topic, blocks in made_of.items():
             flat = flat_columns(blocks, self._flat.get(topic))
@@ -161,7 +167,9 @@ class Numbering:
         by_topic = {topic: tuple(blocks) for topic, blocks in made_of.items()}
         return DecidedLanding(landing, interval, by_topic, landed_ms, dict(self._flat))
 
-    def _next_ranges(self, made_of: Mapping[str, Sequence[Block]]) -> dict[TopicPartition, LandedRange]:
+    def _next_ranges(
+        self, made_of: Mapping[str, Sequence[Block]], released_ms: int
+    ) -> dict[TopicPartition, LandedRange]:
         taken = {
             TopicPartition(topic, block.partition): block for topic, block in _each(made_of) if block.end > block.start
         }
@@ -177,7 +185,7 @@ class Numbering:
                 held += [held_file(tp.topic, file) for file in block.files]
             elif block:
                 held.append(held_range(tp, LandedRange(start, end, largest, start, base)))
-            release, self._held[tp] = release_offset(held, before.release, end, self._watermark, self._first_above)
+            release, self._held[tp] = release_offset(held, before.release, end, released_ms, self._first_above)
             ranges[tp] = LandedRange(start, end, largest, release, base)
         return ranges
 

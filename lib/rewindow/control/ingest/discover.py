@@ -18,6 +18,7 @@ from rewindow.contracts.ingest import (
     ReadWindow,
     SourceLook,
 )
+from rewindow.contracts.produced_epochs import EpochTimes
 from rewindow.contracts.text_times import other_form
 from rewindow.control.ingest.fields import LandedFields, check_fields, landed_fields
 from rewindow.control.ingest.grown_columns import grown
@@ -45,8 +46,8 @@ class Due:
     window: ReadWindow
     intervals: tuple[Interval | None, ...]
     slots: tuple[PendingLanding, ...]
-    epochs: Mapping[int, int] | None = None
-    """For a feed of another job's outputs: new epoch -> watermark. The intervals are then epochs."""
+    epochs: Mapping[int, EpochTimes] | None = None
+    """For a feed of another job's outputs: the times of its new epochs, which are then the intervals."""
 
     def positions(self, interval: Interval | None) -> dict[str, Mapping[str, Any]]:
         """Return the sources' positions after the landing of an interval."""

@@ -90,6 +90,8 @@ class Landing:
     """Quarantined rows by topic; None for a landing of an older version, which counted only their sum."""
     extractors: Mapping[str, str] = field(default_factory=dict)
     """The versions of the functions that extracted its event times, by name (``module:function``)."""
+    held_ms: int = 0
+    """If it is an epoch of another job: how long the job may hold its rows back, so much lower is the watermark (ADR-133)."""
 
     def quarantined_of(self, topics: Collection[str]) -> int:
         """Return the quarantined rows of some topics; of all, if the landing counted only their sum."""
@@ -109,6 +111,7 @@ class Landing:
             "given_up": [list(tp) for tp in self.given_up],
             **({} if self.quarantined is None else {"quarantined": dict(self.quarantined)}),
             **({"extractors": dict(self.extractors)} if self.extractors else {}),
+            **({"held_ms": self.held_ms} if self.held_ms else {}),
         }
 
     @classmethod
@@ -126,6 +129,7 @@ class Landing:
             given_up=tuple(TopicPartition(*tp) for tp in data.get("given_up", ())),
             quarantined=data.get("quarantined"),
             extractors=data.get("extractors", {}),
+            held_ms=data.get("held_ms", 0),
         )
 
 

@@ -92,6 +92,8 @@ class LandReport:
     constant."""
     waiting: str = ""
     """If nothing was landed: what waits for the end of its interval, as a sentence."""
+    held_ms: int = 0
+    """How long the job whose output was landed may hold rows back, in ms: so much lower is the watermark."""
 
     @classmethod
     def of(cls, feed: str, landings: Sequence[Landing], *, was_interrupted: bool = False) -> LandReport:
@@ -102,6 +104,7 @@ class LandReport:
             landings[-1].generation,
             landings[-1].watermark_ms,
             tuple(landing.number for landing in landings),
+            held_ms=landings[-1].held_ms,
             rows=sum(count.get("rows", 0) for count in counts),
             quarantined=sum(count.get("quarantined", 0) for count in counts),
             behind=sum(count.get("behind", 0) for count in counts),

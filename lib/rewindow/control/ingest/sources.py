@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from rewindow.config.feed_spec import TABLE_FORMATS
 from rewindow.contracts.ingest import FeedSpec, LogSpec, ReadWindow, SourceLook
+from rewindow.contracts.produced_epochs import EpochTimes
 from rewindow.control.ingest.intervals import Epochs, Grid
 from rewindow.control.ingest.later_rows import later_rows, without_finished
 from rewindow.control.ingest.protocols import Call
@@ -24,7 +25,7 @@ class Sources:
     looks: Mapping[str, SourceLook]
     window: ReadWindow
     grid: Grid | Epochs | None = None
-    epochs: Mapping[int, int] | None = None
+    epochs: Mapping[int, EpochTimes] | None = None
     has_rows: bool = True
 
 
@@ -53,12 +54,22 @@ def inspect_sources(call: Call) -> Sources | NothingDue:
 def _inspect_epochs(call: Call) -> Sources | NothingDue:
     """Return the producer's epochs that are not landed yet."""
     looks = {spec.topic: look_at(call, spec, ReadWindow()) for spec in call.feed.logs}
-    epochs = {epoch.number: epoch.watermark_ms for look in looks.values() for epoch in look.epochs}
+    epochs = epoch_times(looks.values())
     if not epochs:
         held = next((f"run {look.on_hold} of its job is on hold" for look in looks.values() if look.on_hold), "")
         return NothingDue(f"nothing new to land: {held}, and what follows is not published" if held else "")
     looks = {topic: replace(look, fresh=(), rest=look.fresh) for topic, look in looks.items()}
     return Sources(looks, ReadWindow(min(epochs), max(epochs) + 1), Epochs(), epochs)
+
+
+def epoch_times(looks: Iterable[SourceLook]) -> dict[int, EpochTimes]:
+    """Return the times of a producer's new epochs. An epoch is as late as the output that is held back longest."""
+    found: dict[int, EpochTimes] = {}
+    for look in looks:
+        for epoch in look.epochs:
+            before = found.get(epoch.number, epoch.times)
+            found[epoch.number] = EpochTimes(epoch.watermark_ms, max(before.held_ms, epoch.held_ms))
+    return found
 
 
 def complete_intervals(call: Call) -> tuple[Grid | None, ReadWindow]:

@@ -6,13 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
-from rewindow.contracts.ingest import LogSpec, ProducedEpoch
+from rewindow.contracts.ingest import LogSpec
+from rewindow.contracts.produced_epochs import ProducedEpoch
 from rewindow.control.ingest.landings import GENERATION, LANDING
 from rewindow.control.ingest.progress import landing_bodies
 from rewindow.control.plan.branches import CommittedRun
 from rewindow.control.plan.spec import MAIN, OUTPUT, TableSpec
 from rewindow.errors import KEEP_SOME, SourceError
 from rewindow.streams.record import UNKNOWN
+from rewindow.streams.watermark_lags import output_lags
 from rewindow.tables.shared.warehouse import Warehouse
 
 MadeBy = Mapping[int, tuple[int, str]]
@@ -45,7 +47,7 @@ def new_epochs(
         names = ", ".join(name.removeprefix(OUTPUT) for name in branch.tables if name.startswith(OUTPUT))
         message = f"the job {job} has no output {output!r}: it has {names}"
         raise SourceError(message)
-    epochs = _epochs(tables, runs, state.ledger)
+    epochs = _epochs(tables, runs, state.ledger, output)
     landed = 0
     if position is not None:
         landed = position["epoch"]
@@ -54,7 +56,8 @@ def new_epochs(
     return target, tuple(epoch for epoch in epochs if epoch.number > landed), on_hold
 
 
-def _epochs(tables: Warehouse, runs: Sequence[CommittedRun], ledger: str) -> list[ProducedEpoch]:
+def _epochs(tables: Warehouse, runs: Sequence[CommittedRun], ledger: str, output: str) -> list[ProducedEpoch]:
+    """Return all epochs of some runs. The one that seals a branch holds nothing back."""
     watermarks: dict[tuple[str, int], dict[int, int]] = {}
     epochs: list[ProducedEpoch] = []
     for run in runs:
@@ -62,7 +65,8 @@ def _epochs(tables: Warehouse, runs: Sequence[CommittedRun], ledger: str) -> lis
         feed = (spec.binding.feed, spec.input.generation)
         if feed not in watermarks:
             watermarks[feed] = _watermarks(tables, *feed)
-        epochs += [ProducedEpoch(number, watermarks[feed][number], spec.run, ledger) for number in spec.epochs]
+        held = output_lags(spec.binding.topology).get(output, 0)
+        epochs += [ProducedEpoch(number, watermarks[feed][number], spec.run, ledger, held) for number in spec.epochs]
         if spec.final:
             last = epochs[-1].watermark_ms if epochs else UNKNOWN
             epochs.append(ProducedEpoch(spec.input.last + 1, last, spec.run, ledger))

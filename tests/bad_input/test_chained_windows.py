@@ -1,0 +1,110 @@
+"""A chain of jobs with windows: what the first holds back is not late in the second (ADR-133)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rewindow.tables.delta.commit import table_path
+from rewindow.tables.delta.content_hash import read_rows
+from tests.bad_input.scene import FEED, TARGET, USERS, Bench, without_spark
+from tests.ingest.local_engine import HOUR, T0
+
+HOURS = 30
+WATERMARK = "semantics: {stream_time_from: watermark}\non_code_change: accept\n"
+FIRST = (
+    f"job: counts\ntopology: shop_job:hours\nfeed: activity\noutputs: {{totals: {{table: shop.totals}}}}\n{WATERMARK}"
+)
+SECOND = f"job: days\ntopology: shop_job:days\nfeed: totals\noutputs: {{seen: {{table: shop.seen}}}}\n{WATERMARK}"
+TOTALS = """\
+feed: totals
+partitions: 2
+logs:
+  totals: {source: {job: counts, output: totals}, key: user, timestamp: _timestamp}
+"""
+MODULE = """\
+from rewindow import StreamsBuilder, TimeWindows, until_window_closes
+
+
+def hours():
+    builder = StreamsBuilder()
+    windows = TimeWindows.of("1h", grace="90m")
+    counts = builder.stream("events").group_by_key().windowed_by(windows).count(store="hours")
+    counts.suppress(until_window_closes()).to_stream().to("totals")
+    return builder.build()
+
+
+def days():
+    builder = StreamsBuilder()
+    windows = TimeWindows.of("6h", grace="0s")
+    counts = builder.stream("totals").group_by_key().windowed_by(windows).count(store="days")
+    counts.suppress(until_window_closes()).to_stream().to("seen")
+    return builder.build()
+"""
+
+
+def records() -> list[dict[str, Any]]:
+    """Return records of each hour; every fifth is up to 80 minutes late."""
+    made = []
+    for number in range(HOURS * 6):
+        at = T0 + number * HOUR // 6
+        late = (number % 4) * 20 * 60_000 if number % 5 == 0 else 0
+        made.append({"user": USERS[number % 3], "t": max(at - late, T0), "got": at + 1, "x": number})
+    return made
+
+
+def expected(rows: list[dict[str, Any]]) -> dict[tuple[str, int], int]:
+    """Return in how many hours of each six a user had records."""
+    hours = {(row["user"], row["t"] // HOUR) for row in rows}
+    return dict(Counter((user, hour // 6 * 6 * HOUR) for user, hour in hours))
+
+
+def project(root: Path) -> Bench:
+    """Create the project of both jobs."""
+    bench = Bench(root)
+    bench.write("conf/feeds/activity.yaml", FEED)
+    bench.write("conf/feeds/totals.yaml", TOTALS)
+    bench.write("conf/jobs/counts.yaml", FIRST)
+    bench.write("conf/jobs/days.yaml", SECOND)
+    bench.write("conf/targets/local.yaml", TARGET)
+    bench.write("shop_job.py", MODULE)
+    return bench
+
+
+@pytest.mark.parametrize("landings", [1, 4, 30])
+@pytest.mark.parametrize("each", [True, False])
+def test_final_results_of_one_job_are_in_the_windows_of_the_next(tmp_path: Path, landings: int, *, each: bool) -> None:
+    bench = project(tmp_path)
+    rows = records()
+    share = len(rows) // landings
+    with without_spark():
+        for number in range(landings):
+            bench.rows(f"h{number:02}", rows[number * share : (number + 1) * share if number < landings - 1 else None])
+            commands = [("land", "activity"), ("run", "counts"), ("land", "totals"), ("run", "days")]
+            is_last = number == landings - 1
+            for words in commands[: None if each or is_last else 2]:
+                answer = bench.run(*words)
+                assert answer.code == 0, answer.err
+        for words in (("run", "counts", "--final"), ("land", "totals"), ("run", "days", "--final")):
+            answer = bench.run(*words)
+            assert answer.code == 0, answer.err
+    found = read_rows(table_path(str(bench.warehouse), "shop/seen")).to_pylist()
+    assert {(row["user"], row["window_start"]): row["value"] for row in found} == expected(rows)
+    assert len(found) == len(expected(rows))
+
+
+def test_a_landing_says_by_how_much_its_watermark_is_lower(tmp_path: Path) -> None:
+    bench = project(tmp_path)
+    bench.rows("h0", records())
+    with without_spark():
+        assert bench.run("land", "activity").out.endswith("complete through 2023-11-16 03:50:00Z.\n")
+        assert bench.run("run", "counts").code == 0
+        first, second = bench.run("land", "totals").out.splitlines()
+        assert first.endswith("complete through 2023-11-16 01:20:00Z.")
+        assert second == "Its watermark is 2h30m below that of its job, which may hold rows back for so long."
+        assert bench.run("run", "counts", "--final").code == 0
+        (line,) = bench.run("land", "totals").out.splitlines()
+        assert line.endswith("complete through 2023-11-16 03:50:00Z.")
