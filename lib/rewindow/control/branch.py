@@ -10,7 +10,6 @@ If a process is killed anywhere, call the same command again: a state that is re
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from functools import partial
 
 from rewindow.control.ledger import update
 from rewindow.control.plan.backfill_decisions import Backfill, decide_backfill
@@ -65,9 +64,13 @@ def branch(job: str, name: str, tables: Tables, *, parent: str = MAIN, at: str |
 def begin_backfill(job: str, wanted: Backfill, tables: Tables) -> Travel:
     """Create the branch of a backfill, or start it over if its code has changed since; see `decide_backfill`."""
     name = wanted.request.branch
+
+    def decide(state: JobState) -> LedgerRow | None:
+        return decide_backfill(wanted, state, tables.check_targets)
+
     yield "recover"
     yield from catch_up(job, tables, MAIN, name)
-    row = yield from update(tables, job, "decide", partial(decide_backfill, wanted))
+    row = yield from update(tables, job, "decide", decide)
     yield from catch_up(job, tables, name)
     return row
 

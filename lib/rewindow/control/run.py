@@ -28,7 +28,7 @@ from rewindow.control.plan.ledger_state import COMMIT, PLAN
 from rewindow.control.plan.planner import Alive, UpToDate, check_is_pending, plan_run
 from rewindow.control.plan.retention import EVERY, due_before_run
 from rewindow.control.plan.spec import Attempt, JobBinding, RunRequest, RunSpec
-from rewindow.control.plan.tasks import METRICS_TARGET, Restored, metrics_rows, sub_topology_work
+from rewindow.control.plan.tasks import METRICS_TARGET, Restored, metrics_rows, records_due, sub_topology_work
 from rewindow.control.snapshot import write_snapshot
 from rewindow.errors import InvariantError, NotNowError
 from rewindow.streams.record import TopicPartition
@@ -87,6 +87,10 @@ class Tables(Ledger[JobState], StagedRows, Protocol):
 
     def stage_snapshot(self, state: JobState, run: CommittedRun) -> LedgerRow:
         """Stage the rows of a snapshot; return the row that makes them count."""
+        ...
+
+    def check_targets(self, spec: RunSpec) -> None:
+        """Raise what `roots` would raise for a planned run's existing tables; change nothing."""
         ...
 
     def roots(self, spec: RunSpec, internal: Iterable[str]) -> Mapping[str, str]:
@@ -175,11 +179,17 @@ def steps(
 def _plan(
     job: Job, request: RunRequest, attempt: Attempt, tables: Tables, alive: Alive
 ) -> Generator[str, None, RunSpec | UpToDate]:
-    """Append the PLAN row, which fences every earlier attempt of the branch; return its run."""
+    """Append the PLAN row, which fences every earlier attempt of the branch; return its run.
+
+    A run that may not write its tables is refused first: it leaves no plan.
+    """
 
     def decide(state: JobState) -> LedgerRow | UpToDate:
         spec = plan_run(state, job.feed, request, job.binding, attempt, alive)
-        return spec if isinstance(spec, UpToDate) else LedgerRow(spec.run, PLAN, spec.as_json())
+        if isinstance(spec, UpToDate):
+            return spec
+        tables.check_targets(spec)
+        return LedgerRow(spec.run, PLAN, spec.as_json())
 
     planned = yield from update(tables, job.name, "plan", decide)
     return planned if isinstance(planned, UpToDate) else RunSpec.from_json(planned.body)
@@ -211,7 +221,7 @@ def execute(
             run=spec.name,
             ledger_row=spec.run,
             sub_topology=part.index,
-            records=_records_due(job.feed, spec, part),
+            records=records_due(job.feed, spec, part),
         )
         sent = [file for report in reports for file in report.files]
         reports += engine.run_sub_topology(_work(job, spec, part, tables, restored, sent, roots))
@@ -233,16 +243,6 @@ def _observe(
         observed += job.expectations.observe(spec, tables.state(job.name), reports, tables)
     check_met(spec, observed)
     return observed
-
-
-def _records_due(feed: Feed, spec: RunSpec, part: SubTopology) -> int:
-    """Return how many records a sub-topology takes from the feed's logs. Those of internal logs are not known yet."""
-    return sum(
-        feed.records(spec.epochs, TopicPartition(source.topic, partition))
-        for source in part.sources
-        if not source.is_internal
-        for partition in range(feed.definition.partitions)
-    )
 
 
 def first_run(job: Job, attempt: Attempt, tables: Tables) -> list[SubTopologyWork]:

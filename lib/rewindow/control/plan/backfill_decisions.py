@@ -7,6 +7,7 @@ refuse: a refused backfill leaves no branch behind, and keeps the runs that it w
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from rewindow.control.ingest.landings import Feed
@@ -15,7 +16,7 @@ from rewindow.control.plan.branches import Branch, JobState, LedgerRow
 from rewindow.control.plan.job_diff import changes_since
 from rewindow.control.plan.ledger_state import fold_row
 from rewindow.control.plan.planner import Alive, check_not_live, plan_run
-from rewindow.control.plan.spec import MAIN, Attempt, JobBinding, RunRequest
+from rewindow.control.plan.spec import MAIN, Attempt, JobBinding, RunRequest, RunSpec
 from rewindow.errors import UsageError
 
 
@@ -31,14 +32,18 @@ class Backfill:
     alive: Alive
 
 
-def decide_backfill(wanted: Backfill, state: JobState) -> LedgerRow | None:
+def decide_backfill(wanted: Backfill, state: JobState, check: Callable[[RunSpec], None]) -> LedgerRow | None:
     """Return the row that creates or rewinds the branch of a backfill; None if it can run as it is.
 
-    Raises what `plan_run` raises for the run that follows, and `UsageError` (2) for a branch that starts too late.
+    Raises what `plan_run` and ``check`` raise for the run that follows, and `UsageError` (2) for a branch that starts too
+    late.
     """
     row = _first_row(wanted, state)
     if row is not None:
-        plan_run(fold_row(state, row), wanted.feed, wanted.request, wanted.binding, wanted.attempt, wanted.alive)
+        after = fold_row(state, row)
+        first = plan_run(after, wanted.feed, wanted.request, wanted.binding, wanted.attempt, wanted.alive)
+        if isinstance(first, RunSpec):
+            check(first)
     return row
 
 

@@ -266,3 +266,13 @@ def _internal_files(
         for file in files
         if file.target == target and int(file.partition_values[PARTITION]) == wanted
     )
+
+
+def records_due(feed: Feed, spec: RunSpec, part: SubTopology) -> int:
+    """Return how many records a sub-topology takes from the feed's logs. Those of internal logs are not known yet."""
+    return sum(
+        feed.records(spec.epochs, TopicPartition(source.topic, partition))
+        for source in part.sources
+        if not source.is_internal
+        for partition in range(feed.definition.partitions)
+    )

@@ -23,7 +23,7 @@ from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.settings import for_packs
 from rewindow.errors import not_committed
 from rewindow.tables.governed.blocks import batches_of_block, block_path
-from rewindow.tables.governed.commit import add_once, table_version
+from rewindow.tables.governed.commit import OWNER, add_once, check_properties, owner, table_version
 from rewindow.tables.governed.history import last_version, look_at
 from rewindow.tables.governed.journal import SparkJournal
 from rewindow.tables.governed.looks import Looks
@@ -105,6 +105,19 @@ def claim(
         name = name_of(table.path)
         check_claim(spark, spec.job, name, table.path)
         look.know_new(name, publication_id(state.ledger, spec.job, target))
+
+
+def check_targets(spark: SparkSession, state: JobState, spec: RunSpec, name_of: Callable[[str], TableName]) -> None:
+    """Check the existing tables of a run to which the job's ledger has published nothing, as creating and claiming them does.
+
+    Raises `ConfigError` (78) for another job's or branch's table, `CheckpointError` (76) for rows of another ledger.
+    """
+    for _, table in unclaimed(state, spec):
+        name = name_of(table.path)
+        if table_version(spark, name) is not None:
+            if table.path not in SHARED_TABLES:
+                check_properties(spark, name, {OWNER: owner(spec.job, spec.branch)})
+            check_claim(spark, spec.job, name, table.path)
 
 
 def check_claim(spark: SparkSession, job: str, name: TableName, path: str) -> None:

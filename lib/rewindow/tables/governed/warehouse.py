@@ -38,13 +38,12 @@ from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.own_rows import OwnRows, feed_name
 from rewindow.tables.governed.own_table import NAME
 from rewindow.tables.governed.publish import (
-    check_claim,
+    check_targets,
     claim,
     is_published,
     lagging,
     publish,
     published_tables,
-    unclaimed,
     unpublished,
 )
 from rewindow.tables.governed.run_reports import RunReports
@@ -166,10 +165,7 @@ class CatalogTables:
 
     def check_targets(self, spec: RunSpec) -> None:
         """Raise what `roots` would raise for a planned run's existing tables; change nothing."""
-        for _, table in unclaimed(self.state(spec.job), spec):
-            name = self.name_of(table.path)
-            if table_version(self._spark_of(), name) is not None:
-                check_claim(self._spark_of(), spec.job, name, table.path)
+        check_targets(self._spark_of(), self.state(spec.job), spec, self.name_of)
 
     def check_owners(self, job: str, branch: str, outputs: Iterable[TableSpec]) -> None:
         """Raise `ConfigError` (78) if an existing output table is another job's or branch's."""

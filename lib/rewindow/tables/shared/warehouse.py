@@ -49,10 +49,6 @@ class Warehouse(Scratch, Protocol):
         """Return the rows of a feed's landing ledger from a fresh look."""
         ...
 
-    def check_targets(self, spec: RunSpec) -> None:
-        """Raise what `roots` would raise for a planned run's existing tables; change nothing."""
-        ...
-
     def check_owners(self, job: str, branch: str, outputs: Iterable[TableSpec]) -> None:
         """Raise `ConfigError` (78) if an existing output table is not the job's and, in a catalog, the branch's."""
         ...
