@@ -112,6 +112,27 @@ def test_plan_refuses_with_76_what_run_refuses_with_76(bench: Bench, given: Call
     assert bench.run("status", "counts").code == 1
 
 
+def test_plan_and_status_say_of_a_table_without_its_log_that_the_next_run_restores_it(bench: Bench) -> None:
+    clean = bench.result()
+    shutil.rmtree(bench.warehouse / "alerts/totals/_delta_log")
+    before = bench.files()
+    planned, status = bench.run("plan", "counts"), bench.run("status", "counts")
+    assert bench.files() == before
+    assert planned.code == 0, planned
+    assert "Tables lag behind the ledger (commits): output/totals by 2. The next run publishes them." in planned.out
+    assert (status.code, "refused" in status.out) == (1, False)
+    assert "tables lag behind the ledger: output/totals by 2 commits: `rewindow run counts`" in status.out
+    assert bench.run("run", "counts").code == 0
+    assert bench.result() == clean
+
+
+def test_plan_and_run_refuse_a_table_whose_staged_files_are_gone_alike(bench: Bench) -> None:
+    shutil.rmtree(bench.warehouse / "alerts/totals")
+    planned, ran = bench.run("plan", "counts"), bench.run("run", "counts")
+    assert (planned.code, planned.err) == (74, ran.err)
+    assert (ran.code, "`rewindow republish counts`" in ran.err) == (74, True)
+
+
 def test_a_run_with_changed_code_and_no_new_data_says_so(bench: Bench) -> None:
     assert bench.run("run", "counts", "--land").code == 0
     assert "changed" not in bench.run("run", "counts").out

@@ -47,7 +47,8 @@ def next_run(tables: Warehouse, job: Job, state: JobState, request: RunRequest, 
     with naming(JOB=job.name, FEED=job.feed.definition.feed):
         if later:
             later.check_published(request.branch)
-        tables.check_published(job.name, state, request.branch)
+        else:
+            tables.check_published(job.name, state, request.branch)
     decision = plan_run(state, job.feed, request, job.binding, this_attempt(), alive)
     if not isinstance(decision, UpToDate):
         tables.check_targets(decision)

@@ -21,6 +21,7 @@ from rewindow.tables.delta.claims import check_claim, check_log_claim, check_qua
 from rewindow.tables.delta.commit import open_table, table_path
 from rewindow.tables.delta.content_hash import table_files, table_schema
 from rewindow.tables.delta.create_table import create_table
+from rewindow.tables.delta.publish import check_not_lost
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.arrow_schema import arrow_schema
 from rewindow.tables.shared.paths import JOURNAL, QUARANTINE, log_path
@@ -35,16 +36,25 @@ class LaterRefusals:
         self._open = cache(open_table)
 
     def check_published(self, branch: str) -> None:
-        """Raise the `CheckpointError` (76) with which landings or runs would not be published, or a run not be staged."""
+        """Raise what `run` would raise for landings or runs that are published, or are to be, and for the journal.
+
+        A table that is gone is not refused if `run` can publish it again from what was staged.
+        """
         self._check_logs()
         for due in due_tables(self._state, branch):
-            table = self._open(self._path(due.table.path))
-            if table is not None and due.publications and due.restart.epoch == 1:
+            path = self._path(due.table.path)
+            table = self._open(path)
+            if due.restart.epoch > 1:
+                continue
+            if table is None:
+                check_not_lost(path, self._job.name, self._state, branch, due, self._tables.reports)
+            elif due.publications:
                 where = (self._job.name, self._state, branch, due.target, due.table.path)
                 check_claim(self._tables.warehouse, table, *where)
         path = self._path(JOURNAL)
         if (journal := self._open(path)) is not None:
             check_layout(path, table_schema(journal).names)
+        self._tables.check_published(self._job.name, self._state, branch, early=True)
 
     def check_run(self, spec: RunSpec) -> None:
         """Raise the `CheckpointError` (76) with which a planned run would stop: its tables, its state, its schedules."""

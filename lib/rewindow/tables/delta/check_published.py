@@ -56,9 +56,18 @@ class Checked:
 
 
 def check_published(
-    warehouse: str, job: str, state: JobState, branch: str, now: Callable[[], JobState], checked: Checked
+    warehouse: str,
+    job: str,
+    state: JobState,
+    branch: str,
+    now: Callable[[], JobState],
+    checked: Checked,
+    *,
+    early: bool = False,
 ) -> None:
     """Check that the tables of a branch are what was published. ``now`` reads the ledger again.
+
+    ``early``: publishing follows, so tables that are gone are left to `publish`, which restores or refuses them.
 
     Raises `StorageError` (74) naming `republish`; `CheckpointError` (76) if a table has publications that the ledger lacks,
     because an older copy of the ledger was restored and would repeat their numbers.
@@ -69,9 +78,9 @@ def check_published(
             if newer.rows == state.rows:  # otherwise another process has committed since
                 path = table_path(warehouse, due.table.path)
                 raise older_ledger(path, job, published, len(due.publications))
-            check_published(warehouse, job, newer, branch, now, checked)
+            check_published(warehouse, job, newer, branch, now, checked, early=early)
             return
-        if checked.has(due, table, published):
+        if checked.has(due, table, published) or (table is None and early):
             continue
         found = _drift(warehouse, state, due, table, published)
         if found is not None:

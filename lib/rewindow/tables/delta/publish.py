@@ -54,7 +54,7 @@ def publish(warehouse: str, job: str, state: JobState, branch: str, reports: Rep
         table = open_table(path, may_lag=True)
         if table is None:
             if epoch == 1:
-                _check_not_lost(path, job, state, branch, due, reports)
+                check_not_lost(path, job, state, branch, due, reports)
             table = _create(warehouse, job, state, branch, due.target, due.table)
         published = table.transaction_version(app_id) or 0
         ordinals = missing(due, published)
@@ -131,7 +131,7 @@ def check_targets(warehouse: str, job: str, state: JobState, branch: str, tables
             check_claim(warehouse, table, job, state, branch, target, spec.path)
 
 
-def _check_not_lost(path: str, job: str, state: JobState, branch: str, due: Due, reports: Reports) -> None:
+def check_not_lost(path: str, job: str, state: JobState, branch: str, due: Due, reports: Reports) -> None:
     """Raise `StorageError` (74) for a missing table that a run has written, unless all that was staged for it is there.
 
     Otherwise the empty table that is created here would look like one that was never published.

@@ -238,9 +238,9 @@ class DeltaTables:
         """Return how many commits each of a branch's tables lacks, by target, without those that lack none."""
         return lagging(self.warehouse, job, state, branch)
 
-    def check_published(self, job: str, state: JobState, branch: str) -> None:
+    def check_published(self, job: str, state: JobState, branch: str, *, early: bool = False) -> None:
         """Check that a branch's tables are what was published; see `check_published`."""
-        check_published(self.warehouse, job, state, branch, lambda: self.state(job), self._checked)
+        check_published(self.warehouse, job, state, branch, lambda: self.state(job), self._checked, early=early)
 
     def reports(self, run: CommittedRun) -> list[TaskReport]:
         """Return what a committed run's tasks reported. The last result is cached."""
