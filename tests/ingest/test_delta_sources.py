@@ -155,6 +155,17 @@ def test_a_restored_or_recreated_table_is_another_one(tmp_path, source_path, tab
         land_locally(feed, tables, tmp_path, T0)
 
 
+def test_a_file_that_a_later_version_adds_again_is_landed_once(tmp_path, source_path, tables):
+    feed = table_feed(**EACH_CALL, **BY_COMMIT)
+    append(source_path, [row(0)], T0)
+    append(source_path, [row(1)], T0 + HOUR)
+    table = DeltaTable(source_path)
+    table.delete()
+    table.restore(1)  # as a deletion vector does, it adds files that an earlier version added
+    assert land_locally(feed, tables, tmp_path, T0 + 2 * HOUR).rows == 2
+    assert sorted(row["x"] for row in log_rows(tables)) == [0, 1]
+
+
 def test_versions_that_were_cleaned_out_are_a_gap_and_said(tmp_path, source_path, tables):
     feed = table_feed(**EACH_CALL)
     append(source_path, [row(0)])

@@ -11,6 +11,7 @@ times. If one of them is gone, it takes the files that the table has now, whose 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import date, datetime
 from typing import Any
 
@@ -108,7 +109,7 @@ class _TableLook:
         commits = [commit for commit in found if commit is not None]
         if len(commits) == len(found):
             if any(commit.takes_rows for commit in commits):
-                commits = [_only(commit, active) for commit in commits]
+                commits = list(_only(commits, active))
                 is_whole = active.keys() == {file.path for commit in commits for file in commit.adds}
             else:
                 is_whole = self._first_gone(_pieces(self._dated(commits, None)), active) is None
@@ -242,9 +243,16 @@ def _new_files(commit: TableCommit) -> Iterator[AddedFile]:
     return (file for file in commit.adds if file.data_change)
 
 
-def _only(commit: TableCommit, active: Mapping[str, Any]) -> TableCommit:
-    adds = tuple(file for file in _new_files(commit) if file.path in active)
-    return TableCommit(commit.version, commit.time_ms, commit.operation, adds, commit.takes_rows)
+def _only(commits: Sequence[TableCommit], active: Mapping[str, Any]) -> Iterator[TableCommit]:
+    """Yield commits with only the files that the table has now, each where it was added first.
+
+    A deletion vector or a RESTORE adds a file again.
+    """
+    left = set(active)
+    for commit in commits:
+        adds = tuple(file for file in _new_files(commit) if file.path in left)
+        left -= {file.path for file in adds}
+        yield replace(commit, adds=adds)
 
 
 def _partition_text(value: Any) -> str | None:
