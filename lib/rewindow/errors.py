@@ -77,6 +77,15 @@ class LandedFileError(SourceError):
         self.file = file
 
 
+class LandedRunError(SourceError):
+    """A landed run that its job no longer has (66)."""
+
+    def __init__(self, message: str, job: str = "") -> None:
+        """Keep the name of the job."""
+        super().__init__(message)
+        self.job = job
+
+
 class InvariantError(RewindowError):
     """A broken invariant of the ledger or of determinism (70). Nothing was written, and a retry cannot help."""
 
@@ -163,10 +172,6 @@ def not_committed(what: str, attempts: int, failure: BaseException | None) -> Re
     return failed_io(
         failure, f"{what} could not be committed in {attempts} attempts{why}. Fix the cause, then run again"
     )
-
-
-KEEP_SOME = " With `--keep N`, landings up to N stay as they are"
-"""The end of a message that does not know yet how many landings a new generation may keep (`app.kept_landings`)."""
 
 
 @contextmanager

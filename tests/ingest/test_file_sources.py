@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from rewindow.contracts.ingest import SourceSpec
 from rewindow.engine.worker.source_files import look_at_files, unchanged
-from rewindow.errors import ConfigError, SourceError, StorageError
+from rewindow.errors import ConfigError, LandedFileError, SourceError, StorageError
 from tests.ingest.local_engine import feed_config
 
 
@@ -74,8 +74,9 @@ def test_a_touched_or_copied_source_is_the_same(folder, tmp_path):
 def test_a_file_that_is_gone_or_changed_is_refused(folder):
     first = look_at_files(source(folder), None)
     (folder / "a.csv").write_text("A.csv")
-    with pytest.raises(SourceError, match=r"a\.csv.*has changed.*--new-generation"):
+    with pytest.raises(LandedFileError, match=r"a\.csv.*has changed.*--new-generation`\.$") as refused:
         look_at_files(source(folder), first.position)
+    assert refused.value.file == "a.csv"
     (folder / "a.csv").unlink()
     with pytest.raises(SourceError, match=r"a\.csv.*is gone"):
         look_at_files(source(folder), first.position)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from rewindow.config.feed import FeedConfig
 from rewindow.control.ingest.progress import landing_bodies
-from rewindow.errors import KEEP_SOME, LandedFileError, SourceError
+from rewindow.errors import LandedFileError, LandedRunError
 from rewindow.tables.shared.job_source import standing_landings
 from rewindow.tables.shared.warehouse import Warehouse
 
@@ -20,19 +20,16 @@ def naming_kept(tables: Warehouse, feed: FeedConfig) -> Iterator[None]:
     """
     try:
         yield
-    except SourceError as error:
-        if KEEP_SOME in error.message:
-            keep = _kept(tables, feed, error)
-            told = f" With `--keep {keep}`, landings up to {keep} stay as they are" if keep else ""
-            error.args = (error.message.replace(KEEP_SOME, told),)
+    except (LandedFileError, LandedRunError) as error:
+        if keep := _kept(tables, feed.feed, error):
+            error.args = (f"{error.message} With `--keep {keep}`, landings up to {keep} stay as they are",)
         raise
 
 
-def _kept(tables: Warehouse, feed: FeedConfig, error: SourceError) -> int:
+def _kept(tables: Warehouse, feed: str, error: LandedFileError | LandedRunError) -> int:
     if isinstance(error, LandedFileError):
-        return _landings_before(tables, feed.feed, error.file)
-    jobs = {log.source.job for log in feed.logs.values() if log.source.job}
-    return min(standing_landings(tables, feed.feed, job)[0] for job in jobs)
+        return _landings_before(tables, feed, error.file)
+    return standing_landings(tables, feed, error.job)[0]
 
 
 def _landings_before(tables: Warehouse, feed: str, file: str) -> int:

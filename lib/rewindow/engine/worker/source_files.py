@@ -17,7 +17,7 @@ from rewindow.contracts.ingest import Piece, SourceLook, SourceSpec
 from rewindow.engine.worker.csv_files import encoding_of
 from rewindow.engine.worker.file_digests import COMPRESSED, digest, text_digest
 from rewindow.engine.worker.file_fields import has_rows
-from rewindow.errors import KEEP_SOME, AccessError, ConfigError, LandedFileError, SourceError, StorageError
+from rewindow.errors import AccessError, ConfigError, LandedFileError, SourceError, StorageError
 from rewindow.storage.listing import LOG
 
 FILES = "files"
@@ -258,6 +258,6 @@ def _check_same(spec: SourceSpec, name: str, file: _File, mark: Sequence[Any]) -
 def _broken(spec: SourceSpec, name: str, what: str) -> LandedFileError:
     message = (
         f"{spec.name}: the landed file {name} {what}. Restore it, and put new data into new files. If history did "
-        f"change, land a new generation: `rewindow land FEED --new-generation`.{KEEP_SOME}"
+        f"change, land a new generation: `rewindow land FEED --new-generation`."
     )
     return LandedFileError(message, name)

@@ -12,7 +12,7 @@ from rewindow.control.ingest.landings import GENERATION, LANDING
 from rewindow.control.ingest.progress import landing_bodies
 from rewindow.control.plan.branches import CommittedRun
 from rewindow.control.plan.spec import MAIN, OUTPUT, TableSpec
-from rewindow.errors import KEEP_SOME, SourceError
+from rewindow.errors import LandedRunError, SourceError
 from rewindow.streams.record import UNKNOWN
 from rewindow.streams.watermark_lags import output_lags
 from rewindow.tables.shared.warehouse import Warehouse
@@ -105,9 +105,9 @@ def _check_same_run(job: str, position: Mapping[str, Any], made_by: MadeBy) -> N
     if not _stands(position, made_by):
         message = (
             f"epoch {position['epoch']} of the job {job} was landed from a run that has been rewound, reset or replaced by a "
-            f"promoted branch since. Land its output again: `rewindow land FEED --new-generation`.{KEEP_SOME}"
+            f"promoted branch since. Land its output again: `rewindow land FEED --new-generation`."
         )
-        raise SourceError(message)
+        raise LandedRunError(message, job)
 
 
 def _stands(position: Mapping[str, Any], made_by: MadeBy) -> bool:
