@@ -17,14 +17,14 @@ from rewindow.control.run import Job
 from rewindow.streams.assembly import check_suppliers
 from rewindow.streams.nodes import ProcessorNode
 from rewindow.streams.schedules import method_is_gone
-from rewindow.tables.delta.claims import check_claim, check_log_claim, check_quarantine_claim, is_published
+from rewindow.tables.delta.claims import check_claim, check_log_claim, is_published
 from rewindow.tables.delta.commit import open_table, table_path
 from rewindow.tables.delta.content_hash import table_files, table_schema
 from rewindow.tables.delta.create_table import create_table
 from rewindow.tables.delta.publish import check_not_lost
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.arrow_schema import arrow_schema
-from rewindow.tables.shared.paths import JOURNAL, QUARANTINE, log_path
+from rewindow.tables.shared.paths import JOURNAL, log_path
 from rewindow.tables.shared.publications import SHARED_TABLES, due_tables, log_id, older_ledger
 
 
@@ -80,9 +80,6 @@ class LaterRefusals:
             # Otherwise another process has landed since.
             if published > known and len(self._tables.feed(name).landings) == len(feed.landings):
                 raise older_ledger(path, name, published, known)
-        refused, path = any((one.counts or {}).get("quarantined") for one in feed.landings), self._path(QUARANTINE)
-        if refused and (table := self._open(path)) is not None:
-            check_quarantine_claim(path, table, feed.ledger, name, range(generation + 1))
 
     def _check_columns(self, spec: RunSpec, target: str, table: TableSpec) -> None:
         path, wanted = self._path(table.path), arrow_schema(table.columns)

@@ -7,6 +7,7 @@ rows yet: those that it has are of a ledger that was deleted, and adding to them
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,11 +16,11 @@ from deltalake import DeltaTable
 from rewindow.control.plan.branches import JobState
 from rewindow.control.plan.spec import MAIN, TableSpec
 from rewindow.errors import ConfigError
-from rewindow.tables.delta.commit import open_table, table_path
+from rewindow.tables.delta.commit import Retract, open_table, table_path
 from rewindow.tables.delta.content_hash import column_bounds, read_file, table_files, table_schema
 from rewindow.tables.delta.create_table import OWNER
 from rewindow.tables.delta.files import Folder
-from rewindow.tables.shared.paths import QUARANTINE
+from rewindow.tables.delta.retract import retract_feed
 from rewindow.tables.shared.publications import (
     SHARED_TABLES,
     log_id,
@@ -71,17 +72,17 @@ def check_owners(warehouse: str, job: str, tables: Iterable[TableSpec]) -> None:
             check_owner(path, table, job)
 
 
-def has_rows(root: str, table: DeltaTable, path: str, name: str, *, is_feed: bool = False) -> bool:
-    """Return whether a table has files; of a table that several jobs write, whether it has rows of this job or feed."""
+def has_rows(root: str, table: DeltaTable, path: str, job: str) -> bool:
+    """Return whether a table has files; of a table that several jobs write, whether it has rows of this job."""
     column = SHARED_TABLES.get(path)
     files = table_files(root, table)
     if column is None or not files:
         return bool(files)
     bounds, schema, folder = column_bounds(table, column), table_schema(table), Folder(root)
-    is_own = (pc.field(column) == name) & (pc.field("_run").is_null() if is_feed else pc.field("_run").is_valid())
+    is_own = (pc.field(column) == job) & pc.field("_run").is_valid()  # a feed of that name has rows without a run
     for file in files:
         first, last = bounds.get(file.path, (None, None))
-        if first is not None and last is not None and not first <= name <= last:
+        if first is not None and last is not None and not first <= job <= last:
             continue
         if read_file(folder, file, schema).filter(is_own).num_rows:
             return True
@@ -111,8 +112,8 @@ def check_log_claim(path: str, table: DeltaTable, ledger: str, feed: str) -> Non
         raise unknown_landings(path, feed)
 
 
-def check_quarantine_claim(path: str, table: DeltaTable, ledger: str, feed: str, generations: Iterable[int]) -> None:
-    """Check that the quarantine has no rows of a feed before its ledger published any. Raises `CheckpointError` (76)."""
-    is_ours = any(table.transaction_version(quarantine_id(ledger, feed, number)) for number in generations)
-    if not is_ours and has_rows(path, table, QUARANTINE, feed, is_feed=True):
-        raise unknown_landings(path, feed, fix=f"delete its rows with name = '{feed}' and without _run")
+def retract_of_deleted(table: DeltaTable, ledger: str, feed: str, generations: Iterable[int]) -> Retract | None:
+    """Return what removes a feed's rows of a deleted ledger from the quarantine; None if this ledger has published there."""
+    if any(table.transaction_version(quarantine_id(ledger, feed, number)) for number in generations):
+        return None
+    return partial(retract_feed, feed=feed)

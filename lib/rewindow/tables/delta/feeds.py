@@ -25,8 +25,8 @@ from rewindow.control.plan.branches import LedgerRow
 from rewindow.control.plan.stored_rows import identity
 from rewindow.errors import CheckpointError, StorageError, not_committed
 from rewindow.storage.locations import check_spark_reads
-from rewindow.tables.delta.claims import check_log_claim, check_quarantine_claim
-from rewindow.tables.delta.commit import add_actions, commit_actions, existing_table, open_table, table_path
+from rewindow.tables.delta.claims import check_log_claim, retract_of_deleted
+from rewindow.tables.delta.commit import Retract, add_actions, commit_actions, existing_table, open_table, table_path
 from rewindow.tables.delta.content_hash import table_files
 from rewindow.tables.delta.create_table import create_table
 from rewindow.tables.delta.features import check_writable
@@ -137,18 +137,21 @@ class DeltaFeedTables:
     def _publish_refused(
         self, feed: str, ledger: str, made: Made, rows: Sequence[LedgerRow], index: int, numbers: list[int]
     ) -> Iterator[str]:
-        """Publish the rows of a generation that went to the quarantine. ``numbers`` are the generations that had some."""
+        """Publish the rows of a generation that went to the quarantine. ``numbers`` are the generations that had some.
+
+        The ledger's first publication removes the rows that the feed has there of a ledger that was deleted.
+        """
         refused = refused_files(made.bodies)
         if not refused and not made.refused:
             return
         path = table_path(self.warehouse, QUARANTINE)
         table = create_table(path, arrow_schema(QUARANTINE_COLUMNS))
         numbers.append(made.generation["generation"])
-        check_quarantine_claim(path, table, ledger, feed, numbers)
+        retract = retract_of_deleted(table, ledger, feed, numbers)
         app_id, first = quarantine_id(ledger, feed, numbers[-1]), made.refused + 1
         if (table.transaction_version(app_id) or 0) < made.refused:
             refused, first = refused_files(made_by(rows, is_whole=True)[index].bodies), 1
-        yield from _publish(path, table, app_id, 0, dict(enumerate(refused, start=first)), "quarantine")
+        yield from _publish(path, table, app_id, 0, dict(enumerate(refused, start=first)), "quarantine", retract)
 
     def look(self, spec: LogSpec, position: Mapping[str, Any] | None, window: ReadWindow) -> SourceLook:
         """Return the state of a source that is a table or a job's output (see `look_at_table`, `look_at_output`)."""
@@ -188,12 +191,19 @@ def refused_files(bodies: Sequence[Mapping[str, Any]]) -> list[Sequence[Mapping[
 
 
 def _publish(
-    path: str, table: DeltaTable, app_id: str, before: int, files: Mapping[int, Sequence[Mapping[str, Any]]], what: str
+    path: str,
+    table: DeltaTable,
+    app_id: str,
+    before: int,
+    files: Mapping[int, Sequence[Mapping[str, Any]]],
+    what: str,
+    retract: Retract | None = None,
 ) -> Iterator[str]:
     """Add the files of the numbers that a table lacks, several numbers in one commit; yield before each commit.
 
-    ``files`` are numbered ``before`` + 1, + 2, ... A commit's transaction version is the last number that it adds, and
-    the commit goes through the handle that reported the last number present: so no number is added twice.
+    The first commit also removes what ``retract`` returns. ``files`` are numbered ``before`` + 1, + 2, ... A commit's
+    transaction version is the last number that it adds, and the commit goes through the handle that reported the last number
+    present: so no number is added twice.
     """
     failure: Exception | None = None
     attempts = 0
@@ -206,9 +216,9 @@ def _publish(
         staged = [StagedFile.from_json(file) for number in missing for file in files[number]]
         failure = None
         try:
-            commit_actions(
-                table, add_actions(Folder(path), staged, table.metadata().partition_columns, LOST), app_id, missing[-1]
-            )
+            added = add_actions(Folder(path), staged, table.metadata().partition_columns, LOST)
+            removed = retract(path, table) if retract and reached == before else ()
+            commit_actions(table, [*added, *removed], app_id, missing[-1])
         except Exception as error:  # noqa: BLE001 - this or another commit may have landed: the log decides
             failure = error
             time.sleep(0.002 * 2**attempts)

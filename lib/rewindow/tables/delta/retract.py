@@ -16,6 +16,8 @@ from rewindow.tables.delta.actions import Actions, file_stats, partition_values,
 from rewindow.tables.delta.content_hash import TableFile, column_bounds, read_file, table_files, table_schema
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.run_counts import with_run_counts
+from rewindow.tables.shared.paths import QUARANTINE
+from rewindow.tables.shared.publications import SHARED_TABLES
 
 
 def retract_all(path: str, table: DeltaTable) -> Actions:
@@ -48,6 +50,19 @@ def retract_job(path: str, table: DeltaTable, *, column: str, job: str) -> Actio
         if first is not None and first == last and file.first_run is not None:
             actions += [_removal(file)] if first == job else []  # not read: it may be gone
         else:
+            actions += _without(path, table, file, is_own)
+    return actions
+
+
+def retract_feed(path: str, table: DeltaTable, *, feed: str) -> Actions:
+    """Return the actions that remove a feed's rows from the quarantine."""
+    column = SHARED_TABLES[QUARANTINE]
+    bounds = column_bounds(table, column)
+    is_own = (pc.field(column) == feed) & pc.field("_run").is_null()  # a job of that name has rows with a run
+    actions: list[AddAction | RemoveAction] = []
+    for file in table_files(path, table):
+        first, last = bounds.get(file.path, (None, None))
+        if first is None or last is None or first <= feed <= last:
             actions += _without(path, table, file, is_own)
     return actions
 

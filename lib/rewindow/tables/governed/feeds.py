@@ -205,6 +205,9 @@ class CatalogFeedTables:
         """Check that a table has the rows of this ledger, and of no other. Raises `CheckpointError` (76)."""
         with mapped():
             if not reached and self._spark_of().table(name.quoted).where(log.unknown).limit(1).collect():
+                if log.is_shared:
+                    fix = f"delete its rows, `DELETE FROM {name} WHERE {log.unknown}`,"  # noqa: S608 - for the user to read
+                    raise unknown_landings(str(name), feed, fix=fix)
                 raise unknown_landings(str(name), feed)
 
     def _create_log(self, feed: str, topic: str, schema: LogSchema) -> TableName:
