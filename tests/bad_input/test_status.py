@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import time
 from collections import Counter
@@ -101,6 +102,10 @@ def test_a_job_whose_feed_has_no_file_is_broken(bench: Bench) -> None:
     finding = only(status(bench, code=1)[1]["counts"])
     assert (finding["about"], finding["command"]) == ("refused", "rewindow run counts --land")
     assert "there is no conf/feeds/activity.yaml. Restore the file as it was" in finding["message"]
+    (listed,) = json.loads(bench.run("ls", "--json").out)["jobs"]
+    job = status(bench, code=1)[1]["counts"]
+    assert [job[word] for word in ("status", "exit_code", "detail")] == ["broken", 78, finding["message"]]
+    assert all(listed[word] == job[word] for word in ("status", "exit_code", "detail", "waiting", "watermark_ms"))
     assert bench.run("run", "counts", "--land").code == 78
     feed.write_text(text)
     status(bench)

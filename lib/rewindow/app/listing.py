@@ -124,12 +124,31 @@ def feed_entry(name: str, looks: Looks) -> Entry:
 
 def job_entry(project: Project, name: str, looks: Looks | None = None) -> Entry:
     """Return one job of a project with its branches."""
-    return _entry_of(name, partial(_job, project, name, looks or Looks(project)))
+    return with_missing_feed(project, _entry_of(name, partial(_job, project, name, looks or Looks(project))))
 
 
 def branch_entry(project: Project, job: str, branch: str, looks: Looks) -> Entry:
     """Return one branch of a job. That of `main` is the job's."""
     return _entry_of(job, partial(_job_branch, project, job, branch, looks))
+
+
+def missing_feed(project: Project, entry: Entry) -> str:
+    """Return a sentence if the landed feed of a job has no file any more, so that nothing more is landed; else nothing."""
+    if entry.status is Status.BROKEN or not entry.feed or entry.feed in names_in(project.root, "feeds"):
+        return ""
+    return (
+        f"the next landing is refused (78): there is no conf/feeds/{entry.feed}.yaml. Restore the file as it was, or name "
+        "the job's feed"
+    )
+
+
+def with_missing_feed(project: Project, entry: Entry) -> Entry:
+    """Return the entry of a job, broken if its feed has no file any more."""
+    missing = missing_feed(project, entry)
+    if not missing:
+        return entry
+    detail = f"{entry.detail}; {missing}" if entry.detail else missing
+    return replace(entry, status=Status.BROKEN, detail=detail, exit_code=78)
 
 
 def names_in(root: Path, kind: Kind) -> list[str]:

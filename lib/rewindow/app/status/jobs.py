@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from rewindow.app.command_line import Command
-from rewindow.app.listing import Entry, Looks, Status, branch_entry, names_in
+from rewindow.app.listing import Entry, Looks, Status, branch_entry, missing_feed, with_missing_feed
 from rewindow.app.project import Project
 from rewindow.app.silent import lag_of
 from rewindow.app.status.bounds import Upkeep, exceeded
@@ -64,7 +64,7 @@ def check_job(project: Project, name: str, branch: str, looks: Looks) -> Subject
         if entry.status is not Status.RUNNING:
             findings += attempted(partial(_missed, project, config, entry, looks, command), "schedule", command("plan"))
         findings += exceeded(config.alerts, figures, command, Upkeep(state, known.head, looks.now_ms))
-    return Subject("job", name, entry, figures, findings)
+    return Subject("job", name, with_missing_feed(project, entry), figures, findings)
 
 
 def _refused(entry: Entry, command: Command) -> Iterator[Finding]:
@@ -75,12 +75,8 @@ def _refused(entry: Entry, command: Command) -> Iterator[Finding]:
 
 def _without_feed(project: Project, entry: Entry, command: Command) -> Iterator[Finding]:
     """Yield a finding if the feed that a job names has no file, so that nothing is landed for it any more."""
-    if entry.status is not Status.BROKEN and entry.feed and entry.feed not in names_in(project.root, "feeds"):
-        message = (
-            f"the next landing is refused (78): there is no conf/feeds/{entry.feed}.yaml. Restore the file as it was, or name "
-            "the job's feed"
-        )
-        yield Finding(Level.BROKEN, "refused", message, f"{command('run')} --land")
+    if missing := missing_feed(project, entry):
+        yield Finding(Level.BROKEN, "refused", missing, f"{command('run')} --land")
 
 
 def _silent(figures: Mapping[str, Any], bound_ms: int | None, command: Command) -> Iterator[Finding]:
