@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rewindow.app.extractors import extractor_versions
 from rewindow.app.kept_landings import naming_kept
@@ -72,6 +72,9 @@ def look_at_feed(project: Project, name: str, rows: Sequence[LedgerRow], now_ms:
             raise
         return FeedLook(progress, is_due=False, is_landing=is_landing, detail=str(error))
     unchecked = next_columns(spec, columns, looks, progress)
+    empty = [f"{name} is empty" for look in looks.values() for name in look.empty[:1]]
+    looks, rowless = _with_rows(spec, looks)
+    empty += [f"{name} has no rows" for name in rowless]
     is_complete = grid is None or progress.through_ms is None or progress.through_ms < (window.until_ms or 0)
     if not is_complete:
         return FeedLook(progress, is_due=False, is_landing=is_landing, detail=waiting_files(spec, looks, now_ms))
@@ -94,8 +97,25 @@ def look_at_feed(project: Project, name: str, rows: Sequence[LedgerRow], now_ms:
         if not is_due:
             is_due, detail = files.landed_ones_are_due()
             detail = detail or waiting_files(spec, looks, now_ms)
-    empty = [f"{name} is empty" for look in looks.values() for name in look.empty[:1]]
     return FeedLook(progress, is_due, is_landing, "; ".join([*([detail] if detail else []), *empty]))
+
+
+def _with_rows(spec: FeedSpec, looks: Mapping[str, SourceLook]) -> tuple[dict[str, SourceLook], list[str]]:
+    """Return looks without the new files that have a header or a schema and no rows; of each log, the name of the first.
+
+    `land` lands nothing of such a file alone.
+    """
+    from rewindow.engine.worker.file_fields import has_rows  # noqa: PLC0415 - loads pyarrow
+
+    found, names = dict(looks), []
+    for log in spec.logs:
+        if log.source.format in TABLE_FORMATS:
+            continue
+        fresh = looks[log.topic].fresh
+        filled = tuple(piece for piece in fresh if has_rows(log.source, piece.path))
+        found[log.topic] = replace(looks[log.topic], fresh=filled)
+        names += [piece.name for piece in fresh if piece not in filled][:1]
+    return found, names
 
 
 def _looks(project: Project, spec: FeedSpec, progress: Progress, window: ReadWindow) -> dict[str, SourceLook]:
