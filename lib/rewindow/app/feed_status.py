@@ -101,9 +101,9 @@ def look_at_feed(project: Project, name: str, rows: Sequence[LedgerRow], now_ms:
 
 
 def _with_rows(spec: FeedSpec, looks: Mapping[str, SourceLook]) -> tuple[dict[str, SourceLook], list[str]]:
-    """Return looks without the new files that have a header or a schema and no rows; of each log, the name of the first.
+    """Return looks without new files where none of a log has rows, only headers or schemas; and the name of the first of them.
 
-    `land` lands nothing of such a file alone.
+    `land` lands nothing of such files alone.
     """
     from rewindow.engine.worker.file_fields import has_rows  # noqa: PLC0415 - loads pyarrow
 
@@ -112,9 +112,9 @@ def _with_rows(spec: FeedSpec, looks: Mapping[str, SourceLook]) -> tuple[dict[st
         if log.source.format in TABLE_FORMATS:
             continue
         fresh = looks[log.topic].fresh
-        filled = tuple(piece for piece in fresh if has_rows(log.source, piece.path))
-        found[log.topic] = replace(looks[log.topic], fresh=filled)
-        names += [piece.name for piece in fresh if piece not in filled][:1]
+        if fresh and not any(has_rows(log.source, piece.path) for piece in fresh):
+            found[log.topic] = replace(looks[log.topic], fresh=())
+            names.append(fresh[0].name)
     return found, names
 
 
