@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from rewindow.app.drift import described_drift
 from rewindow.app.why.facts import (
     LateFacts,
     PunctuationFacts,
@@ -19,20 +18,19 @@ from rewindow.app.why.facts import (
     json_rows,
 )
 from rewindow.app.why.history import History
+from rewindow.app.why.not_given import not_given
 from rewindow.app.why.output import Output, Row
 from rewindow.app.why.quarantined import dropped_by_runs, quarantined
 from rewindow.control.code_version import run_version
 from rewindow.control.plan.branches import CommittedRun
 from rewindow.control.plan.job_diff import differences_besides_tables
-from rewindow.control.plan.spec import OUTPUT
 from rewindow.engine.worker.inline import as_in_a_worker
 from rewindow.engine.worker.provenance.behind import Behind, Wanted, find
 from rewindow.engine.worker.provenance.extent import extents, own_key, window_of
 from rewindow.engine.worker.provenance.origins import Cause
 from rewindow.engine.worker.provenance.replay import Drop, Traced
-from rewindow.errors import CheckpointError, StorageError
+from rewindow.errors import CheckpointError
 from rewindow.report.nodes import timed_nodes
-from rewindow.report.text import asked
 from rewindow.streams.record import TopicPartition, known_time
 
 META = ("_epoch", "_partition", "_offset", "_run")
@@ -63,10 +61,9 @@ def explain_row(output: Output, rows: Sequence[Row], row: Row, asked_ms: int | N
     candidates = candidates_of(past, traced, key)
     with as_in_a_worker():
         behind, drops = _behind(past, traced, key, row, rows, candidates)
-    changed = differences_besides_tables(run.spec.binding, output.job.binding)
     if behind is None:
-        _check_not_altered(output, run)
-        raise _not_given(run, changed)
+        raise not_given(output, run)
+    changed = differences_besides_tables(run.spec.binding, output.job.binding)
     facts = Facts(past)
     used = {(one.topic, one.partition, one.offset) for one in (*behind.records, *behind.clocks)}
     late = facts.late(drops, candidates)
@@ -147,32 +144,6 @@ def _behind(
         if found is not None:
             return found, drops
     return None, []
-
-
-def _check_not_altered(output: Output, run: CommittedRun) -> None:
-    """Raise `StorageError` (74) if the table does not have the rows that were published."""
-    job, branch = output.job.name, output.branch.name
-    for told in described_drift(output.tables, job, output.state, branch, f"{OUTPUT}{output.topic}"):
-        message = (
-            f"a replay of run {run.spec.name} does not give this row, and {told}. Publish it again, then ask again: "
-            f"`rewindow republish {asked(job, branch)}`"
-        )
-        raise StorageError(message)
-
-
-def _not_given(run: CommittedRun, changed: Sequence[str]) -> CheckpointError:
-    if changed:
-        listed = "\n".join(f"  - {line}" for line in changed)
-        message = (
-            f"run {run.spec.name} wrote this row with other code, and the code that there is now does not give it:\n{listed}\n"
-            "Check out the version that wrote it, then ask again"
-        )
-    else:
-        message = (
-            f"a replay of run {run.spec.name} and the runs before it does not give this row: an earlier run had other code, or "
-            "the code is not deterministic (`rewindow verify`)"
-        )
-    return CheckpointError(message)
 
 
 def _run_facts(run: CommittedRun) -> RunFacts:
