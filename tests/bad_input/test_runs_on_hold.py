@@ -106,6 +106,16 @@ def test_a_branch_on_hold_is_neither_compared_nor_promoted(bench: Bench) -> None
         "Nothing to compare yet. Run fix/1 is on hold, so neither its rows nor those of later runs are published: "
         "`rewindow publish counts --branch fix --accept --run fix/1`.\n"
     )
+    held = "Run fix/1 is on hold, so neither its rows nor those of later runs are published: "
+    for words in (("counts", "--diff", "fix"), ("counts", "--branch", "fix", "--diff", "main")):
+        found = json.loads(bench.run("report", *words, "--json").out)
+        told = [one["text"] for one in found["verdict"] if "ompare" in one["text"]]
+        assert told == [f"Nothing to compare yet. {held}`rewindow publish counts --branch fix --accept --run fix/1`"]
+        assert [one["run"] for one in found["diff"]["on_hold"]] == ["fix/1"]
+        page = bench.root / "report.html"
+        assert bench.run("report", *words, "--out", str(page)).code == 0
+        assert page.read_text(encoding="utf-8").count(held) == 2
+        assert "separately" not in page.read_text(encoding="utf-8")
     refused = bench.run("promote", "counts", "fix")
     assert refused.code == 76
     assert "`rewindow publish counts --branch fix --accept --run fix/1`" in refused.err

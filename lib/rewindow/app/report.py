@@ -156,7 +156,9 @@ def _compared(branches: JobBranches, first: str, second: str, samples: int = 5) 
     epochs = (found.epochs[0], found.epochs[-1]) if found.epochs else None
     state = branches.state
     one, other = (state.branch(name).runs[-1].spec.binding for name in (first, second))
-    return BranchDiff(first, second, found.shared, epochs, differences_besides_tables(one, other), outputs)
+    return BranchDiff(
+        first, second, found.shared, epochs, differences_besides_tables(one, other), outputs, found.on_hold
+    )
 
 
 def _texts(rows: Iterable[Mapping[str, Any]]) -> list[str]:

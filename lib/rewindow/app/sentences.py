@@ -12,7 +12,7 @@ from rewindow.contracts.instants import instant
 from rewindow.control.ingest.protocols import LandReport
 from rewindow.control.plan.spec import OUTPUT
 from rewindow.control.verify import Verified
-from rewindow.report.text import asked, counted
+from rewindow.report.text import asked, counted, told_holds
 from rewindow.streams.duration import in_words
 from rewindow.tables.shared.diff import TableDiff
 
@@ -133,10 +133,7 @@ def compared_line(found: Compared) -> str:
     """Return which epochs of two branches were compared, as a sentence."""
     first, second = found.first, found.second
     since = f" Both have every run through {found.shared}." if found.shared else ""
-    held = "".join(
-        f" Run {one['run']} is on hold, so neither its rows nor those of later runs are published: `{one['accept']}`."
-        for one in found.on_hold
-    )
+    held = f" {told_holds(found.on_hold)}" if found.on_hold else ""
     if not found.epochs and held:
         return f"Nothing to compare yet.{held}"
     if not found.epochs:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from rewindow.control.plan.explain_holds import Hold
 from rewindow.report.figures import (
     Clocks,
     Cost,
@@ -90,7 +91,10 @@ class OutputDiff:
 
 @dataclass(frozen=True, slots=True)
 class BranchDiff:
-    """A comparison of two branches, over the epochs that both replayed after the run that they ``shared``."""
+    """A comparison of two branches, over the epochs that both published after the run that they ``shared``.
+
+    ``on_hold``: for each branch the run on hold, if any, whose rows and those of later runs are not compared.
+    """
 
     first: str
     second: str
@@ -98,6 +102,7 @@ class BranchDiff:
     epochs: tuple[int, int] | None
     code: Sequence[str]
     outputs: Sequence[OutputDiff]
+    on_hold: Sequence[Hold] = ()
 
 
 @dataclass(frozen=True, slots=True)

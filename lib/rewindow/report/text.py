@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rewindow.contracts import instants
+from rewindow.control.plan.explain_holds import Hold
 from rewindow.control.plan.spec import MAIN
 from rewindow.report.figures import Drop, OpenWindows, RunFigures
 from rewindow.streams.duration import in_words
@@ -15,6 +16,14 @@ DASH = "–"  # noqa: RUF001 - the dash of an empty cell
 def asked(job: str, branch: str) -> str:
     """Return the words of a command line that name a job and a branch."""
     return job if branch == MAIN else f"{job} --branch {branch}"
+
+
+def told_holds(holds: Sequence[Hold]) -> str:
+    """Return what a comparison of branches leaves out because runs are on hold, as sentences; empty if none is."""
+    return " ".join(
+        f"Run {one['run']} is on hold, so neither its rows nor those of later runs are published: `{one['accept']}`."
+        for one in holds
+    )
 
 
 def instant(time_ms: int | None) -> str:

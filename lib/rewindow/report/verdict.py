@@ -8,7 +8,15 @@ from rewindow.report.expectations import ON_HOLD, told_expectations
 from rewindow.report.facts import BranchDiff, Level, Outlook, Sentence, Verification
 from rewindow.report.figures import Drop, Expected, OpenWindows, Progress
 from rewindow.report.silent import Silent
-from rewindow.report.text import counted, instant, number, share_of_records, to_the_second, where_results_wait
+from rewindow.report.text import (
+    counted,
+    instant,
+    number,
+    share_of_records,
+    to_the_second,
+    told_holds,
+    where_results_wait,
+)
 
 
 def verdict(
@@ -96,8 +104,12 @@ def _behind(job: str, progress: Progress, outlook: Outlook, *, is_newest: bool) 
 def _compared(diff: BranchDiff | None) -> Iterator[Sentence]:
     if diff is None:
         return
-    if diff.epochs is None:
+    held = told_holds(diff.on_hold).removesuffix(".")
+    if held:
+        yield Sentence(Level.WARNING, held if diff.epochs else f"Nothing to compare yet. {held}")
+    elif diff.epochs is None:
         yield Sentence(Level.NOTE, f"Nothing to compare: {diff.first} and {diff.second} replayed no epoch separately")
+    if diff.epochs is None:
         return
     unequal = {one.output: one.different + one.only_first + one.only_second for one in diff.outputs}
     told = ", ".join(f"{output} in {counted(keys, 'key')}" for output, keys in unequal.items() if keys)
