@@ -126,6 +126,54 @@ def test_records_that_cross_a_repartition_count_once(bench: Bench) -> None:
     assert [run["records"] for run in shown["runs"]] == [36, 18]
 
 
+KEPT = """\
+from rewindow import Processor, StreamsBuilder, window_store
+
+
+class Keep(Processor):
+    def __init__(self, names):
+        self.names = names
+
+    def process(self, record):
+        for name in self.names:
+            self.context.store(name).put(record.key, record.value, record.timestamp)
+        self.context.forward(record)
+
+
+def kept(stream, **retentions):
+    stores = [window_store(name, size="1m", retention=one, key=str, value=int) for name, one in retentions.items()]
+    return stream.process(lambda: Keep([*retentions]), name="-".join(retentions), stores=stores, key=str, value=int)
+
+
+def build():
+    builder = StreamsBuilder()
+    first = kept(builder.stream("events").map_values(lambda row: row.x, name="xs"), long="30m", short="5m")
+    moved = first.select_key(lambda key, x: key[::-1], key=str).repartition(name="moved")
+    kept(moved, other="30m").to("kept")
+    return builder.build()
+"""
+
+
+def test_expired_records_are_those_of_the_store_that_drops_most(bench: Bench) -> None:
+    bench.write("kept.py", KEPT)
+    bench.write(
+        "conf/jobs/kept.yaml",
+        "job: kept\ntopology: kept:build\nfeed: activity\nalerts: {expired: 10%, runs: 1}\n"
+        "outputs: {kept: {table: alerts.kept}}\n",
+    )
+    assert bench.run("run", "kept", "--land").code == 0
+    late = [{**row, "got": T0 + 3 * HOUR, "t": T0 + (3 * 60 - 5 - 10 * n) * 60_000} for n, row in enumerate(hour(0, 6))]
+    bench.rows("h3", [*hour(3), *late])
+    assert bench.run("run", "kept", "--land").code == 0
+    drops = json.loads(bench.run("report", "kept", "--run", "main/2", "--json").out)["drops"]
+    by_store = {one["where"]: one["records"] for one in drops if one["kind"] == "expired"}
+    assert by_store.keys() == {"long", "short", "other"}
+    assert by_store["short"] > by_store["long"]
+    job = status(bench, code=1)[1]["kept"]
+    assert (job["records"], job["expired"]) == (18, by_store["short"])
+    assert only(job)["about"] == "expired"
+
+
 def test_landings_that_quarantine_too_much_are_an_alert_of_the_job(bench: Bench) -> None:
     alerts(bench, "quarantined: 5%")
     far = [{**row, "t": row["t"] + 90 * 24 * HOUR} for row in hour(3, 4)]
