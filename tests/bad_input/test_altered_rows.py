@@ -49,6 +49,20 @@ def test_why_names_the_table_and_not_the_code(altered: Bench) -> None:
     assert altered.run("why", "alerts.totals", "ann").code == 0
 
 
+@pytest.mark.parametrize("missing", [(), ("--missing",)])
+def test_why_a_row_of_a_changed_key_is_gone(bench: Bench, missing: tuple[str, ...]) -> None:
+    totals(bench).update({"user": "'zed'"}, predicate="user = 'ann'")
+    assert_named(bench.run("why", "alerts.totals", "ann", *missing), REPAIR)
+    assert bench.run("republish", "counts").code == 0
+    assert bench.run("why", "alerts.totals", "ann", *missing).code == 0
+
+
+def test_why_a_row_is_missing_from_a_compacted_table(bench: Bench) -> None:
+    totals(bench).optimize.compact()
+    answer = bench.run("why", "alerts.totals", "zoe", "--missing")
+    assert (answer.code, "no record of the key was ever landed" in answer.out) == (0, True)
+
+
 def test_the_table_of_a_branch_is_named_with_its_branch(bench: Bench) -> None:
     assert bench.run("backfill", "counts", "--from", "2", "--branch", "fix").code == 0
     (path,) = [path for path in bench.warehouse.rglob("*totals*fix*") if (path / "_delta_log").is_dir()]

@@ -55,6 +55,7 @@ def why(
     from rewindow.app.why.key_form import check_columns, read_key
     from rewindow.app.why.keyless import null_key, without_key
     from rewindow.app.why.missing import explain_missing
+    from rewindow.app.why.not_given import check_not_altered
     from rewindow.app.why.output import Output
     from rewindow.app.why.row import explain_row
     from rewindow.app.why.windows import AskedTime
@@ -67,8 +68,9 @@ def why(
     rows = output.rows(wanted)
     if not rows and (nulls := null_key(wanted)) and (of_nulls := output.rows(nulls)):
         wanted, rows = nulls, of_nulls
-    if missing or not rows:  # a row may have been published, and then be deleted by another hand
+    if missing or not rows:  # a row may have been published, and then be deleted or changed by another hand
         output.tables.check_published(output.job.name, output.state, output.branch.name)
+        check_not_altered(output)
     if not rows:
         check_columns(output, key, wanted)
     keyless = None if rows else without_key(project, output, wanted)

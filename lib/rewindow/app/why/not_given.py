@@ -1,4 +1,4 @@
-"""Say why a replay does not give a row that a run wrote: the table was altered, or the code was another."""
+"""Say why rows are not as the runs wrote them, or a replay does not give one: the table was altered, or the code was another."""
 
 from __future__ import annotations
 
@@ -12,17 +12,30 @@ from rewindow.control.plan.spec import OUTPUT, JobBinding
 from rewindow.control.plan.suppress_edits import removed_suppresses
 from rewindow.errors import CheckpointError, RewindowError, StorageError
 from rewindow.report.text import asked
+from rewindow.tables.delta.commit import open_table, table_path
+from rewindow.tables.delta.content_hash import table_files
+from rewindow.tables.delta.unnamed_files import staged_by
+
+
+def check_not_altered(output: Output) -> None:
+    """Raise `StorageError` (74) if another writer has replaced rows of the table, so that it does not tell which rows there were.
+
+    Files are read only if the table has some that no run staged, as after an UPDATE or OPTIMIZE.
+    """
+    spec = output.branch.tables.get(f"{OUTPUT}{output.topic}")
+    path = table_path(output.tables.warehouse, spec.path) if spec else ""
+    table = open_table(path) if spec else None
+    if table is None or all(staged_by(file.path) for file in table_files(path, table)):
+        return
+    for told in _altered(output):
+        raise StorageError(told)
 
 
 def not_given(output: Output, run: CommittedRun) -> RewindowError:
     """Return the error: `StorageError` (74) if the table lacks rows that were published, else `CheckpointError` (76)."""
-    job, branch, name = output.job.name, output.branch.name, run.spec.name
-    for told in described_drift(output.tables, job, output.state, branch, f"{OUTPUT}{output.topic}"):
-        message = (
-            f"a replay of run {name} does not give this row, and {told}. Publish it again, then ask again: "
-            f"`rewindow republish {asked(job, branch)}`"
-        )
-        return StorageError(message)
+    name = run.spec.name
+    for told in _altered(output):
+        return StorageError(f"a replay of run {name} does not give this row, and {told}")
     if changed := _changes(run.spec.binding, output.job.binding):
         listed = "\n".join(f"  - {line}" for line in changed)
         message = (
@@ -33,6 +46,13 @@ def not_given(output: Output, run: CommittedRun) -> RewindowError:
     reasons = [*_other_code(output, run), "the code is not deterministic (`rewindow verify`)"]
     message = f"a replay of run {name} and the runs before it does not give this row: {', or '.join(reasons)}"
     return CheckpointError(message)
+
+
+def _altered(output: Output) -> Iterator[str]:
+    """Yield how the table differs from what was published, and what helps; nothing if it does not."""
+    job, branch = output.job.name, output.branch.name
+    for told in described_drift(output.tables, job, output.state, branch, f"{OUTPUT}{output.topic}"):
+        yield f"{told}. Publish it again, then ask again: `rewindow republish {asked(job, branch)}`"
 
 
 def _other_code(output: Output, run: CommittedRun) -> Iterator[str]:
