@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import rewindow
 from rewindow.airflow.asset_events import has_event
 from rewindow.airflow.task_log import reason_of
+from rewindow.app.held_rows import held_rows
+from rewindow.app.project import Project
 from rewindow.contracts.exit_codes import ON_HOLD
-from rewindow.errors import UsageError
+from rewindow.errors import ConfigError, UsageError
 from tests.bad_input.chain import reads_totals
 from tests.bad_input.expecting import NOTHING_IS_NEW, expecting, replayed, state, table
 from tests.bad_input.scene import FRESH, Bench, copy_of, hour
@@ -104,13 +107,16 @@ def test_a_branch_on_hold_is_neither_compared_nor_promoted(bench: Bench) -> None
     assert compared.code == ON_HOLD
     assert compared.out == (
         "Nothing to compare yet. Run fix/1 is on hold, so neither its rows nor those of later runs are published: "
-        "`rewindow publish counts --branch fix --accept --run fix/1`.\n"
+        "`rewindow head counts --branch fix --held` shows its rows, "
+        "`rewindow publish counts --branch fix --accept --run fix/1` publishes them.\n"
     )
     held = "Run fix/1 is on hold, so neither its rows nor those of later runs are published: "
     for words in (("counts", "--diff", "fix"), ("counts", "--branch", "fix", "--diff", "main")):
         found = json.loads(bench.run("report", *words, "--json").out)
         told = [one["text"] for one in found["verdict"] if "ompare" in one["text"]]
-        assert told == [f"Nothing to compare yet. {held}`rewindow publish counts --branch fix --accept --run fix/1`"]
+        shows = "`rewindow head counts --branch fix --held` shows its rows"
+        publishes = "`rewindow publish counts --branch fix --accept --run fix/1` publishes them"
+        assert told == [f"Nothing to compare yet. {held}{shows}, {publishes}"]
         assert [one["run"] for one in found["diff"]["on_hold"]] == ["fix/1"]
         page = bench.root / "report.html"
         assert bench.run("report", *words, "--out", str(page)).code == 0
@@ -182,3 +188,68 @@ def test_python_gives_the_results(bench: Bench, monkeypatch: pytest.MonkeyPatch)
     assert "Accepted run main/3" in repr(done)
     assert "main/3" in run.output().to_arrow()["_run"].to_pylist()
     assert [one.is_published for one in project.runs("counts")] == [True, True, True]
+
+
+def shown(bench: Bench, *words: str) -> dict[str, Any]:
+    """Return the only table that `head` shows."""
+    answer = bench.run("head", *words, "-n", "1000", "--json")
+    assert answer.code == 0, answer
+    (one,) = json.loads(answer.out)["tables"]
+    found: dict[str, Any] = one
+    return found
+
+
+def test_the_rows_of_a_run_on_hold_are_those_that_publishing_adds(bench: Bench) -> None:
+    expecting(bench, NOTHING_IS_NEW % "hold")
+    before = shown(bench, "counts")
+    replayed(bench, ON_HOLD)
+    held = shown(bench, "counts", "--held")
+    assert (held["table"], held["hold"]["run"], held["count"]) == ("alerts.totals", "main/3", len(held["rows"]))
+    assert shown(bench, "alerts.totals", "--held", "--last") == held
+    first, last = (
+        json.loads(bench.run("head", "counts", "--held", "-n", "2", *way, "--json").out) for way in ((), ("--last",))
+    )
+    assert (first["tables"][0]["rows"], last["tables"][0]["rows"]) == (held["rows"][:2], held["rows"][-2:])
+    told = bench.run("head", "counts", "--held", "-n", "2").out
+    assert "Run main/3 is on hold, so its rows are not published:" in told
+    assert "Publish it: `rewindow publish counts --accept --run main/3`." in told
+    assert f"alerts.totals: first 2 of {held['count']} rows, not published" in told
+    assert "`rewindow head counts --held` shows its rows" in " ".join(bench.run("head", "counts").out.split())
+    assert bench.run("publish", "counts", "--accept").code == 0
+    added = [row for row in shown(bench, "counts")["rows"] if row["_run"] == "main/3"]
+    assert added == held["rows"]
+    assert shown(bench, "counts")["count"] == before["count"] + held["count"]
+
+
+def test_the_rows_of_a_branch_on_hold_are_shown_before_those_behind_it(bench: Bench) -> None:
+    expecting(bench, NOTHING_IS_NEW % "hold")
+    assert bench.run("backfill", "counts", "--from", "1", "--branch", "fix").code == ON_HOLD
+    assert bench.run("land", "activity").code == 0
+    assert bench.run("run", "counts", "--branch", "fix").code == ON_HOLD
+    held = shown(bench, "counts", "--held", "--branch", "fix")
+    assert {row["_run"] for row in held["rows"]} == {"fix/1"}
+    assert "Behind it, and not published either: fix/2" in bench.run("head", "counts", "--held", "--branch", "fix").out
+
+
+def test_without_a_run_on_hold_its_rows_cannot_be_shown(bench: Bench) -> None:
+    for words, code, says in (
+        (
+            ("counts", "--branch", "fix"),
+            1,
+            "no run of counts is on hold on branch fix: `rewindow head counts --branch fix` shows",
+        ),
+        (("counts",), 1, "no run of counts is on hold on branch main: `rewindow head counts` shows what is published"),
+        (("rewindow.quarantine",), 2, "--held shows rows of a job's outputs"),
+        (("counts", "--of", "counts"), 2, "omit --of"),
+        (("cuonts",), 2, "'cuonts' is neither a job"),
+    ):
+        answer = bench.run("head", *words, "--held")
+        assert answer.code == code, answer
+        assert says in answer.err
+
+
+def test_the_rows_of_a_run_on_hold_in_a_governed_warehouse_need_a_branch(bench: Bench) -> None:
+    project = Project.open(bench.root)
+    project.tables = object()  # type: ignore[assignment]
+    with pytest.raises(ConfigError, match="`rewindow backfill counts --from N --branch NAME`"):
+        list(held_rows(project, "counts", branch="main", limit=1, last=False))

@@ -22,7 +22,9 @@ from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.dropped_branches import check_not_deleted
 from rewindow.tables.shared.paths import QUARANTINE, safe_name
 
-_INTERNAL = ("_epoch", "_partition", "_offset", "_run")
+INTERNAL = ("_epoch", "_partition", "_offset", "_run")
+"""Columns that people need not see; the run is named."""
+
 _QUARANTINE = "rewindow.quarantine"
 _SORTED = ("_run", "landing", "name", "topic", "partition", "offset", "timestamp")
 _SHOWN = ("name", "landing", "topic", "partition", "offset", "timestamp", "node", "reason", "record")
@@ -71,8 +73,7 @@ def output_rows(
             tables.check_published(config.job, state, branch)  # if files are gone, it names the repair
             raise
         shown = [
-            {column: value for column, value in row.items() if column not in _INTERNAL}
-            | {"_run": runs.get(row["_run"])}
+            {column: value for column, value in row.items() if column not in INTERNAL} | {"_run": runs.get(row["_run"])}
             for row in as_rows(rows)
         ]
         yield {**found, "count": tables.count_rows(table), "rows": shown}

@@ -21,7 +21,8 @@ def asked(job: str, branch: str) -> str:
 def told_holds(holds: Sequence[Hold]) -> str:
     """Return what a comparison of branches leaves out because runs are on hold, as sentences; empty if none is."""
     return " ".join(
-        f"Run {one['run']} is on hold, so neither its rows nor those of later runs are published: `{one['accept']}`."
+        f"Run {one['run']} is on hold, so neither its rows nor those of later runs are published: "
+        f"`rewindow head {asked(one['job'], one['branch'])} --held` shows its rows, `{one['accept']}` publishes them."
         for one in holds
     )
 

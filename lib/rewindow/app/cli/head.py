@@ -9,10 +9,13 @@ import typer
 from rewindow.app.cli.completing import jobs_and_tables, names
 from rewindow.app.cli.options import Branch, Debug, Folder, Json, Target
 from rewindow.app.cli.printing import Printer
-from rewindow.app.first_rows import output_rows
+from rewindow.app.first_rows import is_quarantine, output_rows
+from rewindow.app.held_rows import held_rows
 from rewindow.app.project import Project
 from rewindow.app.times import with_readable_times
+from rewindow.control.plan.explain_holds import explain_holds
 from rewindow.control.plan.spec import MAIN
+from rewindow.errors import UsageError
 from rewindow.report.text import asked, counted
 
 
@@ -43,6 +46,10 @@ def head(
             autocompletion=names("jobs", "feeds"),
         ),
     ] = None,
+    held: Annotated[
+        bool,
+        typer.Option("--held", help="Show the rows of the first run on hold, which are not published."),
+    ] = False,
     branch: Branch = MAIN,
     target: Target = "local",
     folder: Folder = ".",
@@ -51,24 +58,34 @@ def head(
 ) -> None:
     """Show rows of output tables, in the order of their timestamps, or of the quarantine. Times are in UTC."""
     project = Project.open(folder, target, debug=debug)
-    found = list(output_rows(project, name, branch=branch, limit=limit, last=last, of=of))
+    if held and (of is not None or is_quarantine(name)):
+        raise UsageError("--held shows rows of a job's outputs: omit --of, and name a job or an output table")
     printer = Printer(as_json=as_json)
+    if held:
+        found = list(held_rows(project, name, branch=branch, limit=limit, last=last))
+    else:
+        found = list(output_rows(project, name, branch=branch, limit=limit, last=last, of=of))
     if as_json:
         printer.json({"branch": branch, "tables": found})
         return
+    for line in explain_holds([found[0]["hold"]]) if held and found else ():
+        printer.say(line)
     for one in found:
-        for run in one["on_hold"][:1]:
+        for run in one.get("on_hold", ())[:1]:
             job = asked(one["job"], branch)
             printer.say(
                 f"Run {run} is on hold, so its rows, and those of the runs behind it, are not in {one['table']}: "
-                f"`rewindow plan {job}` says why, and `rewindow publish {job} --accept --run {run}` shows them."
+                f"`rewindow plan {job}` says why, `rewindow head {job} --held` shows its rows, and "
+                f"`rewindow publish {job} --accept --run {run}` publishes them."
             )
         if one["count"] is None:
             printer.say(f"{one['table']} does not exist yet: no run of {one['job']} has written it on branch {branch}.")
             continue
         if not one["count"]:
-            printer.say(f"{one['table']} has no rows{f' of {of}' if of else ''}.")
+            run = f"Run {one['hold']['run']} adds no rows to {one['table']}." if held else None
+            printer.say(run or f"{one['table']} has no rows{f' of {of}' if of else ''}.")
             continue
         rows, which = counted(one["count"], "row"), "last" if last else "first"
         shown = rows if len(one["rows"]) == one["count"] else f"{which} {len(one['rows'])} of {rows}"
-        printer.table(f"{one['table']}: {shown}", with_readable_times(one["rows"]))
+        not_published = ", not published" if held else ""
+        printer.table(f"{one['table']}: {shown}{not_published}", with_readable_times(one["rows"]))

@@ -1,0 +1,80 @@
+"""The rows of a run on hold, which are in no table yet, for people who decide whether to publish it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from rewindow.app.first_rows import INTERNAL, find_outputs
+from rewindow.app.project import Project
+from rewindow.control.plan.branches import CommittedRun
+from rewindow.control.plan.explain_holds import Hold, describe_holds
+from rewindow.control.plan.spec import OUTPUT, TableSpec
+from rewindow.errors import ConfigError, NothingFoundError
+from rewindow.report.text import asked
+from rewindow.streams.serde.meta_columns import OUTPUT_META
+from rewindow.tables.delta.commit import table_path
+from rewindow.tables.delta.files import Folder
+from rewindow.tables.delta.state_query import as_rows
+from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.tables.shared.paths import safe_name
+
+
+def held_rows(project: Project, name: str, *, branch: str, limit: int, last: bool) -> Iterator[dict[str, Any]]:
+    """Yield each output that ``name`` names, a job or a table, with rows of the run on hold that publishing waits for.
+
+    They are as those of `output_rows`; ``hold`` describes the run. Raises `UsageError` (2) for a name that no job and no output
+    has, `NothingFoundError` (1) if no run is on hold, `ConfigError` (78) for tables that a catalog governs, `StorageError` (74)
+    if what the run staged is gone.
+    """
+    config, topics = find_outputs(project, name)
+    tables = project.tables
+    if not isinstance(tables, DeltaTables):
+        message = (
+            "--held opens the files that a run staged, which belong to the catalog with `commit: spark`. To see the rows, set "
+            f"`on_fail: warn` and run on a branch: `rewindow backfill {config.job} --from N --branch NAME`"
+        )
+        raise ConfigError(message)
+    state = tables.state(config.job)
+    holds = describe_holds(state, safe_name(branch, "branch"))
+    if not holds:
+        shows = f"`rewindow head {asked(config.job, branch)}` shows what is published"
+        message = f"no run of {config.job} is on hold on branch {branch}: {shows}"
+        raise NothingFoundError(message)
+    run = state.on_hold(branch)[0]
+    for topic in topics:
+        if (table := run.spec.binding.tables.get(f"{OUTPUT}{topic}")) is not None:
+            yield _output(tables, run, topic, table, holds[0], limit, last=last)
+
+
+def _output(
+    tables: DeltaTables, run: CommittedRun, topic: str, table: TableSpec, hold: Hold, limit: int, *, last: bool
+) -> dict[str, Any]:
+    folder = Folder(table_path(tables.warehouse, table.path))
+    files = [file for one in tables.reports(run) for file in one.files if file.target == f"{OUTPUT}{topic}"]
+    kept: pa.Table | None = None
+    for file in files:
+        rows = folder.read_table(file.path)
+        kept = _best(rows if kept is None else pa.concat_tables([kept, rows]), table, limit, last=last)
+    shown = [] if kept is None else as_rows(kept)
+    return {
+        "job": run.spec.job,
+        "topic": topic,
+        "table": table.path.replace("/", "."),
+        "hold": hold,
+        "count": sum(file.rows for file in files),
+        "rows": [
+            {name: value for name, value in row.items() if name not in INTERNAL} | {"_run": run.spec.name}
+            for row in (reversed(shown) if last else shown)
+        ],
+    }
+
+
+def _best(rows: pa.Table, table: TableSpec, limit: int, *, last: bool) -> pa.Table:
+    """Return the rows that come first, or last, in the order of timestamp, record and key."""
+    keys = [column.name for column in table.columns if not column.name.startswith("_")]
+    order = "descending" if last else "ascending"
+    names: Sequence[str] = [*(column.name for column in OUTPUT_META if column.name != "_run"), *keys]
+    return rows.sort_by([(name, order) for name in names if name in rows.column_names]).slice(0, limit)
