@@ -210,6 +210,17 @@ def test_each_ledger_is_read_once_and_only_the_last_reports_without_spark(
     assert len(reads) == 3
 
 
+def test_a_warehouse_in_which_nothing_was_landed_is_named(bench: Bench) -> None:
+    said = "Nothing was landed in the warehouse"
+    assert said not in bench.run("status").out
+    bench.edit("conf/targets/local.yaml", "warehouse: warehouse", "warehouse: warehuose")
+    answer = bench.run("status")
+    assert answer.code == 0
+    assert f"{said} {bench.root / 'warehuose'} yet." in answer.out
+    assert "correct `warehouse:` in conf/targets/local.yaml." in answer.out
+    assert said not in bench.run("status", "counts").out
+
+
 def test_an_empty_project_is_well_and_a_folder_that_is_none_is_not(bench: Bench, tmp_path: Path) -> None:
     for kind in ("feeds", "jobs"):
         for file in (bench.root / "conf" / kind).iterdir():

@@ -52,12 +52,18 @@ def status(
     """
     from rewindow.app.status.overview import overview
 
-    found = overview(Project.open(folder, target, debug=debug), names or (), branch)
+    project = Project.open(folder, target, debug=debug)
+    found = overview(project, names or (), branch)
     printer = Printer(as_json=as_json)
     if as_json:
         printer.json(_as_json(found, target, branch))
     else:
         _show(printer, found)
+        if found.is_empty:
+            printer.say(
+                f"Nothing was landed in the warehouse {project.warehouse} yet. If that is not the one you mean, correct "
+                f"`warehouse:` in conf/targets/{target}.yaml."
+            )
     if not found.is_well:
         raise typer.Exit(DIFFERENT)
 

@@ -32,6 +32,11 @@ class Overview:
         return sorted((*self.feeds, *self.jobs), key=_urgency)
 
     @property
+    def is_empty(self) -> bool:
+        """Whether there are feeds and none of them was ever landed, as in a warehouse whose path is misspelt."""
+        return bool(self.feeds) and all(one.figures["landings"] == 0 for one in self.feeds)
+
+    @property
     def is_well(self) -> bool:
         """Whether nothing was found that somebody has to see to."""
         return all(one.level.is_well for one in chain(self.feeds, self.jobs))
