@@ -155,10 +155,10 @@ def build():
 
 
 def test_expired_records_are_those_of_the_store_that_drops_most(bench: Bench) -> None:
-    bench.write("kept.py", KEPT)
+    bench.write("rides_job.py", KEPT)
     bench.write(
         "conf/jobs/kept.yaml",
-        "job: kept\ntopology: kept:build\nfeed: activity\nalerts: {expired: 10%, runs: 1}\n"
+        "job: kept\ntopology: rides_job:build\nfeed: activity\nalerts: {expired: 10%, runs: 1}\n"
         "outputs: {kept: {table: alerts.kept}}\n",
     )
     assert bench.run("run", "kept", "--land").code == 0
