@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from rewindow.config.feed_spec import feed_spec
 from rewindow.contracts.governed_sources import NEW_ROWS, OLD_ROWS
 from rewindow.contracts.ingest import Piece, ReadWindow
 from rewindow.control.ingest.land import drive
-from rewindow.errors import ConfigError, DataError, SourceError
+from rewindow.errors import ConfigError, DataError, SourceError, StorageError
 from rewindow.streams.record import TopicPartition
 from rewindow.streams.watermark_lags import output_lags
 from tests.ingest.local_engine import HOUR, T0, feed_config
@@ -137,7 +136,7 @@ def test_a_table_with_offsets_of_its_own_is_not_copied(governed: Backend, spark:
 
 
 @pytest.mark.cluster
-def test_a_jobs_output_is_landed_epoch_by_epoch(governed: Backend, tmp_path: Path) -> None:
+def test_a_jobs_output_is_landed_epoch_by_epoch(governed: Backend, spark: SparkSession) -> None:
     from tests.crash import scene
 
     governed.land_scene(3)
@@ -146,6 +145,12 @@ def test_a_jobs_output_is_landed_epoch_by_epoch(governed: Backend, tmp_path: Pat
     config = FeedConfig.model_validate({"feed": "below", "partitions": 2, "logs": {scene.TOPIC: log}})
     assert len(drive(governed.landing(config, T0)).landings) == 2
     governed.run("main", scene.LANDINGS)
+    tables = governed.tables()
+    name = tables.name_of(tables.state(scene.JOB).branch("main").tables["output/hourly"].path).quoted
+    spark.sql(f"UPDATE {name} SET _timestamp = _timestamp + 1")
+    with pytest.raises(StorageError, match="has other rows of run main/2: it was altered outside rewindow"):
+        drive(governed.landing(config, T0))
+    spark.sql(f"UPDATE {name} SET _timestamp = _timestamp - 1")
     drive(governed.landing(config, T0))
     landed = governed.landed("below")
     upstream = [landing.watermark_ms for landing in governed.tables().feed(scene.FEED).landings]

@@ -66,7 +66,8 @@ def open_feed_tables(
 ) -> DeltaFeedTables | CatalogFeedTables:
     """Return the ledgers and logs of feeds."""
     if target.catalog is None:
-        return DeltaFeedTables(warehouse, tables.landing_ledgers if isinstance(tables, DeltaTables) else None)
+        ledgers = tables.landing_ledgers if isinstance(tables, DeltaTables) else None
+        return DeltaFeedTables(warehouse, ledgers, digest_of)
     from rewindow.tables.governed.feeds import CatalogFeedTables  # noqa: PLC0415 - Spark only where it is needed
 
     return CatalogFeedTables(spark, cast("CatalogTables", tables))

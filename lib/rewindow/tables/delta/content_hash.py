@@ -174,7 +174,7 @@ def read_batches(path: str, where: pc.Expression | None = None) -> pa.RecordBatc
     batches = (
         batch
         for file in table_files(path, table)
-        for rows in _file_batches(folder, file, schema)
+        for rows in file_batches(folder, file, schema)
         for batch in (rows if where is None else rows.filter(where)).to_batches()
     )
     return pa.RecordBatchReader.from_batches(schema, batches)
@@ -188,7 +188,8 @@ def read_file(folder: Folder, file: TableFile, schema: pa.Schema) -> pa.Table:
     return _filled(rows, file, schema)
 
 
-def _file_batches(folder: Folder, file: TableFile, schema: pa.Schema) -> Iterator[pa.Table]:
+def file_batches(folder: Folder, file: TableFile, schema: pa.Schema) -> Iterator[pa.Table]:
+    """Yield a file's rows as `read_file` returns them, a batch at a time."""
     for batch in folder.read_batches(file.path, schema.names):
         yield _filled(pa.Table.from_batches([batch]), file, schema)
 

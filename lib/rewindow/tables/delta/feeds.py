@@ -7,10 +7,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake import Schema as DeltaSchema
 
@@ -27,12 +24,13 @@ from rewindow.errors import CheckpointError, StorageError, not_committed
 from rewindow.storage.locations import check_spark_reads
 from rewindow.tables.delta.claims import check_log_claim, retract_of_deleted
 from rewindow.tables.delta.commit import Retract, add_actions, commit_actions, existing_table, open_table, table_path
-from rewindow.tables.delta.content_hash import table_files
 from rewindow.tables.delta.create_table import create_table
+from rewindow.tables.delta.drift import Digest
 from rewindow.tables.delta.features import check_writable
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.handle_cache import Mark, mark_of
 from rewindow.tables.delta.job_source import look_at_output
+from rewindow.tables.delta.landed_times import LandedTimes
 from rewindow.tables.delta.landing_ledgers import LandingLedgers
 from rewindow.tables.delta.ledger import Ledger
 from rewindow.tables.delta.source_table import look_at_table
@@ -43,7 +41,6 @@ from rewindow.tables.shared.publications import log_id, older_ledger, quarantine
 
 NUMBERS_PER_COMMIT = 1_000
 ATTEMPTS = 8
-TIMESTAMPS_CACHED = 16_000_000
 LOST = "Only a copy of the warehouse has what was landed: restore the file from it"
 """What to do if a landed file is gone. Another generation cannot be published before it either."""
 
@@ -53,11 +50,15 @@ _STAGED = re.compile(r"([0-9a-f]{32})-[0-9a-f]{32}(?:\.[0-9a-f]{8})?\.(?:parquet
 class DeltaFeedTables:
     """The feeds of one warehouse, through delta-rs: the `LandingTables` of `land`."""
 
-    def __init__(self, warehouse: str, ledgers: LandingLedgers | None = None) -> None:
-        """Bind to a folder or URI. Nothing is read or created. ``ledgers``: those of others who read the same warehouse."""
+    def __init__(self, warehouse: str, ledgers: LandingLedgers | None = None, digest: Digest | None = None) -> None:
+        """Bind to a folder or URI. Nothing is read or created. ``ledgers``: those of others who read the same warehouse.
+
+        ``digest`` compares rows of another job's output that something has rewritten with what was published.
+        """
+        self._digest = digest
         self.warehouse = warehouse.rstrip("/")
         self._ledgers = ledgers or LandingLedgers(self.warehouse)
-        self._timestamps = _Timestamps()
+        self._timestamps = LandedTimes()
         self._published: dict[str, tuple[LedgerRow, dict[str, Mark | None]]] = {}
         """The last row that was published, and the last commit to each table then: there is nothing to do until one changes."""
 
@@ -158,7 +159,7 @@ class DeltaFeedTables:
         if spec.source.location.startswith(self.warehouse):
             check_spark_reads(spec.source.location, f"the source of the log {spec.topic}")
         if spec.is_output:
-            return look_at_output(self.warehouse, spec, position)
+            return look_at_output(self.warehouse, spec, position, self._digest)
         return look_at_table(spec, position, window)
 
     def roots(self, feed: str, topic: str) -> tuple[str, str]:
@@ -263,38 +264,3 @@ def _missing_columns(path: str, table: DeltaTable, schema: LogSchema) -> list[pa
             )
             raise CheckpointError(message)
     return [field for field in wanted if field.name not in existing]
-
-
-class _Timestamps:
-    """A cache of the timestamps of landed files, which never change: at most `TIMESTAMPS_CACHED` timestamps."""
-
-    def __init__(self) -> None:
-        self._files: dict[tuple[str, str], npt.NDArray[np.int64]] = {}
-        self._rows = 0
-
-    def of(self, root: str, file: HeldFile) -> npt.NDArray[np.int64]:
-        """Return a file's timestamps in offset order; from the log if `gc` has merged the file into another."""
-        path, folder = file.path, Folder(root)
-        if (root, path) not in self._files:
-            exists = folder.facts(path) is not None
-            rows = folder.read_table(path, ["timestamp"]) if exists else _rows_of(root, file)
-            times = np.asarray(rows["timestamp"])
-            if self._rows + len(times) > TIMESTAMPS_CACHED:
-                self._files.clear()
-                self._rows = 0
-            self._files[root, path] = times
-            self._rows += len(times)
-        return self._files[root, path]
-
-
-def _rows_of(root: str, file: HeldFile) -> pa.Table:
-    """Return the rows of a merged file from the log. Raises `StorageError` (74) if they are not there."""
-    folder, directory = Folder(root), file.path.rpartition("/")[0]
-    names = [one.path for one in table_files(root, existing_table(root)) if one.path.startswith(f"{directory}/")]
-    parts = [folder.read_table(name, ["offset", "timestamp"]) for name in names]
-    is_wanted = (pc.field("offset") >= file.start) & (pc.field("offset") < file.end)
-    rows = pa.concat_tables(parts).filter(is_wanted).sort_by("offset") if parts else None
-    if rows is None or not np.array_equal(np.asarray(rows["offset"]), np.arange(file.start, file.end)):
-        message = f"{folder.full_path(file.path)} is gone, and so are its rows: restore it from a copy"
-        raise StorageError(message)
-    return rows

@@ -15,25 +15,33 @@ import pyarrow as pa
 from rewindow.contracts.ingest import LogSpec, Piece, SourceLook
 from rewindow.errors import SourceError
 from rewindow.tables.delta.commit import open_table, table_path
+from rewindow.tables.delta.drift import Digest
 from rewindow.tables.delta.features import check_writable
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.foreign_log import full_path
+from rewindow.tables.delta.run_drift import difference_from_runs
 from rewindow.tables.delta.warehouse import DeltaTables
-from rewindow.tables.shared.job_source import new_epochs
+from rewindow.tables.shared.job_source import altered, new_epochs
 
 JOB = "job"
 """The kind of position that such sources have: the last epoch that is landed, and the run that made it."""
 
 
-def look_at_output(warehouse: str, spec: LogSpec, position: Mapping[str, Any] | None) -> SourceLook:
+def look_at_output(
+    warehouse: str, spec: LogSpec, position: Mapping[str, Any] | None, digest: Digest | None = None
+) -> SourceLook:
     """Return a job's output as it is now, compared with the landed position (None: nothing is landed).
 
-    Raises `SourceError` (66) if the job never ran, has no such output, or was rewound behind the landed position.
+    Raises `SourceError` (66) if the job never ran, has no such output, or was rewound behind the landed position, and
+    `StorageError` (74) if rows that are not landed yet are not those that were published. ``digest``: see `difference_from_runs`.
     """
-    target, epochs, on_hold = new_epochs(DeltaTables(warehouse), spec, position)
-    fresh, schema, last = _files(table_path(warehouse, target.path), position["epoch"] if position else 0)
-    epochs = tuple(replace(epoch, may_have_rows=last is None or epoch.number <= last) for epoch in epochs)
-    return SourceLook({}, fresh, schema=schema, epochs=epochs, on_hold=on_hold)
+    found = new_epochs(DeltaTables(warehouse), spec, position)
+    path = table_path(warehouse, found.table.path)
+    fresh, schema, last = _files(path, position["epoch"] if position else 0)
+    if (what := difference_from_runs(path, found.target, found.runs, found.state, digest)) is not None:
+        raise altered(found.job, path, what)
+    epochs = tuple(replace(epoch, may_have_rows=last is None or epoch.number <= last) for epoch in found.epochs)
+    return SourceLook({}, fresh, schema=schema, epochs=epochs, on_hold=found.on_hold)
 
 
 def _files(path: str, landed: int) -> tuple[tuple[Piece, ...], str, int | None]:

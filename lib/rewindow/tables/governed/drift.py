@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Set as AbstractSet
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,6 +27,7 @@ from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.publish import own_rows, published_tables
 from rewindow.tables.governed.versions import is_on_its_way, lacking, ordinal_at
 from rewindow.tables.shared.drift import Drift, difference_of
+from rewindow.tables.shared.job_source import NewEpochs
 from rewindow.tables.shared.publications import Due, due_rows, net, older_ledger, publication_id
 
 _NO_RUN = -1
@@ -97,12 +99,33 @@ def find_drift(
             yield Drift(due.target, str(name), what)
 
 
+def difference_from_runs(spark: SparkSession, new: NewEpochs, name: TableName, look: Looks) -> str | None:
+    """Describe how the rows of an output's new epochs differ from what was published; None if they do not.
+
+    They are read only if something but rewindow has changed the table since its last publication but one.
+    """
+    (due,) = [due for due in published_tables(new.state, MAIN) if due.target == new.target]
+    found = look(name, publication_id(new.state.ledger, new.job, due.target))
+    if not new.runs or found.is_untouched or is_on_its_way(due, found.reached):
+        return None
+    published, runs = ordinal_at(due, found.reached), {run.spec.run for run in new.runs}
+    return _difference(spark, new.job, due, name, published, new.state, runs)
+
+
 def _difference(
-    spark: SparkSession, job: str, due: Due, name: TableName, published: int, state: JobState
+    spark: SparkSession,
+    job: str,
+    due: Due,
+    name: TableName,
+    published: int,
+    state: JobState,
+    only: AbstractSet[int] | None = None,
 ) -> str | None:
-    """Describe how a table differs from what was published; None if it does not."""
+    """Describe how a table differs from what was published, or its rows of some runs; None if it does not."""
     columns = [column.name for column in due.table.columns]
     rows = spark.table(name.quoted).where(own_rows(due.table.path, job)).select(*columns)
+    if only is not None:
+        rows = rows.where(rows["_run"].isin(sorted(only)))
     with mapped():
         parts = rows.mapInArrow(_digests, "run long, rows long, digest string").collect()
     found, digests = Counter[int](), dict[int, list[str]]()
@@ -110,6 +133,8 @@ def _difference(
         found[part["run"]] += part["rows"]
         digests.setdefault(part["run"], []).append(part["digest"])
     wanted = due_rows(due, published)
+    if only is not None:
+        wanted = Counter({run: count for run, count in wanted.items() if run in only})
     if found != wanted:
         return difference_of(wanted, found, state)
     for run in net(due.publications[:published]).adds:

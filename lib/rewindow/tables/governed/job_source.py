@@ -12,8 +12,9 @@ from rewindow.contracts.ingest import LogSpec, Piece, SourceLook
 from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.open_table import named, open_delta
 from rewindow.errors import SourceError
+from rewindow.tables.governed.drift import difference_from_runs
 from rewindow.tables.governed.warehouse import CatalogTables
-from rewindow.tables.shared.job_source import new_epochs
+from rewindow.tables.shared.job_source import altered, new_epochs
 
 
 def look_at_output(
@@ -21,16 +22,25 @@ def look_at_output(
 ) -> SourceLook:
     """Return a job's output as it is now, compared with the landed position (None: nothing is landed).
 
-    Raises `SourceError` (66) if the job never ran, has no such output, or was rewound behind the landed position.
+    Raises `SourceError` (66) if the job never ran, has no such output, or was rewound behind the landed position, and
+    `StorageError` (74) if rows that are not landed yet are not those that were published.
     """
-    target, epochs, on_hold = new_epochs(tables, spec, position)
-    name, version = tables.name_of(target.path), tables.version_of(target)
+    found = new_epochs(tables, spec, position)
+    name, version = tables.name_of(found.table.path), tables.version_of(found.table)
     if version is None:
         message = f"the table {name} is gone: run its job again, which creates it"
         raise SourceError(message)
+    if (what := difference_from_runs(spark, found, name, tables.looks(found.job))) is not None:
+        raise altered(found.job, str(name), what)
     with mapped():
         schema = open_delta(spark, named(name.quoted), version).schema.json()
     governed = Governed(name.quoted)  # the epoch of a row says whether it is new
     return SourceLook(
-        {}, (Piece(NEW_ROWS),), schema=schema, version=version, epochs=epochs, on_hold=on_hold, governed=governed
+        {},
+        (Piece(NEW_ROWS),),
+        schema=schema,
+        version=version,
+        epochs=found.epochs,
+        on_hold=found.on_hold,
+        governed=governed,
     )

@@ -71,13 +71,13 @@ class CatalogTables:
         self._home = TableName.parse(f"{home}.{NAME}", "")
         self.own = OwnRows(spark, self._home)
         self._states, self._folded_feeds = JobStates(), Feeds()
-        self._reports, self._look = RunReports(self.journal), JobLooks(spark, self.own)
+        self._reports, self.looks = RunReports(self.journal), JobLooks(spark, self.own)
         self._created, self._logs = set[tuple[str, str]](), dict[str, tuple[str, str]]()
 
     @contextmanager
     def command(self, *, feed: str, job: str | None = None) -> Iterator[None]:
         """See `Warehouse.command`: one query reads what the command needs of rewindow's own rows."""
-        self._look.clear()
+        self.looks.clear()
         with planned_once(self._spark_of()), self.own.command([feed_name(feed), *([job] if job else [])]):
             yield
 
@@ -98,7 +98,7 @@ class CatalogTables:
         if self.own.is_in_command and may_hold(self.state(job), self.ledger_rows(job), rows):
             return self.own.ledger(job).hold(dated(rows))
         attempts = [row.body["attempt"] for row in rows if row.kind in (COMMIT, SNAPSHOT, RESTAGE)]
-        has_landed = self.own.append(job, dated(rows), attempts, self._look(job).seen() if attempts else ())
+        has_landed = self.own.append(job, dated(rows), attempts, self.looks(job).seen() if attempts else ())
         if not has_landed and rows[0].kind == SNAPSHOT:  # the next one has another number
             self.journal(job).drop(attempts)
         return has_landed
@@ -160,7 +160,7 @@ class CatalogTables:
         for target, table in spec.binding.tables.items():
             if is_published(target):
                 self._create(spec.job, spec.branch, table)
-        claim(self._spark_of(), self.state(spec.job), spec, self.name_of, self._look(spec.job))
+        claim(self._spark_of(), self.state(spec.job), spec, self.name_of, self.looks(spec.job))
         return self.scratch_roots(spec, internal)
 
     def check_targets(self, spec: RunSpec) -> None:
@@ -228,7 +228,7 @@ class CatalogTables:
             if lacking(due, 0):
                 self._create(job, branch, due.table)
         journal = self.journal(job)
-        yield from publish(self._spark_of, journal, state, branch, self.name_of, self.reports, self._look(job))
+        yield from publish(self._spark_of, journal, state, branch, self.name_of, self.reports, self.looks(job))
 
     def unpublished(self, job: str, state: JobState, attempts: Collection[str]) -> set[str]:
         """Return those of some attempts whose rows a publication to some branch's table still adds."""
@@ -241,11 +241,11 @@ class CatalogTables:
     def check_published(self, job: str, state: JobState, branch: str) -> None:
         """Check that a branch's outputs have the rows that were published. Raises `StorageError` (74)."""
         fold, read = self._states.fold, self.own.ledger(job).read_afresh
-        check_published(self._spark_of(), job, state, branch, self.name_of, lambda: fold(job, read()), self._look(job))
+        check_published(self._spark_of(), job, state, branch, self.name_of, lambda: fold(job, read()), self.looks(job))
 
     def drift(self, job: str, state: JobState, branch: str) -> list[Drift]:
         """Return the tables of a branch that are not what was published. Reads all their rows."""
-        return list(find_drift(self._spark_of(), job, state, branch, self.name_of, self._look(job)))
+        return list(find_drift(self._spark_of(), job, state, branch, self.name_of, self.looks(job)))
 
     def reports(self, run: CommittedRun) -> list[TaskReport]:
         """Return what a committed run's tasks reported. Raises `StorageError` (74) if the journal was altered."""

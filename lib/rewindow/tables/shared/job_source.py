@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
@@ -10,9 +11,9 @@ from rewindow.contracts.ingest import LogSpec
 from rewindow.contracts.produced_epochs import ProducedEpoch
 from rewindow.control.ingest.landings import GENERATION, LANDING
 from rewindow.control.ingest.progress import landing_bodies
-from rewindow.control.plan.branches import CommittedRun
+from rewindow.control.plan.branches import CommittedRun, JobState
 from rewindow.control.plan.spec import MAIN, OUTPUT, TableSpec
-from rewindow.errors import LandedRunError, SourceError
+from rewindow.errors import LandedRunError, SourceError, StorageError
 from rewindow.streams.record import UNKNOWN
 from rewindow.streams.watermark_lags import output_lags
 from rewindow.tables.shared.warehouse import Warehouse
@@ -20,13 +21,35 @@ from rewindow.tables.shared.warehouse import Warehouse
 MadeBy = Mapping[int, tuple[int, str]]
 
 
-def new_epochs(
-    tables: Warehouse, spec: LogSpec, position: Mapping[str, Any] | None
-) -> tuple[TableSpec, tuple[ProducedEpoch, ...], str]:
-    """Return the table of a job's output, its epochs that are not landed, and the run on hold behind which there are more.
+@dataclass(frozen=True, slots=True)
+class NewEpochs:
+    """A job's output: its table, its epochs that are not landed, and the run on hold behind which there are more."""
 
-    First publish what is committed.
-    """
+    job: str
+    state: JobState
+    target: str
+    table: TableSpec
+    epochs: tuple[ProducedEpoch, ...]
+    on_hold: str
+
+    @property
+    def runs(self) -> list[CommittedRun]:
+        """The runs that made these epochs."""
+        made = {epoch.run for epoch in self.epochs}
+        return [run for run in self.state.branch(MAIN).published_runs if run.spec.run in made]
+
+
+def altered(job: str, table: str, what: str) -> StorageError:
+    """Return the error for an output of which rows that are to be landed are not those that were published."""
+    message = (
+        f"{table} {what}: it was altered outside rewindow (UPDATE, DELETE, RESTORE, a rewrite, deleted files), and nothing of it "
+        f"was landed. Publish it again, then land again: `rewindow republish {job}`"
+    )
+    return StorageError(message)
+
+
+def new_epochs(tables: Warehouse, spec: LogSpec, position: Mapping[str, Any] | None) -> NewEpochs:
+    """Return what is new of a job's output. First publish what is committed."""
     job, _, output = spec.source.name.partition(":")
     state = tables.state(job)
     for _step in tables.publish(job, state, MAIN):
@@ -53,7 +76,8 @@ def new_epochs(
         landed = position["epoch"]
         _check_same_run(job, position, _made_by(runs, state.ledger))
     on_hold = next((run.spec.name for run in state.on_hold(MAIN)), "")
-    return target, tuple(epoch for epoch in epochs if epoch.number > landed), on_hold
+    new = tuple(epoch for epoch in epochs if epoch.number > landed)
+    return NewEpochs(job, state, OUTPUT + output, target, new, on_hold)
 
 
 def _epochs(tables: Warehouse, runs: Sequence[CommittedRun], ledger: str, output: str) -> list[ProducedEpoch]:
