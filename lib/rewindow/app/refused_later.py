@@ -42,13 +42,10 @@ class LaterRefusals:
         """
         self._check_logs()
         for due in due_tables(self._state, branch):
-            path = self._path(due.table.path)
-            table = self._open(path)
-            if due.restart.epoch > 1:
-                continue
+            table = self._open(self._path(due.table.path))
             if table is None:
-                check_not_lost(path, self._job.name, self._state, branch, due, self._tables.reports)
-            elif due.publications:
+                check_not_lost(self._tables.warehouse, self._job.name, self._state, branch, due, self._tables.reports)
+            elif due.publications and due.restart.epoch == 1:
                 where = (self._job.name, self._state, branch, due.target, due.table.path)
                 check_claim(self._tables.warehouse, table, *where)
         path = self._path(JOURNAL)

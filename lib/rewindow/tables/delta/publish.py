@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from functools import partial
+from functools import cache, partial
 
 from deltalake import DeltaTable
 
 from rewindow.contracts.staged_files import StagedFile
-from rewindow.control.plan.branches import CommittedRun, JobState
+from rewindow.control.plan.branches import CommittedRun, JobState, Publication
 from rewindow.control.plan.spec import MAIN, OUTPUT, TableSpec
 from rewindow.errors import CheckpointError, ConfigError, StorageError
 from rewindow.tables.delta.claims import check_claim, check_owner, is_of_another, is_published
@@ -53,8 +53,7 @@ def publish(warehouse: str, job: str, state: JobState, branch: str, reports: Rep
         app_id = publication_id(state.ledger, job, due.target, due.restart.epoch)
         table = open_table(path, may_lag=True)
         if table is None:
-            if epoch == 1:
-                check_not_lost(path, job, state, branch, due, reports)
+            check_not_lost(warehouse, job, state, branch, due, reports)
             table = _create(warehouse, job, state, branch, due.target, due.table)
         published = table.transaction_version(app_id) or 0
         ordinals = missing(due, published)
@@ -65,8 +64,7 @@ def publish(warehouse: str, job: str, state: JobState, branch: str, reports: Rep
         handle: DeltaTable | None = table
         for ordinal in ordinals:
             yield f"publish {due.target} {ordinal}"
-            is_restart = epoch > 1 and ordinal == due.restart.ordinal
-            publication = net(due.publications[:ordinal]) if is_restart else due.publications[ordinal - 1]
+            publication, is_restart = _publication(due, ordinal)
             removed = frozenset(run.spec.run for run in publication.removes)
             commit_files(
                 path,
@@ -131,21 +129,31 @@ def check_targets(warehouse: str, job: str, state: JobState, branch: str, tables
             check_claim(warehouse, table, job, state, branch, target, spec.path)
 
 
-def check_not_lost(path: str, job: str, state: JobState, branch: str, due: Due, reports: Reports) -> None:
-    """Raise `StorageError` (74) for a missing table that a run has written, unless all that was staged for it is there.
+def check_not_lost(warehouse: str, job: str, state: JobState, branch: str, due: Due, reports: Reports) -> None:
+    """Raise `StorageError` (74) for a missing table that was written, unless all is there that its publications add.
 
     Otherwise the empty table that is created here would look like one that was never published.
     """
-    if not was_prepared(state, due):
+    if due.restart.epoch == 1 and not was_prepared(state, due):
         return
-    sizes = Folder(path).sizes()
-    runs = [run for publication in due.publications for run in publication.adds]
-    here = [run for run in runs if (own := run.spec.binding.tables.get(due.target)) and own.path == due.table.path]
-    staged = [file for run in here for report in reports(run) for file in report.files if file.target == due.target]
-    if any(sizes.get(file.path) != file.bytes for file in staged):
-        option = "" if branch == MAIN else f" --branch {branch}"
-        message = f"the table {path} is gone. Publish it again: `rewindow republish {job}{option}`"
-        raise StorageError(message)
+    sizes = cache(lambda path: Folder(table_path(warehouse, path)).sizes())
+    for ordinal in missing(due, 0):
+        for run in _publication(due, ordinal)[0].adds:
+            staged_for = run.spec.binding.tables.get(due.target, due.table).path
+            for file in _staged(run, due, reports):
+                if file.bytes not in (sizes(due.table.path).get(file.path), sizes(staged_for).get(file.path)):
+                    option, path = (
+                        "" if branch == MAIN else f" --branch {branch}",
+                        table_path(warehouse, due.table.path),
+                    )
+                    message = f"the table {path} is gone. Publish it again: `rewindow republish {job}{option}`"
+                    raise StorageError(message)
+
+
+def _publication(due: Due, ordinal: int) -> tuple[Publication, bool]:
+    """Return a publication of a table, and whether it replaces the whole content, as the first of a new epoch does."""
+    is_restart = due.restart.epoch > 1 and ordinal == due.restart.ordinal
+    return net(due.publications[:ordinal]) if is_restart else due.publications[ordinal - 1], is_restart
 
 
 def _create(warehouse: str, job: str, state: JobState, branch: str, target: str, table: TableSpec) -> DeltaTable:
@@ -177,10 +185,14 @@ def _is_leftover(
 
 def _files(warehouse: str, run: CommittedRun, due: Due, reports: Reports) -> list[StagedFile]:
     """Return a run's files for a table. Files that were staged for another branch's table are copied: a table owns its files."""
-    files = [file for report in reports(run) for file in report.files if file.target == due.target]
+    files = _staged(run, due, reports)
     staged_for = run.spec.binding.tables.get(due.target, due.table)
     if staged_for.path != due.table.path:
         folder, branch = Folder(table_path(warehouse, due.table.path)), Folder(table_path(warehouse, staged_for.path))
         for file in files:
             folder.copy_from(branch, file.path, file.bytes)
     return files
+
+
+def _staged(run: CommittedRun, due: Due, reports: Reports) -> list[StagedFile]:
+    return [file for report in reports(run) for file in report.files if file.target == due.target]
