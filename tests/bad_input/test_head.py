@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,14 @@ def test_a_job_that_never_ran_and_an_unknown_branch_have_no_rows(template: Bench
     assert answer.code == 0
     assert "alerts.totals does not exist yet: no run of counts has written it on branch fix." in answer.out
     assert json.loads(bench.run("head", "counts", "--branch", "fix", "--json").out)["tables"][0]["count"] is None
+
+
+def test_a_table_that_is_gone_is_not_one_that_was_never_written(bench: Bench) -> None:
+    shutil.rmtree(bench.warehouse / "alerts/totals")
+    answer, shown = bench.run("head", "counts"), bench.run("show", "counts")
+    assert answer.code == 74, answer
+    assert "alerts/totals is gone" in answer.err
+    assert answer.err == shown.err
 
 
 def test_a_table_that_the_job_names_since_is_not_taken_for_the_one_that_has_the_rows(bench: Bench) -> None:

@@ -39,7 +39,7 @@ def output_rows(
     there.
     A row has the table's key and value columns, ``_timestamp``, and as ``_run`` the name of the run that wrote it. A table
     that does not exist yet has ``count`` None. Raises `UsageError` (2) for a name that no job and no output has, or a dropped
-    branch whose rows `gc` has deleted, `StorageError` (74) if files of a table are gone.
+    branch whose rows `gc` has deleted, `StorageError` (74) if a table or its files are gone.
     """
     if is_quarantine(name):
         yield _quarantine(project, limit, last=last, of=of)
@@ -64,6 +64,8 @@ def output_rows(
             "on_hold": held,
         }
         if table is None or tables.version_of(table) is None:
+            if table is not None:
+                tables.check_published(config.job, state, branch)  # names the repair of a table that runs have written
             yield {**found, "count": None, "rows": []}
             continue
         keys = [column.name for column in table.columns if not column.name.startswith("_")]
