@@ -1,10 +1,12 @@
-"""Another writer replaces rows of an output by as many others: `verify`, `report --verify` and `why` name the table (74)."""
+"""Another writer replaces rows of an output by as many others: `verify`, `diff`, `report` and `why` name the table (74)."""
 
 from __future__ import annotations
 
 import pytest
 from deltalake import DeltaTable
 
+from rewindow.app.api.project import Project
+from rewindow.errors import StorageError
 from tests.bad_input.scene import Answer, Bench
 
 REPAIR = "`rewindow republish counts`"
@@ -47,6 +49,43 @@ def test_why_names_the_table_and_not_the_code(altered: Bench) -> None:
     assert "deterministic" not in answer.err
     assert altered.run("republish", "counts").code == 0
     assert altered.run("why", "alerts.totals", "ann").code == 0
+
+
+def test_diff_does_not_compare_such_rows(bench: Bench) -> None:
+    assert bench.run("backfill", "counts", "--from", "2", "--branch", "fix").code == 0
+    compared = [("diff", "counts", "main", "fix"), ("diff", "counts", "fix", "main")]
+    report = ("report", "counts", "--diff", "fix", "--out", str(bench.root / "r.html"))
+    assert [bench.run(*words).code for words in (*compared, report)] == [0, 0, 0]
+    totals(bench).update({"value": "value + 1"})
+    for words in (*compared, report):
+        assert_named(bench.run(*words), REPAIR)
+    with pytest.raises(StorageError, match="alerts/totals has other rows of run main/"):
+        Project.load(bench.root).diff("counts", "fix")
+    assert bench.run("republish", "counts").code == 0
+    totals(bench).optimize.compact()
+    assert [bench.run(*words).code for words in (*compared, report)] == [0, 0, 0]
+
+
+def test_diff_names_the_branch_whose_table_is_altered_or_gone(bench: Bench) -> None:
+    assert bench.run("backfill", "counts", "--from", "2", "--branch", "fix").code == 0
+    path = bench.warehouse / "alerts/totals__fix"
+    for harm in (lambda: DeltaTable(path).update({"value": "value + 1"}), lambda: DeltaTable(path).delete()):
+        harm()
+        answer = bench.run("diff", "counts", "main", "fix")
+        assert (answer.code, "`rewindow republish counts --branch fix`" in answer.err) == (74, True), answer
+        assert bench.run("republish", "counts", "--branch", "fix").code == 0
+        assert bench.run("diff", "counts", "main", "fix").code == 0
+
+
+def test_branches_that_ended_are_still_compared(bench: Bench) -> None:
+    for name in ("fix", "other"):
+        assert bench.run("backfill", "counts", "--from", "2", "--branch", name).code == 0
+    assert bench.run("branch", "drop", "counts", "other").code == 0
+    assert bench.run("diff", "counts", "main", "other").code == 0
+    assert bench.run("promote", "counts", "fix").code == 0
+    assert bench.run("gc", "counts", "--keep", "0s").code == 0
+    assert bench.run("diff", "counts", "main", "fix").code == 0
+    assert bench.run("diff", "counts", "main", "other").code == 2
 
 
 @pytest.mark.parametrize("missing", [(), ("--missing",)])

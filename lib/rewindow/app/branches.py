@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from rewindow.app.branch_results import Backfilled, Compared
-from rewindow.app.drift import check_rows
+from rewindow.app.drift import check_outputs, check_rows
 from rewindow.app.project import Project
 from rewindow.app.readers import outdated_readers
 from rewindow.app.run_references import request_through, starting_epoch, with_runs
@@ -192,7 +192,7 @@ class JobBranches:
     def diff(self, first: str, second: str, samples: int) -> Compared:
         """Compare the outputs of two branches key by key, over the epochs that both replayed since they diverged.
 
-        Raises `UsageError` (2) for a branch without runs.
+        Raises `UsageError` (2) for a branch without runs, `StorageError` (74) if a table was altered outside rewindow.
         """
         state = self.state
         one, other = (with_runs(self._job, state, name) for name in (first, second))
@@ -201,12 +201,15 @@ class JobBranches:
         for name in (first, second):
             for _step in self._tables.publish(self._job, state, name):
                 pass
+        output_keys = self._output_keys()
+        for name in dict.fromkeys((first, second)):
+            check_outputs(self._tables, self._job, state, name, output_keys)
         common = shared_runs(one.runs, other.runs)
         after = one.runs[common - 1].spec.input.last if common else 0
         published = [branch.published_runs for branch in (one, other)]
         through = min(runs[-1].spec.input.last if runs else 0 for runs in published)
         diffs = {}
-        for target, keys in self._output_keys().items():
+        for target, keys in output_keys.items():
             tables = [branch.tables[target] for branch in (one, other) if target in branch.tables]
             if len(tables) == 2:
                 diffs[target.removeprefix(OUTPUT)] = self._tables.compare(

@@ -1,19 +1,47 @@
-"""Say which tables of a branch were altered outside rewindow, as `republish` finds them. Reads every file of the tables."""
+"""Say which tables of a branch were altered outside rewindow, as `republish` finds them, which reads every file of the tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from rewindow.app.open_tables import open_repair
 from rewindow.control.plan.branches import JobState
+from rewindow.control.plan.spec import TableSpec
 from rewindow.errors import StorageError
 from rewindow.report.text import asked
+from rewindow.tables.delta.commit import open_table, table_path
+from rewindow.tables.delta.content_hash import table_files
+from rewindow.tables.delta.unnamed_files import staged_by
+from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.warehouse import Warehouse
 
 
 def check_rows(tables: Warehouse, job: str, state: JobState, branch: str) -> None:
     """Check that the tables of a branch have the rows that were published. Raises `StorageError` (74) naming `republish`."""
-    found = list(described_drift(tables, job, state, branch))
+    _refuse(list(described_drift(tables, job, state, branch)), job, branch)
+
+
+def check_outputs(tables: Warehouse, job: str, state: JobState, branch: str, targets: Iterable[str]) -> None:
+    """Check as `check_rows` does those outputs of a branch that have files of another writer. Reads no other files.
+
+    Of tables that a catalog governs, only what `check_published` finds is known so cheaply.
+    """
+    tables.check_published(job, state, branch)
+    known = state.branch(branch).tables
+    rewritten = [target for target in targets if target in known and has_foreign_files(tables, known[target])]
+    _refuse([told for one in rewritten for told in described_drift(tables, job, state, branch, one)], job, branch)
+
+
+def has_foreign_files(tables: Warehouse, spec: TableSpec) -> bool:
+    """Return whether a table has files that no run staged, as after an UPDATE or OPTIMIZE; False if a catalog governs it."""
+    if not isinstance(tables, DeltaTables):
+        return False
+    path = table_path(tables.warehouse, spec.path)
+    table = open_table(path)
+    return table is not None and not all(staged_by(file.path) for file in table_files(path, table))
+
+
+def _refuse(found: Sequence[str], job: str, branch: str) -> None:
     if found:
         message = ". ".join((*found, f"Publish again: `rewindow republish {asked(job, branch)}`"))
         raise StorageError(message)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rewindow.app.drift import described_drift
+from rewindow.app.drift import described_drift, has_foreign_files
 from rewindow.app.why.output import Output
 from rewindow.control.plan.branches import CommittedRun
 from rewindow.control.plan.job_diff import differences_besides_tables
@@ -12,9 +12,6 @@ from rewindow.control.plan.spec import OUTPUT, JobBinding
 from rewindow.control.plan.suppress_edits import removed_suppresses
 from rewindow.errors import CheckpointError, RewindowError, StorageError
 from rewindow.report.text import asked
-from rewindow.tables.delta.commit import open_table, table_path
-from rewindow.tables.delta.content_hash import table_files
-from rewindow.tables.delta.unnamed_files import staged_by
 
 
 def check_not_altered(output: Output) -> None:
@@ -23,9 +20,7 @@ def check_not_altered(output: Output) -> None:
     Files are read only if the table has some that no run staged, as after an UPDATE or OPTIMIZE.
     """
     spec = output.branch.tables.get(f"{OUTPUT}{output.topic}")
-    path = table_path(output.tables.warehouse, spec.path) if spec else ""
-    table = open_table(path) if spec else None
-    if table is None or all(staged_by(file.path) for file in table_files(path, table)):
+    if spec is None or not has_foreign_files(output.tables, spec):
         return
     for told in _altered(output):
         raise StorageError(told)
