@@ -176,6 +176,28 @@ def test_a_rewind_names_what_has_landed_and_replayed_the_rows_that_are_gone(benc
     )
 
 
+def test_a_job_that_has_replayed_rows_of_replaced_runs_is_not_well(bench: Bench) -> None:
+    reads_totals(bench)
+    for words in (("land", "totals"), ("run", "seen")):
+        assert bench.run(*words).code == 0
+    assert bench.run("backfill", "counts", "--from", "1", "--branch", "fix").code == 0
+    assert [bench.run("status", name).code for name in ("seen", "idle")] == [0, 0]
+    assert bench.run("promote", "counts", "fix").code == 0
+    answer = bench.run("status", "seen")
+    said = "this job has replayed rows of runs that counts no longer has, and the next landing is refused (66)"
+    assert answer.code == 1, answer
+    assert f"broken: job seen: {said}: `rewindow land totals`. It says how to land them again." in " ".join(
+        answer.out.split()
+    ), answer.out
+    (entry,) = [one for one in json.loads(bench.run("ls", "--json").out)["jobs"] if one["job"] == "seen"]
+    assert (entry["status"], entry["detail"], entry["exit_code"]) == ("broken", said, 66)
+    assert bench.run("status", "idle").code == 0
+    assert bench.run("land", "totals", "--new-generation").code == 0
+    for words in (("rewind", "seen", "--to", "0"), ("run", "seen"), ("status", "seen")):
+        answer = bench.run(*words)
+        assert answer.code == 0, answer
+
+
 TOPPED = """\
 from rewindow import Count, Max, StreamsBuilder, TimeWindows, until_window_closes
 

@@ -17,6 +17,7 @@ from rewindow.app.bind_job import bind_to_feed
 from rewindow.app.feed_status import FeedLook, look_at_feed
 from rewindow.app.next_run import next_run
 from rewindow.app.project import Project
+from rewindow.app.readers import replayed_removed
 from rewindow.config.job import JobConfig
 from rewindow.config.load import Kind, load_job
 from rewindow.control.ingest.landings import Feed
@@ -124,7 +125,7 @@ def feed_entry(name: str, looks: Looks) -> Entry:
 
 def job_entry(project: Project, name: str, looks: Looks | None = None) -> Entry:
     """Return one job of a project with its branches."""
-    return with_missing_feed(project, _entry_of(name, partial(_job, project, name, looks or Looks(project))))
+    return with_feed_trouble(project, _entry_of(name, partial(_job, project, name, looks or Looks(project))))
 
 
 def branch_entry(project: Project, job: str, branch: str, looks: Looks) -> Entry:
@@ -142,13 +143,31 @@ def missing_feed(project: Project, entry: Entry) -> str:
     )
 
 
-def with_missing_feed(project: Project, entry: Entry) -> Entry:
-    """Return the entry of a job, broken if its feed has no file any more."""
-    missing = missing_feed(project, entry)
-    if not missing:
+def removed_runs(project: Project, entry: Entry) -> str:
+    """Return a sentence if a job has replayed rows of another job's runs that are gone; else nothing."""
+    if entry.status is Status.BROKEN or not entry.feed:
+        return ""
+    of = replayed_removed(project.root, project.tables, entry.feed, entry.epoch or 0)
+    return (
+        f"this job has replayed rows of runs that {of} no longer has, and the next landing is refused (66)"
+        if of
+        else ""
+    )
+
+
+def with_feed_trouble(project: Project, entry: Entry) -> Entry:
+    """Return the entry of a job, broken if its feed has no file any more, or holds rows of runs that are gone."""
+    return _entry_of(entry.name, partial(_with_feed_trouble, project, entry))
+
+
+def _with_feed_trouble(project: Project, entry: Entry) -> Entry:
+    code, trouble = 78, missing_feed(project, entry)
+    if not trouble:
+        code, trouble = 66, removed_runs(project, entry)
+    if not trouble:
         return entry
-    detail = f"{entry.detail}; {missing}" if entry.detail else missing
-    return replace(entry, status=Status.BROKEN, detail=detail, exit_code=78)
+    detail = f"{entry.detail}; {trouble}" if entry.detail else trouble
+    return replace(entry, status=Status.BROKEN, detail=detail, exit_code=code)
 
 
 def names_in(root: Path, kind: Kind) -> list[str]:

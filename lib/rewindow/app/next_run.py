@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rewindow.app.readers import replayed_of_removed
+from rewindow.app.readers import replayed_removed
 from rewindow.app.refused_later import LaterRefusals
 from rewindow.control.heartbeat import this_attempt
 from rewindow.control.plan.branches import JobState
@@ -69,8 +69,7 @@ def with_changes(tables: Warehouse, job: Job, request: RunRequest, done: UpToDat
 def with_removed(root: Path, tables: Warehouse, job: Job, request: RunRequest, done: UpToDate) -> UpToDate:
     """Return why there is nothing to run, and whether the branch has replayed rows of runs that another job no longer has."""
     feed = job.feed.definition.feed
-    found = replayed_of_removed(root, tables, feed, request.branch)
-    of = " and ".join(source for source, jobs in found.items() if job.name in jobs)
+    of = replayed_removed(root, tables, feed, tables.state(job.name).branch(request.branch).last_epoch)
     if not of:
         return done
     told = f"The branch has replayed rows of runs that {of} no longer has: `rewindow land {feed}` says how to land them again"

@@ -27,22 +27,26 @@ def outdated_readers(root: Path, tables: Warehouse, job: str) -> Iterator[Reader
     """Yield such readers of a job's outputs. A file that is no valid feed or job is passed over."""
     for feed in names_of(root, "feeds"):
         if job in _sources(root, feed):
-            yield from _outdated(root, tables, feed, job, MAIN)
+            yield from _outdated(root, tables, feed, job)
 
 
-def replayed_of_removed(root: Path, tables: Warehouse, feed: str, branch: str = MAIN) -> dict[str, tuple[str, ...]]:
+def replayed_removed(root: Path, tables: Warehouse, feed: str, last_epoch: int) -> str:
+    """Return the jobs of whose removed runs a feed holds rows that a branch has replayed, given its last epoch; else nothing."""
+    kept = ((source, *standing_landings(tables, feed, source)) for source in sorted(_sources(root, feed)))
+    return " and ".join(source for source, keep, landings in kept if keep < landings and keep < last_epoch)
+
+
+def replayed_of_removed(root: Path, tables: Warehouse, feed: str) -> dict[str, tuple[str, ...]]:
     """Return the jobs of which a feed holds rows of removed runs, each with the jobs that have replayed these rows."""
     return {
-        source: found.jobs
-        for source in sorted(_sources(root, feed))
-        for found in _outdated(root, tables, feed, source, branch)
+        source: found.jobs for source in sorted(_sources(root, feed)) for found in _outdated(root, tables, feed, source)
     }
 
 
-def _outdated(root: Path, tables: Warehouse, feed: str, source: str, branch: str) -> Iterator[Reader]:
+def _outdated(root: Path, tables: Warehouse, feed: str, source: str) -> Iterator[Reader]:
     keep, landings = standing_landings(tables, feed, source)
     if keep < landings:
-        jobs = (name for name in _jobs_of(root, feed) if tables.state(name).branch(branch).last_epoch > keep)
+        jobs = (name for name in _jobs_of(root, feed) if tables.state(name).branch(MAIN).last_epoch > keep)
         yield Reader(feed, keep, tuple(jobs))
 
 

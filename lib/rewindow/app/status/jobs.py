@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from rewindow.app.command_line import Command
-from rewindow.app.listing import Entry, Looks, Status, branch_entry, missing_feed, with_missing_feed
+from rewindow.app.listing import Entry, Looks, Status, branch_entry, missing_feed, removed_runs, with_feed_trouble
 from rewindow.app.project import Project
 from rewindow.app.silent import lag_of
 from rewindow.app.status.bounds import Upkeep, exceeded
@@ -58,13 +58,14 @@ def check_job(project: Project, name: str, branch: str, looks: Looks) -> Subject
         *attempted(partial(_unfinished, project, known, name, command), "unfinished", command("plan")),
         *attempted(partial(_lagging, project, name, state, known, figures, command), "lagging", command("plan")),
     ]
+    findings += attempted(partial(_replayed, project, entry), "replayed", command("plan"))
     is_refused = entry.status is Status.BROKEN
     findings += [replace(one, command=None) for one in behind] if is_refused else behind
     if not known.is_sealed:
         if entry.status is not Status.RUNNING:
             findings += attempted(partial(_missed, project, config, entry, looks, command), "schedule", command("plan"))
         findings += exceeded(config.alerts, figures, command, Upkeep(state, known.head, looks.now_ms))
-    return Subject("job", name, with_missing_feed(project, entry), figures, findings)
+    return Subject("job", name, with_feed_trouble(project, entry), figures, findings)
 
 
 def _refused(entry: Entry, command: Command) -> Iterator[Finding]:
@@ -77,6 +78,12 @@ def _without_feed(project: Project, entry: Entry, command: Command) -> Iterator[
     """Yield a finding if the feed that a job names has no file, so that nothing is landed for it any more."""
     if missing := missing_feed(project, entry):
         yield Finding(Level.BROKEN, "refused", missing, f"{command('run')} --land")
+
+
+def _replayed(project: Project, entry: Entry) -> Sequence[Finding]:
+    """Return a finding if the branch has replayed rows of another job's runs that are gone."""
+    told, land = removed_runs(project, entry), Command(entry.feed or "", project.target.target)("land")
+    return [Finding(Level.BROKEN, "replayed", told, land, "It says how to land them again")] if told else []
 
 
 def _silent(figures: Mapping[str, Any], bound_ms: int | None, command: Command) -> Iterator[Finding]:
