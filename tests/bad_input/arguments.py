@@ -78,6 +78,6 @@ CASES = [
     _case("verify counts main/9", 2, "main/2"),
     _case("verify counts 0", 2, "run '0' does not exist"),
     _case("branch list", 2, "JOB"),
-    _case("branch drop counts main", 2, "main"),
+    _case("branch drop counts main", 2, "'main' is the published branch and cannot be dropped"),
     _case("branch drop counts other", 2, "other"),
 ]

@@ -189,5 +189,5 @@ CASES = [
     _called("run busy_bikes --target prod", 78, "no conf/targets/prod.yaml", "available: local"),
     _called("run busy_bikes --accept-change", 2, "--accept-changes"),
     _called("runn busy_bikes", 2, "Did you mean 'run'?"),
-    _called("branch drop busy_bikes main", 2, "there is no branch 'main' to drop"),
+    _called("branch drop busy_bikes main", 2, "'main' is the published branch and cannot be dropped"),
 ]

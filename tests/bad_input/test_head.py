@@ -58,6 +58,9 @@ def test_a_name_that_is_neither_job_nor_table_is_refused_with_those_that_are(tem
     answer = template.run("head", "total")
     assert answer.code == 2
     assert "'total' is neither a job (counts) nor an output table (alerts.totals)" in answer.err
+    for misspelt, meant in (("cuonts", "counts"), ("total", "totals"), ("alert.totals", "alerts.totals")):
+        assert f"did you mean `{meant}`? name one of these" in template.run("head", misspelt).err
+    assert "did you mean" not in template.run("head", "zzz").err
 
 
 def test_the_version_is_printed_without_a_project(capsys: pytest.CaptureFixture[str]) -> None:

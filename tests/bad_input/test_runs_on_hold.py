@@ -48,6 +48,16 @@ def test_a_run_on_hold_is_committed_and_not_published(bench: Bench) -> None:
     assert "`rewindow publish counts --accept --run main/3`" in verdict[1]["text"]
 
 
+def test_accepting_without_a_run_on_hold_says_that_nothing_was_accepted(template: Bench) -> None:
+    answer = template.run("publish", "counts", "--accept")
+    assert answer.code == 0, answer
+    assert answer.out == (
+        "No run of counts is on hold on branch main, so nothing was accepted.\n"
+        "Everything that is committed on branch main of counts is published.\n"
+    )
+    assert "on hold" not in template.run("publish", "counts").out
+
+
 def test_the_reason_that_a_task_fails_with_names_the_run_and_the_commands(template: Bench, tmp_path: Path) -> None:
     held = copy_of(template, tmp_path / "project")
     expecting(held, NOTHING_IS_NEW % "hold")

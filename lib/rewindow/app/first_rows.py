@@ -143,14 +143,19 @@ def find_outputs(project: Project, name: str, *, or_else: str = "") -> tuple[Job
     if name in jobs:
         config = load_job(project.root, name)
         return config, list(config.outputs)
-    known = []
+    known: list[str] = []
+    topics: list[str] = []
     for job in jobs:
         config = load_job(project.root, job)
         if (topic := topic_of(config, name)) is not None:
             return config, [topic]
         known += [output.table for output in config.outputs.values()]
+        topics += config.outputs
     shown = [", ".join(names) or "there are none" for names in (jobs, known)]
-    message = f"{name!r} is neither a job ({shown[0]}) nor an output table ({shown[1]}): name one of these{or_else}"
+    hint = did_you_mean(name, [*jobs, *known, *topics])
+    message = (
+        f"{name!r} is neither a job ({shown[0]}) nor an output table ({shown[1]}): {hint}name one of these{or_else}"
+    )
     raise UsageError(message)
 
 

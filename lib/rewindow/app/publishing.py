@@ -27,6 +27,8 @@ class Published:
     on_hold: list[dict[str, Any]]
     not_on_hold: str | None = None
     """The run that was named but is not on hold."""
+    accepts: bool = False
+    """Whether a run was to be accepted."""
 
 
 def on_hold(project: Project, job: str, branch: str) -> list[dict[str, Any]]:
@@ -56,7 +58,8 @@ def publish(
             drive(catch_up(job, tables, name), told.watching(on_step))
         state = tables.state(job)
         made = accepted.spec.name if accepted else None
-        done = Published(name, made, lagged, describe_holds(state, name), run if accepts and made is None else None)
+        not_on_hold = run if accepts and made is None else None
+        done = Published(name, made, lagged, describe_holds(state, name), not_on_hold, accepts)
         said = {**asdict(done), "on_hold": [one["run"] for one in done.on_hold]}
         told.done(lambda: branch_changed(project.locator, state, name, said))
     return done
@@ -67,6 +70,8 @@ def published_lines(job: str, done: Published) -> list[str]:
     lines = [f"Accepted run {done.accepted} of {job}."] if done.accepted else []
     if done.not_on_hold is not None:
         lines.append(f"Run {done.not_on_hold} of {job} is not on hold.")
+    elif done.accepts and done.accepted is None:
+        lines.append(f"No run of {job} is on hold on branch {done.branch}, so nothing was accepted.")
     if done.lagged:
         lines.append(f"Published what {', '.join(done.lagged)} lacked.")
     if done.on_hold:

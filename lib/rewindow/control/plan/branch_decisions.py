@@ -163,11 +163,17 @@ def was_promoted(state: JobState, branch: str, into: str) -> bool:
 
 
 def decide_drop(state: JobState, name: str) -> LedgerRow | None:
-    """Return the row that drops a branch; None if it is dropped. Raises `UsageError` (2) for an unknown branch."""
+    """Return the row that drops a branch; None if it is dropped. Raises `UsageError` (2) for `main` or an unknown branch."""
+    if name == MAIN:
+        message = (
+            f"{MAIN!r} is the published branch and cannot be dropped: `rewindow rewind JOB --to RUN` takes its later runs "
+            "back, `rewindow reset JOB` starts the job over"
+        )
+        raise UsageError(message)
     branch = state.branches.get(name)
     if branch is not None and not branch.is_kept:
         return None
-    if branch is None or name == MAIN:
+    if branch is None:
         known = ", ".join(one.name for one in state.branches.values() if one.name != MAIN and one.is_kept) or "none"
         message = f"there is no branch {name!r} to drop (branches: {known})"
         raise UsageError(message)
