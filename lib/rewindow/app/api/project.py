@@ -231,7 +231,8 @@ class Project:
     def diff(self, job: str, branch: str, *, against: str = MAIN, samples: int = 5) -> Diff:
         """Compare the outputs of a branch with those of another, key by key.
 
-        ``samples``: how many of the keys that differ to keep for each output. Raises `UsageError` (2) for a branch without runs.
+        ``samples``: how many of the keys that differ to keep for each output. Raises `UsageError` (2) for a branch without runs,
+        `StorageError` (74) if a table was altered outside rewindow.
         """
         with self._context.command() as (project, _):
             branches = JobBranches(project, job)
