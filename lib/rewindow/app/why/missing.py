@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from rewindow.app.hints import inner_joins
 from rewindow.app.project import Project
 from rewindow.app.why.asked import Asked, ask, contains
-from rewindow.app.why.facts import LateFacts, Missing, MissingFacts, OpenFacts, no_answer
+from rewindow.app.why.facts import LateFacts, Missing, MissingFacts, OpenFacts, RecordFacts, no_answer
+from rewindow.app.why.fate import Fate, among, as_reached, fate_of
 from rewindow.app.why.history import History
 from rewindow.app.why.not_landed import never_landed
 from rewindow.app.why.open_windows import open_headline, open_sentences
@@ -17,26 +18,16 @@ from rewindow.app.why.output import Output, Row
 from rewindow.app.why.quarantined import dropped_by_runs, quarantined
 from rewindow.app.why.row import META, Facts
 from rewindow.app.why.waiting import Waits, clock_sentences, partner_sentences
-from rewindow.app.why.windows import AskedTime, of_window, start_column, windows_of
+from rewindow.app.why.windows import AskedTime, of_window, start_column, windowed_node, windows_of
 from rewindow.contracts.instants import instant
-from rewindow.engine.worker.inline import as_in_a_worker
-from rewindow.engine.worker.provenance.behind import Search, Wanted
-from rewindow.engine.worker.provenance.extent import extents
-from rewindow.engine.worker.provenance.origins import Cause
-from rewindow.engine.worker.provenance.replay import Drop
 from rewindow.report.text import asked as command_of
 from rewindow.report.text import counted
 from rewindow.streams.duration import in_words
 from rewindow.streams.record import Window, known_time
 from rewindow.streams.topology import describe_supplier
 
-
-@dataclass
-class Fate:
-    """What became of the records of a key: ``kept`` are the topic and offset of those that a store took."""
-
-    kept: set[tuple[str, int]] = field(default_factory=set)
-    drops: list[Drop] = field(default_factory=list)
+_MOST_SESSIONS = 5
+"""So many sessions are named."""
 
 
 def explain_missing(
@@ -75,12 +66,18 @@ def _absent(
     past = History(output, head)
     past.check()
     asked = ask(past, key, start_ms, at)
-    fate = _fate(past, asked) if asked.still_open or not found else Fate()
+    fate = Fate()
+    if asked.still_open or not found:
+        fate = fate_of(past, asked)
+        asked = as_reached(past, asked, fate, start_ms)
     windows = _open(past, asked, fate, found)
     if found and not windows:
         there = _there(output, found[-1])
         return replace(there, reasons=[*there.reasons, *_nothing_open(output, asked)])
-    told = _told(project, past, asked, fate, windows)
+    if at is not None and asked.window is None and asked.sessions:
+        told = _in_no_session(past, asked, fate, at)
+    else:
+        told = _told(project, past, asked, fate, windows)
     if found:
         newest = _there(output, found[-1])
         told = replace(told, reasons=[*told.reasons, f"Of another window {newest.headline}: omit --missing to see it"])
@@ -93,13 +90,8 @@ def _absent(
 
 
 def _open(past: History, asked: Asked, fate: Fate, found: Sequence[Row]) -> list[OpenFacts]:
-    """Return the open windows of the key without a row, with how many of their records a store took."""
-    times = [
-        time
-        for (topic, _), known in asked.taken.items()
-        for offset, time in known.items()
-        if (topic, offset) in fate.kept
-    ]
+    """Return the open windows of the key without a row, with how many of their records reached it."""
+    times = among(asked.taken, fate.in_windows)
     column, windows = start_column(past.output), windows_of(past.output)
     written = {row[column or ""] for row in found}
     counts = [
@@ -138,40 +130,44 @@ def _there(output: Output, row: Row) -> MissingFacts:
     )
 
 
-def _fate(past: History, asked: Asked) -> Fate:
-    """Replay what the key's task took, and note what became of the key's records."""
-    traced, fate = past.output.traced(asked.partition), Fate()
-    if not asked.taken:
-        return fate
-
-    def wrote(cause: Cause) -> None:
-        if cause.topic is not None and cause.offset in asked.taken.get((cause.topic, cause.partition), {}):
-            fate.kept.add((cause.topic, cause.offset))
-
-    nothing = Search(traced, Wanted({}, past.epochs[-1].number + 1))
-    oldest = min(time for known in asked.taken.values() for time in known.values())
-    extent = extents(traced, asked.key, oldest)[0]
-    epochs = past.within(extent, asked.own, asked.partition, past.epochs[-1].number, {})
-    reading = past.reading(nothing, extent, asked.own, {})
-    with as_in_a_worker():
-        traced.replay(epochs, reading, nothing.take, fate.drops.append, wrote, nothing.follow)
-    return fate
+def _in_no_session(past: History, asked: Asked, fate: Fate, at: AskedTime) -> MissingFacts:
+    """Return why no session contains a time that is between records of which others did not reach the windows."""
+    facts, windows = Facts(past), windows_of(past.output)
+    near = facts.unused(asked.taken, set())
+    left = [one for one in near if not any(contains(made, one.timestamp_ms, windows) for made in asked.sessions)]
+    wheres = {(one.topic, one.offset) for one in left}
+    late = [one for one in facts.late(fate.drops, asked.taken) if (one.record.topic, one.record.offset) in wheres]
+    spans = ", ".join(f"{instant(one.start_ms)} to {instant(one.end_ms)}" for one in asked.sessions[-_MOST_SESSIONS:])
+    which = "session that its other records near it make is"
+    if len(asked.sessions) > 1:
+        more = "" if len(asked.sessions) <= _MOST_SESSIONS else f" {len(asked.sessions):,}, the last ones"
+        which = f"sessions that its other records near it make are{more}"
+    return no_answer(
+        past.output,
+        Missing.DROPPED if left and len(late) == len(left) else Missing.LET_GO,
+        f"no session of the key contains {instant(at.time_ms)}",
+        [f"The {which} {spans}", *_left_out(past.output, left, fate, late), *map(_dropped, late)],
+        partition=asked.partition,
+        records=left,
+        late=late,
+    )
 
 
 def _told(project: Project, past: History, asked: Asked, fate: Fate, windows: Sequence[OpenFacts]) -> MissingFacts:
     output, facts = past.output, Facts(past)
     landings, parts = output.job.feed.landings, output.layout.tasks()
     late = facts.late(fate.drops, asked.taken)
-    records = facts.unused(asked.taken, set())
+    records = facts.unused(asked.taken, set())  # of all open windows
     first = Window(windows[0].start_ms, windows[0].end_ms) if windows else asked.window
     waits = asked.holding.waits(first) if asked.holding is not None else None
+    shown = [one for one in records if first is None or contains(first, one.timestamp_ms, windows_of(output))]
     known: dict[str, Any] = {
         "partition": asked.partition,
         "window_start_ms": first.start_ms if first else None,
         "watermark_ms": known_time(landings[-1].watermark_ms) if landings else None,
         "closes_at_ms": waits.closes_at_ms if waits else None,
         "clock_ms": waits.clock_ms if waits else None,
-        "records": records,
+        "records": shown,
         "late": late,
         "open_windows": windows,
     }
@@ -193,12 +189,14 @@ def _told(project: Project, past: History, asked: Asked, fate: Fate, windows: Se
         which = "all records of the key" + ("" if first is None else f" in the window from {instant(first.start_ms)}")
         return no_answer(output, Missing.DROPPED, f"{which} were dropped", dropped, **known)
     if not fate.kept and parts[0][0].stores:
-        reasons = [*dropped, _let_go(output, len(records) - len(late))]
+        reasons = [*dropped, _let_go(output, counted(len(records) - len(late), "record"))]
         return no_answer(output, Missing.LET_GO, "no record of the key has reached a store", reasons, **known)
+    dropped += _left_out(output, shown, fate, late)
     if asked.waiting:
         dropped.append(_not_taken(output, asked.waiting))
     if waits is not None and waits.is_open and first is not None:
-        named = windows or [OpenFacts(first.start_ms, first.end_ms, waits.closes_at_ms, len(records) - len(late))]
+        reached = sum((one.topic, one.offset) in fate.in_windows for one in shown)
+        named = windows or [OpenFacts(first.start_ms, first.end_ms, waits.closes_at_ms, reached)]
         reasons = [*open_sentences(named), *clocks, *dropped]
         return no_answer(output, Missing.OPEN, open_headline(named), reasons, **known)
     sent = (
@@ -226,14 +224,30 @@ def _waiting(waits: Waits | None) -> Iterator[str]:
         yield f"The window closed at {instant(waits.closes_at_ms)}: the clock of {waits.node} is past that"
 
 
-def _let_go(output: Output, records: int) -> str:
-    what, layout = counted(records, "record"), output.layout
+def _left_out(output: Output, records: Sequence[RecordFacts], fate: Fate, late: Sequence[LateFacts]) -> Iterator[str]:
+    """Yield how many of some records did not reach the output's windows, if it has any, without those that are dropped."""
+    if windowed_node(output) is None or not fate.kept:
+        return
+    gone = {(one.record.topic, one.record.offset) for one in late} | fate.in_windows
+    left = [where for one in records if (where := (one.topic, one.offset)) not in gone]
+    held = sum(where in fate.kept for where in left)
+    of = "" if len(left) == len(records) else f" of the {len(records):,} records of the key in the window"
+    if len(left) > held:
+        what = f"{len(left) - held:,}{of}" if of else counted(len(left) - held, "record")
+        yield _let_go(output, what)
+    if held:
+        yield f"{held:,}{of or ' of the records'} reached another store, but not the windows"
+
+
+def _let_go(output: Output, what: str) -> str:
+    """Return why some records, ``what``, reached no store."""
+    layout = output.layout
     joins = list(inner_joins(layout.topology, layout.sink))
     if not joins:
         return f"A condition or function of the job let {what} go: see `rewindow explain`"
     where = ", ".join(f"{one.name!r} ({describe_supplier(one.supplier)})" for one in joins)
     job = command_of(output.job.name, output.branch.name)
-    them = "it" if records == 1 else "them"
+    them = "it" if what == "1 record" else "them"
     return (
         f"{what} found no partner in {where}, unless a condition or function left {them} out: `rewindow state show {job} "
         f"{joins[0].stores[0]}` lists what is joined, `rewindow explain` the topology"

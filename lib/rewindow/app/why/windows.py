@@ -115,8 +115,14 @@ def of_window(output: Output, rows: Sequence[Row], start_ms: int | None) -> Sequ
 
 def windows_of(output: Output) -> Windows | None:
     """Return the windows of an output's keys, as the code declares them; None if it makes them in another way."""
+    node = windowed_node(output)
+    return None if node is None else getattr(node.supplier, "windows", None)
+
+
+def windowed_node(output: Output) -> ProcessorNode | None:
+    """Return the node that makes the windows of an output's keys; None if the code makes them in another way."""
     nodes = (node for node in above(output.layout.topology, output.layout.sink) if isinstance(node, ProcessorNode))
-    return next((one for node in nodes if isinstance(one := getattr(node.supplier, "windows", None), Windows)), None)
+    return next((node for node in nodes if isinstance(getattr(node.supplier, "windows", None), Windows)), None)
 
 
 def sessions(times: Iterable[int], gap_ms: int) -> list[Window]:

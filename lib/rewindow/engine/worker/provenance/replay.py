@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from rewindow.contracts.tasks import Epoch
-from rewindow.engine.worker.provenance.origins import Cause, Origin
+from rewindow.engine.worker.provenance.origins import Origin
 from rewindow.engine.worker.provenance.store_methods import watch
-from rewindow.engine.worker.provenance.watcher import Taken, Watcher
+from rewindow.engine.worker.provenance.watcher import OnWrite, Taken, Watcher
 from rewindow.errors import DataError
 from rewindow.streams.dropped_records import Dropped
 from rewindow.streams.nodes import SinkNode, SourceNode
@@ -108,13 +108,13 @@ class Traced:
         read: ReadLog,
         take: Take,
         drop: Callable[[Drop], None] | None = None,
-        on_write: Callable[[Cause], None] | None = None,
+        on_write: OnWrite | None = None,
         on_task: Callable[[Task], None] | None = None,
     ) -> None:
         """Replay epochs from empty stores; call ``take`` for each row of the output.
 
-        ``drop`` gets the records that the output's task drops, ``on_write`` the cause of each write to a store,
-        ``on_task`` each task before it begins. Raises `DataError` as a run does.
+        ``drop`` gets the records that the output's task drops, ``on_write`` the cause of each write to a store and the
+        store's name, ``on_task`` each task before it begins. Raises `DataError` as a run does.
         """
         internal: dict[tuple[str, int, int], list[tuple[Emission, Origin]]] = {}
         for part, partitions in self.tasks():
@@ -134,7 +134,7 @@ class _TaskReplay:
         part: SubTopology,
         partition: int,
         internal: dict[tuple[str, int, int], list[tuple[Emission, Origin]]],
-        receivers: tuple[Take, Callable[[Drop], None] | None, Callable[[Cause], None] | None],
+        receivers: tuple[Take, Callable[[Drop], None] | None, OnWrite | None],
     ) -> None:
         take, drop, on_write = receivers
         self._traced, self._part, self._partition = traced, part, partition

@@ -17,6 +17,9 @@ from rewindow.streams.task_context import TaskContext
 Entry = tuple[str, Any, Any]
 """Store, key and position."""
 
+OnWrite = Callable[[Cause, str], None]
+"""Gets the cause of a write to a store, and the store's name."""
+
 
 class Taken(NamedTuple):
     """A record that the task takes, with its order key."""
@@ -42,8 +45,8 @@ def entry_of(key: Any) -> tuple[Any, Any]:
 class Watcher:
     """Notes the origins of a task's entries. The replay sets ``epoch``, ``event`` and ``source`` as it goes."""
 
-    def __init__(self, sub_topology: int, partition: int, on_write: Callable[[Cause], None] | None = None) -> None:
-        """``on_write`` gets the cause of each write."""
+    def __init__(self, sub_topology: int, partition: int, on_write: OnWrite | None = None) -> None:
+        """``on_write`` gets the cause of each write, and the store's name."""
         self.epoch = 0
         self.event: Taken | None = None
         """The record that is taken; None at the end of an epoch."""
@@ -126,7 +129,7 @@ class Watcher:
         cause = self.cause()
         near, is_sure = self._near(entry[1], entry[2]) if from_reads else ({}, True)
         if self._on_write is not None:
-            self._on_write(cause)
+            self._on_write(cause, entry[0])
         before = self._entries.get(entry)
         parents = (*near.values(), *((before,) if adds and before is not None else ()))
         read = self._read if from_reads else list(parents)

@@ -1,0 +1,128 @@
+"""`rewindow why --missing` of a windowed key whose records are filtered first: only those that reach the windows make them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.bad_input.scene import TARGET, Bench, without_spark
+
+FEED = """\
+feed: readings
+partitions: 1
+landing: {every: 1d}
+logs:
+  readings:
+    source: {format: csv, path: data, schema: "meter STRING, t TIMESTAMP, kwh DOUBLE", options: {header: "true"}}
+    key: meter
+    value: [kwh]
+    timestamp: t
+    arrived_at: t
+"""
+JOB = """\
+job: peaks
+topology: bench_job:build_topology
+feed: readings
+outputs:
+  sessions: {table: grid.sessions}
+  sliding: {table: grid.sliding}
+  tumbling: {table: grid.tumbling}
+  all: {table: grid.all}
+"""
+MODULE = """\
+from rewindow import SessionWindows, SlidingWindows, StreamsBuilder, TimeWindows, until_window_closes
+
+
+def build_topology():
+    builder = StreamsBuilder()
+    readings = builder.stream("readings")
+    readings.group_by_key().count(store="all").to_stream().to("all")
+    high = readings.where("kwh > 1.0").group_by_key()
+    kinds = {
+        "sessions": SessionWindows.of("20m", grace="3h"),
+        "sliding": SlidingWindows.of("20m", grace="3h"),
+        "tumbling": TimeWindows.of("6h", grace="3h"),
+    }
+    for name, windows in kinds.items():
+        high.windowed_by(windows).count(store=name).suppress(until_window_closes()).to_stream().to(name)
+    return builder.build()
+"""
+DAY = "2026-03-04"
+LOW = [f"{minutes // 60:02}:{minutes % 60:02}" for minutes in range(75, 361, 15)]
+"""The times of the readings of the meter m1 that the job filters."""
+HIGH = "06:15"
+"""The time of its only other reading."""
+
+
+@pytest.fixture(scope="module")
+def grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    bench = Bench(tmp_path_factory.mktemp("filtered") / "project")
+    bench.write("conf/feeds/readings.yaml", FEED)
+    bench.write("conf/jobs/peaks.yaml", JOB)
+    bench.write("conf/targets/local.yaml", TARGET)
+    bench.write("bench_job.py", MODULE)
+    rows = [*((f"m1,{DAY}T{time}:00Z,0.2") for time in LOW), f"m1,{DAY}T{HIGH}:00Z,1.5"]
+    rows += [f"m2,{DAY}T06:00:00Z,1.5", f"m2,{DAY}T06:15:00Z,0.2", f"m3,{DAY}T06:15:00Z,0.2"]
+    bench.write("data/one.csv", "meter,t,kwh\n" + "".join(f"{row}\n" for row in rows))
+    with without_spark():
+        for words in (("land", "readings"), ("run", "peaks")):
+            answer = bench.run(*words)
+            assert answer.code == 0, answer
+        yield bench
+
+
+def facts_of(grid: Bench, *words: str) -> dict[str, Any]:
+    answer = grid.run("why", *words, "--missing", "--json")
+    assert answer.code == 0, answer
+    facts: dict[str, Any] = json.loads(answer.out)
+    return facts
+
+
+def test_a_session_begins_with_the_first_record_that_reaches_the_windows(grid: Bench) -> None:
+    for more in ((), ("--window", f"{DAY}T{HIGH}")):
+        answer = grid.run("why", "grid.sessions", "m1", "--missing", *more)
+        assert answer.code == 0, answer
+        assert f"the window from {DAY} 06:15:00Z is open until {DAY} 09:35:00.001Z" in answer.out
+        assert f"The logs have 1 record of the key in the window from {DAY} 06:15:00Z\n" in answer.out
+        assert f"{DAY} 01:15" not in answer.out
+
+
+def test_a_sliding_window_needs_a_record_that_reaches_the_windows(grid: Bench) -> None:
+    facts = facts_of(grid, "grid.sliding", "m1")
+    assert [(one["start_ms"], one["records"]) for one in facts["open_windows"]] == [(facts["window_start_ms"], 1)]
+    assert facts["headline"].startswith(f"the window from {DAY} 05:55:00Z is open")
+
+
+def test_a_time_between_the_records_that_reach_the_windows_is_in_no_session(grid: Bench) -> None:
+    facts = facts_of(grid, "grid.sessions", "m1", "--window", f"{DAY}T03:10")
+    assert (facts["why"], facts["headline"]) == ("let_go", f"no session of the key contains {DAY} 03:10:00Z")
+    assert (
+        facts["reasons"][0] == f"The session that its other records near it make is {DAY} 06:15:00Z to {DAY} 06:15:00Z"
+    )
+    assert facts["reasons"][1] == "A condition or function of the job let 20 records go: see `rewindow explain`"
+    assert (len(facts["records"]), facts["window_start_ms"]) == (20, None)
+
+
+def test_sessions_of_records_that_may_be_filtered_are_named_as_such(grid: Bench) -> None:
+    facts = facts_of(grid, "grid.sessions", "m1", "--window", f"{DAY}T00:10")
+    assert facts["why"] == "never_landed"
+    assert facts["reasons"][0].startswith("The sessions that its records make, if the job leaves none out, are ")
+
+
+def test_the_filtered_records_of_a_window_are_counted_apart(grid: Bench) -> None:
+    facts = facts_of(grid, "grid.tumbling", "m2")
+    assert (facts["why"], len(facts["records"]), facts["open_windows"][0]["records"]) == ("open", 2, 1)
+    let_go = (
+        "A condition or function of the job let 1 of the 2 records of the key in the window go: see `rewindow explain`"
+    )
+    assert let_go in facts["reasons"]
+
+
+def test_records_that_reach_only_the_store_of_another_output_were_let_go(grid: Bench) -> None:
+    for table in ("sessions", "sliding", "tumbling"):
+        facts = facts_of(grid, f"grid.{table}", "m3")
+        assert (facts["why"], facts["headline"]) == ("let_go", "no record of the key has reached a store")
+        assert facts["reasons"][0].startswith("A condition or function of the job let 1 record go")
