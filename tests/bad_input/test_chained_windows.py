@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -108,3 +109,21 @@ def test_a_landing_says_by_how_much_its_watermark_is_lower(tmp_path: Path) -> No
         assert bench.run("run", "counts", "--final").code == 0
         (line,) = bench.run("land", "totals").out.splitlines()
         assert line.endswith("complete through 2023-11-16 03:50:00Z.")
+
+
+def test_why_report_and_ls_say_that_the_watermark_is_lower_than_that_of_the_first_job(tmp_path: Path) -> None:
+    bench = project(tmp_path)
+    bench.rows("h0", records())
+    with without_spark():
+        for words in (("land", "activity"), ("run", "counts"), ("land", "totals"), ("run", "days")):
+            assert bench.run(*words).code == 0
+        below = "2h30m below that of the job that makes its records, which may hold them back for so long"
+        said = f"The feed's watermark is at 2023-11-16 01:20:00Z, {below}"
+        why = bench.run("why", "shop.seen", USERS[0], "--missing")
+        assert "No record that late has been landed: the newest one is at " in why.out
+        assert said in why.out
+        (row,) = json.loads(bench.run("report", "days", "--json").out)["open_windows"]["shown"][:1]
+        assert said in row["why"]
+        feeds = {one["feed"]: one["detail"] for one in json.loads(bench.run("ls", "--json").out)["feeds"]}
+        assert feeds["totals"] == "complete through 2h30m less than its job, which may hold rows back"
+        assert not feeds["activity"]

@@ -215,7 +215,10 @@ def test_a_feed_of_outputs_is_not_due_for_an_epoch_without_rows_that_moves_no_wa
     landed = bench.run("land", "totals")
     assert (landed.code, "nothing new to land" in landed.out) == (0, True), landed
     feed = listed(bench)[0]["totals"]
-    assert (feed["status"], feed["detail"]) == ("fresh", None)
+    assert (feed["status"], feed["detail"]) == (
+        "fresh",
+        "complete through 35m less than its job, which may hold rows back",
+    )
 
 
 def test_a_job_that_a_process_executes_is_running(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

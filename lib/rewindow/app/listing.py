@@ -25,6 +25,7 @@ from rewindow.control.ingest.progress import Progress, fold_progress
 from rewindow.control.plan.branches import JobState, LedgerRow
 from rewindow.control.plan.spec import MAIN, RunRequest, RunSpec
 from rewindow.errors import NotNowError, RewindowError, SourceError, naming, one_line
+from rewindow.streams.duration import in_words
 from rewindow.streams.record import known_time
 from rewindow.tables.shared.warehouse import find_feed
 
@@ -192,10 +193,16 @@ def _feed(name: str, looks: Looks) -> Entry:
     return Entry(
         name,
         Status.RUNNING if look.is_landing else status,
-        look.detail or None,
+        look.detail or _below_its_job(landed) or None,
         epoch=len(landed.landings) if landed else None,
         watermark_ms=known_time(look.progress.watermark_ms),
     )
+
+
+def _below_its_job(landed: Feed | None) -> str:
+    """Return by how much the watermark of a feed of another job's output is below that of the job; nothing if it is not."""
+    held_ms = landed.landings[-1].held_ms if landed and landed.landings else 0
+    return f"complete through {in_words(held_ms)} less than its job, which may hold rows back" if held_ms else ""
 
 
 def _with_landings(entry: Entry, looks: Looks) -> Entry:

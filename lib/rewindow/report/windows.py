@@ -151,9 +151,13 @@ def _held_back(material: Material, timed: TimedNode, partition: int, closes_at: 
     if not newest or (timed.sub_topology and not follows_watermark(material)):
         return "It advances with later records"
     slowest, at = min(newest.items(), key=lambda item: item[1])
-    if max(newest.values()) < closes_at:
-        return f"No record that late has been landed: the newest one is at {instant(max(newest.values()))}"
     last = landings[taken - 1]
+    if max(newest.values()) < closes_at:
+        none = f"No record that late has been landed: the newest one is at {instant(max(newest.values()))}"
+        if not last.held_ms or not follows_watermark(material):
+            return none
+        below = f"{in_words(last.held_ms)} below that of the job that makes its records, which may hold them back for so long"
+        return f"{none}. The feed's watermark is at {instant(last.watermark_ms)}, {below}"
     if last.held_ms and last.watermark_ms < closes_at:
         held = f"the job that makes its records may hold them back for {in_words(last.held_ms)}"
         return f"The feed's watermark is at {instant(last.watermark_ms)}, because {held}"
