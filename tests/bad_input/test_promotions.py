@@ -134,6 +134,22 @@ def test_a_dropped_branch_whose_rows_were_deleted_is_not_read_as_one_without_row
         Project.load(bench.root).output("totals", branch="tried").to_arrow()
 
 
+def test_a_reset_names_what_has_landed_and_replayed_the_rows_that_are_gone(bench: Bench) -> None:
+    reads_totals(bench)
+    for words in (("land", "totals"), ("run", "seen")):
+        answer = bench.run(*words)
+        assert answer.code == 0, answer
+    begun = bench.run("reset", "counts", "--yes")
+    assert (
+        "Feed totals reads this job's output, and it holds rows of runs that are gone. Run this job, and land them again: "
+        "`rewindow land totals --new-generation`. Then the job seen has to replay them, as the next `rewindow run` says."
+    ) in begun.out, begun
+    assert bench.run("run", "counts").code == 0
+    again = json.loads(bench.run("reset", "counts", "--yes", "--json").out)
+    assert again["outdated"] == [{"feed": "totals", "keep": 0, "jobs": ["seen"]}]
+    assert "reads this job" not in bench.run("reset", "seen", "--yes").out
+
+
 def test_a_rewind_names_what_has_landed_and_replayed_the_rows_that_are_gone(bench: Bench) -> None:
     reads_totals(bench)
     assert "reads this job" not in bench.run("rewind", "counts", "--to", "main/2").out

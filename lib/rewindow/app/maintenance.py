@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from rewindow.app.open_tables import direct, open_feed_gc, open_job_gc, open_repair, output_location
 from rewindow.app.project import Project
 from rewindow.app.publishing import on_hold
+from rewindow.app.readers import outdated_readers
 from rewindow.app.telemetry.telemetry import OnStep
 from rewindow.config.load import load_feed, names_of
 from rewindow.contracts.staged_files import StagedFile, TaskReport
@@ -106,6 +107,10 @@ class JobMaintenance:
         with naming(JOB=self._job):
             row = drive(reset(self._job, outputs, tables), on_step)
         return sorted(row.body["tables"]) if row else []
+
+    def outdated(self) -> list[dict[str, Any]]:
+        """Return the feeds that hold rows of removed runs of the job, as JSON values."""
+        return [asdict(one) for one in outdated_readers(self._project.root, self._project.tables, self._job)]
 
     def _reset_tables(self) -> tuple[DeltaTables, list[str]]:
         if self._project.target.commit == "spark":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rewindow.app.branch_results import Compared
@@ -99,14 +99,19 @@ def consequences(done: Mapping[str, Any]) -> Iterator[str]:
     """Yield what else a change of a branch did, and what it asks for."""
     if done["lagged"]:
         yield f"Published what {', '.join(done['lagged'])} lacked."
-    for one in done.get("outdated", ()):
+    yield from outdated_lines(done.get("outdated", ()), is_emptied=not done["at"])
+
+
+def outdated_lines(outdated: Iterable[Mapping[str, Any]], *, is_emptied: bool) -> Iterator[str]:
+    """Yield the feeds that hold rows of removed runs of a job, and what follows. ``is_emptied``: it has no run left."""
+    for one in outdated:
         keep = f" --keep {one['keep']}" if one["keep"] else ""
         which = f"its landings after {one['keep']} hold" if one["keep"] else "it holds"
         replay = ""
         if one["jobs"]:
             what = "the job {} has" if len(one["jobs"]) == 1 else "the jobs {} have"
             replay = f" Then {what.format(', '.join(one['jobs']))} to replay them, as the next `rewindow run` says."
-        when = "Land them again" if done["at"] else "Run this job, and land them again"
+        when = "Run this job, and land them again" if is_emptied else "Land them again"
         yield (
             f"Feed {one['feed']} reads this job's output, and {which} rows of runs that are gone. {when}: "
             f"`rewindow land {one['feed']} --new-generation{keep}`.{replay}"

@@ -96,7 +96,7 @@ def reset(
             raise UsageError(message)
     with printer.progress() as on_step:
         done = maintenance.reset(on_step=on_step)
-    printer.was_reset(job, done)
+    printer.was_reset(job, done, maintenance.outdated() if done else [])
 
 
 def gc(

@@ -8,7 +8,7 @@ from typing import Any
 
 from rewindow.app.cli.printing import Printer, describe_result
 from rewindow.app.maintenance import Resumed
-from rewindow.app.sentences import as_assignments
+from rewindow.app.sentences import as_assignments, outdated_lines
 from rewindow.app.times import with_readable_times
 from rewindow.control.gc import Collected
 from rewindow.control.gc_feed import FeedCollected
@@ -118,12 +118,14 @@ class MaintenancePrinter(Printer):
             if rows:
                 self.table("", rows)
 
-    def was_reset(self, job: str, tables: Sequence[str]) -> None:
-        """Print the result of `reset`: the tables that were emptied."""
+    def was_reset(self, job: str, tables: Sequence[str], outdated: Sequence[Mapping[str, Any]]) -> None:
+        """Print the result of `reset`: the tables that were emptied, and the feeds that hold rows of them."""
         if self.as_json:
-            self.json({"job": job, "emptied": list(tables)})
+            self.json({"job": job, "emptied": list(tables), "outdated": list(outdated)})
         elif tables:
             self.say(f"{job} starts over. Emptied: {', '.join(tables)}. `rewindow run {job}` replays all landings.")
+            for line in outdated_lines(outdated, is_emptied=True):
+                self.say(line)
         else:
             self.say(f"{job} is at its beginning: there is nothing to forget.")
 
