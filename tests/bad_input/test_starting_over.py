@@ -178,3 +178,18 @@ def test_reset_of_another_jobs_output_is_refused(bench: Bench) -> None:
     bench.write("conf/jobs/others.yaml", text.replace("job: counts", "job: others"))
     refused(bench.run("reset", "others", "--yes"), "is written by the job 'counts'", code=78)
     assert bench.run("show", "counts").code == 0
+
+
+def test_a_reset_says_that_only_its_rows_leave_the_tables_that_jobs_share(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr("typer.confirm", lambda question, **_: bool(asked.append(question)))
+    refused(bench.run("reset", "counts"), "`reset counts` was not confirmed", code=2)
+    assert asked[0].startswith("Forget all runs and branches of counts, empty alerts/totals, ")
+    assert asked[0].endswith(" and remove its rows, but no others, from rewindow/metrics?")
+    said = done(bench.run("reset", "counts", "--yes"))
+    emptied, removed, *_ = said.removeprefix("counts starts over. Emptied: ").split(". ")
+    assert emptied.startswith("alerts/totals, ")
+    assert "rewindow/" not in emptied
+    assert removed == "Removed the rows of counts, and no others, from rewindow/metrics"

@@ -15,6 +15,7 @@ from rewindow.control.verify import Verified
 from rewindow.report.text import asked, counted, told_holds
 from rewindow.streams.duration import in_words
 from rewindow.tables.shared.diff import TableDiff
+from rewindow.tables.shared.publications import SHARED_TABLES
 
 _MOST_ROWS = 5
 """Maximum number of rows that are shown per key and branch."""
@@ -116,6 +117,34 @@ def outdated_lines(outdated: Iterable[Mapping[str, Any]], *, is_emptied: bool) -
             f"Feed {one['feed']} reads this job's output, and {which} rows of runs that are gone. {when}: "
             f"`rewindow land {one['feed']} --new-generation{keep}`.{replay}"
         )
+
+
+def reset_question(job: str, tables: Sequence[str]) -> str:
+    """Return what `reset` asks, given the paths of the tables that it changes."""
+    own, shared = _own_and_shared(tables)
+    parts = [
+        f"forget all runs and branches of {job}",
+        *([f"empty {own}"] if own else []),
+        *([f"remove its rows, but no others, from {shared}"] if shared else []),
+    ]
+    first, *more = parts
+    listed = ", ".join([first, *more[:-1]]) + f" and {more[-1]}" if more else first
+    return f"{listed[0].upper()}{listed[1:]}?"
+
+
+def reset_line(job: str, tables: Sequence[str]) -> str:
+    """Return what `reset` did, given the paths of the tables that it changed."""
+    own, shared = _own_and_shared(tables)
+    emptied = f" Emptied: {own}." if own else ""
+    removed = f" Removed the rows of {job}, and no others, from {shared}." if shared else ""
+    return f"{job} starts over.{emptied}{removed} `rewindow run {job}` replays all landings."
+
+
+def _own_and_shared(tables: Sequence[str]) -> tuple[str, str]:
+    return (
+        ", ".join(one for one in tables if one not in SHARED_TABLES),
+        ", ".join(one for one in tables if one in SHARED_TABLES),
+    )
 
 
 def verified_lines(job: str, proofs: Sequence[Verified]) -> Iterator[str]:

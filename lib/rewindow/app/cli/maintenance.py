@@ -13,6 +13,7 @@ from rewindow.app.cli.printing_maintenance import MaintenancePrinter
 from rewindow.app.cli.publish import end_on_hold
 from rewindow.app.maintenance import KEEP, FeedMaintenance, JobMaintenance
 from rewindow.app.project import Project
+from rewindow.app.sentences import reset_question
 from rewindow.config.load import names_of
 from rewindow.control.gc import Collected
 from rewindow.control.gc_feed import FeedCollected
@@ -90,7 +91,7 @@ def reset(
     maintenance = JobMaintenance(Project.open(folder, target, debug=debug), job)
     tables = maintenance.would_reset()
     if tables and not yes:
-        question = f"Forget all runs and branches of {job} and empty {', '.join(tables)}?"
+        question = reset_question(job, tables)
         if as_json or not typer.confirm(question, err=True):
             message = f"`reset {job}` was not confirmed, so nothing was changed: answer y, or add --yes"
             raise UsageError(message)

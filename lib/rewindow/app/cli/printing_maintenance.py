@@ -8,7 +8,7 @@ from typing import Any
 
 from rewindow.app.cli.printing import Printer, describe_result
 from rewindow.app.maintenance import Resumed
-from rewindow.app.sentences import as_assignments, outdated_lines
+from rewindow.app.sentences import as_assignments, outdated_lines, reset_line
 from rewindow.app.times import with_readable_times
 from rewindow.control.gc import Collected
 from rewindow.control.gc_feed import FeedCollected
@@ -123,7 +123,7 @@ class MaintenancePrinter(Printer):
         if self.as_json:
             self.json({"job": job, "emptied": list(tables), "outdated": list(outdated)})
         elif tables:
-            self.say(f"{job} starts over. Emptied: {', '.join(tables)}. `rewindow run {job}` replays all landings.")
+            self.say(reset_line(job, tables))
             for line in outdated_lines(outdated, is_emptied=True):
                 self.say(line)
         else:
