@@ -136,7 +136,10 @@ def plan(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Show what `run` would do and why, and what is blocked on what. Changes nothing."""
+    """Show what `run` would do and why, and what is blocked on what. Changes nothing.
+
+    Exits as `run` if that would refuse, but with 0 for a run on hold (79), which it names.
+    """
     project = Project.open(folder, target, debug=debug)
     request = parse_through(through, until, branch=branch, final=final)
     Printer(as_json=as_json).planned(project.plan(job, request))
