@@ -9,13 +9,13 @@ import pyarrow.compute as pc
 
 from rewindow.app.open_tables import direct
 from rewindow.app.project import Project
+from rewindow.app.quarantine_rows import open_quarantine
 from rewindow.config.job import JobConfig
 from rewindow.config.load import load_job, names_of
 from rewindow.config.mistakes import did_you_mean
 from rewindow.control.plan.spec import OUTPUT
 from rewindow.errors import StorageError, UsageError
-from rewindow.tables.delta.commit import open_table, table_path
-from rewindow.tables.delta.content_hash import count_rows, read_batches
+from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.first_rows import first_rows
 from rewindow.tables.delta.state_query import as_rows
 from rewindow.tables.delta.warehouse import DeltaTables
@@ -82,19 +82,23 @@ def output_rows(
 
 
 def _quarantine(project: Project, limit: int, *, last: bool, of: str | None) -> dict[str, Any]:
-    """Return the quarantine as `output_rows` does its tables: rows of jobs in the order of runs, then those of landings."""
+    """Return the quarantine as `output_rows` does its tables: rows of jobs in the order of runs, then those of landings.
+
+    Rows of landings that a later generation replaced are left out; ``replaced`` is their number.
+    """
     known = [*names_of(project.root, "jobs"), *names_of(project.root, "feeds")]
     if of is not None and of not in known:
         hint = did_you_mean(of, known)
         raise UsageError(f"--of {of}: there is no such job or feed. {hint}Known are {', '.join(sorted(set(known)))}")
     tables = direct(project.tables)
-    path = table_path(tables.warehouse, QUARANTINE)
+    feeds = [feed for feed in names_of(project.root, "feeds") if of in (None, feed)]
+    quarantine = open_quarantine(tables, feeds)
     found: dict[str, Any] = {"job": None, "topic": None, "table": _QUARANTINE, "on_hold": []}
-    if open_table(path) is None:
-        return {**found, "count": 0, "rows": []}
+    if quarantine is None:
+        return {**found, "count": 0, "rows": [], "replaced": 0}
     where = None if of is None else pc.field("name") == of
-    count = count_rows(path) if where is None else sum(batch.num_rows for batch in read_batches(path, where))
-    rows = as_rows(first_rows(path, limit, last=last, keys=list(_SORTED), where=where))
+    count, first = quarantine.first(limit, _SORTED, last=last, where=where)
+    rows = as_rows(first)
     columns = [name for name in _SHOWN if any(row[name] is not None for row in rows)]
     runs, has_runs = _RunNames(tables), any(row["_run"] is not None for row in rows)
     shown = [
@@ -102,7 +106,7 @@ def _quarantine(project: Project, limit: int, *, last: bool, of: str | None) -> 
         | ({"_run": runs.of(row)} if has_runs else {})
         for row in rows
     ]
-    return {**found, "count": count, "rows": shown}
+    return {**found, "count": count, "rows": shown, "replaced": quarantine.replaced_rows}
 
 
 class _RunNames:

@@ -78,6 +78,11 @@ def head(
                 f"`rewindow plan {job}` says why, `rewindow head {job} --held` shows its rows, and "
                 f"`rewindow publish {job} --accept --run {run}` publishes them."
             )
+        if one.get("replaced"):
+            were = "row is" if one["replaced"] == 1 else "rows are"
+            printer.say(
+                f"{one['replaced']:,} more {were} of landings that `rewindow land --new-generation` has replaced, and not shown."
+            )
         if one["count"] is None:
             printer.say(f"{one['table']} does not exist yet: no run of {one['job']} has written it on branch {branch}.")
             continue

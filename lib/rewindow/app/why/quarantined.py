@@ -9,12 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rewindow.app.quarantine_rows import open_quarantine
 from rewindow.app.why.history import History
 from rewindow.control.plan.branches import run_ids
 from rewindow.report.text import counted
-from rewindow.tables.delta.commit import open_table, table_path
-from rewindow.tables.delta.content_hash import read_batches
-from rewindow.tables.shared.paths import QUARANTINE
 
 
 def quarantined(past: History, own: Any) -> Iterator[str]:
@@ -53,13 +51,13 @@ def _told(reasons: Sequence[str], what: str, one: str, many: str) -> Iterator[st
 
 def _rows(past: History, condition: pc.Expression, own: Any) -> Iterator[dict[str, Any]]:
     """Yield the topic, reason and record of the rows that fulfil a condition and contain the texts of a key."""
-    path = table_path(past.output.tables.warehouse, QUARANTINE)
-    if open_table(path) is None:
+    quarantine = open_quarantine(past.output.tables, [past.output.job.feed.definition.feed])
+    if quarantine is None:
         return
     for part in own if isinstance(own, tuple) else (own,):
         if isinstance(part, str):  # numbers may be written in other ways
             condition &= pc.match_substring(pc.field("record"), json.dumps(part, ensure_ascii=False)[1:-1])
-    for batch in read_batches(path, condition):
+    for batch in quarantine.batches(condition):
         yield from batch.select(["topic", "reason", "record"]).to_pylist()
 
 
