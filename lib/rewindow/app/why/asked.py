@@ -24,8 +24,9 @@ class Asked:
     """A key of an output, the partition of its task, and its window; None without windows, or if it could be any.
 
     ``taken`` are the records of the key and window that runs have taken, ``waiting`` how many others are landed. ``sessions`` are
-    those that all landed records of the key make, if its windows are sessions. ``still_open`` are the windows that the
-    taken records make and that are open, of which ``window`` is the first; None if a window was asked for or nothing tells.
+    those that all landed records of the key make, if its windows are sessions; `fate.as_reached` leaves
+    out records that reach no window. ``still_open`` are the windows that the taken records make and that are open, of which
+    ``window`` is the first; None if a window was asked for or nothing tells.
     """
 
     own: Any
