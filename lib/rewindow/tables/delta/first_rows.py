@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from rewindow.streams.serde.meta_columns import OUTPUT_META
 from rewindow.tables.delta.content_hash import read_batches
@@ -13,16 +12,13 @@ from rewindow.tables.delta.content_hash import read_batches
 _BATCH_ROWS = 100_000
 
 
-def first_rows(
-    path: str, limit: int, *, last: bool = False, keys: Sequence[str] = (), where: pc.Expression | None = None
-) -> pa.Table:
+def first_rows(path: str, limit: int, *, last: bool = False, keys: Sequence[str] = ()) -> pa.Table:
     """Return the ``limit`` rows of an output table that come first in the order of timestamp, record and ``keys``.
 
-    ``last``: those that come last, in the same order. ``where``: only such rows. Raises `StorageError` (74) if the table cannot
-    be read.
+    ``last``: those that come last, in the same order. Raises `StorageError` (74) if the table cannot be read.
     """
     names = [*(column.name for column in OUTPUT_META if column.name != "_run"), *keys]
-    reader = read_batches(path, where)
+    reader = read_batches(path)
     order = [(name, "descending" if last else "ascending") for name in names if name in reader.schema.names]
     kept, waiting = reader.schema.empty_table(), []
     for batch in reader:
