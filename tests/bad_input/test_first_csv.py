@@ -128,3 +128,26 @@ def test_a_run_that_an_earlier_failure_left_says_what_it_quarantined(say: Say, s
     assert "It completes the plan of an attempt that did not finish." in text
     assert "  quarantined: 1 ZeroDivisionError\n" in text
     assert "Nothing more to run" in text
+
+
+def test_a_csv_file_that_may_be_half_written_is_told_unless_its_producer_never_ends_the_last_line(
+    say: Say, shop: Path
+) -> None:
+    head, day = "order_id,customer,amount,ordered_at,received_at\n", "2026-01-09T08:15:00Z,2026-01-09T08:16:00Z"
+
+    def warns(name: str, text: str) -> bool:
+        (shop / f"data/orders/{name}").write_text(head + text)
+        code, said = say("land", "orders")
+        assert (code, "landing" in said) == (0, True), said
+        return f"warning: feed orders: {name} of the log orders does not end with the end of a line. If it was" in said
+
+    edited(shop, "conf/feeds/orders.yaml", ("landing: {every: 1d}", "landing: {}"))
+    assert say("land", "orders")[0] == 0
+    assert not warns("n1.csv", f"11,ann,2.5,{day}\n")
+    assert not warns("n2.csv", f"12,ann,2.5,{day}\r\n")
+    assert warns("n3.csv", f"13,ann,2.5,{day}")
+    assert warns("n4.csv", f"14,ann,2.5,{day}")
+    assert warns("n5.csv", f"15,ann,2.5,{day}")
+    assert not warns("n6.csv", f"16,ann,2.5,{day}")
+    _, said = say("land", "orders", "--new-generation")
+    assert "n3.csv of the log orders and 3 more files do not end with the end of a line. If they were still" in said

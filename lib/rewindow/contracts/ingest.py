@@ -169,6 +169,8 @@ class SourceLook:
     """The last landed files by name, whether or not anything in them is still to be landed."""
     empty: tuple[str, ...] = ()
     """New text files of no bytes. They are not landed until they have some."""
+    open_ended: tuple[str, ...] = ()
+    """New CSV files whose last line has no end, although those of landed files have one: they may be half written."""
 
 
 class Intervals(Protocol):

@@ -34,7 +34,7 @@ from rewindow.control.ingest.landings import GENERATION, LANDING, PLAN
 from rewindow.control.ingest.progress import Progress, fold_progress
 from rewindow.control.ingest.protocols import Call, LandingTables, LandReport, LandRequest
 from rewindow.control.ingest.sources import NothingDue
-from rewindow.control.ingest.unlikely_sources import empty_files, outputs_as_tables
+from rewindow.control.ingest.unlikely_sources import empty_files, open_ended_files, outputs_as_tables
 from rewindow.control.ingest.waiting import waiting_files
 from rewindow.control.ingest.write import write_logs
 from rewindow.control.ledger import update
@@ -242,6 +242,7 @@ def _report(call: Call, due: Due, decided: Sequence[DecidedLanding]) -> LandRepo
         warnings=(
             *outputs_as_tables(call.feed, due.looks),
             *empty_files(call.feed, due.looks),
+            *open_ended_files(call.feed, due.looks),
             *changed_extractors(call.progress.feed, call.request.extractors),
             *all_quarantined(call.feed, decided),
             *keyless_records(call.feed, decided),

@@ -1,4 +1,4 @@
-"""Warn about sources that are hardly what was meant: a job's output that is landed as any table is, and empty files. Pure.
+"""Warn about sources that are hardly what was meant: outputs of jobs as tables, and files that are empty or half written. Pure.
 
 A job writes the rows of a run partition by partition. Landed by epochs, with their watermarks, they are in the order of
 their epochs; landed by commits, many of them are later than what came before.
@@ -27,3 +27,17 @@ def empty_files(feed: FeedSpec, looks: Mapping[str, SourceLook]) -> Iterator[str
         if look.empty:
             more = f" and {len(look.empty) - 1} more files are" if len(look.empty) > 1 else " is"
             yield f"feed {feed.feed}: {look.empty[0]} of the log {topic}{more} empty, and not landed before rows are in it"
+
+
+def open_ended_files(feed: FeedSpec, looks: Mapping[str, SourceLook]) -> Iterator[str]:
+    """Yield a sentence for each log whose source has new files that may be half written."""
+    for topic, look in looks.items():
+        if look.open_ended:
+            is_one = len(look.open_ended) == 1
+            do, were, last = ("does", "it was", "its last row") if is_one else ("do", "they were", "their last rows")
+            more = "" if is_one else f" and {len(look.open_ended) - 1} more files"
+            yield (
+                f"feed {feed.feed}: {look.open_ended[0]} of the log {topic}{more} {do} not end with the end of a line. If {were} "
+                f"still being written, {last} may be cut, with wrong values: compare, and once all is there land again with "
+                f"`rewindow land {feed.feed} --new-generation`. Write files elsewhere, and move them into the folder"
+            )

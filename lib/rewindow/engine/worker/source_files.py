@@ -17,6 +17,7 @@ from rewindow.contracts.ingest import Piece, SourceLook, SourceSpec
 from rewindow.engine.worker.csv_files import encoding_of
 from rewindow.engine.worker.file_digests import COMPRESSED, digest, text_digest
 from rewindow.engine.worker.file_fields import has_rows
+from rewindow.engine.worker.line_ends import open_ended
 from rewindow.errors import AccessError, ConfigError, LandedFileError, SourceError, StorageError
 from rewindow.storage.listing import LOG
 
@@ -81,6 +82,7 @@ def look_at_files(spec: SourceSpec, position: Mapping[str, Any] | None, *, to_la
         base=base if partitioned else None,
         landed=rest[-_LANDED:],
         empty=tuple(sorted(empty)),
+        open_ended=open_ended(spec, fresh, rest) if to_land else (),
     )
 
 
