@@ -58,4 +58,34 @@ def test_a_file_without_a_column_that_is_landed_is_refused_and_names_the_ways_on
     assert (
         "new.csv has no order_id, which is landed. It has id, which no landed file has: was order_id renamed?" in text
     )
-    assert "Fix the file, or set `optional: [order_id]` to land null where it is missing" in text
+    advice = (
+        "Nothing was landed. Name it order_id in the file, or set `optional: [order_id]` and `ignore: [id, coupon]` to"
+    )
+    assert advice in text
+    assert "--new-generation" not in text, "the other files have it, so that would be refused"
+    code, text = say("land", "orders", "--new-generation")
+    assert (code, "set `optional: [order_id]` and `ignore: [id]`" in text) == (66, False), text
+    edited(
+        shop / "conf/feeds/orders.yaml",
+        "key: customer",
+        "key: customer\n    optional: [order_id]\n    ignore: [id, coupon]",
+    )
+    code, text = say("land", "orders")
+    assert (code, "landing 4, 1 record" in text) == (0, True), text
+
+
+def test_a_renamed_column_of_a_declared_schema_is_told_in_a_new_generation_what_it_is_told_in_a_landing(
+    say: Say, shop: Path
+) -> None:
+    feed = shop / "conf/feeds/orders.yaml"
+    schema = "order_id BIGINT, customer STRING, amount DOUBLE, ordered_at TIMESTAMP, received_at TIMESTAMP"
+    edited(feed, 'options: {header: "true", inferSchema: "true"}', f'schema: "{schema}", options: {{header: "true"}}')
+    assert say("land", "orders")[0] == 0
+    (shop / "data/orders/new.csv").write_text(NEW.replace("amount", "amountEUR").replace("coupon", "x"))
+    for more in ((), ("--new-generation",)):
+        code, text = say("land", "orders", *more)
+        assert code == 66
+        assert "was amount renamed? Nothing was landed. Name it amount in the file, or set `optional: [amount]`" in text
+    edited(feed, "key: customer", "key: customer\n    optional: [amount]\n    ignore: [amountEUR, x]")
+    code, text = say("land", "orders")
+    assert (code, "landing 4, 1 record" in text) == (0, True), text

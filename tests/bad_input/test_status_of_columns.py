@@ -26,7 +26,7 @@ def test_a_new_file_without_a_landed_column_is_broken_before_it_is_landed(say: S
     code, text = say("status")
     refused = "log orders: new.csv has no amount, which is landed. It has total"
     assert (code, f"broken: feed orders: the next landing is refused (66): {refused}" in text) == (1, True), text
-    assert "`rewindow land orders --new-generation`" in text
+    assert "`optional: [amount]` and `ignore: [total]`" in text
     code, text = say("land", "orders")
     assert (code, refused in text) == (66, True)
     assert say("ls")[0] == 0

@@ -8,7 +8,7 @@ have to be landed, unless the feed's file says otherwise (``optional``, ``ignore
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
@@ -87,6 +87,7 @@ class _Rules:
         self.fold: Callable[[str], str] = str.lower if found.ignores_case else str
         self._known, self._structs = self._folded(found.known), self._folded(found.structs)
         self._ignored, self._optional = self._folded(spec.ignore), self._folded(spec.optional)
+        self._present = {self.fold(field) for file in found.files for field in file.present}
         self._landed = self._folded(read_columns(spec, columns))
         self._selects = spec.value is not None or spec.source.schema is not None
         if spec.source.format == "csv":
@@ -114,9 +115,7 @@ class _Rules:
         ]
         carried = [field for field in new if not self._is_unused(field)]
         if gone:
-            field = min(gone, key=_depth)
-            similar = [*get_close_matches(field, new, n=1, cutoff=0.4), *([min(new, key=_depth)] if new else [])]
-            raise self._missing(file, field, present[similar[0]] if new else None)
+            raise self._missing(file, gone, {name: present[name] for name in new})
         if carried:
             raise self._unknown(file, present[min(carried, key=_depth)])
         lacks = [
@@ -140,40 +139,66 @@ class _Rules:
             return True
         return not self._is_landed(field) if "." in field else self._selects
 
-    def _missing(self, file: FileFields, field: str, new: str | None) -> SourceError:
-        spec, is_first = self._spec, self._before is None
-        is_named = field in self._folded(named_columns(spec))
-        has = "which the configuration names" if is_first and is_named else f"which {_landed(spec, 'all')}"
-        if not is_first and spec.source.format == "csv":
-            has = "which is landed"  # even if it was optional in earlier files
-        if is_first and not is_named:
-            has = "which `schema:` declares" if spec.source.schema is not None else "which other files have"
-        hint = (
-            f" It has {written(new)}, which {_landed(spec, 'no')}: was {field} renamed?" if new and not is_first else ""
-        )
-        ways = f" Nothing was landed. Fix the file, or set `optional: [{field}]` to land null where it is missing" + (
-            "" if is_first else f", or land everything again: {_GENERATION}"
-        )
-        if field in self._folded(file.twice):
-            hint = f" Its header names {field} twice, so nobody knows which column that is."
-            ways = " Nothing was landed. Fix the file: name each column once"
-        elif role := role_of(spec, {field}):
-            ways = f" {role}, so the file cannot be landed without it. Nothing was landed. Fix the file, or remove it"
-        separator = separator_in(file.present) if spec.source.format == "csv" else None
-        if separator is not None:
-            hint = (
-                f" Its header is one column: if {separator!r} separates its columns, add `options: {{sep: "
-                f"{json.dumps(separator)}}}` to the source."
-                if is_first
-                else f" Its header is one column: does {separator!r} separate its columns, unlike those of landed files?"
+    def _missing(self, file: FileFields, gone: Collection[str], new: Mapping[str, str]) -> SourceError:
+        """Return the error for a file that lacks fields. ``new`` are its new ones, with their names in the file."""
+        field = min(gone, key=lambda one: (not role_of(self._spec, {one}), _depth(one)))
+        similar = get_close_matches(field, new, n=1, cutoff=0.4)
+        names = [new[name] for name in sorted(new, key=lambda one: (one not in similar, _depth(one)))]
+        advice = self._how_to_read(file, field) or self._how_to_go_on(field, gone, names)
+        return SourceError(f"log {self._spec.topic}: {file.name} has no {field}, {self._why_needed(field)}. {advice}")
+
+    def _why_needed(self, field: str) -> str:
+        spec, is_named = self._spec, field in self._folded(named_columns(self._spec))
+        if self._before is not None:  # in csv it is landed even if it was optional in earlier files
+            return "which is landed" if spec.source.format == "csv" else f"which {_landed(spec, 'all')}"
+        if is_named:
+            return "which the configuration names"
+        return "which `schema:` declares" if spec.source.schema is not None else "which other files have"
+
+    def _how_to_read(self, file: FileFields, field: str) -> str:
+        """Return what to do if the header of a csv file is not read as its columns; otherwise nothing."""
+        if self._spec.source.format != "csv":
+            return ""
+        separator, is_first = separator_in(file.present), self._before is None
+        if separator is not None and is_first:
+            return (
+                f"Its header is one column: if {separator!r} separates its columns, add `options: {{sep: "
+                f"{json.dumps(separator)}}}` to the source. Nothing was landed"
             )
-            ways = " Nothing was landed" + ("" if is_first else f". {_LIKE_LANDED}, or remove it")
-        elif spec.source.format == "csv" and not is_first and not self._known & self._folded(file.present):
-            hint = " Its first line names no landed column: does the file lack its header, or is it no CSV file?"
-            ways = f" Nothing was landed. {_LIKE_LANDED}, or remove it"
-        elif is_first and new is not None and spec.source.schema is not None:
-            hint = f" It has {written(new)}: is that {field}? Then declare {new}, and rename it under `columns:`."
-        return SourceError(f"log {spec.topic}: {file.name} has no {field}, {has}.{hint}{ways}")
+        if separator is not None:
+            question = (
+                f"Its header is one column: does {separator!r} separate its columns, unlike those of landed files?"
+            )
+            return f"{question} Nothing was landed. {_LIKE_LANDED}, or remove it"
+        if not is_first and not self._known & self._folded(file.present):
+            question = "Its first line names no landed column: does the file lack its header, or is it no CSV file?"
+            return f"{question} Nothing was landed. {_LIKE_LANDED}, or remove it"
+        if field in self._folded(file.twice):
+            twice = f"Its header names {field} twice, so nobody knows which column that is."
+            return f"{twice} Nothing was landed. Fix the file: name each column once"
+        return ""
+
+    def _how_to_go_on(self, field: str, gone: Collection[str], new: Sequence[str]) -> str:
+        """Return what to do about a field that a file lacks, and that may have one of the ``new`` names, the likeliest first."""
+        spec, is_first = self._spec, self._before is None
+        is_usual = not is_first or field in self._present
+        hint, fix, ignore = "", "Fix the file", ""
+        if new and is_usual:
+            known = "" if is_first else f", which {_landed(spec, 'no')}"
+            hint = f"It has {written(new[0])}{known}: was {field} renamed? "
+            fix = f"Name it {field} in the file"
+            ignore = f" and `ignore: [{', '.join(_outermost(new))}]`"
+        elif new and spec.source.schema is not None:
+            hint = f"It has {written(new[0])}: is that {field}? Then declare {new[0]}, and rename it under `columns:`. "
+        if role := role_of(spec, {field}):
+            return (
+                f"{hint}{role}, so the file cannot be landed without it. Nothing was landed. Fix the file, or remove it"
+            )
+        optional = f"`optional: [{', '.join(sorted(_outermost(gone)))}]`{ignore}"
+        ways = f"{fix}, or set {optional} to land null where it is missing"
+        if not is_first and spec.source.format != "csv" and not {*gone} & self._folded(named_columns(spec)):
+            ways += f", or land everything again: {_GENERATION}"
+        return f"{hint}Nothing was landed. {ways}"
 
     def _unknown(self, file: FileFields, field: str) -> SourceError:
         spec = self._spec
@@ -219,6 +244,11 @@ def _is_listed(field: str, known: set[str], structs: set[str]) -> bool:
 def _is_within(field: str, others: set[str]) -> bool:
     """Return whether a field is one of others, or nested in one."""
     return field in others or any(field.startswith(f"{other}.") for other in others)
+
+
+def _outermost(fields: Collection[str]) -> list[str]:
+    """Return the fields that are not nested in another one of them."""
+    return [field for field in fields if not _is_within(field, {*fields} - {field})]
 
 
 def _depth(field: str) -> tuple[int, str]:
