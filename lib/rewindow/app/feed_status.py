@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from rewindow.app.extractors import extractor_versions
 from rewindow.app.kept_landings import naming_kept
@@ -16,6 +17,7 @@ from rewindow.control.ingest.changed_extractors import changed_extractors
 from rewindow.control.ingest.generations import next_generation
 from rewindow.control.ingest.intervals import Grid
 from rewindow.control.ingest.later_rows import later_rows, without_finished
+from rewindow.control.ingest.mistakes import mistakes
 from rewindow.control.ingest.progress import Progress, fold_progress
 from rewindow.control.ingest.sources import epoch_times
 from rewindow.control.ingest.waiting import waiting_files
@@ -63,7 +65,9 @@ def look_at_feed(project: Project, name: str, rows: Sequence[LedgerRow], now_ms:
     grid = Grid(*spec.every, zone=spec.zone) if spec.every else None
     window = ReadWindow(progress.through_ms, grid.start_of(now_ms)) if grid else ReadWindow()
     # This refuses a changed definition.
-    columns = next_generation(spec, progress).columns if progress.feed is not None else {}
+    columns = (
+        next_generation(spec, progress, mistakes=_mistakes(spec, progress)).columns if progress.feed is not None else {}
+    )
     try:
         with naming_kept(project.tables, config):
             looks = _looks(project, spec, progress, window)
@@ -116,6 +120,13 @@ def _with_rows(spec: FeedSpec, looks: Mapping[str, SourceLook]) -> tuple[dict[st
             found[log.topic] = replace(looks[log.topic], fresh=())
             names.append(fresh[0].name)
     return found, names
+
+
+def _mistakes(spec: FeedSpec, progress: Progress) -> Iterator[str]:
+    from rewindow.engine.worker.landing.named_columns import wrong_columns  # noqa: PLC0415 - loads pyarrow
+    from rewindow.engine.worker.source_files import look_at_files  # noqa: PLC0415
+
+    yield from mistakes(spec, progress, partial(look_at_files, to_land=False), wrong_columns)
 
 
 def _looks(project: Project, spec: FeedSpec, progress: Progress, window: ReadWindow) -> dict[str, SourceLook]:

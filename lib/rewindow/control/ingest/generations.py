@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import takewhile
@@ -65,8 +65,10 @@ def fingerprint(feed: FeedSpec) -> str:
     return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def next_generation(feed: FeedSpec, progress: Progress, *, new_generation: bool = False, keep: int = 0) -> Generation:
-    """Decide which generation to land.
+def next_generation(
+    feed: FeedSpec, progress: Progress, *, new_generation: bool = False, keep: int = 0, mistakes: Iterable[str] = ()
+) -> Generation:
+    """Decide which generation to land. ``mistakes``, read only if needed, are in a changed definition that cannot be landed.
 
     Raises `SourceError` (66) if the configuration differs from the current generation's, and `ConfigError` (78) if
     ``keep`` is not possible.
@@ -91,14 +93,22 @@ def next_generation(feed: FeedSpec, progress: Progress, *, new_generation: bool 
             growing=frozenset(growing),
         )
     if current.fingerprint != fingerprint(feed):
-        changes = "; ".join(differences(progress.declared, declared(feed))) or "an older version of the definition"
-        message = (
-            f"feed {feed.feed} was landed under a different definition ({changes}). Restore the configuration, or land "
-            f"everything again: `rewindow land {feed.feed} --new-generation`. With `--keep {progress.number}`, what is landed "
-            "stays as it is, if the change allows it"
-        )
-        raise SourceError(message)
+        raise _changed(feed, progress, list(mistakes))
     return Generation(current.generation, current.kept, columns=_columns(progress))
+
+
+def _changed(feed: FeedSpec, progress: Progress, mistakes: Sequence[str]) -> SourceError:
+    before, now = progress.declared, declared(feed)
+    changes = "; ".join(differences(before, now)) or "an older version of the definition"
+    message = f"feed {feed.feed} was landed under a different definition ({changes})"
+    if mistakes:
+        return SourceError(f"{message}, and the present one cannot be landed: {'; '.join(mistakes)}")
+    message += f". Restore the configuration, or land everything again: `rewindow land {feed.feed} --new-generation`"
+    if progress.number and not _unkept(before, now):
+        old, new = ({log["source"].get("schema") for log in one["logs"].values()} for one in (before, now))
+        unless = "" if old == new else ", unless a landed column has another type now"
+        message += f". With `--keep {progress.number}`, what is landed stays as it is{unless}"
+    return SourceError(message)
 
 
 def newest_generation(rows: Sequence[LedgerRow], feed: FeedSpec, keep: int) -> list[Landing]:
@@ -180,7 +190,17 @@ def _check_keep(feed: FeedSpec, progress: Progress, kept: int, keep: int) -> Non
         raise ConfigError(message)
     if not kept:
         return
-    before, now = progress.declared, declared(feed)
+    changed = _unkept(progress.declared, declared(feed))
+    if changed:
+        message = (
+            f"--keep {keep}: {', '.join(changed)} changed, so kept landings and new ones would not fit together. "
+            f"Land everything again: `rewindow land {feed.feed} --new-generation`"
+        )
+        raise ConfigError(message)
+
+
+def _unkept(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Return the changed settings of which kept landings and new ones have to have the same."""
     changed = [name for name in ("partitions", "every", "zone") if before.get(name) != now[name]]
     for topic, log in now["logs"].items():
         old = before.get("logs", {}).get(topic)
@@ -188,12 +208,7 @@ def _check_keep(feed: FeedSpec, progress: Progress, kept: int, keep: int) -> Non
         if old and not grows_only(old, log):
             parts += [part for part in ("value", "columns") if old.get(part) != log.get(part)]
         changed += [f"{topic}.{part}" for part in parts]
-    if changed:
-        message = (
-            f"--keep {keep}: {', '.join(changed)} changed, so kept landings and new ones would not fit together. "
-            f"Land everything again: `rewindow land {feed.feed} --new-generation`"
-        )
-        raise ConfigError(message)
+    return changed
 
 
 def _source_offsets(feed: FeedSpec, columns: Mapping[str, LogColumns]) -> dict[str, SourceOffsets]:

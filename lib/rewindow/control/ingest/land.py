@@ -31,6 +31,7 @@ from rewindow.control.ingest.flat_columns import warnings
 from rewindow.control.ingest.generations import generation_body, log_schemas, newest_generation, next_generation
 from rewindow.control.ingest.keyless import keyless_records
 from rewindow.control.ingest.landings import GENERATION, LANDING, PLAN
+from rewindow.control.ingest.mistakes import mistakes
 from rewindow.control.ingest.progress import Progress, fold_progress
 from rewindow.control.ingest.protocols import Call, LandingTables, LandReport, LandRequest
 from rewindow.control.ingest.sources import NothingDue
@@ -151,7 +152,10 @@ def _check_declared(call: Call) -> None:
 def _call(feed: FeedSpec, tables: LandingTables, engine: LandingEngine, request: LandRequest, attempt: Attempt) -> Call:
     rows = tables.state(feed.feed)
     progress = fold_progress(rows)
-    generation = next_generation(feed, progress, new_generation=request.new_generation, keep=request.keep)
+    wrong = mistakes(feed, progress, engine.look, engine.wrong_columns)
+    generation = next_generation(
+        feed, progress, new_generation=request.new_generation, keep=request.keep, mistakes=wrong
+    )
     if generation.is_new:
         progress = replace(fold_progress(rows, keep=generation.kept), unfinished=progress.unfinished)
     return Call(feed, request, progress, generation, attempt, tables, engine)
