@@ -194,7 +194,19 @@ def test_late_rows_are_counted_in_good_english(say: Say, orders: Path) -> None:
     say("land", "orders")
     orders.with_name("late.csv").write_text(HEAD + row(2))
     _, text = say("land", "orders")
-    assert "1 row arrived after its interval had been landed; it is part of this landing.\n" in text
+    assert "1 row became visible after its interval of arrival had been landed; it is part of this landing.\n" in text
+
+
+def test_old_data_landed_file_by_file_have_no_late_rows_but_stragglers_with_until(say: Say, orders: Path) -> None:
+    orders.write_text(HEAD + row(1))
+    assert say("land", "orders", "--until", "2026-01-06")[0] == 0
+    orders.with_name("straggler.csv").write_text(HEAD + row(2))
+    code, text = say("land", "orders", "--until", "2026-01-06")
+    assert (code, text) == (0, "Feed orders: nothing new to land.\n")
+    orders.with_name("next_day.csv").write_text(HEAD + row(3, got="2026-01-06T10:00:00Z"))
+    code, text = say("land", "orders", "--until", "2026-01-07")
+    assert "landing 2, 2 records" in text
+    assert "1 row became visible after its interval of arrival had been landed" in text, "the straggler alone"
 
 
 def test_rows_without_a_valid_time_are_counted_and_the_first_are_named_with_file_and_line(

@@ -82,6 +82,6 @@ def test_warnings_and_late_rows_are_sentences(tmp_path, capsys):
     write_rows(tmp_path, "b", rows_of(0, 1))
     printer.landed("activity", land_locally(feed_config(), tables, tmp_path, T0 + 2 * HOUR))
     assert (
-        "200 rows arrived after their interval had been landed; they are part of this landing."
+        "200 rows became visible after their interval of arrival had been landed; they are part of this landing."
         in capsys.readouterr().out
     )

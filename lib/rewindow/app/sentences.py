@@ -39,8 +39,8 @@ def landed_lines(feed: str, report: LandReport) -> Iterator[str]:
     if report.behind:
         one = report.behind == 1
         yield (
-            f"{counted(report.behind, 'row')} arrived after {'its' if one else 'their'} interval had been landed; "
-            f"{'it is' if one else 'they are'} part of {'this landing' if first == last else 'these landings'}."
+            f"{counted(report.behind, 'row')} became visible after {'its' if one else 'their'} interval of arrival had been "
+            f"landed; {'it is' if one else 'they are'} part of {'this landing' if first == last else 'these landings'}."
         )
     if report.unarrived:
         one = report.unarrived == 1
