@@ -169,7 +169,10 @@ def test_a_changed_definition_begins_although_no_interval_is_complete(tmp_path):
     asked = {"new_generation": True, "keep": 1}
     assert land_locally(before, tables, tmp_path, NOW, **asked).waiting.startswith("no generation was started")
     report = land_locally(after, tables, tmp_path, NOW, **asked)
-    assert report.waiting == "generation 2 keeps landings 1 to 1, and nothing is new to land"
+    assert (
+        report.waiting
+        == "generation 2 keeps landings 1 to 1, where the new column got is null, and nothing is new to land"
+    )
     write_rows(tmp_path, "hour-3", rows_of(3))
     assert land_locally(after, tables, tmp_path, NOW + HOUR).landings == (2,)
     assert [row["got"] is None for row in log_rows(tables)] == [row["landing"] == 1 for row in log_rows(tables)]

@@ -56,6 +56,19 @@ def grown(spec: LogSpec, kept: LogColumns, now: LogColumns) -> LogColumns:
     return LogColumns(kept.key, tuple(values), kept.scalar_key, kept.scalar_value, schema)
 
 
+def null_in_kept(kept: Mapping[str, LogColumns], now: Mapping[str, LogColumns]) -> str:
+    """Return which columns kept landings lack, as a part of a sentence; nothing if there are none."""
+    new = [
+        column.name
+        for topic, before in kept.items()
+        for column in now[topic].value
+        if column.name not in {old.name for old in before.all}
+    ]
+    if not new:
+        return ""
+    return f", where the new column{'s' if new[1:] else ''} {' and '.join(new)} {'are' if new[1:] else 'is'} null"
+
+
 def _with_new_fields(kept: str | None, now: str | None) -> str:
     """Return a schema (Spark's JSON) with the fields of another one that it lacks."""
     schema, other = (json.loads(text or '{"fields":[],"type":"struct"}') for text in (kept, now))

@@ -18,7 +18,7 @@ from typing import Any
 
 from rewindow.config.feed import FeedConfig
 from rewindow.config.feed_spec import feed_spec
-from rewindow.contracts.ingest import FeedSpec, SourceLook
+from rewindow.contracts.ingest import FeedSpec
 from rewindow.contracts.instants import instant
 from rewindow.contracts.landing_engine import LandingEngine
 from rewindow.contracts.steps import drive
@@ -29,6 +29,7 @@ from rewindow.control.ingest.decide import DecidedLanding
 from rewindow.control.ingest.discover import Due, find_due, nothing_to_begin_with, without_landings
 from rewindow.control.ingest.flat_columns import warnings
 from rewindow.control.ingest.generations import generation_body, log_schemas, newest_generation, next_generation
+from rewindow.control.ingest.grown_columns import null_in_kept
 from rewindow.control.ingest.keyless import keyless_records
 from rewindow.control.ingest.landings import GENERATION, LANDING, PLAN
 from rewindow.control.ingest.mistakes import mistakes
@@ -109,7 +110,7 @@ def steps(
     if isinstance(due, NothingDue):
         call = _with_changed_files(call)
         if not call.generation.is_change:
-            return _nothing(call, due.waiting, due.looks)
+            return _nothing(call, due)
         waiting, due = due.waiting, without_landings(call)
     yield "prepare"
     copied = {spec.topic: due.columns[spec.topic] for spec in feed.logs if spec.source_offsets is None}
@@ -129,7 +130,7 @@ def steps(
             raise nothing_to_begin_with(call)
         if request.until_ms is None:
             waiting = waiting or waiting_files(feed, due.looks, request.now_ms)
-        return _nothing(call, waiting, due.looks)
+        return _nothing(call, NothingDue(waiting, due.looks), null_in_kept(call.generation.columns, due.columns))
     yield "publish"
     yield from tables.publish_steps(feed.feed)
     return _report(call, due, decided)
@@ -216,11 +217,11 @@ def _overtaken(call: Call) -> NotNowError:
     return NotNowError(message)
 
 
-def _nothing(call: Call, waiting: str, looks: Mapping[str, SourceLook]) -> LandReport:
-    watermark_ms = call.progress.watermark_ms
-    told = (*empty_files(call.feed, looks), *_ignored(call.feed, call.request, watermark_ms))
+def _nothing(call: Call, found: NothingDue, with_nulls: str = "") -> LandReport:
+    waiting, watermark_ms = found.waiting, call.progress.watermark_ms
+    told = (*empty_files(call.feed, found.looks), *_ignored(call.feed, call.request, watermark_ms))
     if call.generation.is_change:
-        keeps = f"generation {call.generation.number} keeps landings 1 to {call.generation.kept}"
+        keeps = f"generation {call.generation.number} keeps landings 1 to {call.generation.kept}{with_nulls}"
         waiting = f"{keeps}, and {waiting or 'nothing is new to land'}"
     elif call.generation.is_new and call.generation.kept:
         keeps = f"no generation was started, because --keep {call.generation.kept} keeps all landings as they are"
