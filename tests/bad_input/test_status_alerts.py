@@ -184,6 +184,21 @@ def test_landings_that_quarantine_too_much_are_an_alert_of_the_job(bench: Bench)
     assert (jobs["counts"]["quarantined"], feeds["activity"]["quarantined"]) == (4, 4)
 
 
+def test_a_landing_that_is_in_quarantine_as_a_whole_is_a_note_until_the_next_one(bench: Bench) -> None:
+    goes_on(bench)
+    bench.rows("h3", [{**row, "t": row["t"] + 90 * 24 * HOUR} for row in hour(3, 4)])
+    assert bench.run("land", "activity").code == 0
+    finding = only(status(bench)[0]["activity"])
+    assert (finding["level"], finding["about"]) == ("note", "quarantined")
+    assert finding["message"] == "all 4 records of the log events in the last landing were quarantined"
+    assert bench.run(*finding["command"].split()[1:]).out.startswith("rewindow.quarantine: 4 rows")
+    assert "all is well, with 1 note." in bench.run("status").out
+    far = {**hour(4, 1)[0], "t": hour(4, 1)[0]["t"] + 90 * 24 * HOUR}
+    bench.rows("h4", [*hour(4, 4), far])
+    assert bench.run("land", "activity").code == 0
+    assert status(bench)[0]["activity"]["findings"] == []
+
+
 def test_a_job_without_runs_is_not_fresh(bench: Bench) -> None:
     bench.write("conf/feeds/other.yaml", FEED.replace("feed: activity", "feed: other"))
     sums = JOB.replace("job: counts", "job: sums").replace("alerts.totals", "sums.totals").replace("activity", "other")

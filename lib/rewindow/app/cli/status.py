@@ -46,7 +46,7 @@ def status(
 
     alert: a bound under `alerts:` in the job's file is exceeded, or the job's schedule or the feed's interval was missed.
 
-    note: results wait for a partition to which no records come.
+    note: results wait for a partition to which no records come, or all records of the last landing were quarantined.
 
     ok: nothing to do but what the next scheduled command does.
     """

@@ -45,6 +45,7 @@ def check_feed(project: Project, name: str, looks: Looks) -> Subject:
         *_unfinished(project, look, rows, command),
         *attempted(lambda: list(_lagging(project, name, rows, command)), "lagging", command("land")),
         *attempted(lambda: list(_overdue(project, name, look, looks.now_ms, command)), "interval", command("land")),
+        *_quarantined(look.progress, project.target.target),
     ]
     figures = _figures(entry, look.progress, rows, looks.now_ms) | {"due": look.is_due}
     return Subject("feed", name, entry, figures, findings)
@@ -120,6 +121,18 @@ def _overdue(project: Project, name: str, look: FeedLook, now_ms: int, command: 
     what = "rows that arrived since then wait" if look.is_due else look.detail
     message = f"landed are intervals through {to_the_second(through_ms)}, with `every: {every}`, and {what}"
     yield Finding(Level.ALERT, "interval", message, command("land"))
+
+
+def _quarantined(progress: Progress, target: str) -> Iterator[Finding]:
+    """Yield a finding for each log of whose records the last landing has quarantined all."""
+    last = progress.feed.landings[-1] if progress.feed and progress.feed.landings else None
+    if last is None:
+        return
+    for topic, count in (last.quarantined or {}).items():
+        if not any(one.end > one.start for tp, one in last.ranges.items() if tp.topic == topic):
+            what = "the only record" if count == 1 else f"all {count:,} records"
+            message = f"{what} of the log {topic} in the last landing {'was' if count == 1 else 'were'} quarantined"
+            yield Finding(Level.NOTE, "quarantined", message, Command("rewindow.quarantine", target)("head"))
 
 
 def _figures(entry: Entry, progress: Progress | None, rows: Sequence[LedgerRow], now_ms: int) -> dict[str, Any]:
