@@ -84,8 +84,8 @@ MUTANTS_OF_BRANCHES = (
         [
             Rewrite(
                 "control.plan.branch_decisions:decide_drop",
-                "if branch is not None and not branch.is_kept:\n        return None\n    if branch is None or",
-                "if branch is None or not branch.is_kept or",
+                "if branch is not None and not branch.is_kept:\n        return None\n    if branch is None:",
+                "if branch is None or not branch.is_kept:",
             )
         ],
         [Kill("drop", "end")],
