@@ -198,6 +198,7 @@ def in_memory() -> Iterator[None]:
         (publish, "retract_runs", _retract_runs),
         (publish, "_create", lambda *of: create_table(f"{ROOT}/{of[-1].path}")),
         (claims, "table_files", _table_files),
+        (publish, "table_files", _table_files),
         (journal, "_as_table", _as_table),
         (journal, "_as_reports", _as_reports),
     ]
