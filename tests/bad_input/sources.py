@@ -194,7 +194,7 @@ CASES = [
         "another source under the same feed",
         "land activity",
         66,
-        ("source", _AGAIN),
+        ('logs.events.source.name: "raw" -> "row"', "the source row has no files at", "fix `path:`"),
         lambda bench: bench.edit("conf/feeds/activity.yaml", "path: raw", "path: row"),
     ),
     _table("a table that was overwritten", 65, "changed or deleted rows", lambda b: _append(b, 2, "overwrite")),
