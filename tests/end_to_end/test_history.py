@@ -209,7 +209,7 @@ def test_impossible_requests_are_refused_with_the_fix(root: Path, capsys: pytest
     for arguments, code, named in (
         (["rewind", JOB, "--to", "main/99"], 2, "choose one"),
         (["promote", JOB, "nobody"], 2, "no branch 'nobody'"),
-        (["branch", "drop", JOB, "main"], 2, "no branch 'main'"),
+        (["branch", "drop", JOB, "main"], 2, "'main' is the published branch and cannot be dropped"),
         (["diff", JOB, "main", "nobody"], 2, "no runs on branch 'nobody'"),
         (["backfill", "nobody", "--from", "1"], 78, "nobody"),
         (["backfill", JOB, "--from", "1", "--branch", "main"], 2, "use another --branch"),
