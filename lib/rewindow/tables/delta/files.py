@@ -228,7 +228,7 @@ class Folder:
     def copy_from(self, other: Folder, path: str, size: int) -> None:
         """Copy a file of another folder to the same path here, unless a file of that size exists.
 
-        Raises `StorageError` (74) if it cannot be read or written.
+        Raises `StorageError` (74) if it cannot be read or written, or is not what was written.
         """
         facts = self.facts(path)
         if facts is not None and facts.bytes == size:
@@ -238,6 +238,7 @@ class Folder:
                 data = stream.read()
         except OSError as error:
             raise _unreadable(other.full_path(path), error) from error
+        other._compare(path, crc32(data))
         self._write(path, data)
 
     def _write(self, path: str, data: pa.Buffer) -> FileFacts:
