@@ -137,17 +137,14 @@ def check_not_lost(warehouse: str, job: str, state: JobState, branch: str, due: 
     if due.restart.epoch == 1 and not was_prepared(state, due):
         return
     sizes = cache(lambda path: Folder(table_path(warehouse, path)).sizes())
-    for ordinal in missing(due, 0):
-        for run in _publication(due, ordinal)[0].adds:
-            staged_for = run.spec.binding.tables.get(due.target, due.table).path
-            for file in _staged(run, due, reports):
-                if file.bytes not in (sizes(due.table.path).get(file.path), sizes(staged_for).get(file.path)):
-                    option, path = (
-                        "" if branch == MAIN else f" --branch {branch}",
-                        table_path(warehouse, due.table.path),
-                    )
-                    message = f"the table {path} is gone. Publish it again: `rewindow republish {job}{option}`"
-                    raise StorageError(message)
+    for run in (run for ordinal in missing(due, 0) for run in _publication(due, ordinal)[0].adds):
+        paths = {due.table.path, run.spec.binding.tables.get(due.target, due.table).path}
+        if all(any(sizes(path).get(file.path) == file.bytes for path in paths) for file in _staged(run, due, reports)):
+            continue
+        option = "" if branch == MAIN else f" --branch {branch}"
+        lost = table_path(warehouse, due.table.path)
+        message = f"the table {lost} is gone. Publish it again: `rewindow republish {job}{option}`"
+        raise StorageError(message)
 
 
 def _publication(due: Due, ordinal: int) -> tuple[Publication, bool]:

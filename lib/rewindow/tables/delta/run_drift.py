@@ -15,9 +15,10 @@ from rewindow.control.plan.branches import CommittedRun, JobState
 from rewindow.control.plan.commit import add_digests
 from rewindow.tables.delta.check_published import lacking
 from rewindow.tables.delta.commit import existing_table
-from rewindow.tables.delta.content_hash import TableFile, file_batches, rows_of, table_files, table_schema
+from rewindow.tables.delta.content_hash import file_batches, table_files, table_schema
 from rewindow.tables.delta.drift import Digest
 from rewindow.tables.delta.files import Folder
+from rewindow.tables.delta.run_counts import run_counts
 from rewindow.tables.delta.unnamed_files import staged_by
 from rewindow.tables.shared.drift import difference_of
 
@@ -37,11 +38,11 @@ def difference_from_runs(
         return what
     wanted = Counter({run.spec.run: total.rows for run in runs if (total := run.commit.targets.get(target))})
     attempts = {run.commit.attempt for run in runs}
-    folder, digests = Folder(path), dict[int, list[str]]()
+    folder, found, digests = Folder(path), Counter[int](), dict[int, list[str]]()
     if all(staged_by(file.path) in attempts and file.first_run == file.last_run for file in files):
-        found = _counted(folder, files)
+        for file in files:
+            found.update(run_counts(folder, file) or {})
     else:
-        found = Counter[int]()
         schema = table_schema(table)
         for rows in (batch for file in files for batch in file_batches(folder, file, schema)):
             for run in runs:
@@ -57,11 +58,3 @@ def difference_from_runs(
         if known and add_digests(known) != run.commit.targets[target].digest:
             return f"has other rows of run {run.spec.name}"
     return None
-
-
-def _counted(folder: Folder, files: Sequence[TableFile]) -> Counter[int]:
-    found = Counter[int]()
-    for file in files:
-        if file.first_run is not None:
-            found[file.first_run] += rows_of(folder, file)
-    return found
