@@ -181,14 +181,15 @@ def _plan(
 ) -> Generator[str, None, RunSpec | UpToDate]:
     """Append the PLAN row, which fences every earlier attempt of the branch; return its run.
 
-    A run that may not write its tables is refused first: it leaves no plan.
+    A run that may not write its tables leaves no plan. Those that the branch has written are not looked at again.
     """
 
     def decide(state: JobState) -> LedgerRow | UpToDate:
         spec = plan_run(state, job.feed, request, job.binding, attempt, alive)
         if isinstance(spec, UpToDate):
             return spec
-        tables.check_targets(spec)
+        if not spec.binding.tables.items() <= state.branch(spec.branch).tables.items():
+            tables.check_targets(spec)
         return LedgerRow(spec.run, PLAN, spec.as_json())
 
     planned = yield from update(tables, job.name, "plan", decide)
