@@ -63,11 +63,11 @@ def expected(rows: list[dict[str, Any]]) -> dict[tuple[str, int], int]:
     return dict(Counter((user, hour // 6 * 6 * HOUR) for user, hour in hours))
 
 
-def project(root: Path) -> Bench:
+def project(root: Path, totals: str = TOTALS) -> Bench:
     """Create the project of both jobs."""
     bench = Bench(root)
     bench.write("conf/feeds/activity.yaml", FEED)
-    bench.write("conf/feeds/totals.yaml", TOTALS)
+    bench.write("conf/feeds/totals.yaml", totals)
     bench.write("conf/jobs/counts.yaml", FIRST)
     bench.write("conf/jobs/days.yaml", SECOND)
     bench.write("conf/targets/local.yaml", TARGET)
@@ -79,7 +79,32 @@ def project(root: Path) -> Bench:
 @pytest.mark.parametrize("each", [True, False])
 def test_final_results_of_one_job_are_in_the_windows_of_the_next(tmp_path: Path, landings: int, *, each: bool) -> None:
     bench = project(tmp_path)
-    rows = records()
+    found = replay(bench, records(), landings, each=each)
+    assert {(row["user"], row["window_start"]): row["value"] for row in found} == expected(records())
+    assert len(found) == len(expected(records()))
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+@pytest.mark.parametrize("landings", [1, 4])
+def test_a_feed_with_another_number_of_partitions_makes_nothing_late(
+    tmp_path: Path, partitions: int, landings: int
+) -> None:
+    bench = project(tmp_path, TOTALS.replace("partitions: 2", f"partitions: {partitions}"))
+    found = replay(bench, records(), landings, each=True)
+    assert {(row["user"], row["window_start"]): row["value"] for row in found} == expected(records())
+
+
+@pytest.mark.parametrize("landings", [1, 4])
+def test_a_feed_with_another_key_makes_nothing_late(tmp_path: Path, landings: int) -> None:
+    bench = project(tmp_path, TOTALS.replace("key: user", "key: value"))
+    found = replay(bench, records(), landings, each=True)
+    counts = Counter((row["user"], row["t"] // HOUR) for row in records())
+    seen = Counter((count, hour // 6 * 6 * HOUR) for (_, hour), count in counts.items())
+    assert {(row["key_value"], row["window_start"]): row["value"] for row in found} == seen
+
+
+def replay(bench: Bench, rows: list[dict[str, Any]], landings: int, *, each: bool) -> list[dict[str, Any]]:
+    """Land rows in some landings, replay both jobs after each or at the end, and return what the second one wrote."""
     share = len(rows) // landings
     with without_spark():
         for number in range(landings):
@@ -92,9 +117,7 @@ def test_final_results_of_one_job_are_in_the_windows_of_the_next(tmp_path: Path,
         for words in (("run", "counts", "--final"), ("land", "totals"), ("run", "days", "--final")):
             answer = bench.run(*words)
             assert answer.code == 0, answer.err
-    found = read_rows(table_path(str(bench.warehouse), "shop/seen")).to_pylist()
-    assert {(row["user"], row["window_start"]): row["value"] for row in found} == expected(rows)
-    assert len(found) == len(expected(rows))
+    return read_rows(table_path(str(bench.warehouse), "shop/seen")).to_pylist()
 
 
 def test_a_landing_says_by_how_much_its_watermark_is_lower(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def memory(request, monkeypatch):
     if request.param == "in runs":
         monkeypatch.setattr("rewindow.engine.worker.landing.source_rows._READ_ROWS", 11)
         monkeypatch.setattr("rewindow.engine.worker.landing.exchange.BATCH_ROWS", 3)
-        monkeypatch.setattr("rewindow.engine.worker.landing.passes.SHARE", 2**20)
+        monkeypatch.setattr("rewindow.engine.worker.landing.chunks.SHARE", 2**20)
     return request.param
 
 
@@ -144,10 +144,10 @@ def test_a_word_in_a_column_of_numbers_is_refused_without_spark(tmp_path):
 
 
 def test_rows_that_exceed_the_memory_of_a_feed_are_sorted_on_disk(tmp_path, monkeypatch):
-    from rewindow.engine.worker.landing import passes
+    from rewindow.engine.worker.landing import chunks
 
     runs = []
-    monkeypatch.setattr(passes, "write_run", lambda *given: runs.append(write_run(*given)) or runs[-1])
+    monkeypatch.setattr(chunks, "write_run", lambda *given: runs.append(write_run(*given)) or runs[-1])
     monkeypatch.setattr("rewindow.engine.worker.landing.source_rows._READ_ROWS", 5_000)
     write_rows(tmp_path, "a", [{"user": f"u{n % 9}", "t": n, "got": n, "x": n} for n in range(20_000)])
     large, small = DeltaFeedTables(f"{tmp_path}/large"), DeltaFeedTables(f"{tmp_path}/small")

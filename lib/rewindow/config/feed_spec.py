@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rewindow.config.feed import FeedConfig, LogConfig, SourceConfig
-from rewindow.contracts.ingest import JOB, FeedSpec, LogSpec, SourceSpec
+from rewindow.contracts.ingest import JOB, OUTPUT_ORDER, OUTPUT_TIME, FeedSpec, LogSpec, SourceSpec
 from rewindow.errors import ConfigError
 
 DELTA = "delta"
@@ -38,7 +38,7 @@ def _log(topic: str, log: LogConfig, config: FeedConfig, project_root: str, ware
         scalar_value=isinstance(log.value, str),
         timestamp=log.timestamp,
         arrived_at=log.arrived_at if log.source.job is None else "_epoch",
-        order=log.order if log.source.job is None else ("_partition", "_offset"),
+        order=_order(log),
         renames={old: new for new, old in log.columns.items()},
         invalid=log.invalid_timestamp,
         unreadable=log.unreadable,
@@ -48,6 +48,13 @@ def _log(topic: str, log: LogConfig, config: FeedConfig, project_root: str, ware
         ignore=log.ignore,
         optional=log.optional,
     )
+
+
+def _order(log: LogConfig) -> tuple[str, ...]:
+    """Return what decides the order of a log's rows in a landing. With an extractor, only an output's own times are known."""
+    if log.source.job is None:
+        return log.order
+    return (*OUTPUT_ORDER, OUTPUT_TIME) if ":" in log.timestamp else OUTPUT_ORDER
 
 
 def _source(source: SourceConfig, project_root: str, warehouse: str) -> SourceSpec:

@@ -22,6 +22,11 @@ JOB = "job"
 ARRIVAL = "arrival"
 """The timestamp setting that means: use the arrival time."""
 
+OUTPUT_ORDER = ("_partition", "_offset")
+"""The columns of another job's output that say where a row stands in it."""
+OUTPUT_TIME = "_timestamp"
+"""Its column with the times of rows."""
+
 FAR = 2**62
 """Later than any timestamp of a record."""
 

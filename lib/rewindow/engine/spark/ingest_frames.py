@@ -31,7 +31,7 @@ from rewindow.engine.worker.bad_values import CONSTANTS_OPTION
 from rewindow.engine.worker.csv_files import has_header
 from rewindow.engine.worker.file_fields import check_not_empty
 from rewindow.engine.worker.landing.log_columns import log_columns
-from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, NO_TIME, PARTITION, TIMESTAMP
+from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, NO_TIME, PARTITION, TIMESTAMP, order_name
 from rewindow.engine.worker.timestamps import NEVER_ARRIVED, UNREADABLE
 from rewindow.errors import ConfigError
 
@@ -275,11 +275,6 @@ def _wrong_arrival(arrival: Expression, unit: Expression) -> Expression:
         F.when(unit == short, F.concat(F.lit(a), arrival.cast("string"), F.lit(b))) for short, (a, b) in reasons.items()
     ]
     return F.coalesce(*texts)
-
-
-def order_name(name: str) -> str:
-    """Return the internal name of a column that only decides the order."""
-    return f"_order_{name}"
 
 
 def sort_columns(spec: LogSpec, columns: LogColumns) -> list[Expression]:

@@ -45,6 +45,11 @@ _SHOWN_KEYLESS = 3
 """Offsets of records without a key that a block names."""
 
 
+def order_name(name: str) -> str:
+    """Return the name of a column of incoming batches that only decides the order."""
+    return f"_order_{name}"
+
+
 def log_file_columns(columns: LogColumns) -> tuple[Column, ...]:
     """Return the columns of a log's files: those of the table without ``generation`` and ``partition``."""
     return (*LOG_COLUMNS, *columns.all)

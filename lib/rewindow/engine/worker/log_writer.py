@@ -1,7 +1,7 @@
 """Write the rows of some partitions of one log as blocks: one per landing and partition.
 
 Rows arrive sorted by partition, arrival and declared order. So a landing is a contiguous range of rows, and offsets
-count up.
+count up. Those of another job's output are put in the order of time first.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from rewindow.contracts.blocks import Block
 from rewindow.contracts.ingest import FAR, LogWrite, PendingLanding
+from rewindow.engine.worker.landing.interleave import interleaved
 from rewindow.engine.worker.log_blocks import ARRIVED, OpenBlock, by_partition, longs
 from rewindow.engine.worker.nested_json import canonical_json, json_readers
 from rewindow.engine.worker.timestamps import Extractor
@@ -37,7 +38,8 @@ def write_log(write: LogWrite, batches: Iterable[pa.RecordBatch]) -> Iterator[Bl
     positions = dict(write.starts)
     starts = [pending.start_ms for pending in write.landings]
     try:
-        for partition, rows in chain.from_iterable(map(by_partition, _canonical(write, batches))):
+        ordered = interleaved(write, batches) if write.spec.is_output else batches
+        for partition, rows in chain.from_iterable(map(by_partition, _canonical(write, ordered))):
             at = 0
             while at < rows.num_rows:
                 landing, count, behind = _next_landing(write, starts, rows.slice(at))

@@ -13,8 +13,6 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-import pyarrow as pa
-
 from rewindow.contracts.blocks import Block
 from rewindow.contracts.ingest import (
     FAR,
@@ -32,11 +30,12 @@ from rewindow.contracts.source_fields import SourceFields
 from rewindow.engine.worker.faults import check_readable, naming_bad_rows
 from rewindow.engine.worker.file_fields import stored_fields
 from rewindow.engine.worker.inline import as_in_a_worker
+from rewindow.engine.worker.landing.chunks import released, write_runs
 from rewindow.engine.worker.landing.json_rows import json_fields
 from rewindow.engine.worker.landing.json_texts import check_texts
 from rewindow.engine.worker.landing.log_columns import log_columns
 from rewindow.engine.worker.landing.named_columns import wrong_columns
-from rewindow.engine.worker.landing.passes import merge, sorted_chunks, write_runs
+from rewindow.engine.worker.landing.passes import due_chunks, merge
 from rewindow.engine.worker.landing.scratch import scratch_folder
 from rewindow.engine.worker.landing.source import ArrowSource, check_for_spark, inferred_schema, open_source
 from rewindow.engine.worker.landing.source_rows import Portion
@@ -171,19 +170,12 @@ class ArrowLandingEngine:
             sys.path.insert(0, self.project_root)
         reader = source.reader
         with scratch_folder() as folder:
-            chunks = sorted_chunks(reader, self._followed(source.portions), write.memory_bytes)
+            chunks = due_chunks(reader, self._followed(source.portions), write.memory_bytes)
             first = deque(islice(chunks, 2))
             if len(first) < 2:  # everything fits into memory
                 blocks = write_log(write, first)
             else:
-                runs = list(write_runs(_released(first, chunks), folder, write.attempt))
+                runs = list(write_runs(released(first, chunks), folder, write.attempt))
                 blocks = merge(write, runs, range(write.partitions), reader.sort_names)
             with as_in_a_worker():
                 return list(blocks)
-
-
-def _released(first: deque[pa.RecordBatch], others: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield all chunks, and keep none of them in memory."""
-    while first:
-        yield first.popleft()
-    yield from others

@@ -18,7 +18,7 @@ from rewindow.engine.worker.landing.partitions import partitions_of
 from rewindow.engine.worker.landing.source_types import INTEGERS, TIMES, arrow_type, as_landed, as_time, in_micros
 from rewindow.engine.worker.landing.text_formats import TEXT_FORMATS
 from rewindow.engine.worker.landing.text_values import typed
-from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, PARTITION, TIMESTAMP
+from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, PARTITION, TIMESTAMP, order_name
 from rewindow.engine.worker.timestamps import NEVER_ARRIVED
 from rewindow.errors import LimitError, StorageError
 from rewindow.storage.locations import filesystem_of
@@ -74,7 +74,7 @@ class RowReader:
     def sort_names(self) -> list[str]:
         """The columns that decide the order of rows, as in `engine.spark.ingest_frames.sort_columns`."""
         landed = [column.name for column in self.columns.all]
-        declared = [name if name in landed else _order_name(name) for name in self.spec.order]
+        declared = [name if name in landed else order_name(name) for name in self.spec.order]
         others = [name for name in landed if name not in self.spec.order]
         return [PARTITION, ARRIVED, *declared, *others, TIMESTAMP, FAULT]
 
@@ -151,7 +151,7 @@ class RowReader:
             TIMESTAMP: timestamp,
             FAULT: faults,
             **landed,
-            **{_order_name(name): _ordered(found.column(sources[name])) for name in spec.order if name not in landed},
+            **{order_name(name): _ordered(found.column(sources[name])) for name in spec.order if name not in landed},
         }
         return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
@@ -247,10 +247,6 @@ def _batches(portion: Portion, names: set[str], coded: Sequence[str] = ()) -> It
             group = file.metadata.row_group(number)
             rows = max(1, min(_READ_ROWS, group.num_rows * _READ_BYTES // max(group.total_byte_size, 1)))
             yield from file.iter_batches(rows, row_groups=[number], columns=stored)
-
-
-def _order_name(name: str) -> str:
-    return f"_order_{name}"
 
 
 def _ordered(column: pa.Array) -> Any:

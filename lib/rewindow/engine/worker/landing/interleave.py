@@ -1,0 +1,74 @@
+"""Interleave the partitions of another job's output, so that a landing has its rows in the order of their times (ADR-134).
+
+A partition of a log gets rows from several partitions of the output if the feed has another key or another number of
+partitions. One source partition after another would make the rows of all but the first late.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from itertools import chain, groupby, islice, pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from rewindow.contracts.ingest import OUTPUT_ORDER, OUTPUT_TIME, LogSpec, LogWrite
+from rewindow.engine.worker.landing.chunks import released, sorted_chunks, write_runs
+from rewindow.engine.worker.landing.exchange import read_run
+from rewindow.engine.worker.landing.merge import merged
+from rewindow.engine.worker.landing.scratch import scratch_folder
+from rewindow.engine.worker.log_blocks import ARRIVED, PARTITION, TIMESTAMP, longs, order_name
+
+_SOURCE, _OFFSET = map(order_name, OUTPUT_ORDER)
+_STREAM_TIME = "_stream_time"
+"""The largest time so far in a row's source partition, among the rows that go to the same partition of the log."""
+_ORDER = (_STREAM_TIME, _SOURCE, _OFFSET)
+_NEVER = np.iinfo(np.int64).min
+
+
+def interleaved(write: LogWrite, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of each partition and epoch in the order of stream time, source partition and offset.
+
+    ``batches`` are sorted by partition, epoch, source partition and offset. Rows of one source partition keep their order. No
+    row gets later than it is in its source partition: all rows before it have a stream time there that is not larger.
+    """
+    parts = chain.from_iterable(_cut(batch, (PARTITION, ARRIVED)) for batch in batches)
+    for (partition, _), group in groupby(parts, key=_group_of):
+        yield from _in_order(write, partition, group)
+
+
+def _in_order(write: LogWrite, partition: int, group: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    chunks = sorted_chunks(_with_stream_time(write.spec, group), _ORDER, write.memory_bytes)
+    first = deque(islice(chunks, 2))
+    if len(first) < 2:  # everything fits into memory
+        yield from first
+        return
+    with scratch_folder() as folder:
+        runs = list(write_runs(released(first, chunks), folder, write.attempt))
+        yield from merged([read_run(run, partition) for run in runs], _ORDER)
+
+
+def _with_stream_time(spec: LogSpec, group: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    name = order_name(OUTPUT_TIME) if spec.extractor else TIMESTAMP
+    source, latest = None, _NEVER
+    for rows in chain.from_iterable(_cut(batch, (_SOURCE,)) for batch in group):
+        if (own := rows.column(_SOURCE)[0].as_py()) != source:
+            source, latest = own, _NEVER
+        times = np.maximum.accumulate(longs(rows.column(name).cast(pa.int64()), _NEVER))
+        times = np.maximum(times, latest)
+        latest = int(times[-1])
+        yield rows.append_column(_STREAM_TIME, pa.array(times))
+
+
+def _cut(batch: pa.RecordBatch, names: Iterable[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the parts of a batch in which some columns of integers do not change."""
+    columns = [longs(batch.column(name).cast(pa.int64()), _NEVER) for name in names]
+    changes = np.logical_or.reduce([np.diff(column) != 0 for column in columns])
+    for start, end in pairwise([0, *(np.flatnonzero(changes) + 1).tolist(), batch.num_rows]):
+        if end > start:
+            yield batch.slice(start, end - start)
+
+
+def _group_of(rows: pa.RecordBatch) -> tuple[int, int]:
+    return rows.column(PARTITION)[0].as_py(), rows.column(ARRIVED)[0].as_py()
