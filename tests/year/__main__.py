@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.year import governed, law, page
-from tests.year.events import DAY, Year
+from tests.year.events import DAY, OLD_HOURS, Year
 from tests.year.judge import Judged, judged
 from tests.year.odd_cases import CASES, call
 from tests.year.series import series_of
@@ -40,7 +40,7 @@ def main(arguments: list[str] | None = None) -> int:
         shutil.rmtree(asked.folder)
         asked.folder.mkdir()
     if asked.what == "play":
-        Simulation(asked.folder, Year(asked.hours, asked.day), _say).play()
+        Simulation(asked.folder, Year(asked.hours, asked.day, upgraded=asked.upgraded), _say).play()
     if asked.what in {"play", "compare"}:
         (asked.folder / LAW).write_text(json.dumps(law.compare(asked.folder)))
     return _report(asked)
@@ -50,6 +50,9 @@ def _report(asked: argparse.Namespace) -> int:
     year = Year(**json.loads((asked.folder / SETTINGS).read_text()))
     lines, kept = read_lines(asked.folder), asked.folder / LAW
     found = json.loads(kept.read_text()) if kept.exists() else None
+    if year.is_upgraded_late:
+        page.write_halfway(year, lines, found)
+        return 1 if not found or found["different"] else 0
     series = judged(series_of(lines, year.day), [line["runs"] for line in lines if "stored" in line])
     if not asked.json:
         page.write_year(year, lines, found, series)
@@ -97,6 +100,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("names", nargs="*", help=f"of sizes: {', '.join(CASES)}; default: all")
     parser.add_argument("--hours", type=int, default=8_760, help="the length of the year")
     parser.add_argument("--day", type=int, default=DAY, help="hours of a day")
+    parser.add_argument(
+        "--upgraded", type=int, default=OLD_HOURS, help="hours that an earlier version makes, before the upgrade"
+    )
     parser.add_argument("--size", type=int, help="of sizes: another size, whose figures are only printed")
     parser.add_argument("--folder", type=Path, default=FOLDER, help="where the year is kept (default: .cache/year)")
     parser.add_argument("--fresh", action="store_true", help="start over instead of going on")

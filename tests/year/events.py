@@ -8,10 +8,10 @@ from dataclasses import dataclass
 DAY, MONTHS, WEEK = 24, 12, 7
 SAMPLES, SAMPLED = 14, 3
 """The days on which commands are processes of their own, and for how many hours of such a day."""
-OLD_DAYS = 0.5
-"""For how long the year is made by the code of the released format, before the upgrade.
+OLD_HOURS = 12
+"""For how long a year is made by the code of an earlier version, before the upgrade.
 
-It takes a process for each command. And what newer code has written, older code refuses by name, so it comes first.
+Each of its commands is a process, so half a year would take eight hours. A shorter one with `--upgraded` has its upgrade halfway.
 """
 LAND, RUN, GC = "land", "run", "gc"
 
@@ -29,11 +29,15 @@ class Hour:
 
 @dataclass(frozen=True, slots=True)
 class Year:
-    """A year of so many hours. A shorter one has the same events, closer together."""
+    """A year of so many hours. A shorter one has the same events, closer together.
+
+    ``upgraded`` is the hour whose landing and run are the first after the upgrade.
+    """
 
     hours: int = 8_760
     day: int = DAY
     samples: int = SAMPLES
+    upgraded: int = OLD_HOURS
 
     @property
     def days(self) -> int:
@@ -41,9 +45,9 @@ class Year:
         return self.hours // self.day
 
     @property
-    def upgraded(self) -> int:
-        """The hour whose landing and run are the first after the upgrade."""
-        return round(OLD_DAYS * self.day)
+    def is_upgraded_late(self) -> bool:
+        """Whether the upgrade is later than in a whole year."""
+        return self.upgraded > OLD_HOURS
 
     def of(self, hour: int) -> Hour:
         """Return the events of an hour, which is counted from 0."""

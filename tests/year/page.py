@@ -12,6 +12,7 @@ from tests.bench.results import machine
 from tests.bench.sections import write_section
 from tests.year import series
 from tests.year.charts import chart
+from tests.year.disturbed import RELEASED
 from tests.year.events import Year
 from tests.year.fit import fit
 from tests.year.judge import YEAR_RUNS, Judged
@@ -39,6 +40,14 @@ even the smallest growth in that interval, over 8,760 runs, is above the bound.
 {rows}
 
 {pictures}
+"""
+HALFWAY = """\
+### An upgrade halfway: {hours:,} hours
+
+{date}, {machine}, {versions}.
+The first {upgraded:,} landings and runs were made by the code of {released}, each by a process. Then `rewindow upgrade`,
+`status` and `plan` were called as the guide says, and this version made the others, {runs:,} runs in all. {events}
+{law}
 """
 GOVERNED = """\
 ### Governed tables, scaled down: {runs} landings and runs
@@ -85,6 +94,20 @@ def write_year(year: Year, lines: Sequence[Line], law: Mapping[str, Any] | None,
         pictures="\n\n".join(names),
     )
     write_section(PAGE, "year", COMMAND, text)
+
+
+def write_halfway(year: Year, lines: Sequence[Line], law: Mapping[str, Any] | None) -> None:
+    """Write the section of a year whose upgrade is in its middle."""
+    text = HALFWAY.format(
+        **machine(),
+        hours=len(lines),
+        upgraded=sum(bool(line.get("old")) for line in lines),
+        released=RELEASED,
+        runs=lines[-1]["runs"],
+        events=_events(lines),
+        law=_law(law),
+    )
+    write_section(PAGE, "halfway", COMMAND, text)
 
 
 def write_governed(lines: Sequence[Mapping[str, Any]]) -> None:

@@ -9,7 +9,7 @@ import json
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,7 @@ class Simulation:
         Raises `AssertionError` if a command ends as none should, or if the folder has another year.
         """
         write_project(self.root)
-        settings = {"hours": self.year.hours, "day": self.year.day, "samples": self.year.samples}
+        settings = asdict(self.year)
         known = self.root / SETTINGS
         assert not known.exists() or json.loads(known.read_text()) == settings, (
             f"{known} has another year, {known.read_text()}: give --fresh, or another --folder"

@@ -16,7 +16,7 @@ from tests.year.simulation import FIGURES, Simulation, read_lines
 from tests.year.watched import watched
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="the kernel of Linux counts")]
-YEAR = Year(12, 4, samples=0)
+YEAR = Year(12, 4, samples=0, upgraded=2)
 
 
 class InterruptionError(Exception):
