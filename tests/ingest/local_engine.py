@@ -116,7 +116,7 @@ class LocalEngine:
         due = self._due(write.spec, write.columns, look, window, write.partitions)
         landed = {column.name for column in write.columns.all}
         declared = [name if name in landed else f"_order_{name}" for name in write.spec.order]
-        names = [PARTITION, ARRIVED, *declared, *(c.name for c in write.columns.all), TIMESTAMP]
+        names = [PARTITION, ARRIVED, *declared, TIMESTAMP, *(c.name for c in write.columns.all)]
         # A separate column sorts nulls first, because the form of null_placement differs between pyarrow versions.
         columns = {}
         for name in dict.fromkeys(names):

@@ -11,7 +11,8 @@ SAMPLES, SAMPLED = 14, 3
 OLD_HOURS = 12
 """For how long a year is made by the code of an earlier version, before the upgrade.
 
-Each of its commands is a process, so half a year would take eight hours. A shorter one with `--upgraded` has its upgrade halfway.
+Each of its commands is a process, so half a year would take eight hours. A shorter year can have its upgrade halfway, with
+`--upgraded`. Until then it has no other events: they are commands of this version, whose rows an earlier one need not read.
 """
 LAND, RUN, GC = "land", "run", "gc"
 
@@ -61,7 +62,10 @@ class Year:
             is_old=is_old,
             is_doubled=not (is_old or is_sample) and self._is_chosen(rng),
             killed=() if is_old or is_sample or not self._is_chosen(rng) else (rng.choice((LAND, RUN)),),
-            after=(*(["upgrade"] if hour == self.upgraded - 1 else []), *(self._after(day, rng) if is_end else ())),
+            after=(
+                *(["upgrade"] if hour == self.upgraded - 1 else []),
+                *(self._after(day, rng) if is_end and not is_old else ()),
+            ),
         )
 
     def _after(self, day: int, rng: random.Random) -> list[str]:

@@ -95,7 +95,7 @@ class LogConfig(ConfigValue):
     arrived_at: Column | None = None
     """The column of the time of arrival. Default: the commit time of the source's version; files have none."""
     order: Columns = ()
-    """Columns that order rows of equal arrival."""
+    """Columns that order rows of equal arrival, before their timestamps do."""
     ignore: Fields = ()
     """Fields that files may have and that are not landed. They and ``optional`` are named as in the source."""
     optional: Fields = ()

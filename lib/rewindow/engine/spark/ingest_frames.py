@@ -278,11 +278,11 @@ def _wrong_arrival(arrival: Expression, unit: Expression) -> Expression:
 
 
 def sort_columns(spec: LogSpec, columns: LogColumns) -> list[Expression]:
-    """Return the order within a landing: arrival, the declared columns, then all landed columns (nulls first)."""
+    """Return the order within a landing: arrival, the declared columns, time, then all landed columns (nulls first)."""
     landed_names = {column.name for column in columns.all}
     declared = [name if name in landed_names else order_name(name) for name in spec.order]
     others = [column.name for column in columns.all if column.name not in spec.order]
-    return [F.col(f"`{name}`").asc_nulls_first() for name in (PARTITION, ARRIVED, *declared, *others, TIMESTAMP, FAULT)]
+    return [F.col(f"`{name}`").asc_nulls_first() for name in (PARTITION, ARRIVED, *declared, TIMESTAMP, *others, FAULT)]
 
 
 def path_of_row() -> Expression:

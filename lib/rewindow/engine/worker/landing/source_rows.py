@@ -76,7 +76,7 @@ class RowReader:
         landed = [column.name for column in self.columns.all]
         declared = [name if name in landed else order_name(name) for name in self.spec.order]
         others = [name for name in landed if name not in self.spec.order]
-        return [PARTITION, ARRIVED, *declared, *others, TIMESTAMP, FAULT]
+        return [PARTITION, ARRIVED, *declared, TIMESTAMP, *others, FAULT]
 
     def needed(self) -> set[str]:
         """Return the source's columns that are read."""

@@ -1,0 +1,47 @@
+"""Records that arrived at once: none is late because of another one, whatever their keys are called (ADR-136)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from rewindow.tables.delta.commit import table_path
+from rewindow.tables.delta.content_hash import read_rows
+from tests.bad_input.scene import FEED, TARGET, Bench, without_spark
+from tests.ingest.local_engine import HOUR, T0
+
+MODULE = """\
+from rewindow import StreamsBuilder, TimeWindows, until_window_closes
+
+
+def hours():
+    builder = StreamsBuilder()
+    counts = builder.stream("events").group_by_key().windowed_by(TimeWindows.of("1h", grace="0s")).count(store="hours")
+    counts.suppress(until_window_closes()).to_stream().to("totals")
+    return builder.build()
+"""
+JOB = "job: counts\ntopology: shop_job:hours\nfeed: activity\noutputs: {totals: {table: shop.totals}}\n"
+HOURS, KEYS = 12, ("ann", "bob", "cyd", "dan", "eve")
+
+
+@pytest.mark.parametrize("arrival", ["", ", arrived_at: got"])
+def test_records_of_many_keys_that_arrive_at_once_are_all_in_their_windows(tmp_path: Path, arrival: str) -> None:
+    bench = Bench(tmp_path)
+    one = FEED.replace("partitions: 2", "partitions: 1").replace(", arrived_at: got", arrival)
+    bench.write("conf/feeds/activity.yaml", one)
+    bench.write("conf/jobs/counts.yaml", JOB)
+    bench.write("conf/targets/local.yaml", TARGET)
+    bench.write("shop_job.py", MODULE)
+    times = [T0 + number * HOUR // 2 for number in range(HOURS * 2)]
+    rows = [{"user": key, "t": time, "got": T0 + HOURS * HOUR, "x": 0} for key in reversed(KEYS) for time in times]
+    bench.rows("h0", rows)
+    with without_spark():
+        assert bench.run("land", "activity").code == 0
+        ran = bench.run("run", "counts", "--final")
+    assert ran.code == 0, ran.err
+    assert "late" not in ran.out
+    found = read_rows(table_path(str(bench.warehouse), "shop/totals")).to_pylist()
+    counts = Counter((row["user"], row["t"] // HOUR * HOUR) for row in rows)
+    assert {(row["user"], row["window_start"]): row["value"] for row in found} == counts
