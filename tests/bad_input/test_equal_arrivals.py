@@ -26,14 +26,20 @@ JOB = "job: counts\ntopology: shop_job:hours\nfeed: activity\noutputs: {totals: 
 HOURS, KEYS = 12, ("ann", "bob", "cyd", "dan", "eve")
 
 
-@pytest.mark.parametrize("arrival", ["", ", arrived_at: got"])
-def test_records_of_many_keys_that_arrive_at_once_are_all_in_their_windows(tmp_path: Path, arrival: str) -> None:
-    bench = Bench(tmp_path)
+def project(root: Path, arrival: str) -> Bench:
+    """Create a project whose feed has one partition."""
+    bench = Bench(root)
     one = FEED.replace("partitions: 2", "partitions: 1").replace(", arrived_at: got", arrival)
     bench.write("conf/feeds/activity.yaml", one)
     bench.write("conf/jobs/counts.yaml", JOB)
     bench.write("conf/targets/local.yaml", TARGET)
     bench.write("shop_job.py", MODULE)
+    return bench
+
+
+@pytest.mark.parametrize("arrival", ["", ", arrived_at: got"])
+def test_records_of_many_keys_that_arrive_at_once_are_all_in_their_windows(tmp_path: Path, arrival: str) -> None:
+    bench = project(tmp_path, arrival)
     times = [T0 + number * HOUR // 2 for number in range(HOURS * 2)]
     rows = [{"user": key, "t": time, "got": T0 + HOURS * HOUR, "x": 0} for key in reversed(KEYS) for time in times]
     bench.rows("h0", rows)
@@ -45,3 +51,16 @@ def test_records_of_many_keys_that_arrive_at_once_are_all_in_their_windows(tmp_p
     found = read_rows(table_path(str(bench.warehouse), "shop/totals")).to_pylist()
     counts = Counter((row["user"], row["t"] // HOUR * HOUR) for row in rows)
     assert {(row["user"], row["window_start"]): row["value"] for row in found} == counts
+
+
+@pytest.mark.parametrize(("late", "is_said"), [(11, True), (2, False)])
+def test_a_run_of_which_most_records_are_late_says_where_to_look(tmp_path: Path, late: int, *, is_said: bool) -> None:
+    bench = project(tmp_path, ", arrived_at: got")
+    times = [HOURS * HOUR, *(number * HOUR for number in range(late)), *(20 * HOUR for _ in range(12 - late))]
+    bench.rows("h0", [{"user": "ann", "t": T0 + time, "got": T0 + at, "x": 0} for at, time in enumerate(times)])
+    with without_spark():
+        assert bench.run("land", "activity").code == 0
+        said = bench.run("run", "counts").out
+    assert f"late: {late} window-closed" in said
+    line = "Of the 13 records of the run, half or more were late: the lateness in `rewindow report counts` shows which grace"
+    assert (line in said) == is_said

@@ -9,9 +9,12 @@ from rewindow.app.watch import Watch
 from rewindow.contracts.staged_files import QUARANTINE
 from rewindow.control.plan.spec import MAIN
 from rewindow.control.run import RunReport
-from rewindow.report.run_totals import dropped_by_reason, rows_by_output
+from rewindow.report.run_totals import dropped_by_reason, records_from_feed, rows_by_output
 from rewindow.streams.drop_totals import DROPS, sum_by_reason
-from rewindow.streams.metrics import PUNCTUATE, QUARANTINED
+from rewindow.streams.metrics import LATE_RECORD_DROP, PUNCTUATE, QUARANTINED
+
+MOSTLY = 2
+"""If late records are this part of all, a run warns."""
 
 
 def summarise(result: RunReport, watch: Watch) -> dict[str, Any]:
@@ -45,7 +48,19 @@ def reason_lines(result: RunReport) -> Iterator[str]:
     for kind, reasons in dropped.items():
         yield f"  {kind}: {', '.join(f'{count} {reason}'.strip() for reason, count in reasons.items())}"
     yield from _how_to_see(result, dropped)
+    yield from _mostly_late(result, dropped)
     yield from (f"  {hint}." for hint in result.hints)
+
+
+def _mostly_late(result: RunReport, dropped: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
+    """Yield a warning if so many records were late that the grace period or the feed's order is probably wrong."""
+    records = records_from_feed(result.spec.binding, result.commit.consumed)
+    if 0 < records <= MOSTLY * sum(dropped.get(DROPS[LATE_RECORD_DROP], {}).values()):
+        branch = "" if result.spec.branch == MAIN else f" --branch {result.spec.branch}"
+        yield (
+            f"  Of the {records:,} records of the run, half or more were late: the lateness in `rewindow report {result.spec.job}"
+            f"{branch}` shows which grace period keeps them."
+        )
 
 
 def _how_to_see(result: RunReport, dropped: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
