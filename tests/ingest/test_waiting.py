@@ -10,10 +10,10 @@ import pytest
 from rewindow.app.cli.printing import Printer
 from rewindow.config.feed_spec import feed_spec
 from rewindow.control.ingest.waiting import next_complete
-from rewindow.errors import DataError
+from rewindow.errors import DataError, LandedFileError, StorageError
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from tests.bad_input.scene import make_template, without_spark
-from tests.ingest.local_engine import HOUR, feed_config, land_locally, write_rows
+from tests.ingest.local_engine import HOUR, LocalEngine, feed_config, land_locally, write_rows
 
 DAY = 24 * HOUR
 TODAY = round(datetime(2026, 11, 22, tzinfo=UTC).timestamp() * 1000)
@@ -57,6 +57,53 @@ def test_nothing_waits_where_nothing_is_new(tmp_path, tables, capsys):
     report = land_locally(DAILY, tables, tmp_path, NOON)
     Printer().landed("activity", report)
     assert capsys.readouterr().out == "Feed activity: nothing new to land.\n"
+
+
+def test_a_call_until_a_landed_interval_says_that_new_files_wait(tmp_path, tables):
+    write(tmp_path, "d0", TODAY - DAY)
+    land_locally(DAILY, tables, tmp_path, TODAY)
+    write(tmp_path, "d1", TODAY)
+    report = land_locally(DAILY, tables, tmp_path, TODAY + DAY, until_ms=TODAY)
+    said = "the intervals through 2026-11-22 00:00 UTC are landed; 1 new file waits for a later landing"
+    assert (report.landings, report.waiting) == ((), said)
+    assert land_locally(DAILY, tables, tmp_path, TODAY + DAY).rows == 10
+
+
+@pytest.mark.parametrize(("landed", "said"), [(1, "1 new file waits"), (2, "10 rows wait")])
+def test_a_call_until_an_interval_before_all_new_rows_says_that_they_wait(tmp_path, tables, landed, said):
+    write(tmp_path, "d0", TODAY - (landed + 1) * DAY)
+    land_locally(DAILY, tables, tmp_path, TODAY - landed * DAY)
+    write(tmp_path, "d1", TODAY)
+    report = land_locally(DAILY, tables, tmp_path, TODAY + DAY, until_ms=TODAY)
+    said = f"nothing new arrived before 2026-11-22 00:00 UTC; {said} for a later landing"
+    assert (report.landings, report.waiting) == ((), said)
+
+
+def test_a_repeated_call_until_a_landed_interval_refuses_a_landed_file_that_has_changed(tmp_path, tables):
+    write(tmp_path, "d0", TODAY - DAY, count=5)
+    land_locally(DAILY, tables, tmp_path, TODAY)
+    assert land_locally(DAILY, tables, tmp_path, TODAY + DAY, until_ms=TODAY).waiting == ""
+    write(tmp_path, "d0", TODAY - DAY, count=10)
+    for asked in ({"until_ms": TODAY}, {}):
+        with pytest.raises(LandedFileError, match=r"the landed file d0\.parquet has changed"):
+            land_locally(DAILY, tables, tmp_path, TODAY + DAY, **asked)
+
+
+def test_a_new_file_that_is_not_complete_yet_does_not_fail_a_repeated_call(tmp_path, tables):
+    class Incomplete(LocalEngine):
+        def look(self, spec, position):
+            raise StorageError("d1.gz cannot be decompressed. Wait for it.")
+
+    write(tmp_path, "d0", TODAY - DAY)
+    land_locally(DAILY, tables, tmp_path, TODAY)
+    engine = Incomplete(tmp_path)
+    report = land_locally(DAILY, tables, tmp_path, TODAY + DAY, engine=engine, until_ms=TODAY)
+    assert report.waiting == (
+        "the intervals through 2026-11-22 00:00 UTC are landed. A later landing would fail now: "
+        "d1.gz cannot be decompressed. Wait for it"
+    )
+    with pytest.raises(StorageError, match="d1.gz cannot be decompressed"):
+        land_locally(DAILY, tables, tmp_path, TODAY + DAY, engine=engine)
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from rewindow.control.ingest.later_rows import with_later
 from rewindow.control.ingest.problems import raise_all
 from rewindow.control.ingest.protocols import Call
 from rewindow.control.ingest.sources import NothingDue, complete_intervals, inspect_sources, look_at, rises
-from rewindow.control.ingest.waiting import waiting_rows
+from rewindow.control.ingest.waiting import waiting_read, waiting_rows
 from rewindow.errors import DataError, SourceError
 
 Interval = tuple[int, int]
@@ -147,11 +147,14 @@ def _arrivals(
 
 
 def _waiting(call: Call, seen: Collection[Arrivals]) -> str:
-    """Return what is known to wait, as a sentence. With ``--until``, only the caller knows what it waits for."""
+    """Return what is known to wait, as a sentence. With ``--until``, only the caller knows when it asks for more."""
     nexts = [found.next_ms for found in seen if found.next_ms is not None]
-    if not nexts or call.feed.every is None or call.request.until_ms is not None:
+    if not nexts or call.feed.every is None:
         return ""
-    return waiting_rows(call.feed, sum(found.waiting for found in seen), min(nexts), call.request.now_ms)
+    rows, until_ms = sum(found.waiting for found in seen), call.request.until_ms
+    if until_ms is not None:
+        return waiting_read(call.feed, rows, "row", until_ms)
+    return waiting_rows(call.feed, rows, min(nexts), call.request.now_ms)
 
 
 def _position(look: SourceLook, epoch: int) -> Mapping[str, Any]:

@@ -37,7 +37,7 @@ from rewindow.control.ingest.progress import Progress, fold_progress
 from rewindow.control.ingest.protocols import Call, LandingTables, LandReport, LandRequest
 from rewindow.control.ingest.sources import NothingDue
 from rewindow.control.ingest.unlikely_sources import empty_files, open_ended_files, outputs_as_tables
-from rewindow.control.ingest.waiting import waiting_files
+from rewindow.control.ingest.waiting import waiting_files, waiting_read
 from rewindow.control.ingest.write import write_logs
 from rewindow.control.ledger import update
 from rewindow.control.plan.branches import LedgerRow
@@ -130,6 +130,9 @@ def steps(
             raise nothing_to_begin_with(call)
         if request.until_ms is None:
             waiting = waiting or waiting_files(feed, due.looks, request.now_ms)
+        else:
+            fresh = sum(len(look.fresh) for look in due.looks.values())
+            waiting = waiting or waiting_read(feed, fresh, "new file", request.until_ms)
         return _nothing(call, NothingDue(waiting, due.looks), null_in_kept(call.generation.columns, due.columns))
     yield "publish"
     yield from tables.publish_steps(feed.feed)

@@ -11,8 +11,9 @@ from rewindow.contracts.produced_epochs import EpochTimes
 from rewindow.control.ingest.intervals import Epochs, Grid
 from rewindow.control.ingest.later_rows import later_rows, without_finished
 from rewindow.control.ingest.protocols import Call
-from rewindow.control.ingest.waiting import waiting_files, waiting_later
+from rewindow.control.ingest.waiting import waiting_files, waiting_later, waiting_refused, waiting_unread
 from rewindow.control.ingest.watermarks import WatermarkPolicy, decide_watermark
+from rewindow.errors import StorageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +84,22 @@ def complete_intervals(call: Call) -> tuple[Grid | None, ReadWindow]:
 
 
 def _nothing_due(call: Call, looks: Mapping[str, SourceLook] | None = None) -> NothingDue:
-    """Return what waits. If there were no ``looks`` yet, only files are looked at: a look at a table could start Spark."""
-    feed, through = call.feed, call.progress.through_ms
-    if feed.every is None or through is None or call.request.until_ms is not None:
+    """Return what waits. If there were no ``looks`` yet, only files are looked at: a look at a table could start Spark.
+
+    Landed files that are gone or have changed are refused even if the intervals that are asked for are landed.
+    """
+    feed, through, until_ms = call.feed, call.progress.through_ms, call.request.until_ms
+    if feed.every is None or through is None:
         return NothingDue("", looks or {})
     logs = [spec for spec in feed.logs if spec.source.format not in TABLE_FORMATS]
-    looks = looks or {spec.topic: look_at(call, spec, ReadWindow(through, through)) for spec in logs}
+    try:
+        looks = looks or {spec.topic: look_at(call, spec, ReadWindow(through, through)) for spec in logs}
+    except StorageError as error:  # of a new file, which may not be written completely yet: it is not asked for
+        if until_ms is None:
+            raise
+        return NothingDue(waiting_refused(feed, until_ms, error))
+    if until_ms is not None:
+        return NothingDue(waiting_unread(feed, looks, until_ms), looks)
     later = [later_rows(call.progress.positions.get(spec.topic)) or {} for spec in logs]
     first_ms = min((first for files in later for first in files.values()), default=None)
     now_ms = call.request.now_ms

@@ -38,6 +38,31 @@ def waiting_later(feed: FeedSpec, first_ms: int | None, now_ms: int) -> str:
     return "" if first_ms is None else f"rows of landed files are waiting: {next_complete(feed, first_ms, now_ms)}"
 
 
+def waiting_unread(feed: FeedSpec, looks: Mapping[str, SourceLook], until_ms: int) -> str:
+    """Return the sentence for new files when all intervals that were asked for are landed; empty without such files."""
+    files = sum(len(look.fresh) for look in looks.values())
+    return f"the intervals through {_until(feed, until_ms)} are landed; {_wait(files, 'new file')}" if files else ""
+
+
+def waiting_read(feed: FeedSpec, count: int, what: str, until_ms: int) -> str:
+    """Return the sentence for rows or files that were read: none of it arrived before ``until_ms``. Empty for none."""
+    return f"nothing new arrived before {_until(feed, until_ms)}; {_wait(count, what)}" if count else ""
+
+
+def waiting_refused(feed: FeedSpec, until_ms: int, error: Exception) -> str:
+    """Return the sentence for a new file that cannot be read when all intervals that were asked for are landed."""
+    return f"the intervals through {_until(feed, until_ms)} are landed. A later landing would fail now: {str(error).rstrip('.')}"
+
+
+def _wait(count: int, what: str) -> str:
+    return f"{f'1 {what} waits' if count == 1 else f'{count:,} {what}s wait'} for a later landing"
+
+
+def _until(feed: FeedSpec, until_ms: int) -> str:
+    end_ms = Grid(*(feed.every or (1, "d")), zone=feed.zone).start_of(until_ms)
+    return f"{pendulum.from_timestamp(end_ms / 1000, tz=feed.zone).format(_DATE_AND_TIME)} {feed.zone}"
+
+
 def next_complete(feed: FeedSpec, time_ms: int, now_ms: int) -> str:
     """Return when the interval that contains a time is complete: ``the day 2026-11-22 is complete at 2026-11-23 00:00 UTC``."""
     count, unit = feed.every or (1, "d")
