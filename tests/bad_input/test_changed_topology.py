@@ -42,6 +42,14 @@ def test_a_change_that_only_the_call_accepts_is_refused_by_the_next_run(bench: B
     assert bench.run("run", "counts").code == 76
 
 
+def test_a_change_that_the_job_accepts_needs_no_option_although_the_call_had_it(bench: Bench) -> None:
+    assert bench.run("run", "counts").code == 0
+    bench.edit("bench_job.py", "row.x * 2", "row.x * 3")
+    shown = bench.run("run", "counts", "--accept-changes")
+    assert (shown.code, "Its next run accepts that:" in " ".join(shown.out.split())) == (0, True), shown
+    assert bench.run("run", "counts").code == 0
+
+
 @pytest.mark.parametrize("bound", ["", "--through 1", "--through 2099-01-01", "--final"])
 def test_plan_ends_with_the_code_with_which_run_would_refuse(bench: Bench, bound: str) -> None:
     for file in (bench.warehouse / "alerts/totals").glob("*.parquet"):

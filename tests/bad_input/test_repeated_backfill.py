@@ -10,7 +10,7 @@ import pytest
 
 from rewindow.control.plan.spec import Attempt
 from rewindow.tables.delta.warehouse import DeltaTables
-from tests.bad_input.scene import Bench, copy_of
+from tests.bad_input.scene import FRESH, Bench, copy_of, hour
 
 FROM_1 = ("backfill", "counts", "--from", "1", "--branch", "fix")
 FROM_2 = ("backfill", "counts", "--from", "2", "--branch", "fix")
@@ -58,6 +58,15 @@ def test_a_backfill_of_what_is_after_the_last_landing_makes_no_branch(bench: Ben
     for asked in (["--from", "9"], ["--from", "2099-01-01"], ["--from", "2", "--to", "1"]):
         said = done(bench, "backfill", "counts", *asked, "--branch", "fix", code=2)["error"]
         assert said.startswith(f"nothing to replay: --from {asked[1]} is after landing "), said
+    assert branches(bench) == {"main": "open"}
+
+
+def test_a_backfill_of_a_landing_that_main_has_not_taken_says_so(bench: Bench) -> None:
+    bench.rows("h2", hour(FRESH))
+    assert bench.run("land", "activity").code == 0
+    said = done(bench, "backfill", "counts", "--from", "3", code=2)["error"]
+    assert said.startswith("nothing to replay: --from 3 begins with landing 3, but main has taken landings 1 to 2 only"), said
+    assert "`rewindow run counts` takes landing 3" in said
     assert branches(bench) == {"main": "open"}
 
 

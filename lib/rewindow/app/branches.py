@@ -105,8 +105,7 @@ class JobBranches:
         name = safe_name(unnamed or f"{_BACKFILL}{state.rows + 1}", "branch")
         request = replace(request_through(state, main, name, end), accept_changes=accept_changes)
         if first > (last := last_epoch_asked(feed, request)):
-            message = f"nothing to replay: --from {start} is after landing {last}, the last that is asked for"
-            raise UsageError(message)
+            raise UsageError(self._nothing_to_replay(start, end, first, last, feed))
         bound = self._project.bind(self._job, name)
         asked = self._project.with_acceptance(self._job, request)
         self._check_owners(MAIN, job.binding)  # it could not be promoted
@@ -120,6 +119,16 @@ class JobBranches:
         results = run_to_the_end(self._project, self._job, request, on_step)
         first_epoch = base.spec.input.last + 1 if base else 1
         return Backfilled(name, base.spec.name if base else None, first_epoch, replaced, continues, results)
+
+    def _nothing_to_replay(self, start: str, end: str | None, first: int, last: int, feed: Feed) -> str:
+        """Return why there is nothing to replay from epoch ``first`` on, if ``last`` is the last that is asked for."""
+        if end is not None or first > len(feed.landings):
+            return f"nothing to replay: --from {start} is after landing {last}, the last that is asked for"
+        return (
+            f"nothing to replay: --from {start} begins with landing {first}, but {MAIN} has taken landings 1 to {last} only, and a "
+            f"backfill replays what {MAIN} has taken. `rewindow run {self._job}` takes landing {first}. If that run is refused, "
+            "backfill from an earlier landing, promote the branch, and run then"
+        )
 
     def promote(self, branch: str, into: str, on_step: OnStep = None) -> dict[str, Any]:
         """Catch a branch up with ``into``, then replace the chain of ``into`` by its own; see `control.branch.promote`.

@@ -10,7 +10,7 @@ from rewindow.app.refused_later import LaterRefusals
 from rewindow.control.heartbeat import this_attempt
 from rewindow.control.plan.branches import JobState
 from rewindow.control.plan.job_diff import changes_since
-from rewindow.control.plan.planner import Alive, UpToDate, plan_run
+from rewindow.control.plan.planner import Alive, UpToDate, is_accepted_code, plan_run
 from rewindow.control.plan.spec import RunRequest, RunSpec
 from rewindow.control.run import Job
 from rewindow.errors import naming
@@ -63,7 +63,8 @@ def with_changes(tables: Warehouse, job: Job, request: RunRequest, done: UpToDat
     changed = changes_since(known, job.binding)
     if not changed or known.head is None or known.is_sealed:
         return done
-    return UpToDateButChanged(done.reason, known.head.spec.name, tuple(changed), request.accept_changes)
+    needs_option = not is_accepted_code(known, job.binding, changed, request)
+    return UpToDateButChanged(done.reason, known.head.spec.name, tuple(changed), needs_option)
 
 
 def with_removed(root: Path, tables: Warehouse, job: Job, request: RunRequest, done: UpToDate) -> UpToDate:

@@ -203,9 +203,7 @@ def _check_accepted(branch: Branch, binding: JobBinding, changes: list[str], req
     was_accepted = pending is not None and pending.accepted == tuple(changes) and pending.binding.json == binding.json
     if not reasons and (request.accept_changes or was_accepted):
         return
-    # A branch without its own runs recomputes from its fork, usually because the code changed.
-    is_only_code = changes == code_changes(head.spec.binding.code, binding.code)
-    if is_only_code and (request.accept_code or not branch.has_own_runs):
+    if is_accepted_code(branch, binding, changes, request):
         return
     stores = verdicts(head.spec.binding, binding)
     effects = [*(str(verdict) for verdict in stores if verdict.fit is not Fit.INCOMPATIBLE), *reasons]
@@ -225,6 +223,16 @@ def _check_accepted(branch: Branch, binding: JobBinding, changes: list[str], req
         + fix
     )
     raise CheckpointError(message)
+
+
+def is_accepted_code(branch: Branch, binding: JobBinding, changes: Sequence[str], request: RunRequest) -> bool:
+    """Return whether the next run takes changes without `--accept-changes`: only code changed, and the job's file accepts that.
+
+    A branch without its own runs recomputes from its fork, usually because the code changed, so it always takes such changes.
+    """
+    head = branch.head
+    is_only_code = head is not None and list(changes) == code_changes(head.spec.binding.code, binding.code)
+    return is_only_code and (request.accept_code or not branch.has_own_runs)
 
 
 def _pending(branch: Branch, feed: Feed, request: RunRequest, through: int, alive: Alive) -> RunSpec | None:
