@@ -202,11 +202,26 @@ def test_old_data_landed_file_by_file_have_no_late_rows_but_stragglers_with_unti
     assert say("land", "orders", "--until", "2026-01-06")[0] == 0
     orders.with_name("straggler.csv").write_text(HEAD + row(2))
     code, text = say("land", "orders", "--until", "2026-01-06")
-    assert (code, text) == (0, "Feed orders: nothing new to land.\n")
+    said = "the intervals through 2026-01-06 00:00 UTC are landed; 1 new file waits for a later landing"
+    assert (code, text) == (0, f"Feed orders: {said}.\n")
     orders.with_name("next_day.csv").write_text(HEAD + row(3, got="2026-01-06T10:00:00Z"))
     code, text = say("land", "orders", "--until", "2026-01-07")
     assert "landing 2, 2 records" in text
     assert "1 row became visible after its interval of arrival had been landed" in text, "the straggler alone"
+
+
+def test_rows_that_arrive_in_the_future_are_shown_by_ls_and_status(say: Say, orders: Path) -> None:
+    orders.write_text(HEAD + row(1) + row(2, got="2031-01-01T00:00:10Z"))
+    assert say("land", "orders")[0] == 0
+    waits = "rows of landed files are waiting: the day 2031-01-01 is complete at 2031-01-02 00:00 UTC"
+    found = next(one for one in json.loads(say("ls", "--json")[1])["feeds"] if one["feed"] == "orders")
+    assert found["detail"] == waits
+    code, text = say("status")
+    assert code == 0
+    assert (
+        "note: feed orders: the landed file first_days.csv of the log orders has rows that arrive in the future" in text
+    )
+    assert "at 2031-01-01 00:00:10Z. They wait until then." in text
 
 
 def test_rows_without_a_valid_time_are_counted_and_the_first_are_named_with_file_and_line(
@@ -218,8 +233,11 @@ def test_rows_without_a_valid_time_are_counted_and_the_first_are_named_with_file
     assert (
         "log orders: 4 rows have no valid time in ordered_at: first_days.csv, line 3: no timestamp; first_days.csv, line 5: no "
         "timestamp; first_days.csv, line 6: no timestamp; .... 1 row has no valid time in received_at: first_days.csv, line 4: "
-        "it has no arrived_at. Nothing was landed. Fix the source"
+        "it has no arrived_at. Nothing was landed. Fix the source, or set `invalid_timestamp: skip` (quarantines the record) or "
+        "`partition_time` for this log"
     ) in text
+    assert text.count("Fix the source") == 1
+    assert "in another form" not in text, "the file has no time there"
     assert say("land", "orders") == (code, text)
 
 

@@ -65,7 +65,9 @@ def test_a_backfill_of_a_landing_that_main_has_not_taken_says_so(bench: Bench) -
     bench.rows("h2", hour(FRESH))
     assert bench.run("land", "activity").code == 0
     said = done(bench, "backfill", "counts", "--from", "3", code=2)["error"]
-    assert said.startswith("nothing to replay: --from 3 begins with landing 3, but main has taken landings 1 to 2 only"), said
+    assert said.startswith(
+        "nothing to replay: --from 3 begins with landing 3, but main has taken landings 1 to 2 only"
+    ), said
     assert "`rewindow run counts` takes landing 3" in said
     assert branches(bench) == {"main": "open"}
 

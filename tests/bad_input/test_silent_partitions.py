@@ -52,6 +52,14 @@ def test_status_notes_it_and_alerts_beyond_the_bound_in_the_jobs_file(say: Say, 
     assert f"alert: job daily_orders: {WAITS}: 2d22h45m behind the feed, at most 1d are allowed" in text
 
 
+def test_status_does_not_advise_what_the_jobs_file_already_says(say: Say, silent: Path) -> None:
+    job = silent / "conf/jobs/daily_orders.yaml"
+    job.write_text(job.read_text() + "semantics: {stream_time_from: watermark}\n")
+    code, text = say("status")
+    assert (code, "the next run is refused (76)" in text) == (1, True), text
+    assert BY_JOB not in text
+
+
 def test_the_verdict_of_the_report_warns_of_it(say: Say, silent: Path) -> None:
     _, text = say("report", "daily_orders", "--json")
     headline, *others = json.loads(text)["verdict"]

@@ -106,10 +106,10 @@ def test_a_time_between_the_records_that_reach_the_windows_is_in_no_session(grid
     assert (len(facts["records"]), facts["window_start_ms"]) == (20, None)
 
 
-def test_sessions_of_records_that_may_be_filtered_are_named_as_such(grid: Bench) -> None:
+def test_the_session_of_records_that_may_be_filtered_is_named_as_such(grid: Bench) -> None:
     facts = facts_of(grid, "grid.sessions", "m1", "--window", f"{DAY}T00:10")
     assert facts["why"] == "never_landed"
-    assert facts["reasons"][0].startswith("The sessions that its records make, if the job leaves none out, are ")
+    assert facts["reasons"][0].startswith("The session that its records make, if the job leaves none out, is ")
 
 
 def test_the_filtered_records_of_a_window_are_counted_apart(grid: Bench) -> None:

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from rewindow.app.why.windows import told_sessions
+from rewindow.streams.record import Window
 from tests.bad_input.scene import TARGET, Answer, Bench, without_spark
 from tests.ingest.local_engine import HOUR
 
@@ -183,7 +185,17 @@ def test_between_two_sessions_there_is_none(shop: Bench) -> None:
     assert missing["why"] == "never_landed"
     assert missing["headline"] == f"no session of the key contains {DAY} 18:53:00Z"
     spans = (f"{DAY} 16:10:00Z to {DAY} 17:20:00Z", f"{DAY} 20:00:00Z to {DAY} 20:20:00Z")
-    assert missing["reasons"][0] == f"The sessions that its records make are {', '.join(spans)}"
+    assert (
+        missing["reasons"][0]
+        == f"The sessions that its records make, if the job leaves none out, are {', '.join(spans)}"
+    )
+
+
+def test_of_many_sessions_the_nearest_are_named() -> None:
+    many = [Window(at(f"{hour:02}:00"), at(f"{hour:02}:10"), is_session=True) for hour in range(20)]
+    near = ", ".join(f"{DAY} 0{hour}:00:00Z to {DAY} 0{hour}:10:00Z" for hour in range(1, 6))
+    told = f"The sessions that its records make are 20, the nearest ones {near}"
+    assert told_sessions(many, "its records make", at("03:30")) == told
 
 
 def test_a_time_of_day_or_before_all_windows_is_refused(shop: Bench) -> None:

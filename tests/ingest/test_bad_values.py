@@ -8,9 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from rewindow.config.feed_spec import feed_spec
 from rewindow.contracts.ingest import FAIL, SKIP, Piece, SourceSpec, TimestampPolicy
+from rewindow.engine.worker.bad_times import bad_times
 from rewindow.engine.worker.bad_values import first_bad_value
 from rewindow.engine.worker.timestamps import UNREADABLE, InvalidTimestampError, judge
+from tests.ingest.local_engine import feed_config
 
 POINT = {"type": "struct", "fields": [{"name": "x", "type": "double"}]}
 SCHEMA = json.dumps(
@@ -150,12 +153,23 @@ def test_a_file_that_ends_within_a_line_may_still_be_written(tmp_path):
     spec, whole = SourceSpec("csv", str(tmp_path), "raw", {"header": "true"}), "user,t,x\nann,1,1\nbob,2,2\n"
     schema = json.dumps({"fields": [{"name": name, "type": "string"} for name in ("user", "t", "x")]})
     path.write_text(whole[:-3])
-    assert "line 3: it has 2 values" in (told := first_bad_value(spec, schema, [Piece(str(path))]) or "")
-    assert told.endswith("It is the last line, so the file may be incomplete")
+    told = "a.csv, line 3: the file may be incomplete: its last line has 2 values, but there are 3 columns"
+    assert first_bad_value(spec, schema, [Piece(str(path))]) == told
     path.write_text("user,t,x\nann,1\nbob,2,2\n")
     assert (
         first_bad_value(spec, schema, [Piece(str(path))]) == "a.csv, line 2: it has 2 values, but there are 3 columns"
     )
+
+
+def test_a_line_that_is_cut_short_has_no_time_only_if_nothing_else_names_it(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("user,got,t\nann,,2026-01-05T10:00:00Z\nbob\n")
+    config = feed_config(log={"source": {"path": str(tmp_path), "format": "csv", "options": {"header": "true"}}})
+    (spec,) = feed_spec(config, project_root=str(tmp_path), warehouse="w").logs
+    for is_cut_told, rows in ((False, 2), (True, 1)):
+        bad = bad_times(spec, "got", "timestamp", [Piece(str(path))], is_cut_told=is_cut_told)
+        assert bad is not None
+        assert bad.rows == rows
 
 
 @pytest.mark.parametrize("invalid", [FAIL, SKIP])

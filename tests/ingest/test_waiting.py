@@ -102,7 +102,7 @@ def test_a_new_file_that_is_not_complete_yet_does_not_fail_a_repeated_call(tmp_p
         "the intervals through 2026-11-22 00:00 UTC are landed. A later landing would fail now: "
         "d1.gz cannot be decompressed. Wait for it"
     )
-    with pytest.raises(StorageError, match="d1.gz cannot be decompressed"):
+    with pytest.raises(StorageError, match=r"d1\.gz cannot be decompressed"):
         land_locally(DAILY, tables, tmp_path, TODAY + DAY, engine=engine)
 
 

@@ -97,6 +97,33 @@ def enriched(builder: StreamsBuilder) -> Any:
     return builder.stream("a").join(builder.table("b", store="t"), lambda one, other: [one, other])
 
 
+def left_enriched(builder: StreamsBuilder) -> Any:
+    return builder.stream("a").left_join(builder.table("b", store="t"), lambda one, other: [one, other])
+
+
+def table(builder: StreamsBuilder) -> Any:
+    return builder.table("a", store="t").to_stream()
+
+
+def table_filtered(builder: StreamsBuilder) -> Any:
+    """A row that the filter leaves out is deleted only if the filter had let the one before it through."""
+    return builder.table("a", store="t").filter(lambda _key, value: value > 2).to_stream()
+
+
+def tables_joined(builder: StreamsBuilder) -> Any:
+    first, second = builder.table("a", store="t"), builder.table("b", store="u")
+    return first.outer_join(second, lambda one, other: [one, other]).to_stream()
+
+
+def table_counted(builder: StreamsBuilder) -> Any:
+    """A group loses the row that leaves it."""
+    grouped = builder.table("a", store="t").group_by(lambda _key, value: (str(value % 2), value), key=str, value=int)
+    totals = grouped.aggregate(
+        lambda: 0, lambda _key, value, total: total + value, lambda _key, value, total: total - value, store="s"
+    )
+    return totals.to_stream()
+
+
 def moved(builder: StreamsBuilder) -> Any:
     first = builder.stream("a").group_by(lambda key, value: f"{key}{value % 2}", key=str)
     return (
@@ -125,6 +152,11 @@ JOBS: dict[str, Callable[[StreamsBuilder], Any]] = {
     "window updates": window_updates,
     "join": joined,
     "stream-table join": enriched,
+    "left stream-table join": left_enriched,
+    "table": table,
+    "filtered table": table_filtered,
+    "table-table join": tables_joined,
+    "aggregate of a table": table_counted,
     "repartition": moved,
     "punctuation": reported(Report),
     "punctuation over all keys": reported(Total),
@@ -180,6 +212,25 @@ def test_a_window_is_made_of_its_keys_records_that_were_not_dropped(job: str, ep
             made_of = offsets(behind)
             assert made_of <= set(wanted)
             assert set(wanted) - made_of <= late, "a record that is not named was dropped"
+
+
+def test_a_join_with_a_table_is_made_of_the_newest_row_alone() -> None:
+    tried = scene("stream-table join", [[("b", "x", 1, 1), ("b", "x", 2, 2)], [("b", "x", 3, 3), ("a", "x", 4, 4)]])
+    (row,) = tried.rows()[0]
+    for behind in tried.behind(row, 0):
+        assert [(one.topic, one.offset) for one in behind.records] == [("b", 2), ("a", 0)]
+        assert behind.is_checked
+        assert behind.is_exact
+
+
+def test_a_filter_of_a_table_deletes_the_row_that_was_replaced() -> None:
+    tried = scene("filtered table", [[("a", "x", 2, 1), ("a", "x", 3, 2), ("a", "x", 1, 3)]])
+    deletion = tried.rows()[0][-1]
+    assert deletion.record.value is None
+    for behind in tried.behind(deletion, 0):
+        assert {1, 2} <= offsets(behind)
+        assert behind.is_checked
+        assert behind.is_exact
 
 
 @pytest.mark.parametrize("job", ["tumbling", "filtered", "on close"])

@@ -125,9 +125,9 @@ class JobBranches:
         if end is not None or first > len(feed.landings):
             return f"nothing to replay: --from {start} is after landing {last}, the last that is asked for"
         return (
-            f"nothing to replay: --from {start} begins with landing {first}, but {MAIN} has taken landings 1 to {last} only, and a "
-            f"backfill replays what {MAIN} has taken. `rewindow run {self._job}` takes landing {first}. If that run is refused, "
-            "backfill from an earlier landing, promote the branch, and run then"
+            f"nothing to replay: --from {start} begins with landing {first}, but {MAIN} has taken landings 1 to {last} only, and "
+            f"a backfill replays what {MAIN} has taken. `rewindow run {self._job}` takes landing {first}. If that run is "
+            "refused, backfill from an earlier landing, promote the branch, and run then"
         )
 
     def promote(self, branch: str, into: str, on_step: OnStep = None) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from rewindow.control.ingest.later_rows import later_rows, without_finished
 from rewindow.control.ingest.mistakes import mistakes
 from rewindow.control.ingest.progress import Progress, fold_progress
 from rewindow.control.ingest.sources import epoch_times
-from rewindow.control.ingest.waiting import waiting_files
+from rewindow.control.ingest.waiting import waiting_files, waiting_later
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.control.plan.stored_rows import identity
 from rewindow.errors import SourceError
@@ -81,7 +81,7 @@ def look_at_feed(project: Project, name: str, rows: Sequence[LedgerRow], now_ms:
     empty += [f"{name} has no rows" for name in rowless]
     is_complete = grid is None or progress.through_ms is None or progress.through_ms < (window.until_ms or 0)
     if not is_complete:
-        return FeedLook(progress, is_due=False, is_landing=is_landing, detail=waiting_files(spec, looks, now_ms))
+        return FeedLook(progress, is_due=False, is_landing=is_landing, detail=_waiting(spec, looks, progress, now_ms))
     # Of a job's output all files are named, and its new epochs tell. One without rows that moves no watermark is not landed.
     fresh = sum(len(looks[log.topic].fresh) for log in spec.logs if not log.is_output)
     times = epoch_times(looks.values())
@@ -100,8 +100,14 @@ def look_at_feed(project: Project, name: str, rows: Sequence[LedgerRow], now_ms:
             is_due = files.new_ones_may_be_due()
         if not is_due:
             is_due, detail = files.landed_ones_are_due()
-            detail = detail or waiting_files(spec, looks, now_ms)
+            detail = detail or _waiting(spec, looks, progress, now_ms)
     return FeedLook(progress, is_due, is_landing, "; ".join([*([detail] if detail else []), *empty]))
+
+
+def _waiting(spec: FeedSpec, looks: Mapping[str, SourceLook], progress: Progress, now_ms: int) -> str:
+    """Return what waits for the end of its interval: new files, or else rows of landed ones."""
+    later = [at for position in progress.positions.values() for at in (later_rows(position) or {}).values()]
+    return waiting_files(spec, looks, now_ms) or waiting_later(spec, min(later, default=None), now_ms)
 
 
 def _with_rows(spec: FeedSpec, looks: Mapping[str, SourceLook]) -> tuple[dict[str, SourceLook], list[str]]:

@@ -65,15 +65,18 @@ class Silent:
         }
 
 
-def silent_partitions(material: Material) -> list[Silent]:
-    """Return the results after the branch's last run that neither a run nor a landing of the other partitions makes final."""
+def silent_partitions(material: Material, *, will_follow: bool = False) -> list[Silent]:
+    """Return the results after the branch's last run that neither a run nor a landing of the other partitions makes final.
+
+    ``will_follow``: the job's file now lets the feed's watermark move its clocks, from the next run on.
+    """
     landings = material.feed.landings
     if material.head.spec.final or not material.is_newest or not landings:
         return []
     waiting: dict[tuple[str, bool, bool], list[_Waiting]] = {}
     newest, watermark = max(_newest(material, None).values(), default=UNKNOWN), landings[-1].watermark_ms
     behind_ms = max(material.lag_ms, landings[-1].held_ms)
-    follows = follows_watermark(material)
+    follows = will_follow or follows_watermark(material)
     for timed in timed_nodes(material.head.spec.binding.topology):
         for partition, clock in sorted(clocks_of(material, timed).items()) if timed.final_after_ms is not None else ():
             results, final_ms = _results(material, timed, partition), timed.all_final_at(clock)

@@ -15,10 +15,11 @@ from rewindow.app.unfinished import how_it_ended, process_of
 from rewindow.config.load import load_feed
 from rewindow.control.ingest.intervals import Grid
 from rewindow.control.ingest.landings import LANDING, PLAN, Landing
+from rewindow.control.ingest.later_rows import later_rows
 from rewindow.control.ingest.progress import Progress
 from rewindow.control.ingest.stored_progress import made_by
 from rewindow.control.plan.branches import LedgerRow
-from rewindow.report.text import counted, to_the_second
+from rewindow.report.text import counted, instant, to_the_second
 from rewindow.streams.record import known_time
 from rewindow.tables.delta.commit import open_table, table_path
 from rewindow.tables.shared.paths import log_path
@@ -46,6 +47,7 @@ def check_feed(project: Project, name: str, looks: Looks) -> Subject:
         *attempted(lambda: list(_lagging(project, name, rows, command)), "lagging", command("land")),
         *attempted(lambda: list(_overdue(project, name, look, looks.now_ms, command)), "interval", command("land")),
         *_quarantined(look.progress, project.target.target),
+        *_in_the_future(look.progress, looks.now_ms, command),
     ]
     figures = _figures(entry, look.progress, rows, looks.now_ms) | {"due": look.is_due}
     return Subject("feed", name, entry, figures, findings)
@@ -133,6 +135,17 @@ def _quarantined(progress: Progress, target: str) -> Iterator[Finding]:
             what = "the only record" if count == 1 else f"all {count:,} records"
             message = f"{what} of the log {topic} in the last landing {'was' if count == 1 else 'were'} quarantined"
             yield Finding(Level.NOTE, "quarantined", message, Command("rewindow.quarantine", target)("head"))
+
+
+def _in_the_future(progress: Progress, now_ms: int, command: Command) -> Iterator[Finding]:
+    """Yield a finding for each log of which landed files hold rows that arrive later than now, as the last landing recorded."""
+    for topic, position in progress.positions.items():
+        later = {name: at for name, at in (later_rows(position) or {}).items() if at > now_ms}
+        if later:
+            name = min(later, key=lambda one: (later[one], one))
+            message = f"the landed file {name} of the log {topic} has rows that arrive in the future, at {instant(later[name])}"
+            fix = f"correct the source and land a new generation: `{command('land')} --new-generation`"
+            yield Finding(Level.NOTE, "future", message, None, f"They wait until then. If that time is wrong, {fix}")
 
 
 def _figures(entry: Entry, progress: Progress | None, rows: Sequence[LedgerRow], now_ms: int) -> dict[str, Any]:

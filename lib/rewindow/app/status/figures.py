@@ -43,9 +43,9 @@ def lag_figures(found: Material) -> dict[str, Any]:
     return {"waiting_records": known.waiting_records, "held": sum(one.records for one in known.held)}
 
 
-def silent_figures(found: Material) -> dict[str, Any]:
-    """Return the results that wait for silent partitions, by node."""
-    return {"silent": [one.as_json() for one in silent_partitions(found)]}
+def silent_figures(found: Material, *, will_follow: bool) -> dict[str, Any]:
+    """Return the results that wait for silent partitions, by node. ``will_follow``: see `silent_partitions`."""
+    return {"silent": [one.as_json() for one in silent_partitions(found, will_follow=will_follow)]}
 
 
 def dropped_figures(found: Material) -> dict[str, Any]:

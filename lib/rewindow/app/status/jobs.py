@@ -32,6 +32,7 @@ from rewindow.errors import RewindowError
 from rewindow.report.material import Material
 from rewindow.report.text import counted, to_the_second
 from rewindow.streams.duration import in_words
+from rewindow.streams.semantics import StreamTimeFrom
 from rewindow.tables.shared.warehouse import find_feed
 
 
@@ -114,7 +115,8 @@ def _from_reports(project: Project, config: JobConfig, branch: Branch, looks: Lo
     runs = branch.runs[-config.alerts.runs :]
     lag_ms = lag_of(project.root, config.feed)
     found = Material.of_reports(branch, feed, runs, project.tables.reports, lag_ms=lag_ms)
-    return lag_figures(found) | dropped_figures(found) | silent_figures(found)
+    will_follow = config.semantics.stream_time_from == StreamTimeFrom.WATERMARK.value
+    return lag_figures(found) | dropped_figures(found) | silent_figures(found, will_follow=will_follow)
 
 
 def _unfinished(project: Project, branch: Branch, job: str, command: Command) -> Sequence[Finding]:

@@ -18,16 +18,13 @@ from rewindow.app.why.output import Output, Row
 from rewindow.app.why.quarantined import dropped_by_runs, quarantined
 from rewindow.app.why.row import META, Facts
 from rewindow.app.why.waiting import Waits, clock_sentences, partner_sentences
-from rewindow.app.why.windows import AskedTime, of_window, start_column, windowed_node, windows_of
+from rewindow.app.why.windows import AskedTime, of_window, start_column, told_sessions, windowed_node, windows_of
 from rewindow.contracts.instants import instant
 from rewindow.report.text import asked as command_of
 from rewindow.report.text import counted
 from rewindow.streams.duration import in_words
 from rewindow.streams.record import Window, known_time
 from rewindow.streams.topology import describe_supplier
-
-_MOST_SESSIONS = 5
-"""So many sessions are named."""
 
 
 def explain_missing(
@@ -137,16 +134,12 @@ def _in_no_session(past: History, asked: Asked, fate: Fate, at: AskedTime) -> Mi
     left = [one for one in near if not any(contains(made, one.timestamp_ms, windows) for made in asked.sessions)]
     wheres = {(one.topic, one.offset) for one in left}
     late = [one for one in facts.late(fate.drops, asked.taken) if (one.record.topic, one.record.offset) in wheres]
-    spans = ", ".join(f"{instant(one.start_ms)} to {instant(one.end_ms)}" for one in asked.sessions[-_MOST_SESSIONS:])
-    which = "session that its other records near it make is"
-    if len(asked.sessions) > 1:
-        more = "" if len(asked.sessions) <= _MOST_SESSIONS else f" {len(asked.sessions):,}, the last ones"
-        which = f"sessions that its other records near it make are{more}"
+    made = told_sessions(asked.sessions, "its other records near it make", at.time_ms)
     return no_answer(
         past.output,
         Missing.DROPPED if left and len(late) == len(left) else Missing.LET_GO,
         f"no session of the key contains {instant(at.time_ms)}",
-        [f"The {which} {spans}", *_left_out(past.output, left, fate, late), *map(_dropped, late)],
+        [made, *_left_out(past.output, left, fate, late), *map(_dropped, late)],
         partition=asked.partition,
         records=left,
         late=late,

@@ -6,23 +6,19 @@ from collections.abc import Iterator
 
 import pyarrow.compute as pc
 
-from rewindow.app.hints import above
 from rewindow.app.never_landed import lands_next
 from rewindow.app.project import Project
 from rewindow.app.why.asked import Asked
 from rewindow.app.why.history import History
 from rewindow.app.why.quarantined import quarantined
-from rewindow.app.why.windows import windowed_node
+from rewindow.app.why.windows import told_sessions
 from rewindow.config.feed import FeedConfig
 from rewindow.config.load import load_feed
 from rewindow.contracts.instants import instant
 from rewindow.control.plan.spec import MAIN, OUTPUT
-from rewindow.streams.nodes import ProcessorNode
 from rewindow.streams.record import UNKNOWN, Window
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.content_hash import read_batches
-
-_MOST_SESSIONS = 5
 
 
 def never_landed(project: Project, past: History, asked: Asked) -> tuple[str, list[str]]:
@@ -37,24 +33,11 @@ def never_landed(project: Project, past: History, asked: Asked) -> tuple[str, li
     if window is not None and _is_ahead(past, window):
         return f"no landed record reaches the window from {instant(window.start_ms)} yet", reasons
     if window is not None and window.is_session and asked.sessions:
-        spans = ", ".join(
-            f"{instant(one.start_ms)} to {instant(one.end_ms)}" for one in asked.sessions[-_MOST_SESSIONS:]
-        )
-        which = "are" if len(asked.sessions) <= _MOST_SESSIONS else f"are {len(asked.sessions):,}, the last ones"
         headline = f"no session of the key contains {instant(window.start_ms)}"
-        made = "make, if the job leaves none out," if _may_filter(past) else "make"
-        return headline, [f"The sessions that its records {made} {which} {spans}", *reasons]
+        made = told_sessions(asked.sessions, "its records make, if the job leaves none out,", window.start_ms)
+        return headline, [made, *reasons]
     where = "" if window is None else f" in the window from {instant(window.start_ms)}"
     return f"no record of the key{where} was ever landed", reasons
-
-
-def _may_filter(past: History) -> bool:
-    """Whether operators take the records before the node that makes the windows."""
-    windowed = windowed_node(past.output)
-    topology = past.output.layout.topology
-    return windowed is not None and any(
-        isinstance(node, ProcessorNode) and node is not windowed for node in above(topology, windowed)
-    )
 
 
 def _on_hold(project: Project, config: FeedConfig) -> Iterator[str]:

@@ -125,6 +125,16 @@ def windowed_node(output: Output) -> ProcessorNode | None:
     return next((node for node in nodes if isinstance(getattr(node.supplier, "windows", None), Windows)), None)
 
 
+def told_sessions(found: Sequence[Window], making: str, time_ms: int) -> str:
+    """Return the sentence for the sessions that records make, as ``making`` says. Of many, those nearest to a time are named."""
+    near = sorted(found, key=lambda one: max(one.start_ms - time_ms, time_ms - one.end_ms))[:_MOST_NAMED]
+    named = ", ".join(f"{instant(one.start_ms)} to {instant(one.end_ms)}" for one in sorted(near))
+    if len(found) == 1:
+        return f"The session that {making} is {named}"
+    more = "" if len(near) == len(found) else f" {len(found):,}, the nearest ones"
+    return f"The sessions that {making} are{more} {named}"
+
+
 def sessions(times: Iterable[int], gap_ms: int) -> list[Window]:
     """Return the sessions of a key's records, oldest first, given the records' times."""
     found: list[Window] = []

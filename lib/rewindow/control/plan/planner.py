@@ -225,13 +225,13 @@ def _check_accepted(branch: Branch, binding: JobBinding, changes: list[str], req
     raise CheckpointError(message)
 
 
-def is_accepted_code(branch: Branch, binding: JobBinding, changes: Sequence[str], request: RunRequest) -> bool:
+def is_accepted_code(branch: Branch, binding: JobBinding, changes: list[str], request: RunRequest) -> bool:
     """Return whether the next run takes changes without `--accept-changes`: only code changed, and the job's file accepts that.
 
     A branch without its own runs recomputes from its fork, usually because the code changed, so it always takes such changes.
     """
     head = branch.head
-    is_only_code = head is not None and list(changes) == code_changes(head.spec.binding.code, binding.code)
+    is_only_code = head is not None and changes == code_changes(head.spec.binding.code, binding.code)
     return is_only_code and (request.accept_code or not branch.has_own_runs)
 
 

@@ -51,11 +51,18 @@ class BadTimes:
 
 
 def bad_times(
-    spec: LogSpec, column: str, kind: Any, pieces: Sequence[Piece], known: str | None = None
+    spec: LogSpec,
+    column: str,
+    kind: Any,
+    pieces: Sequence[Piece],
+    known: str | None = None,
+    *,
+    is_cut_told: bool = False,
 ) -> BadTimes | None:
     """Return the rows of files that have no valid time in a column (its name in the log); None if there are none.
 
-    ``kind`` is the type with which Spark reads it, ``known`` a text that certainly is no time.
+    ``kind`` is the type with which Spark reads it, ``known`` a text that certainly is no time. Lines of CSV with too few or too
+    many values do not count if ``is_cut_told``: they cannot be read at all, and the message says so.
     """
     old = {new: name for name, new in (spec.renames or {}).items()}.get(column, column)
     rows, size, is_exact, reason = 0, 0, True, ""
@@ -66,7 +73,7 @@ def bad_times(
             break
         size += path.stat().st_size
         try:
-            for where, value in _values(spec, str(path), old, kind):
+            for where, value in _values(spec, str(path), old, kind, is_cut_told=is_cut_told):
                 wrong = _wrong(spec, column, value, kind, known)
                 is_exact &= wrong is not None
                 if not wrong:
@@ -104,7 +111,7 @@ def _wrong(spec: LogSpec, column: str, value: Any, kind: Any, known: str | None)
     return "" if verdict is Verdict.TIME else None
 
 
-def _values(spec: LogSpec, path: str, column: str, kind: Any) -> Iterator[tuple[str, Any]]:
+def _values(spec: LogSpec, path: str, column: str, kind: Any, *, is_cut_told: bool) -> Iterator[tuple[str, Any]]:
     """Yield each row's position in its file, and its value. Of Parquet, only what is null or a wrong number."""
     options = lower_options(spec.source)
     if spec.source.format == "parquet":
@@ -112,13 +119,18 @@ def _values(spec: LogSpec, path: str, column: str, kind: Any) -> Iterator[tuple[
         return
     with pa.input_stream(path) as raw, io.TextIOWrapper(raw, encoding_of(spec.source), newline="") as text:
         is_csv = has_header(spec.source)
-        yield from _of_csv(text, column, options) if is_csv else _of_json(text, column)
+        yield from _of_csv(text, column, options, skips_cut=is_cut_told) if is_csv else _of_json(text, column)
 
 
-def _of_csv(text: io.TextIOWrapper, column: str, options: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
+def _of_csv(
+    text: io.TextIOWrapper, column: str, options: Mapping[str, str], *, skips_cut: bool
+) -> Iterator[tuple[str, Any]]:
     empty, lines = {"", options.get("nullvalue", "")}, csv_lines(text, options)
-    at = positions(csv_names(next(lines, (0, []))[1], options), [column])[column]
+    header = csv_names(next(lines, (0, []))[1], options)
+    at = positions(header, [column])[column]
     for line, row in lines:
+        if skips_cut and len(row) != len(header):
+            continue
         value = row[at] if at < len(row) else ""
         yield f"line {line}", None if value in empty else value
 

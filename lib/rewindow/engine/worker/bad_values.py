@@ -101,9 +101,9 @@ def _bad_in_csv(
     kinds = {at[field["name"]]: field["type"] for field in fields if field["name"] in at}
     for line, row in lines:
         if len(row) != len(header):
-            said = f"line {line}: it has {len(row)} values, but there are {len(header)} columns"
             is_last = len(row) < len(header) and next(lines, None) is None
-            yield f"{said}. It is the last line, so the file may be incomplete" if is_last else said
+            what = "the file may be incomplete: its last line" if is_last else "it"
+            yield f"line {line}: {what} has {len(row)} values, but there are {len(header)} columns"
             return
         for index, (value, name) in enumerate(zip(row, header, strict=False)):
             is_given = index in kinds and value not in {"", null}

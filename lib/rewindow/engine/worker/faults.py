@@ -61,12 +61,17 @@ def fix_of(reason: str, spec: LogSpec) -> str:
         return fix[0].upper() + fix[1:]
     if is_unreadable(reason):
         return f"{_NOTHING}Fix the file, or set `unreadable: skip` for this log, which quarantines such rows"
+    is_other_form = reason == NEVER_ARRIVED or NOT_A_TIME in reason
+    return (_other_form(reason, spec) if is_other_form else "") + _time_fix(spec)
+
+
+def _other_form(reason: str, spec: LogSpec) -> str:
+    return other_form(spec.source, (spec.arrived_at if "arrived_at" in reason else None) or spec.timestamp)
+
+
+def _time_fix(spec: LogSpec) -> str:
     at_fault = f"{spec.extractor} or the source" if spec.extractor else "the source"
-    fix = f"Fix {at_fault}, or set `invalid_timestamp: skip` (quarantines the record) or `partition_time` for this log"
-    if reason == NEVER_ARRIVED or NOT_A_TIME in reason:
-        column = (spec.arrived_at if "arrived_at" in reason else None) or spec.timestamp
-        return other_form(spec.source, column) + fix
-    return fix
+    return f"Fix {at_fault}, or set `invalid_timestamp: skip` (quarantines the record) or `partition_time` for this log"
 
 
 def located(spec: LogSpec, columns: LogColumns, look: SourceLook, found: Arrivals) -> Arrivals:
@@ -103,18 +108,19 @@ def naming_bad_rows(write: LogWrite, look: SourceLook) -> Iterator[None]:
         found = list(_bad_rows(write, look, str(error)))
         if not found:
             raise
-        fixes = [fix.removeprefix(_NOTHING) for fix in dict.fromkeys(fix for _, fix in found)]
+        fixes = dict.fromkeys(fix.removeprefix(_NOTHING) for _, own in found for fix in own)
         where = ". ".join(where for where, _ in found)
         raise BadRowsError(f"log {write.spec.topic}: {where}. {_NOTHING}{'. '.join(fixes)}") from error
 
 
-def _bad_rows(write: LogWrite, look: SourceLook, reason: str) -> Iterator[tuple[str, str]]:
+def _bad_rows(write: LogWrite, look: SourceLook, reason: str) -> Iterator[tuple[str, list[str]]]:
     """Yield what is wrong, and what to do, for each column without valid times and for the first value that cannot be read."""
     spec = write.spec
     if spec.source.format not in FILE_FORMATS:
         return
-    if UNREADABLE in reason and (where := _first_unreadable(spec, write.columns, look)) is not None:
-        yield where, fix_of(UNREADABLE, spec)
+    unreadable = _first_unreadable(spec, write.columns, look) if UNREADABLE in reason else None
+    if unreadable is not None:
+        yield unreadable, [fix_of(UNREADABLE, spec)]
     if write.policy.invalid != FAIL:
         return
     types = source_types(spec, read_schema(spec, write.columns))
@@ -125,9 +131,18 @@ def _bad_rows(write: LogWrite, look: SourceLook, reason: str) -> Iterator[tuple[
         [*([spec.timestamp] if is_column else []), *([spec.arrived_at] if spec.arrived_at else [])]
     ):
         known = texts[-1] if texts and column == spec.timestamp else None
-        bad = bad_times(spec, column, kinds[column], _pieces(look), known) if column in kinds else None
+        if column not in kinds:
+            continue
+        bad = bad_times(spec, column, kinds[column], _pieces(look), known, is_cut_told=unreadable is not None)
         if bad is not None:
-            yield str(bad), fix_of(bad.reason, spec)
+            yield str(bad), _time_fixes(bad.reason, spec)
+
+
+def _time_fixes(reason: str, spec: LogSpec) -> list[str]:
+    """Return what to do about a column without valid times. Where a file has nothing, the form of its times does not matter."""
+    if NOT_A_TIME in reason and (form := _other_form(reason, spec)):
+        return [form.removesuffix(". "), _time_fix(spec)]
+    return [_time_fix(spec) if reason == NEVER_ARRIVED else fix_of(reason, spec)]
 
 
 def _first_unreadable(spec: LogSpec, columns: LogColumns, look: SourceLook) -> str | None:

@@ -1,7 +1,7 @@
 """Find what is behind a row: replay its task until it sends the row, then check that the records found suffice.
 
-The check replays nothing but these records. If they do not give the row again, entries of other keys took part, and their
-records are added. So an answer is either checked or says that it is not.
+The check replays nothing but these records. If they do not give the row again, rows that a table replaced or entries of other
+keys took part, and their records are added. So an answer is either checked or says that it is not.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from math import isnan
 from typing import Any, NamedTuple, Protocol
 
 from rewindow.contracts.tasks import Epoch
-from rewindow.engine.worker.provenance.origins import Cause, causes_of
+from rewindow.engine.worker.provenance.origins import Cause, Depth, causes_of
 from rewindow.engine.worker.provenance.replay import Drop, ReadLog, Sent, Traced, encoded
 from rewindow.streams.ordering import Rows
 from rewindow.streams.record import UNKNOWN
@@ -126,29 +126,29 @@ def find(
     traced.replay(epochs, read(search), search.take, drop, on_task=search.follow)
     if search.sent is None:
         return None
-    for is_far in (False, True):
+    for depth in Depth:
         for with_clocks in (False, True):
-            behind = _behind(search.sent, traced, is_far=is_far, with_clocks=with_clocks)
+            behind = _behind(search.sent, traced, depth, with_clocks=with_clocks)
             if _gives_it_again(traced, epochs, records, wanted, behind):
                 return behind
     return replace(behind, is_checked=False, is_exact=False)
 
 
-def _behind(sent: Sent, traced: Traced, *, is_far: bool, with_clocks: bool) -> Behind:
+def _behind(sent: Sent, traced: Traced, depth: Depth, *, with_clocks: bool) -> Behind:
     """Return what is behind a row, as if it had been checked. ``with_clocks``: with the records that decide what time it is."""
     external = traced.external
     own = sent.origin.cause
     is_released = sent.is_released or not own.is_record
-    found = causes_of(sent.origin, is_far=is_far, is_released=is_released)
+    found = causes_of(sent.origin, depth, is_released=is_released)
     records = _external([*found.causes, *(() if is_released else (own,))], external)
     punctuations = {one for one in [*found.causes, own] if one.node is not None}
     clocks = {one._replace(node=None, due_ms=-1) for one in punctuations if one.topic in external}
     timed = [*(sent.schedule if punctuations else ()), *((sent.latest,) if sent.latest and with_clocks else ())]
     for one in timed:
-        clocks |= _external([one.cause, *causes_of(one, is_far=is_far).causes], external)
+        clocks |= _external([one.cause, *causes_of(one, depth).causes], external)
     senders = {own._replace(node=None, due_ms=-1)} if own.topic in external else set()
     if sent.origin.source is not None:
-        above = causes_of(sent.origin.source, is_far=is_far).causes
+        above = causes_of(sent.origin.source, depth).causes
         senders |= _external([sent.origin.source.cause, *above], external)
     return Behind(
         own,
@@ -158,7 +158,7 @@ def _behind(sent: Sent, traced: Traced, *, is_far: bool, with_clocks: bool) -> B
         _in_order(clocks - records - senders),
         _in_order(senders),
         is_checked=True,
-        is_exact=found.is_sure and not is_far,
+        is_exact=found.is_sure and depth is not Depth.FAR,
     )
 
 

@@ -6,12 +6,27 @@ were read for it before. So the transitive closure of a row's origin has every r
 Several entries may be read for one cause, as by a punctuation that visits all keys. The *near* origins are those of the
 row's own key and window; if none of its key was read, those of everything. The others are *far*. A row that is made from
 entries of other keys as well needs them, and only a replay tells.
+
+The row of a table is made from its newest record alone. The table's node reads the row that it *replaced*, too, and sends it
+on. Whether something below needs that one, such as a filter that deletes a row, only a replay tells.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import IntEnum
 from typing import NamedTuple
+
+
+class Depth(IntEnum):
+    """Which origins of an entry are followed, the fewest first."""
+
+    NEAR = 0
+    """Those of its key and window, without the rows that a table replaced."""
+    REPLACED = 1
+    """And these rows."""
+    FAR = 2
+    """All that was read."""
 
 
 class Cause(NamedTuple):
@@ -42,7 +57,7 @@ class Cause(NamedTuple):
 class Origin:
     """The cause of an entry or a row, and the origins that it was made from."""
 
-    __slots__ = ("_read", "_read_count", "cause", "is_sure", "near", "source")
+    __slots__ = ("_read", "_read_count", "cause", "is_sure", "near", "replaced", "source")
 
     def __init__(
         self,
@@ -52,13 +67,14 @@ class Origin:
         *,
         is_sure: bool = True,
         source: Origin | None = None,
+        replaced: Sequence[Origin] = (),
     ) -> None:
         """``read`` lists everything read for this cause; it may grow, and only what it has now counts.
 
         ``is_sure``: whether nothing but the near origins contributed. ``source`` is the origin of the record that was
-        handled, if another sub-topology sent it.
+        handled, if another sub-topology sent it. ``replaced`` are the origins of a table's row that this one replaced.
         """
-        self.cause, self.near, self.is_sure, self.source = cause, near, is_sure, source
+        self.cause, self.near, self.is_sure, self.source, self.replaced = cause, near, is_sure, source, replaced
         self._read, self._read_count = read, len(read)
 
     @property
@@ -66,10 +82,12 @@ class Origin:
         """The origins of all that was read."""
         return self._read[: self._read_count]
 
-    def above(self, *, is_far: bool, is_released: bool = False) -> Sequence[Origin]:
+    def above(self, depth: Depth, *, is_released: bool = False) -> Sequence[Origin]:
         """Return what it was made from. A released row is not made from the record that let it go."""
         source = () if self.source is None or is_released else (self.source,)
-        return (*(self.far if is_far else self.near), *source)
+        if depth is Depth.FAR:
+            return (*self.far, *source)
+        return (*self.near, *(self.replaced if depth is Depth.REPLACED else ()), *source)
 
 
 class Found(NamedTuple):
@@ -79,16 +97,16 @@ class Found(NamedTuple):
     is_sure: bool
 
 
-def causes_of(row: Origin, *, is_far: bool, is_released: bool = False) -> Found:
-    """Return the causes behind a row, without its own; ``is_far``: also those of other entries read."""
+def causes_of(row: Origin, depth: Depth, *, is_released: bool = False) -> Found:
+    """Return the causes behind a row, without its own."""
     found: dict[Cause, None] = {}
-    is_sure, waiting = row.is_sure, list(row.above(is_far=is_far, is_released=is_released))
+    is_sure, waiting = row.is_sure, list(row.above(depth, is_released=is_released))
     seen = {id(row), *map(id, waiting)}
     while waiting:
         origin = waiting.pop()
         is_sure = is_sure and origin.is_sure
         found[origin.cause] = None
-        for one in origin.above(is_far=is_far):
+        for one in origin.above(depth):
             if id(one) not in seen:
                 seen.add(id(one))
                 waiting.append(one)

@@ -11,12 +11,13 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from rewindow.contracts.tasks import Epoch
+from rewindow.dsl.operators.table_verbs import TableSource
 from rewindow.engine.worker.provenance.origins import Origin
 from rewindow.engine.worker.provenance.store_methods import watch
 from rewindow.engine.worker.provenance.watcher import OnWrite, Taken, Watcher
 from rewindow.errors import DataError
 from rewindow.streams.dropped_records import Dropped
-from rewindow.streams.nodes import SinkNode, SourceNode
+from rewindow.streams.nodes import ProcessorNode, SinkNode, SourceNode
 from rewindow.streams.ordering import Emission, Event, Rows, events, merge, rows_of
 from rewindow.streams.partitioner import partition_for
 from rewindow.streams.record import UNKNOWN, Record
@@ -150,7 +151,9 @@ class _TaskReplay:
             config=replace(traced.config, settings=settings),
             dropped=self._dropped if own and drop is not None else None,
         )
-        watch(self._watcher, self.task)
+        suppliers = [node.supplier for node in part.nodes if isinstance(node, ProcessorNode)]
+        tables = {one.store for one in suppliers if isinstance(one, TableSource) and not one.is_versioned}
+        watch(self._watcher, self.task, tables)
 
     def run(self, epochs: Sequence[Epoch], read: ReadLog) -> None:
         """Take all epochs."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from rewindow.engine.worker.provenance.watcher import Watcher, entry_of
@@ -10,11 +10,12 @@ from rewindow.streams.state.stores import BUFFER, JOIN, KEY_VALUE, PREFIX, RECOR
 from rewindow.streams.task import Task
 
 
-def watch(watcher: Watcher, task: Task) -> None:
-    """Let a watcher note what a new task does to its stores."""
+def watch(watcher: Watcher, task: Task, tables: Collection[str] = ()) -> None:
+    """Let a watcher note what a new task does to its stores. ``tables`` are those that have the rows of a topic as they are."""
     watcher.begin(task.task_context)
     for store in task.stores.values():
-        for name, wrap in METHODS[store.builder.kind].items():
+        kind = METHODS[store.builder.kind]
+        for name, wrap in (kind | _TABLE if store.name in tables else kind).items():
             if hasattr(store, name):
                 setattr(store, name, wrap(watcher, store, getattr(store, name)))
 
@@ -48,7 +49,12 @@ def _reads(entry: Callable[..., tuple[Any, Any]]) -> Wrap:
 
 
 def _writes(
-    entry: Callable[..., tuple[Any, Any]], value: int = 1, *, from_reads: bool = True, adds: bool = False
+    entry: Callable[..., tuple[Any, Any]],
+    value: int = 1,
+    *,
+    from_reads: bool = True,
+    adds: bool = False,
+    replaces: bool = False,
 ) -> Wrap:
     """Watch a method that sets an entry. The argument at position ``value`` is None if the call removes it."""
 
@@ -59,7 +65,7 @@ def _writes(
             if given is None:
                 watcher.gone(written)
             else:
-                watcher.wrote(written, from_reads=from_reads, adds=adds)
+                watcher.wrote(written, from_reads=from_reads, adds=adds, replaces=replaces)
             return watcher.quietly(method, *args, **kwargs)
 
         return writing
@@ -143,6 +149,7 @@ _KEY_VALUE: dict[str, Wrap] = {
     "range": _visits(lambda item, *_: entry_of(item[0]), is_visited=True),
     "beginning_with": _visits(lambda item, _: entry_of(item[0]), is_visited=True),
 }
+_TABLE: dict[str, Wrap] = {"put": _writes(lambda key, value: entry_of(key), replaces=True)}  # noqa: ARG005
 _RECORDS: dict[str, Wrap] = {
     "put": _writes(lambda key, value, timestamp: (key, timestamp), from_reads=False, adds=True),  # noqa: ARG005
     "fetch": _visits(lambda item, key, *_: (key, item[0])),

@@ -122,18 +122,22 @@ class Watcher:
             if is_visited:
                 self._visited.add(entry)
 
-    def wrote(self, entry: Entry, *, from_reads: bool = True, adds: bool = False) -> None:
-        """Note that an entry was written, from what was read of its key, or added to what it had."""
+    def wrote(self, entry: Entry, *, from_reads: bool = True, adds: bool = False, replaces: bool = False) -> None:
+        """Note that an entry was written, from what was read of its key, or added to what it had.
+
+        ``replaces``: it was written from the record alone, in place of what was read of its key.
+        """
         if self._is_muted:
             return
         cause = self.cause()
-        near, is_sure = self._near(entry[1], entry[2]) if from_reads else ({}, True)
+        known, is_sure = self._near(entry[1], entry[2]) if from_reads else ({}, True)
         if self._on_write is not None:
             self._on_write(cause, entry[0])
         before = self._entries.get(entry)
-        parents = (*near.values(), *((before,) if adds and before is not None else ()))
+        parents = (*known.values(), *((before,) if adds and before is not None else ()))
         read = self._read if from_reads else list(parents)
-        made = Origin(cause, parents, read, is_sure=is_sure, source=self.source)
+        near, replaced = ((), parents) if replaces else (parents, ())
+        made = Origin(cause, near, read, is_sure=is_sure, source=self.source, replaced=replaced)
         self._entries[entry] = made
         self._by_key.setdefault(entry[1], {})[entry] = made
         self._read.append(made)
@@ -169,11 +173,12 @@ class Watcher:
     def _near(self, key: Any, position: Any) -> tuple[dict[Entry, Origin], bool]:
         """Return the entries read of a key and position, else of the key, else all; and whether no other can matter.
 
-        A key and position that were looked up, but had nothing, are made of the record alone.
+        A key and position that were looked up, but had nothing, are made of the record alone, unless another store had the key.
         """
         own = self._by_key.get(key, {})
         exact = {entry: one for entry, one in own.items() if position is not None and entry[2] == position}
-        if exact or (key, position) in self._absent:
+        is_other = position is None and bool(own)
+        if exact or ((key, position) in self._absent and not is_other):
             return exact, True
         if own:
             return {entry: one for entry, one in own.items() if self._focus.get(entry[0], entry) == entry}, True
