@@ -15,7 +15,6 @@ from rewindow.app.project import Project
 from rewindow.errors import StorageError
 from rewindow.tables.delta.journal import Journal
 from rewindow.tables.delta.ledger import Ledger
-from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import JOURNAL
 from tests.bad_input.scene import TARGET, Bench
 from tests.bad_input.statuses import alerts, only, status
@@ -176,15 +175,6 @@ def test_commands_name_the_target(bench: Bench) -> None:
     alerts(bench, "freshness: 1h")
     finding = only(status(bench, "--target", "prod", code=1)[1]["counts"])
     assert finding["command"] == "rewindow run counts --target prod --land"
-
-
-def test_a_governed_warehouse_is_refused_by_name(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rewindow.app.project.open_tables", lambda _target, warehouse, _spark: DeltaTables(warehouse))
-    bench.write("conf/targets/gov.yaml", "target: gov\nwarehouse: w\ncommit: spark\nstaging: rows\ncatalog: main.rw\n")
-    answer = bench.run("status", "--target", "gov")
-    assert answer.code == 78
-    assert "`commit: spark`" in answer.err
-    assert "'gov'" in answer.err
 
 
 def test_each_ledger_is_read_once_and_only_the_last_reports_without_spark(

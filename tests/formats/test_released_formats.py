@@ -16,7 +16,7 @@ from deltalake import write_deltalake
 from rewindow.control.plan.stored_format import FORMAT
 from rewindow.tables.delta.content_hash import read_rows
 from rewindow.tables.delta.ledger import Ledger
-from rewindow.tables.shared.paths import JOURNAL, RUNS
+from rewindow.tables.shared.paths import JOURNAL, METRICS, RUNS
 from tests.bad_input.scene import TARGET, Bench, goes_on, make_template, without_spark
 from tests.formats.__main__ import FOLDER
 
@@ -159,7 +159,14 @@ def test_a_newer_format_is_named_with_the_jobs_that_have_it(tmp_path: Path) -> N
     assert found["refused"] == ["counts"]
 
 
-def test_a_damaged_row_and_a_governed_warehouse_are_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_metrics_state_no_format(tmp_path: Path) -> None:
+    bench = written(FORMAT, tmp_path)
+    tables = {one["table"]: one for one in json.loads(bench.run("upgrade", "--json").out)["tables"]}
+    assert [row["format"] for row in tables[METRICS]["rows"]] == [None]
+    assert "rows that state no format: told by the columns" in " ".join(bench.run("upgrade").out.split())
+
+
+def test_a_damaged_row_is_an_error(tmp_path: Path) -> None:
     bench = written(FORMAT, tmp_path)
     path = bench.warehouse / RUNS
     rows = read_rows(str(path))
@@ -167,8 +174,3 @@ def test_a_damaged_row_and_a_governed_warehouse_are_errors(tmp_path: Path, monke
     damaged = pa.array(["{"] * rows.num_rows)
     write_deltalake(path, rows.set_column(rows.schema.get_field_index("body"), "body", damaged), partition_by=["name"])
     assert bench.run("upgrade").code == 74
-    bench.write("conf/targets/gov.yaml", "target: gov\nwarehouse: w\ncommit: spark\nstaging: rows\ncatalog: main.rw\n")
-    monkeypatch.setattr("rewindow.app.project.open_tables", lambda *_: None)
-    answer = bench.run("upgrade", "--target", "gov")
-    assert answer.code == 78
-    assert "`commit: spark`" in answer.err

@@ -1,6 +1,6 @@
-"""What is in a project and how it is: the status of every feed, job and branch, from one look at each ledger, without Spark.
+"""What is in a project and how it is: the status of every feed, job and branch, from one look at each ledger.
 
-Whatever is wrong with one of them is its own status and hides no other.
+Only the tables of a catalog need Spark. Whatever is wrong with one of them is its own status and hides no other.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from rewindow.app.bind_job import bind_to_feed
 from rewindow.app.feed_status import FeedLook, look_at_feed
 from rewindow.app.next_run import next_run
 from rewindow.app.project import Project
+from rewindow.app.read_ledgers import reading_ledgers
 from rewindow.app.readers import replayed_removed
 from rewindow.config.job import JobConfig
 from rewindow.config.load import Kind, load_job
@@ -103,19 +104,23 @@ class Looks:
 def list_project(project: Project) -> tuple[list[Entry], list[Entry]]:
     """Return the feeds and the jobs of a project."""
     looks = Looks(project)
-    return list_feeds(project, looks), list_jobs(project, looks)
+    feeds, jobs = names_in(project.root, "feeds"), names_in(project.root, "jobs")
+    with reading_ledgers(project, feeds, jobs):
+        return [feed_entry(name, looks) for name in feeds], [job_entry(project, name, looks) for name in jobs]
 
 
-def list_feeds(project: Project, looks: Looks | None = None) -> list[Entry]:
+def list_feeds(project: Project) -> list[Entry]:
     """Return the feeds of a project."""
-    known = looks or Looks(project)
-    return [feed_entry(name, known) for name in names_in(project.root, "feeds")]
+    looks, feeds = Looks(project), names_in(project.root, "feeds")
+    with reading_ledgers(project, feeds, ()):
+        return [feed_entry(name, looks) for name in feeds]
 
 
-def list_jobs(project: Project, looks: Looks | None = None) -> list[Entry]:
+def list_jobs(project: Project) -> list[Entry]:
     """Return the jobs of a project."""
-    known = looks or Looks(project)
-    return [job_entry(project, name, known) for name in names_in(project.root, "jobs")]
+    looks, jobs = Looks(project), names_in(project.root, "jobs")
+    with reading_ledgers(project, (), jobs):
+        return [job_entry(project, name, looks) for name in jobs]
 
 
 def feed_entry(name: str, looks: Looks) -> Entry:

@@ -25,7 +25,9 @@ def ls(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """List feeds, jobs and branches with their status. Changes nothing, starts no Spark, and exits with 0.
+    """List feeds, jobs and branches with their status. Changes nothing, and exits with 0.
+
+    Starts Spark only for tables that a catalog governs (`commit: spark`).
 
     fresh: nothing to do.
 

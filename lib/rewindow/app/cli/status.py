@@ -40,13 +40,16 @@ def status(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Check feeds and jobs for alerting. Changes nothing, starts no Spark, and exits with 1 if something is wrong.
+    """Check feeds and jobs for alerting. Changes nothing, and exits with 1 if something is wrong.
+
+    Starts Spark only for tables that a catalog governs (`commit: spark`).
 
     broken: the next command would refuse, an attempt did not finish, tables lag behind the ledger, or a check could not be made.
 
     alert: a bound under `alerts:` in the job's file is exceeded, or the job's schedule or the feed's interval was missed.
 
-    note: results wait for a partition to which no records come, or all records of the last landing were quarantined.
+    note: results wait for a partition to which no records come, all records of the last landing were quarantined, or a bound of
+    files is not checked, because a catalog governs the tables.
 
     ok: nothing to do but what the next scheduled command does.
     """
@@ -60,9 +63,11 @@ def status(
     else:
         _show(printer, found)
         if found.is_empty:
+            catalog = project.target.catalog
+            where = f"the schema {catalog}" if catalog else f"the warehouse {project.warehouse}"
             printer.say(
-                f"Nothing was landed in the warehouse {project.warehouse} yet. If that is not the one you mean, correct "
-                f"`warehouse:` in conf/targets/{target}.yaml."
+                f"Nothing was landed in {where} yet. If that is not the one you mean, correct "
+                f"`{'catalog' if catalog else 'warehouse'}:` in conf/targets/{target}.yaml."
             )
     if not found.is_well:
         raise typer.Exit(DIFFERENT)

@@ -15,6 +15,8 @@ from rewindow.control.plan.stored_format import FORMAT
 from rewindow.errors import CheckpointError
 from rewindow.report.text import counted
 
+_UNSTATED = "that state no format: told by the columns"
+
 
 def register(app: typer.Typer) -> None:
     """Add the command to the command line."""
@@ -58,7 +60,10 @@ def _values(one: StoredTable) -> dict[str, Any]:
 
 
 def _counts(one: StoredTable) -> str:
-    return ", ".join(f"{counted(count, 'row')} of format {stated}" for stated, count in one.rows.items())
+    return ", ".join(
+        f"{counted(count, 'row')} {_UNSTATED if stated is None else f'of format {stated}'}"
+        for stated, count in one.rows.items()
+    )
 
 
 def _advice(found: Sequence[StoredTable], target: str) -> Iterator[str]:

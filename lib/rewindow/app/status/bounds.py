@@ -24,6 +24,8 @@ class Upkeep:
     state: JobState
     head: CommittedRun | None
     now_ms: int
+    has_files: bool = True
+    """Whether state and journal are files. In a catalog they are rows of one table."""
 
     def forgets(self) -> bool:
         """Return whether it would forget state that nothing needs, whose files then no longer count."""
@@ -87,7 +89,15 @@ def _share(kind: str, bound: float, figures: Mapping[str, Any], command: Command
 def _growth(bounds: AlertsConfig, figures: Mapping[str, Any], command: Command, upkeep: Upkeep) -> Iterator[Finding]:
     runs, files = figures.get("runs"), _sum(figures, "state_files", "journal_files")
     after = "" if runs is None else f" after {counted(runs, 'run')}"
-    if bounds.files is not None and not _within(files, bounds.files):
+    if bounds.files is not None and not upkeep.has_files:
+        message = (
+            "the bound `files` is not checked: with `commit: spark`, state and journal are rows of a table that all jobs share, "
+            "not files"
+        )
+        yield Finding(
+            Level.NOTE, "files", message, None, "Bound them with `size:`, which counts the bytes of these rows"
+        )
+    elif bounds.files is not None and not _within(files, bounds.files):
         what = f"state and journal have {number(files)} files{after}, at most {number(bounds.files)} are allowed"
         parts = (
             f"{number(figures.get('state_files'))} of state and {number(figures.get('journal_files'))} of the journal"

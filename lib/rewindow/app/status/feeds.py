@@ -21,9 +21,6 @@ from rewindow.control.ingest.stored_progress import made_by
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.report.text import counted, instant, to_the_second
 from rewindow.streams.record import known_time
-from rewindow.tables.delta.commit import open_table, table_path
-from rewindow.tables.shared.paths import log_path
-from rewindow.tables.shared.publications import log_id
 from rewindow.tables.shared.warehouse import find_feed
 
 LANDINGS = 24
@@ -94,20 +91,10 @@ def _lagging(project: Project, name: str, rows: Sequence[LedgerRow], command: Co
     """Yield a finding if a log lacks landings that the ledger has."""
     if not made_by(rows):
         return
-    feed = find_feed(name, rows, project.tables.home)
-    generation = feed.definition.generation
-    last = feed.landings[-1] if feed.landings else None
-    landed = last.number if last and last.generation == generation else 0
-    app_id, lacking = log_id(feed.ledger, name, generation), []
-    for topic in feed.definition.logs:
-        if not landed or topic in feed.definition.source_offsets:
-            continue
-        table = open_table(table_path(project.warehouse, log_path(name, topic)))
-        published = (table.transaction_version(app_id) or feed.definition.kept) if table else feed.definition.kept
-        if published < landed:
-            lacking.append(f"{topic} by {counted(landed - published, 'landing')}")
-    if lacking:
-        message = f"logs lag behind the ledger: {', '.join(lacking)}"
+    lacks = project.feed_tables.lagging(find_feed(name, rows, project.tables.home))
+    if lacks:
+        told = ", ".join(f"{topic} by {counted(count, 'landing')}" for topic, count in lacks.items())
+        message = f"logs lag behind the ledger: {told}"
         yield Finding(Level.BROKEN, "lagging", message, command("land"))
 
 

@@ -69,19 +69,22 @@ def dropped_figures(found: Material) -> dict[str, Any]:
     return figures
 
 
-def growth_figures(state: JobState, branch: Branch) -> dict[str, Any]:
-    """Return what state and journal have grown to, over all branches, and how many runs a restore reads."""
+def growth_figures(state: JobState, branch: Branch, *, has_files: bool) -> dict[str, Any]:
+    """Return what state and journal have grown to, over all branches, and how many runs a restore reads.
+
+    ``has_files``: whether they are files. In a catalog they are rows of one table, whose files are not theirs: None.
+    """
     written = [*sizes_of(state)]
     kept = [one for one in written if one.run not in state.forgotten]
     journal = [one.journal for one in written]
     files, size = sum(one.files for one in kept), sum(one.bytes for one in kept)
     all_runs, head = len(state.committed), branch.head
     return {
-        "state_files": files,
+        "state_files": files if has_files else None,
         "state_bytes": size,
-        "journal_files": len(journal),
+        "journal_files": len(journal) if has_files else None,
         "journal_bytes": sum(journal),
-        "files_per_run": round((files + len(journal)) / all_runs, 2) if all_runs else None,
+        "files_per_run": round((files + len(journal)) / all_runs, 2) if all_runs and has_files else None,
         "bytes_per_run": round((size + sum(journal)) / all_runs) if all_runs else None,
         "restore_runs": len(state.basis(head.spec.run)) if head and head.spec.binding.stores else 0,
     }

@@ -46,7 +46,8 @@ def check_job(project: Project, name: str, branch: str, looks: Looks) -> Subject
     except RewindowError:  # the entry says so
         return Subject("job", name, entry, figures, findings)
     known = state.branch(branch)
-    figures = progress_figures(entry, known, looks.now_ms) | growth_figures(state, known)
+    has_files = project.target.catalog is None
+    figures = progress_figures(entry, known, looks.now_ms) | growth_figures(state, known, has_files=has_files)
 
     def add_lag_and_drops() -> Sequence[Finding]:
         figures.update(_from_reports(project, config, known, looks))
@@ -65,7 +66,7 @@ def check_job(project: Project, name: str, branch: str, looks: Looks) -> Subject
     if not known.is_sealed:
         if entry.status is not Status.RUNNING:
             findings += attempted(partial(_missed, project, config, entry, looks, command), "schedule", command("plan"))
-        findings += exceeded(config.alerts, figures, command, Upkeep(state, known.head, looks.now_ms))
+        findings += exceeded(config.alerts, figures, command, Upkeep(state, known.head, looks.now_ms, has_files))
     return Subject("job", name, with_feed_trouble(project, entry), figures, findings)
 
 

@@ -1,4 +1,4 @@
-"""Check feeds and jobs of a project, from one look at each ledger, without Spark. Nothing is changed."""
+"""Check feeds and jobs of a project, from one look at each ledger. Nothing is changed. Only tables of a catalog need Spark."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from itertools import chain
 
 from rewindow.app.listing import Looks, names_in
 from rewindow.app.project import Project
+from rewindow.app.read_ledgers import reading_ledgers
 from rewindow.app.status.feeds import check_feed
 from rewindow.app.status.findings import Level, Subject
 from rewindow.app.status.jobs import check_job
 from rewindow.config.load import Kind
 from rewindow.config.mistakes import did_you_mean
 from rewindow.control.plan.spec import MAIN
-from rewindow.errors import ConfigError, RewindowError, UsageError
+from rewindow.errors import RewindowError, UsageError
 from rewindow.tables.shared.paths import safe_name
 
 
@@ -45,24 +46,20 @@ class Overview:
 def overview(project: Project, names: Collection[str] = (), branch: str = MAIN) -> Overview:
     """Check the named feeds and jobs, or all. Of a branch other than `main`, all jobs that have it.
 
-    Raises `UsageError` (2) for a name or a branch that does not exist, `ConfigError` (78) for a governed warehouse.
+    Raises `UsageError` (2) for a name or a branch that does not exist, `ConfigError` (78) if a catalog has the tables and there
+    is no Spark session.
     """
-    if project.target.catalog is not None:
-        message = (
-            f"`status` reads ledgers and tables without Spark, but target {project.target.target!r} has "
-            "`commit: spark`: use `rewindow ls` and `rewindow plan JOB`"
-        )
-        raise ConfigError(message)
     looks = Looks(project)
     feeds, jobs = _selected(project, "feeds", names), _selected(project, "jobs", names)
     _check_known(project, names, {*feeds, *jobs})
-    if branch != MAIN:
-        jobs = _having(safe_name(branch, "branch"), jobs, names, looks)
-    return Overview(
-        looks.now_ms,
-        sorted((check_feed(project, name, looks) for name in feeds), key=_urgency),
-        sorted((check_job(project, name, branch, looks) for name in jobs), key=_urgency),
-    )
+    with reading_ledgers(project, feeds, jobs):
+        if branch != MAIN:
+            jobs = _having(safe_name(branch, "branch"), jobs, names, looks)
+        return Overview(
+            looks.now_ms,
+            sorted((check_feed(project, name, looks) for name in feeds), key=_urgency),
+            sorted((check_job(project, name, branch, looks) for name in jobs), key=_urgency),
+        )
 
 
 def _urgency(subject: Subject) -> tuple[int, int, str, str]:

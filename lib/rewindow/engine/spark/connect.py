@@ -5,9 +5,11 @@ Databricks serverless and shared clusters are such servers. The code for workers
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -21,6 +23,8 @@ from rewindow.errors import ConfigError
 
 _PLATFORM: Final = "platform"
 _PORT, _CONNECT_S = 15002, 20
+_PROVIDED: Final = ("DATABRICKS_RUNTIME_VERSION", "SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED")
+"""Variables of the environment that say that there is a session: of a Databricks runtime, or a remote one."""
 _SETTINGS: Final = {"spark.sql.session.timeZone": "UTC"}
 _WISHES: Final = {"spark.sql.execution.arrow.maxRecordsPerBatch": "65536"}
 """Optional settings for speed. Databricks serverless forbids them."""
@@ -31,8 +35,10 @@ def connect_session(url: str, *, cores: int, conf: Mapping[str, str], ships: Seq
 
     ``url``: ``sc://...``, or ``platform`` for the session that a platform provides to its jobs (else SPARK_REMOTE).
     ``cores``: concurrent tasks. ``conf``: settings of the session, not of the server. ``ships``: zips that workers import
-    from. Raises `ConfigError` (78) if the server does not answer or rejects a setting.
+    from. Raises `ConfigError` (78) if no platform provides a session, or if the server does not answer or rejects a setting.
     """
+    if url == _PLATFORM:
+        _check_platform()
     if find_spec("grpc") is None:
         raise ConfigError("Spark Connect needs its client: pip install 'rewindow[connect]'")
     server = urlsplit(url).netloc or url  # the rest may contain a token
@@ -51,10 +57,29 @@ def connect_session(url: str, *, cores: int, conf: Mapping[str, str], ships: Seq
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
         message = f"the Spark Connect server at {server} cannot be used ({reason[:200]}): start it, or fix `connect:`"
         raise ConfigError(message) from error
-    if ships:
+    for path in ships:  # one at a time: a session that is no remote one takes no more
         with mapped():
-            session.addArtifacts(*(str(path) for path in ships), pyfile=True)
+            session.addArtifacts(str(path), pyfile=True)
     return session
+
+
+def _check_platform() -> None:
+    """Raise `ConfigError` (78) if nothing provides a session: Spark would start one of its own, without Delta and the catalog."""
+    if any(os.environ.get(name) for name in _PROVIDED) or _has_databricks_connect():
+        return
+    message = (
+        "connect: platform uses the session that Databricks gives to its jobs and notebooks, and there is none here. Run the "
+        "command there (`rewindow databricks submit JOB`), install and configure databricks-connect, set SPARK_REMOTE to a Spark "
+        "Connect server, or name another target (`--target`)"
+    )
+    raise ConfigError(message)
+
+
+def _has_databricks_connect() -> bool:
+    try:
+        return bool(version("databricks-connect"))
+    except PackageNotFoundError:
+        return False
 
 
 def _check_listening(url: str) -> None:

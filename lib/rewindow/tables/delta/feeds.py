@@ -14,7 +14,7 @@ from deltalake import Schema as DeltaSchema
 from rewindow.contracts.ingest import LogSpec, ReadWindow, SourceLook
 from rewindow.contracts.landed_columns import LOG_COLUMNS, QUARANTINE_COLUMNS
 from rewindow.contracts.staged_files import StagedFile
-from rewindow.control.ingest.landings import LogSchema
+from rewindow.control.ingest.landings import Feed, LogSchema
 from rewindow.control.ingest.progress import progress_lines
 from rewindow.control.ingest.stored_progress import Made, made_by
 from rewindow.control.ingest.watermarks import HeldFile
@@ -153,6 +153,18 @@ class DeltaFeedTables:
         if (table.transaction_version(app_id) or 0) < made.refused:
             refused, first = refused_files(made_by(rows, is_whole=True)[index].bodies), 1
         yield from _publish(path, table, app_id, 0, dict(enumerate(refused, start=first)), "quarantine", retract)
+
+    def lagging(self, feed: Feed) -> dict[str, int]:
+        """Return how many landings each log lacks, by topic, without those that lack none."""
+        of, last = feed.definition, feed.landings[-1] if feed.landings else None
+        if last is None or last.generation != of.generation:
+            return {}
+        app_id, lacking = log_id(feed.ledger, of.feed, of.generation), {}
+        for topic in of.logs:
+            if topic not in of.source_offsets:
+                table = open_table(table_path(self.warehouse, log_path(of.feed, topic)))
+                lacking[topic] = last.number - ((table.transaction_version(app_id) if table else None) or of.kept)
+        return {topic: count for topic, count in lacking.items() if count > 0}
 
     def look(self, spec: LogSpec, position: Mapping[str, Any] | None, window: ReadWindow) -> SourceLook:
         """Return the state of a source that is a table or a job's output (see `look_at_table`, `look_at_output`)."""

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from rewindow.contracts.ingest import LogSpec, ReadWindow, SourceLook
 from rewindow.contracts.landed_columns import LOG_COLUMNS, QUARANTINE_COLUMNS
 from rewindow.contracts.staged_files import StagedFile
-from rewindow.control.ingest.landings import LANDING, PLAN, LogSchema
+from rewindow.control.ingest.landings import LANDING, PLAN, Feed, LogSchema
 from rewindow.control.ingest.watermarks import HeldFile
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.engine.spark.errors import mapped
@@ -125,6 +125,21 @@ class CatalogFeedTables:
                 quarantine = self._quarantine(feed, ledger, generation["generation"], refused, is_first=is_only)
                 yield from self._publish(feed, quarantine, is_newest=index == len(found), is_ours=is_ours)
         self._published[feed] = len(rows)
+
+    def lagging(self, feed: Feed) -> dict[str, int]:
+        """Return how many landings each log lacks, by topic, without those that lack none. Reads the history of each."""
+        of = feed.definition
+        *_, (_, appends) = generations(self._tables.landings(of.feed).appends())
+        app_id, lacking = log_id(feed.ledger, of.feed, of.generation), {}
+        for topic in of.logs:
+            due = [(at, len(some)) for at, some in enumerate(appends, start=1) if any(_files(some, "files", topic))]
+            if due and topic not in of.source_offsets:
+                spark, name = self._spark_of(), self._tables.log_name(of.feed, topic)
+                with mapped():
+                    is_there = spark.catalog.tableExists(name.quoted)
+                reached = last_version(spark, name, app_id) if is_there else 0
+                lacking[topic] = sum(landings for at, landings in due if at > reached)
+        return {topic: count for topic, count in lacking.items() if count}
 
     def look(self, spec: LogSpec, position: Mapping[str, Any] | None, window: ReadWindow) -> SourceLook:
         """Return a table or a job's output as a source (see `look_at_table`)."""

@@ -92,9 +92,13 @@ class JobLooks:
     def __call__(self, job: str) -> Looks:
         """Return what is known of a job's tables."""
         if job not in self._looks:
-            self._looks[job] = Looks(self._spark_of, lambda: self._own.is_in_command, self._own.ledger(job).seen)
+            self._looks[job] = Looks(self._spark_of, lambda: self._own.is_in_command, lambda: self._seen(job))
         return self._looks[job]
 
     def clear(self) -> None:
         """Forget what was read."""
         self._looks.clear()
+
+    def _seen(self, job: str) -> Iterable[Seen]:
+        """Return what earlier runs recorded. A command that only reads has no use for it: it does not ask by an append."""
+        return () if self._own.only_reads else self._own.ledger(job).seen()

@@ -10,6 +10,7 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.control.plan.branches import LedgerRow
+from rewindow.engine.spark.settings import planned_once
 from rewindow.tables.governed.journal import SparkJournal
 from rewindow.tables.governed.ledger import SparkLedger
 from rewindow.tables.governed.names import TableName
@@ -32,16 +33,17 @@ class OwnRows:
         self._journals: dict[str, SparkJournal] = {}
         self._found: dict[str, list[Row]] | None = None
         self._steps: dict[str, Callable[[], None]] = {}
-        self.is_in_command = False
+        self.is_in_command = self.only_reads = False
 
     @contextmanager
-    def command(self, names: Sequence[str]) -> Iterator[None]:
+    def command(self, names: Sequence[str], *, only_reads: bool = False) -> Iterator[None]:
         """Read the ledgers and reports of some names together, on first use, and keep what is read and held in the block."""
-        self._begin(names, is_in_command=True)
-        try:
-            yield
-        finally:
-            self._begin((), is_in_command=False)
+        with planned_once(self.table.spark_of()):
+            self._begin(names, is_in_command=True, only_reads=only_reads)
+            try:
+                yield
+            finally:
+                self._begin((), is_in_command=False)
 
     def ledger(self, name: str) -> SparkLedger:
         """Return the ledger of a name."""
@@ -72,8 +74,9 @@ class OwnRows:
                 journal.landed(attempt)
         return landed
 
-    def _begin(self, names: Sequence[str], *, is_in_command: bool) -> None:
-        self.is_in_command, self.table.names, self._found = is_in_command, tuple(names), None
+    def _begin(self, names: Sequence[str], *, is_in_command: bool, only_reads: bool = False) -> None:
+        self.is_in_command, self.only_reads = is_in_command, only_reads
+        self.table.names, self._found = tuple(names), None
         self._steps.clear()
         for ledger in self._ledgers.values():
             ledger.keep(keeps=is_in_command)

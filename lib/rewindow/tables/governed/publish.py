@@ -24,7 +24,7 @@ from rewindow.engine.spark.settings import for_packs
 from rewindow.errors import not_committed
 from rewindow.tables.governed.blocks import batches_of_block, block_path
 from rewindow.tables.governed.commit import OWNER, add_once, check_properties, owner, table_version
-from rewindow.tables.governed.history import last_version, look_at
+from rewindow.tables.governed.history import last_version
 from rewindow.tables.governed.journal import SparkJournal
 from rewindow.tables.governed.looks import Looks
 from rewindow.tables.governed.names import TableName
@@ -132,10 +132,16 @@ def check_claim(spark: SparkSession, job: str, name: TableName, path: str) -> No
 
 
 def lagging(
-    spark: Callable[[], SparkSession], job: str, state: JobState, branch: str, name_of: Callable[[str], TableName]
+    spark: Callable[[], SparkSession],
+    job: str,
+    state: JobState,
+    branch: str,
+    name_of: Callable[[str], TableName],
+    look: Looks,
 ) -> dict[str, int]:
     """Return how many commits each of a branch's tables lacks, by target, without those that lack none."""
-    found = ((due.target, _lacking_now(spark, job, state, due, name_of)) for due in published_tables(state, branch))
+    dues = published_tables(state, branch)
+    found = ((due.target, _lacking_now(spark, job, state, due, name_of(due.table.path), look)) for due in dues)
     return {target: len(ordinals) for target, ordinals in found if ordinals}
 
 
@@ -145,13 +151,14 @@ def unpublished(
     state: JobState,
     attempts: Collection[str],
     name_of: Callable[[str], TableName],
+    look: Looks,
 ) -> set[str]:
     """Return those of some attempts whose rows a publication to some branch's table still adds."""
     found: set[str] = set()
     for branch in state.branches:
         for due in published_tables(state, branch):
             if _added(due, lacking(due, 0)) & set(attempts):  # otherwise the table's history need not be read
-                found |= _added(due, _lacking_now(spark, job, state, due, name_of))
+                found |= _added(due, _lacking_now(spark, job, state, due, name_of(due.table.path), look))
     return found
 
 
@@ -160,13 +167,13 @@ def _added(due: Due, ordinals: Iterable[int]) -> set[str]:
 
 
 def _lacking_now(
-    spark: Callable[[], SparkSession], job: str, state: JobState, due: Due, name_of: Callable[[str], TableName]
+    spark: Callable[[], SparkSession], job: str, state: JobState, due: Due, name: TableName, look: Looks
 ) -> list[int]:
     if not lacking(due, 0):
         return []
-    name = name_of(due.table.path)
-    is_there = table_version(spark(), name) is not None
-    version = look_at(spark(), name, publication_id(state.ledger, job, due.target)).reached if is_there else 0
+    with mapped():
+        is_there = spark().catalog.tableExists(name.quoted)
+    version = look(name, publication_id(state.ledger, job, due.target)).reached if is_there else 0
     return lacking(due, ordinal_at(due, version))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 from uuid import uuid4
 
@@ -21,7 +21,6 @@ from rewindow.control.plan.ledger_state_gc import RESTAGE, SNAPSHOT
 from rewindow.control.plan.spec import OUTPUT, RunSpec, TableSpec
 from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.open_table import named
-from rewindow.engine.spark.settings import planned_once
 from rewindow.streams.record import TopicPartition
 from rewindow.tables.governed.attempts import audit, check_repeats, stage, staged_rows
 from rewindow.tables.governed.blocks import ROOT, block_path
@@ -74,12 +73,15 @@ class CatalogTables:
         self._reports, self.looks = RunReports(self.journal), JobLooks(spark, self.own)
         self._created, self._logs = set[tuple[str, str]](), dict[str, tuple[str, str]]()
 
-    @contextmanager
-    def command(self, *, feed: str, job: str | None = None) -> Iterator[None]:
+    def command(self, *, feed: str, job: str | None = None) -> AbstractContextManager[None]:
         """See `Warehouse.command`: one query reads what the command needs of rewindow's own rows."""
         self.looks.clear()
-        with planned_once(self._spark_of()), self.own.command([feed_name(feed), *([job] if job else [])]):
-            yield
+        return self.own.command([feed_name(feed), *([job] if job else [])])
+
+    def reading(self, feeds: Iterable[str], jobs: Iterable[str]) -> AbstractContextManager[None]:
+        """Return the context of a command that only reads: one query reads these ledgers, and each history is read once."""
+        self.looks.clear()
+        return self.own.command([*map(feed_name, feeds), *jobs], only_reads=True)
 
     def journal(self, job: str) -> SparkJournal:
         """Return a job's journal."""
@@ -232,11 +234,11 @@ class CatalogTables:
 
     def unpublished(self, job: str, state: JobState, attempts: Collection[str]) -> set[str]:
         """Return those of some attempts whose rows a publication to some branch's table still adds."""
-        return unpublished(self._spark_of, job, state, attempts, self.name_of)
+        return unpublished(self._spark_of, job, state, attempts, self.name_of, self.looks(job))
 
     def lagging(self, job: str, state: JobState, branch: str) -> dict[str, int]:
         """Return how many commits each of a branch's tables lacks, by target, without those that lack none."""
-        return lagging(self._spark_of, job, state, branch, self.name_of)
+        return lagging(self._spark_of, job, state, branch, self.name_of, self.looks(job))
 
     def check_published(self, job: str, state: JobState, branch: str) -> None:
         """Check that a branch's outputs have the rows that were published. Raises `StorageError` (74)."""
