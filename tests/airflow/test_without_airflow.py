@@ -20,7 +20,7 @@ from rewindow.airflow.intervals import interval_of, is_set, through_of, unread
 from rewindow.airflow.watermarks import complete_through, epoch_ms, is_complete
 from rewindow.app.cli.app import app as cli
 from rewindow.contracts.exit_codes import Next, meaning, what_next
-from rewindow.errors import RewindowError, UsageError
+from rewindow.errors import ConfigError, RewindowError, UsageError
 from rewindow.tables.delta.warehouse import DeltaTables
 
 LOG = ["--log-format", "text"]
@@ -199,3 +199,10 @@ def test_the_watermark_is_read_without_spark_and_a_feed_never_landed_has_none(pr
     assert not is_complete(*where, "2013-02-01T00:00:01+00:00")
     with pytest.raises(UsageError, match="not a valid time"):
         is_complete(*where, "soon")
+
+
+def test_a_ledger_in_a_catalog_is_refused_instead_of_waited_for(project):
+    with pytest.raises(
+        ConfigError, match="'databricks' has `commit: spark`: start the run after the task that lands the feed"
+    ):
+        is_complete(str(project), "databricks", "flights", "2013-02-01T00:00:00Z")

@@ -13,8 +13,10 @@ import pytest
 
 from rewindow.app.project import Project
 from rewindow.errors import StorageError
+from rewindow.tables.delta.feeds import DeltaFeedTables
 from rewindow.tables.delta.journal import Journal
 from rewindow.tables.delta.ledger import Ledger
+from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import JOURNAL
 from tests.bad_input.scene import TARGET, Bench
 from tests.bad_input.statuses import alerts, only, status
@@ -61,6 +63,26 @@ def test_a_dead_run_is_broken_until_it_is_resumed(bench: Bench) -> None:
     bench.code("def score(row):\n    return row.x * 2\n")
     assert bench.run("run", "counts").code == 0
     status(bench)
+
+
+def test_a_run_that_another_host_may_still_make_is_a_note_in_a_catalog(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert bench.run("land", "activity").code == 0
+    bench.code(FAILS)
+    assert bench.run("run", "counts").code == 65
+    bench.code("def score(row):\n    return row.x * 2\n")
+    monkeypatch.setattr("socket.gethostname", lambda: "elsewhere")
+    assert only(status(bench, code=1)[1]["counts"])["level"] == "broken"
+    warehouse = str(bench.warehouse)  # the tables are files, and only the target says that a catalog has them
+    monkeypatch.setattr("rewindow.app.project.open_tables", lambda *_of: DeltaTables(warehouse))
+    monkeypatch.setattr("rewindow.app.project.open_feed_tables", lambda *_of: DeltaFeedTables(warehouse))
+    bench.write("conf/targets/gov.yaml", "target: gov\nwarehouse: w\ncommit: spark\nstaging: rows\ncatalog: main.rw\n")
+    _, finding = status(bench, "--target", "gov", code=1)[1]["counts"][
+        "findings"
+    ]  # the first: its output has another name
+    assert (finding["level"], finding["about"], finding["command"]) == ("note", "unfinished", None)
+    assert "may still run, or has ended: no heartbeat of it is here" in finding["message"]
 
 
 def test_a_dead_landing_is_broken_until_it_is_landed_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

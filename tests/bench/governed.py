@@ -19,6 +19,7 @@ from unittest import mock
 from urllib.request import urlopen
 
 from rewindow.app.project import Project
+from rewindow.app.status.overview import overview
 from rewindow.control.plan.spec import RunRequest
 from tests.bench import results
 from tests.bench.meter import PeakMemory
@@ -90,6 +91,7 @@ def measure(rows: int, *, runs: Sequence[int] = RUNS, **_: object) -> dict[str, 
             ran.append(cost_of(ui, lambda: project_of(root).run(JOB, RunRequest())))
             costs = (f"{len(one.jobs)} jobs {one.seconds} s" for one in (landed[-1], ran[-1]))
             print(number, *costs, file=sys.stderr)
+        checked = cost_of(ui, lambda: overview(project_of(root)))
         is_right = project_of(root).spark.table("spark_catalog.bench.totals").count() == rows * (runs[-1] + 1)
     small = runs[0] - 1
     return {
@@ -97,6 +99,7 @@ def measure(rows: int, *, runs: Sequence[int] = RUNS, **_: object) -> dict[str, 
         "exact": is_right,
         "run_jobs": len(ran[small].jobs),
         "land_jobs": len(landed[small].jobs),
+        "status_jobs": len(checked.jobs),
         "run_seconds": ran[small].seconds,
         "land_seconds": landed[small].seconds,
         "slope": {
@@ -110,6 +113,7 @@ def measure(rows: int, *, runs: Sequence[int] = RUNS, **_: object) -> dict[str, 
         },
         "jobs_of_run": ran[small].jobs,
         "jobs_of_landing": landed[small].jobs,
+        "jobs_of_status": checked.jobs,
         "peak_mb": memory.peak_mb,
     }
 

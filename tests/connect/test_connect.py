@@ -66,6 +66,11 @@ def test_landing_run_and_backfill_through_the_session_of_a_platform(
     (there,) = [table for table in output["tables"] if table["table"].startswith("output/")]
     assert there["path"] == "spark_catalog.flights.quiet_carriers"
     assert there["rows"] > 100
+    assert platform("plan", "quiet_carriers")["lagging"] == {}
+    listed = {one["job"]: one["status"] for one in platform("ls")["jobs"]}
+    checked = platform("status", "quiet_carriers", "flights")
+    assert (checked["well"], listed["quiet_carriers"]) == (True, checked["jobs"][0]["status"])
+    assert {row["format"] for one in platform("upgrade", "--dry-run")["tables"] for row in one["rows"]} == {2}
     platform("backfill", "quiet_carriers", "--from", "3", "--branch", "again-1")
     (found,) = platform("diff", "quiet_carriers", "main", "again-1").values()  # exits with 1 if they differ
     assert found["equal"] > 0

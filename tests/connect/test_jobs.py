@@ -12,7 +12,7 @@ from tests.conftest import ROOT
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.cluster]
 
-RUN_JOBS, LANDING_JOBS = 10, 7
+RUN_JOBS, LANDING_JOBS, STATUS_JOBS = 10, 7, 4
 MEASURE = "import json; from tests.bench import governed; print(json.dumps(governed.measure(100, runs=(3,))))"
 
 
@@ -24,3 +24,4 @@ def test_a_small_landing_and_a_small_run_need_few_spark_jobs() -> None:
     assert figures["exact"]
     assert figures["run_jobs"] <= RUN_JOBS, figures["jobs_of_run"]
     assert figures["land_jobs"] <= LANDING_JOBS, figures["jobs_of_landing"]
+    assert figures["status_jobs"] <= STATUS_JOBS, figures["jobs_of_status"]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from rewindow.app.cli.entry import run_command
 from rewindow.app.maintenance import JobMaintenance
 from rewindow.app.project import Project
 from rewindow.errors import ConfigError
@@ -24,3 +25,20 @@ def test_reset_is_refused_in_a_catalog(project: Path) -> None:
     with pytest.raises(ConfigError, match=r"is not available with `commit: spark`.*another name"):
         JobMaintenance(governed, "quiet_carriers").would_reset()
     assert "spark" not in vars(governed)
+
+
+def test_commands_that_open_files_say_what_to_do_in_a_catalog(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    in_catalog(project)
+    says = {
+        "head quiet_carriers": "query the table there",
+        "head rewindow.quarantine": "query spark_catalog.rewindow.rewindow_quarantine there",
+        "head quiet_carriers --held": "run on a branch",
+        "state list quiet_carriers": 'rewindow.Project.load(target="rows").state("quiet_carriers", STORE)',
+        "why quiet_carriers UA": "in a target whose tables are files",
+    }
+    for command, advice in says.items():
+        code = run_command([*command.split(), "--target", "rows", "--project", str(project)])
+        said = " ".join(capsys.readouterr().err.split())
+        assert (code, advice in said, "`commit: spark`" in said) == (78, True, True), said

@@ -18,7 +18,8 @@ def complete_through(
     """Return the watermark of a feed's last landing, in epoch ms; None if it was never landed.
 
     ``settings`` open the warehouse if it is in a bucket, unless the target has its own; those that are None must not be set
-    in the environment. Raises `ConfigError` (78) for an unknown feed or target, `StorageError` (74) if the ledger cannot be read.
+    in the environment. Raises `ConfigError` (78) for an unknown feed or target, or if a catalog governs it, `StorageError`
+    (74) if the ledger cannot be read.
     """
     from rewindow.storage.locations import is_uri, use  # noqa: PLC0415
     from rewindow.tables.delta.warehouse import DeltaTables  # noqa: PLC0415 - parsing a DAG file does not need it
@@ -26,6 +27,11 @@ def complete_through(
     root = find_project(Path(project).absolute())
     load_feed(root, feed)
     config = load_target(root, target)
+    if config.catalog is not None:
+        raise ConfigError(
+            f"the sensor reads the ledger of feed {feed!r} without Spark, but target {target!r} has `commit: spark`: start the "
+            "run after the task that lands the feed instead"
+        )
     if is_uri(config.warehouse):
         use(config.warehouse, {**_without_mixing(settings or {}), **config.storage_options})
     tables = DeltaTables(location_of(root, config.warehouse))

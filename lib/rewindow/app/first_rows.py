@@ -47,7 +47,7 @@ def output_rows(
     if of is not None:
         raise UsageError(f"--of selects records of {_QUARANTINE}, and {name!r} is not that: leave it out")
     config, topics = find_outputs(project, name, or_else=f", or {_QUARANTINE}")
-    tables = direct(project.tables)
+    tables = direct(project.tables, "query the table there")
     state = tables.state(config.job)
     known = state.branch(safe_name(branch, "branch"))
     check_not_deleted(config.job, known, tables.version_of)
@@ -90,7 +90,7 @@ def _quarantine(project: Project, limit: int, *, last: bool, of: str | None) -> 
     if of is not None and of not in known:
         hint = did_you_mean(of, known)
         raise UsageError(f"--of {of}: there is no such job or feed. {hint}Known are {', '.join(sorted(set(known)))}")
-    tables = direct(project.tables)
+    tables = direct(project.tables, f"query {project.target.catalog}.rewindow_quarantine there")
     feeds = [feed for feed in names_of(project.root, "feeds") if of in (None, feed)]
     quarantine = open_quarantine(tables, feeds)
     found: dict[str, Any] = {"job": None, "topic": None, "table": _QUARANTINE, "on_hold": []}

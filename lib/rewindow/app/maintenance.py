@@ -121,7 +121,7 @@ class JobMaintenance:
             raise ConfigError(message)
         config = self._project.job_config(self._job)
         outputs = [output_location(config, MAIN, None, topic) for topic in config.outputs]
-        return direct(self._project.tables), outputs
+        return direct(self._project.tables, "choose another name for the job and its tables"), outputs
 
     @property
     def _gc(self) -> JobGc:

@@ -85,10 +85,13 @@ def output_location(config: JobConfig, branch: str, catalog: str | None, topic: 
     return output_path(output.table, branch)
 
 
-def direct(tables: Warehouse) -> DeltaTables:
-    """Return tables whose files may be opened. Raises `ConfigError` (78) if a catalog governs them."""
+def direct(tables: Warehouse, instead: str) -> DeltaTables:
+    """Return tables whose files may be opened.
+
+    Raises `ConfigError` (78) if a catalog governs them, which says what to do ``instead``.
+    """
     if not isinstance(tables, DeltaTables):
-        message = "this command opens the files of tables, which belong to the catalog with `commit: spark`"
+        message = f"this command opens the files of tables, which belong to the catalog with `commit: spark`: {instead}"
         raise ConfigError(message)
     return tables
 

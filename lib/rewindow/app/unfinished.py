@@ -24,10 +24,25 @@ def how_it_ended(warehouse: str, attempt: Attempt) -> str:
     return "ended without finishing it: it failed with an error, which its own output names, or was interrupted"
 
 
+def may_run_elsewhere(warehouse: str, attempt: Attempt) -> bool:
+    """Return whether nothing tells that an attempt has ended, if hosts do not share the folder of heartbeats.
+
+    That is usual with tables of a catalog. An attempt on another host may then be alive without a heartbeat here.
+    """
+    return not _is_here(attempt) and not was_killed(warehouse, attempt)
+
+
 def process_of(attempt: Attempt) -> str:
     """Return the process of an attempt as people read it."""
-    here = attempt.host in {"", socket.gethostname()}
-    return f"process {attempt.pid} on {'this host' if here else attempt.host}"
+    return f"process {attempt.pid} on {'this host' if _is_here(attempt) else attempt.host}"
+
+
+def _is_here(attempt: Attempt) -> bool:
+    return attempt.host in {"", socket.gethostname()}
+
+
+ELSEWHERE = "may still run, or has ended: no heartbeat of it is here"
+"""What is known of an attempt that `may_run_elsewhere`, as the end of a sentence about it."""
 
 
 def ended_hint(warehouse: str, planned: RunSpec, again: str) -> str:

@@ -118,7 +118,8 @@ def state_export(
 
 
 def _stores(project: Project, job: str, branch: str, at: str | None) -> Stores:
-    tables = direct(project.tables)
+    call = f'rewindow.Project.load(target="{project.target.target}").state("{job}", STORE).to_pandas()'
+    tables = direct(project.tables, f"read the store in Python, `{call}`")
     found = as_of(project, job, branch, at)
     return Stores(tables, found.state, found.run)
 

@@ -67,7 +67,7 @@ class Output:
             listed = ", ".join(config.outputs[topic].table for topic in topics)
             message = f"job {name!r} has {len(topics)} outputs: name the table, one of {listed}"
             raise UsageError(message)
-        tables = direct(project.tables)
+        tables = direct(project.tables, "to explain a row, land and run its records in a target whose tables are files")
         job = project.bind(config.job, safe_name(branch, "branch"))
         state = tables.state(config.job)
         found = state.branch(branch) if branch == MAIN else with_runs(config.job, state, branch)
