@@ -48,8 +48,9 @@ def status(
 
     alert: a bound under `alerts:` in the job's file is exceeded, or the job's schedule or the feed's interval was missed.
 
-    note: results wait for a partition to which no records come, or all records of the last landing were quarantined. If a catalog
-    governs the tables: an attempt may still run on another host, or a bound of files is not checked.
+    note: results wait for a partition to which no records come, all records of the last landing were quarantined, or rows of
+    landed files arrive in the future. If a catalog governs the tables: an attempt may still run on another host, or a bound
+    of files is not checked.
 
     ok: nothing to do but what the next scheduled command does.
     """

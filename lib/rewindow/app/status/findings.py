@@ -21,7 +21,8 @@ class Level(StrEnum):
     """A bound of the job's file is exceeded, or its schedule or the feed's interval was missed."""
     NOTE = "note"
     """Results wait for a silent partition, and no bound is exceeded; all of a landing was quarantined; or rows of landed files
-    arrive in the future. If a catalog has the tables: an attempt may still run on another host, or a bound of files is not checked."""
+    arrive in the future. If a catalog has the tables: an attempt may still run on another host, or a bound of files is not
+    checked."""
     OK = "ok"
 
     @property
