@@ -21,12 +21,14 @@ class FileFields:
     """The fields of one file (or of a table): those that occur in any row.
 
     ``empty`` are those that have no value in any row, so nothing is known about the fields nested in them.
+    ``header`` are the columns of a CSV file in their order; those of its directories are only in ``present``.
     ``twice`` are names that the header of a CSV file has more than once; ``present`` has them with numbers.
     """
 
     name: str
     present: frozenset[str]
     empty: frozenset[str] = frozenset()
+    header: tuple[str, ...] = ()
     twice: frozenset[str] = frozenset()
 
 

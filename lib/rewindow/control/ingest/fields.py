@@ -34,7 +34,11 @@ _LIKE_LANDED = "Write the file with the header and the separator of the landed f
 
 @dataclass(frozen=True, slots=True)
 class LandedFields:
-    """The fields that all landed files have, and those that some have although they are not landed."""
+    """The fields that all landed files have, and those that some have although they are not landed.
+
+    Those of CSV files are in the order of the first header, because code of the first 0.2 versions refuses files of another order
+    than the last landing says. This code compares no order.
+    """
 
     always: tuple[str, ...]
     others: tuple[str, ...] = ()
@@ -64,13 +68,15 @@ def check_fields(
     others = set(before.others if before else ())
     for file in found.files:
         others |= rules.checked(file, others)
-    kept = found.known if before is None else before.always
+    headers = [file.header for file in found.files if file.header]
+    kept: Collection[str] = (headers[0] if headers else found.known) if before is None else before.always
     seen = {rules.fold(field) for field in kept}
     for file in found.files:
         present_now = {rules.fold(field) for field in file.present}
         without = {rules.fold(field) for field in file.empty}
         seen = {field for field in sorted(seen) if field in present_now or _is_within(field, without)}
-    return LandedFields(tuple(sorted(seen)), tuple(sorted(others)))
+    always = (field for field in kept if rules.fold(field) in seen) if headers else sorted(seen)
+    return LandedFields(tuple(always), tuple(sorted(others)))
 
 
 class _Rules:

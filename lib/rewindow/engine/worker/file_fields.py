@@ -63,7 +63,8 @@ def csv_fields(spec: SourceSpec, pieces: Sequence[Piece], base: str | None = Non
         columns = csv_columns(spec, str(path))
         if columns is not None:
             fields = frozenset({*columns, *directory_columns(str(path), base)})
-            found.append(FileFields(shown(spec, str(path)), fields, twice=named_twice(columns)))
+            name, header = shown(spec, str(path)), tuple(columns)
+            found.append(FileFields(name, fields, header=header, twice=named_twice(columns)))
     return found
 
 
