@@ -6,7 +6,6 @@ command were a new process. The figures are written to the results page.
 
 from __future__ import annotations
 
-import re
 import tempfile
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from tests.bad_input.scene import hour, without_spark
 from tests.bench.results import REPORT, machine
 from tests.bench.sections import write_section
 from tests.object_store.scene import THERE, done, make
-from tests.object_store.server import s3_server
+from tests.object_store.server import requests, s3_server
 
 COMMAND = "python -m tests.bench.requests"
 GOAL, HOURS = 120, 24
@@ -23,8 +22,6 @@ BEFORE = (
     "Before logs were read from a local copy (693d686), runs made 252 to 638 requests and landings 83 to 249. Without the cache "
     "of tables in buckets (17d5789), the third run made 893 requests, the 24th 1,437."
 )
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-_REQUEST = re.compile(r'"(?:GET|PUT|HEAD|POST|DELETE) \S+ HTTP')
 
 
 def main() -> None:
@@ -43,13 +40,13 @@ def measure(hours: int) -> tuple[list[int], list[int]]:
             bench, _warehouse = make(root / "project", settings)
             lands: list[int] = []
             runs: list[int] = []
-            seen = _requests(root)
+            seen = len(requests(root))
             for number in range(hours):
                 bench.rows(f"h{number}", hour(number))
                 for words, counts in ((("land", "activity"), lands), (("run", "counts"), runs)):
                     handle.cached.clear()
                     done(bench.run(*words, *THERE, "--json"))
-                    before, seen = seen, _requests(root)
+                    before, seen = seen, len(requests(root))
                     counts.append(seen - before)
     return lands, runs
 
@@ -67,12 +64,6 @@ Goal: at most {GOAL} for a small run. {BEFORE}
 | --- | --- | --- |
 {rows}
 """
-
-
-def _requests(root: Path) -> int:
-    """Return how many requests the server's log has."""
-    lines = _COLOUR.sub("", (root / "server.log").read_text(errors="replace")).splitlines()
-    return sum(bool(_REQUEST.search(line)) for line in lines)
 
 
 if __name__ == "__main__":

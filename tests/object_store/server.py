@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import subprocess
 import sys
@@ -14,6 +15,8 @@ from pyarrow import fs
 from tests.daemons import Daemon
 
 BUCKET = "events"
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_REQUEST = re.compile(r'"(GET|PUT|HEAD|POST|DELETE) (\S+) HTTP')
 
 SERVE = "import sys; from moto.server import main; main(sys.argv[1:])"
 OVERWRITES = f"""
@@ -59,6 +62,11 @@ def s3_server(folder: Path, code: str = SERVE) -> Iterator[dict[str, str]]:
         yield settings
     finally:
         server.kill()
+
+
+def requests(folder: Path) -> list[tuple[str, str]]:
+    """Return method and path of each request that the server of a folder has answered, as its log says."""
+    return _REQUEST.findall(_COLOUR.sub("", (folder / "server.log").read_text(errors="replace")))
 
 
 def client(settings: dict[str, str], *, makes_buckets: bool = False) -> fs.S3FileSystem:

@@ -126,7 +126,7 @@ def test_deleted_files_are_written_again(replayed: tuple[Bench, str], settings: 
     for command in ("run", "show"):
         answer = bench.run(command, "counts", *THERE)
         assert answer.code == 74, answer.out
-        assert f"lacks {len(deleted_files)} of" in answer.err
+        assert "alerts/totals lacks" in answer.err
     done(bench.run("republish", "counts", "--json", *THERE))
     assert content(warehouse) == before
 

@@ -91,6 +91,27 @@ def test_what_another_program_writes_instead_is_counted_in_total(warehouse: str)
         check(warehouse)
 
 
+def test_as_in_a_bucket_no_merged_file_is_opened_unless_the_log_says_that_rows_are_missing(
+    warehouse: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise AssertionError
+
+    def check_briefly() -> None:
+        tables = DeltaTables(warehouse)
+        tables.check_published(JOB, tables.state(JOB), "main", brief=True)
+
+    gc(warehouse)
+    monkeypatch.setattr("rewindow.tables.delta.check_published.is_uri", bool)
+    with monkeypatch.context() as patched:
+        patched.setattr("rewindow.tables.delta.check_published.run_counts", fail)
+        check_briefly()
+    first = DeltaTables(warehouse).state(JOB).committed[0].spec.run
+    DeltaTable(output(warehouse)).delete(f"_run = {first}")
+    with pytest.raises(StorageError, match="altered outside rewindow"):
+        check_briefly()
+
+
 def test_runs_are_retracted_from_a_merged_file_and_made_again(warehouse: str) -> None:
     path, before = output(warehouse), DeltaTables(warehouse).hashes(JOB, "main")
     gc(warehouse)

@@ -48,7 +48,7 @@ def next_run(tables: Warehouse, job: Job, state: JobState, request: RunRequest, 
         if later:
             later.check_published(request.branch)
         else:
-            tables.check_published(job.name, state, request.branch)
+            tables.check_published(job.name, state, request.branch, brief=True)
     decision = plan_run(state, job.feed, request, job.binding, this_attempt(), alive)
     if not isinstance(decision, UpToDate):
         tables.check_targets(decision)

@@ -51,7 +51,7 @@ class LaterRefusals:
         path = self._path(JOURNAL)
         if (journal := self._open(path)) is not None:
             check_layout(path, table_schema(journal).names)
-        self._tables.check_published(self._job.name, self._state, branch, early=True)
+        self._tables.check_published(self._job.name, self._state, branch, early=True, brief=True)
 
     def check_run(self, spec: RunSpec) -> None:
         """Raise the `CheckpointError` (76) with which a planned run would stop: its tables, its state, its schedules."""

@@ -69,8 +69,8 @@ class Tables(Ledger[JobState], StagedRows, Protocol):
         """Return how many commits each of a branch's tables lacks, by target, without those that lack none."""
         ...
 
-    def check_published(self, job: str, state: JobState, branch: str) -> None:
-        """Check that a branch's outputs have the rows that were published, and no others."""
+    def check_published(self, job: str, state: JobState, branch: str, *, brief: bool = False) -> None:
+        """Check that a branch's outputs have the rows that were published. ``brief``: of files in a bucket, only the last."""
         ...
 
     def log_files(self, feed: Feed, where: TopicPartition, start: int, end: int) -> Sequence[LogFile]:
@@ -149,7 +149,7 @@ def steps(
     yield "recover"
     state = tables.state(job.name)
     yield from tables.publish(job.name, state, request.branch)
-    tables.check_published(job.name, state, request.branch)
+    tables.check_published(job.name, state, request.branch, brief=True)
     head = due_before_run(state, request.branch, snapshot_every)
     if head is not None:
         yield from write_snapshot(job.name, head, tables, snapshot_every)

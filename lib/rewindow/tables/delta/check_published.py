@@ -1,9 +1,11 @@
 """The check that every `run`, `show` and `verify` makes: are a branch's tables still what was published?
 
-It costs one read of each table's Delta log, and the size of each file that the log names (in a bucket, one listing of the
-folder: a request for each 1,000 files). Only files without statistics are opened. Rows that were replaced by as many others
-are found by `rewindow republish` and `rewindow verify`. A process checks a table once, and again when the log has commits
-that are not the job's publications.
+It costs one read of each table's Delta log, and the size of each file that the log names. Only merged files and files without
+statistics are opened. Rows that were replaced by as many others are found by `rewindow republish` and `rewindow verify`. A
+process checks a table once, and again when the log has commits that are not the job's publications.
+
+In a bucket each size is a request, or a listing of the folder is one for each 1,000 files. So `run` and `plan` ask only for
+files of the last run there, and open no merged file (``brief``, ADR-135). The other commands look at all.
 """
 
 from __future__ import annotations
@@ -14,8 +16,9 @@ from collections.abc import Callable, Iterator, Sequence
 from deltalake import DeltaTable
 
 from rewindow.control.plan.branches import JobState
-from rewindow.control.plan.spec import MAIN, OUTPUT
+from rewindow.control.plan.spec import OUTPUT
 from rewindow.errors import StorageError
+from rewindow.storage.locations import is_uri
 from rewindow.tables.delta.commit import open_table, table_path
 from rewindow.tables.delta.content_hash import TableFile, rows_of, table_files
 from rewindow.tables.delta.drift import published_tables
@@ -23,7 +26,7 @@ from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.handle_cache import Mark, is_still_there, mark_of
 from rewindow.tables.delta.run_counts import run_counts
 from rewindow.tables.delta.unnamed_files import staged_by
-from rewindow.tables.shared.drift import Drift, difference_of
+from rewindow.tables.shared.drift import Drift, difference_of, publish_again
 from rewindow.tables.shared.publications import (
     SHARED_TABLES,
     Due,
@@ -32,6 +35,9 @@ from rewindow.tables.shared.publications import (
     older_ledger,
     was_prepared,
 )
+
+_MOST_ASKED = 4
+"""The most files of a table that `run` asks a bucket for. A small run adds one file to each table."""
 
 
 class Checked:
@@ -60,37 +66,40 @@ def check_published(
     job: str,
     state: JobState,
     branch: str,
-    now: Callable[[], JobState],
+    now: Callable[[str], JobState],
     checked: Checked,
     *,
     early: bool = False,
+    brief: bool = False,
 ) -> None:
     """Check that the tables of a branch are what was published. ``now`` reads the ledger again.
 
     ``early``: publishing follows, so tables that are gone are left to `publish`, which restores or refuses them.
+    ``brief``: see above; on a local disk it changes nothing.
 
     Raises `StorageError` (74) naming `republish`; `CheckpointError` (76) if a table has publications that the ledger lacks,
     because an older copy of the ledger was restored and would repeat their numbers.
     """
+    is_partial = brief and is_uri(warehouse)
     for due, table, published in published_tables(warehouse, job, state, branch):
         if published > len(due.publications):
-            newer = now()
+            newer = now(job)
             if newer.rows == state.rows:  # otherwise another process has committed since
                 path = table_path(warehouse, due.table.path)
                 raise older_ledger(path, job, published, len(due.publications))
-            check_published(warehouse, job, newer, branch, now, checked, early=early)
+            check_published(warehouse, job, newer, branch, now, checked, early=early, brief=brief)
             return
         if checked.has(due, table, published) or (table is None and early):
             continue
-        found = _drift(warehouse, state, due, table, published)
+        found = _drift(warehouse, state, due, table, published, brief=is_partial)
         if found is not None:
-            option = "" if branch == MAIN else f" --branch {branch}"
             message = (
                 f"{found.path} {found.what}: it was altered outside rewindow (RESTORE, DELETE, a rewrite, deleted files). "
-                f"Publish it again: `rewindow republish {job}{option}`"
+                f"{publish_again(job, branch)}"
             )
             raise StorageError(message)
-        checked.add(due, table, published)
+        if not is_partial:
+            checked.add(due, table, published)
 
 
 def quick(warehouse: str, job: str, state: JobState, branch: str) -> Iterator[Drift]:
@@ -101,27 +110,52 @@ def quick(warehouse: str, job: str, state: JobState, branch: str) -> Iterator[Dr
             yield found
 
 
-def _drift(warehouse: str, state: JobState, due: Due, table: DeltaTable | None, published: int) -> Drift | None:
+def _drift(
+    warehouse: str, state: JobState, due: Due, table: DeltaTable | None, published: int, *, brief: bool = False
+) -> Drift | None:
     path = table_path(warehouse, due.table.path)
     if table is None:
         return Drift(due.target, path, "is gone") if was_prepared(state, due) else None
     files = table_files(path, table)
-    what = lacking(path, _own_files(files, due, published))
+    what = lacking(path, _own_files(files, due, published), brief=brief)
     if what is None and due.target.startswith(OUTPUT):
-        what = _counted(Folder(path), files, due_rows(due, published), state)
+        wanted = due_rows(due, published)
+        if not (brief and _fit(files, wanted)):
+            what = _counted(Folder(path), files, wanted, state)
     return None if what is None else Drift(due.target, path, what)
 
 
-def lacking(path: str, files: Sequence[TableFile]) -> str | None:
-    """Describe which of a table's files are missing or have another size; None if none is."""
-    sizes = Folder(path).sizes([file.path for file in files]) if files else {}
-    lost = {file.path for file in files if sizes.get(file.path) != file.bytes}
+def lacking(path: str, files: Sequence[TableFile], *, brief: bool = False) -> str | None:
+    """Describe which of a table's files are missing or have another size; None if none is. ``brief``: ask for a few only."""
+    asked = _of_last_run(files) if brief else files
+    sizes = Folder(path).sizes([file.path for file in asked]) if asked else {}
+    lost = {file.path for file in asked if sizes.get(file.path) != file.bytes}
     if lost:  # another process may have taken them out of the table since it was opened, and deleted them
         table = open_table(path)
         lost &= {file.path for file in table_files(path, table)} if table else set()
     if not lost:
         return None
-    return f"lacks {len(lost)} of {len(files)} files, or they have another size: {min(lost)}"
+    least = "at least " if len(asked) < len(files) else ""
+    return f"lacks {least}{len(lost)} of {len(files)} files, or they have another size: {min(lost)}"
+
+
+def _of_last_run(files: Sequence[TableFile]) -> Sequence[TableFile]:
+    """Return a few files with rows of the last run that a table has: no earlier run can have looked at them."""
+    last = max((file.last_run for file in files if file.last_run is not None), default=None)
+    return [file for file in files if file.last_run == last][:_MOST_ASKED]
+
+
+def _fit(files: Sequence[TableFile], wanted: Counter[int]) -> bool:
+    """Return whether a table has the rows of each run, as far as its log says so: of merged files only how many in total."""
+    found, merged = Counter[int](), 0
+    for file in files:
+        if file.rows is None:
+            return False
+        if file.first_run is not None and file.first_run == file.last_run:
+            found[file.first_run] += file.rows
+        else:
+            merged += file.rows
+    return found <= wanted and (wanted - found).total() == merged
 
 
 def _own_files(files: Sequence[TableFile], due: Due, published: int) -> Sequence[TableFile]:

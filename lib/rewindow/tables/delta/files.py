@@ -16,7 +16,7 @@ from pyarrow import fs
 
 from rewindow.contracts.staged_files import named_checksum, staged_name
 from rewindow.errors import StorageError, failed_io
-from rewindow.storage.listing import Listed, local_files, local_sizes, object_files
+from rewindow.storage.listing import FEW, Listed, local_files, local_sizes, object_files, object_sizes
 from rewindow.storage.locations import filesystem_of, is_uri
 from rewindow.storage.objects import Objects
 
@@ -203,9 +203,9 @@ class Folder:
         return sorted(found, key=itemgetter(0))
 
     def sizes(self, paths: Collection[str] | None = None) -> dict[str, int]:
-        """Return the sizes of all files below, by path, or of those of ``paths``. A bucket is listed: a path is a request."""
-        if paths is not None and not is_uri(self.root):
-            return local_sizes(self._base, paths)
+        """Return the sizes of all files below, by path, or of those of ``paths``. For many paths, a bucket is listed."""
+        if paths is not None and (not is_uri(self.root) or len(paths) <= FEW):
+            return object_sizes(self._fs, self._base, paths) if is_uri(self.root) else local_sizes(self._base, paths)
         return {path: size for path, size, _ in self.files()}
 
     def delete(self, path: str, *, is_folder: bool = False) -> None:

@@ -29,6 +29,7 @@ from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.reset import finish_reset
 from rewindow.tables.delta.retract import retract_all, retract_job, retract_runs
 from rewindow.tables.shared.arrow_schema import arrow_schema
+from rewindow.tables.shared.drift import publish_again
 from rewindow.tables.shared.publications import (
     SHARED_TABLES,
     Due,
@@ -141,9 +142,8 @@ def check_not_lost(warehouse: str, job: str, state: JobState, branch: str, due: 
         paths = {due.table.path, run.spec.binding.tables.get(due.target, due.table).path}
         if all(any(sizes(path).get(file.path) == file.bytes for path in paths) for file in _staged(run, due, reports)):
             continue
-        option = "" if branch == MAIN else f" --branch {branch}"
         lost = table_path(warehouse, due.table.path)
-        message = f"the table {lost} is gone. Publish it again: `rewindow republish {job}{option}`"
+        message = f"the table {lost} is gone. {publish_again(job, branch)}"
         raise StorageError(message)
 
 

@@ -51,13 +51,11 @@ class DeltaTables:
 
     def __init__(self, warehouse: str, *, reads_directly: bool = True) -> None:
         """Bind to a folder or URI. Nothing is read or created. ``reads_directly``: workers may open the logs' files."""
-        self.warehouse = warehouse.rstrip("/")
-        self._reads_directly = reads_directly
-        self._ledgers: dict[str, Ledger] = {}
+        self.warehouse, self._reads_directly = warehouse.rstrip("/"), reads_directly
+        self._ledgers, self._reports = dict[str, Ledger](), dict[str, list[TaskReport]]()
         self.landing_ledgers = LandingLedgers(self.warehouse)
         self._states, self._folded_feeds = JobStates(), Feeds()
         self._checked, self._published = Checked(), dict[tuple[str, str, str], int]()
-        self._reports: dict[str, list[TaskReport]] = {}
         self._logs: dict[tuple[str, str], tuple[tuple[int, int], LogFiles]] = {}
 
     def ledger(self, job: str) -> Ledger:
@@ -238,9 +236,11 @@ class DeltaTables:
         """Return how many commits each of a branch's tables lacks, by target, without those that lack none."""
         return lagging(self.warehouse, job, state, branch)
 
-    def check_published(self, job: str, state: JobState, branch: str, *, early: bool = False) -> None:
+    def check_published(
+        self, job: str, state: JobState, branch: str, *, early: bool = False, brief: bool = False
+    ) -> None:
         """Check that a branch's tables are what was published; see `check_published`."""
-        check_published(self.warehouse, job, state, branch, lambda: self.state(job), self._checked, early=early)
+        check_published(self.warehouse, job, state, branch, self.state, self._checked, early=early, brief=brief)
 
     def reports(self, run: CommittedRun) -> list[TaskReport]:
         """Return what a committed run's tasks reported. The last result is cached."""

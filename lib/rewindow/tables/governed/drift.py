@@ -26,7 +26,7 @@ from rewindow.tables.governed.looks import Looks
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.publish import own_rows, published_tables
 from rewindow.tables.governed.versions import is_on_its_way, lacking, ordinal_at
-from rewindow.tables.shared.drift import Drift, difference_of
+from rewindow.tables.shared.drift import Drift, difference_of, publish_again
 from rewindow.tables.shared.job_source import NewEpochs
 from rewindow.tables.shared.publications import Due, due_rows, net, older_ledger, publication_id
 
@@ -71,10 +71,9 @@ def check_published(
 
 
 def _drifted(job: str, branch: str, drift: Drift) -> StorageError:
-    option = "" if branch == MAIN else f" --branch {branch}"
     message = (
         f"{drift.path} {drift.what}: it was altered outside rewindow (RESTORE, DELETE, UPDATE, a drop). "
-        f"Publish it again: `rewindow republish {job}{option}`"
+        f"{publish_again(job, branch)}"
     )
     return StorageError(message)
 

@@ -240,7 +240,7 @@ class CatalogTables:
         """Return how many commits each of a branch's tables lacks, by target, without those that lack none."""
         return lagging(self._spark_of, job, state, branch, self.name_of, self.looks(job))
 
-    def check_published(self, job: str, state: JobState, branch: str) -> None:
+    def check_published(self, job: str, state: JobState, branch: str, *, brief: bool = False) -> None:  # noqa: ARG002
         """Check that a branch's outputs have the rows that were published. Raises `StorageError` (74)."""
         fold, read = self._states.fold, self.own.ledger(job).read_afresh
         check_published(self._spark_of(), job, state, branch, self.name_of, lambda: fold(job, read()), self.looks(job))

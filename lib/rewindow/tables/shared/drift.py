@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rewindow.control.plan.branches import JobState
+from rewindow.control.plan.spec import MAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +16,12 @@ class Drift:
     target: str
     path: str
     what: str
+
+
+def publish_again(job: str, branch: str) -> str:
+    """Return the advice for a table of a branch that is not what was published."""
+    option = "" if branch == MAIN else f" --branch {branch}"
+    return f"Publish it again: `rewindow republish {job}{option}`"
 
 
 def difference_of(wanted: Mapping[int, int], found: Mapping[int, int], state: JobState) -> str:

@@ -1,0 +1,106 @@
+"""What a small run asks a bucket for does not depend on the files of earlier runs; others look for those (ADR-135)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from rewindow.engine.worker.changelog_reader import RowGroupFilter
+from rewindow.storage.locations import options_of
+from rewindow.tables.delta import handle
+from rewindow.tables.delta.commit import table_path
+from rewindow.tables.delta.warehouse import DeltaTables
+from tests.bad_input.scene import Answer, hour, without_spark
+from tests.object_store.scene import THERE, done, make
+from tests.object_store.server import client, requests, s3_server
+
+pytestmark = pytest.mark.slow
+
+MOST = 120
+
+
+class There:
+    """A project whose warehouse is in the bucket of a server of its own."""
+
+    def __init__(self, root: Path, settings: dict[str, str]) -> None:
+        self.bench, self.warehouse = make(root / "project", settings)
+        self._root, self._system, self._hours = root, client(settings), 0
+
+    def call(self, *words: str) -> tuple[Answer, list[tuple[str, str]]]:
+        """Call a command as a new process would. Return its answer and its requests."""
+        handle.cached.clear()
+        RowGroupFilter._largest.clear()
+        before = len(requests(self._root))
+        return self.bench.run(*words, *THERE), requests(self._root)[before:]
+
+    def lands(self) -> None:
+        self.bench.rows(f"h{self._hours}", hour(self._hours))
+        self._hours += 1
+        done(self.call("land", "activity", "--json")[0])
+
+    def lose(self, target: str, number: int) -> None:
+        """Delete the file that one of the runs has added to a table."""
+        table = DeltaTables(self.warehouse).state("counts").branch("main").tables[target]
+        path = table_path(self.warehouse, table.path)
+        files = files_of(DeltaTable(path, storage_options=options_of(path)))
+        self._system.delete_file(f"{path.removeprefix('s3://')}/{files[number]}")
+
+    def found(self) -> list[dict[str, str]]:
+        """Return what `status` finds of the job."""
+        (job,) = json.loads(self.call("status", "--json")[0].out)["jobs"]
+        return list(job["findings"])
+
+
+def files_of(table: DeltaTable) -> list[str]:
+    """Return a table's files in the order of their runs."""
+    actions = table.get_add_actions(flatten=True)
+    found = zip(actions["min._run"].to_pylist(), actions["path"].to_pylist(), strict=True)
+    return [path for _, path in sorted(found)]
+
+
+@pytest.fixture
+def there(tmp_path: Path) -> Iterator[There]:
+    with s3_server(tmp_path) as settings, without_spark():
+        there = There(tmp_path, settings)
+        for _ in range(3):
+            there.lands()
+            done(there.call("run", "counts", "--json")[0])
+        yield there
+
+
+def test_a_small_run_lists_no_folder_of_files_and_others_find_an_old_one_that_is_gone(there: There) -> None:
+    there.lose("output/totals", 0)
+    there.lands()
+    answer, made = there.call("run", "counts")
+    assert answer.code == 0, answer.err
+    lists = [path for _, path in made if "list-type" in path]
+    assert lists
+    assert all("_delta_log" in path for path in lists), lists
+    assert all("start-after" in path for path in lists), "a log is listed from its checkpoint on"
+    assert len(made) <= MOST
+    (finding,) = there.found()
+    assert (finding["level"], finding["about"]) == ("broken", "altered")
+    assert "alerts/totals lacks 1 of 4 files" in finding["message"]
+    for words in (("show", "counts"), ("verify", "counts"), ("rewind", "counts", "--to", "1")):
+        answer, _ = there.call(*words)
+        assert answer.code == 74, (words, answer)
+        assert "rewindow republish counts" in answer.err
+    done(there.call("republish", "counts", "--json")[0])
+    assert there.found() == []
+
+
+def test_state_that_is_gone_is_told_by_plan_and_status_and_the_run_ends_with_74(there: There) -> None:
+    there.lose("changelog/sums", 0)
+    there.lands()
+    for words in (("plan", "counts"), ("run", "counts"), ("plan", "counts")):
+        answer, _ = there.call(*words)
+        assert answer.code == 74, (words, answer)
+        assert "rewindow republish" in answer.err
+    assert there.found()[0]["about"] == "refused"
+    done(there.call("republish", "counts", "--json")[0])
+    done(there.call("run", "counts", "--json")[0])
+    assert there.found() == []
