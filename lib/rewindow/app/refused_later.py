@@ -17,6 +17,7 @@ from rewindow.control.run import Job
 from rewindow.streams.assembly import check_suppliers
 from rewindow.streams.nodes import ProcessorNode
 from rewindow.streams.schedules import method_is_gone
+from rewindow.tables.delta.check_state import check_state
 from rewindow.tables.delta.claims import check_claim, check_log_claim, is_published
 from rewindow.tables.delta.commit import open_table, table_path
 from rewindow.tables.delta.content_hash import table_files, table_schema
@@ -54,10 +55,12 @@ class LaterRefusals:
         self._tables.check_published(self._job.name, self._state, branch, early=True, brief=True)
 
     def check_run(self, spec: RunSpec) -> None:
-        """Raise the `CheckpointError` (76) with which a planned run would stop: its tables, its state, its schedules."""
+        """Raise the error with which a planned run would stop: its tables (76), its state (74, 76), its schedules (76)."""
         for target, table in spec.binding.tables.items():
             self._check_columns(spec, target, table)
         check_has_state(self._state, spec.parent)
+        if (parent := self._state.find_run(spec.parent)) is not None:
+            check_state(self._tables.warehouse, self._state, parent, self._tables.state, self._tables.reports)
         self._check_schedules(spec)
 
     def _path(self, table: str) -> str:

@@ -28,11 +28,13 @@ from rewindow.config.load import load_feed, load_job
 from rewindow.control.heartbeat import was_killed
 from rewindow.control.plan.branches import Branch, JobState
 from rewindow.control.plan.ledger_state import PLAN
-from rewindow.errors import RewindowError
+from rewindow.errors import RewindowError, StorageError
 from rewindow.report.material import Material
 from rewindow.report.text import counted, to_the_second
 from rewindow.streams.duration import in_words
 from rewindow.streams.semantics import StreamTimeFrom
+from rewindow.tables.delta.check_state import check_state
+from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.warehouse import find_feed
 
 
@@ -56,15 +58,17 @@ def check_job(project: Project, name: str, branch: str, looks: Looks) -> Subject
     if known.head is not None:
         findings += attempted(add_lag_and_drops, "figures", command("report"))
     findings += _held(state, known, command)
+    is_refused, is_running = entry.status is Status.BROKEN, entry.status is Status.RUNNING
+    if not (known.is_sealed or is_refused or is_running):
+        findings += attempted(partial(_altered, project, name, state, known, command), "altered", command("plan"))
     behind = [
         *attempted(partial(_unfinished, project, known, name, command), "unfinished", command("plan")),
-        *attempted(partial(_lagging, project, name, state, known, figures, command), "lagging", command("plan")),
+        *attempted(partial(_lagging, project, entry, state, known, figures, command), "lagging", command("plan")),
     ]
     findings += attempted(partial(_replayed, project, entry), "replayed", command("plan"))
-    is_refused = entry.status is Status.BROKEN
     findings += [replace(one, command=None) for one in behind] if is_refused else behind
     if not known.is_sealed:
-        if entry.status is not Status.RUNNING:
+        if not is_running:
             findings += attempted(partial(_missed, project, config, entry, looks, command), "schedule", command("plan"))
         findings += exceeded(config.alerts, figures, command, Upkeep(state, known.head, looks.now_ms, has_files))
     return Subject("job", name, with_feed_trouble(project, entry), figures, findings)
@@ -120,6 +124,23 @@ def _from_reports(project: Project, config: JobConfig, branch: Branch, looks: Lo
     return lag_figures(found) | dropped_figures(found) | silent_figures(found, will_follow=will_follow)
 
 
+def _altered(project: Project, job: str, state: JobState, branch: Branch, command: Command) -> Sequence[Finding]:
+    """Return a finding if a file is gone that a table names, or that the next run needs.
+
+    Of the files in a bucket, `run` and `plan` ask only for the last ones. All are looked for here.
+    """
+    tables = project.tables
+    if not isinstance(tables, DeltaTables):
+        return []
+    try:
+        tables.check_published(job, state, branch.name, early=True)
+        if branch.head is not None and state.has_state(branch.head.spec.run):
+            check_state(tables.warehouse, state, branch.head, tables.state, tables.reports)
+    except StorageError as error:
+        return [Finding(Level.BROKEN, "altered", str(error), command("republish"))]
+    return []
+
+
 def _unfinished(project: Project, branch: Branch, job: str, command: Command) -> Sequence[Finding]:
     """Return a finding if the branch has a plan whose attempt has ended without a commit."""
     pending = branch.pending
@@ -138,10 +159,12 @@ def _unfinished(project: Project, branch: Branch, job: str, command: Command) ->
 
 
 def _lagging(
-    project: Project, job: str, state: JobState, branch: Branch, figures: dict[str, Any], command: Command
+    project: Project, entry: Entry, state: JobState, branch: Branch, figures: dict[str, Any], command: Command
 ) -> Sequence[Finding]:
     """Return a finding if readers of the branch's tables do not see all that is committed."""
-    figures["lagging"] = lacks = dict(project.tables.lagging(job, state, branch.name))
+    figures["lagging"] = lacks = dict(project.tables.lagging(entry.name, state, branch.name))
+    if entry.exit_code == StorageError.exit_code:  # it names the table that is gone, and `run` would not make it again
+        lacks = {one: n for one, n in lacks.items() if project.tables.version_of(branch.tables[one]) is not None}
     if not lacks:
         return []
     told = ", ".join(f"{target} by {counted(count, 'commit')}" for target, count in lacks.items())

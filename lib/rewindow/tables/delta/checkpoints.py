@@ -17,6 +17,7 @@ from rewindow.tables.delta.commit import open_table, table_path
 from rewindow.tables.delta.content_hash import TableFile, table_files
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.shared.checkpoint import Checkpoint, since_last_added
+from rewindow.tables.shared.drift import publish_again
 from rewindow.tables.shared.publications import Reports
 
 
@@ -66,7 +67,7 @@ def changelog_files(
     if as_staged or any(not _is_staged(file, attempts) for file in listed):
         # Files were rewritten (OPTIMIZE, UPDATE). The staged files exist until VACUUM.
         own = [_as_table_file(file, run.spec.run) for run in chain for file in _staged(reports(run), target)]
-        _check_present(path, own)
+        _check_present(path, own, chain)
     else:
         own = [file for file in listed if file.first_run in order]
     _check_complete(path, target, chain, own)
@@ -99,14 +100,15 @@ def _as_table_file(file: StagedFile, run: int) -> TableFile:
     return TableFile(file.path, file.rows, file.bytes, dict(file.partition_values), run, run)
 
 
-def _check_present(path: str, files: Sequence[TableFile]) -> None:
+def _check_present(path: str, files: Sequence[TableFile], chain: Sequence[CommittedRun]) -> None:
     folder = Folder(path)
     for file in files:
         facts = folder.facts(file.path)
         if facts is None or facts.bytes != file.bytes:
+            last = chain[-1].spec
             message = (
-                f"the changelog {path} was rewritten and its file {file.path} deleted: "
-                "`rewindow republish JOB` restores it"
+                f"the changelog {path} was rewritten and its file {file.path} deleted (OPTIMIZE and VACUUM, or by hand). "
+                f"{publish_again(last.job, last.branch)}"
             )
             raise StorageError(message)
 
@@ -122,6 +124,6 @@ def _check_complete(path: str, target: str, chain: Sequence[CommittedRun], files
             rows = found.get(run.spec.run, 0)
             message = (
                 f"the changelog {path} has {rows} rows of run {run.spec.name}, {due} were committed: "
-                f"it was altered outside rewindow. Publish it again: `rewindow republish {run.spec.job}`"
+                f"it was altered outside rewindow. {publish_again(run.spec.job, run.spec.branch)}"
             )
             raise StorageError(message)
