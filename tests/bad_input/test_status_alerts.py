@@ -243,7 +243,8 @@ def test_a_landed_file_with_rows_of_later_intervals_is_an_alert_only_when_such_a
     bench.rows("h3", [*hour(3), {"user": "ann", "t": T0, "got": tomorrow, "x": 1}])
     assert bench.run("land", "hourly").code == 0
     hourly = status(bench)[0]["hourly"]
-    assert (hourly["level"], hourly["status"], hourly["due"]) == ("ok", "fresh", False)
+    assert (hourly["level"], hourly["status"], hourly["due"]) == ("note", "fresh", False)
+    assert only(hourly)["about"] == "future"
     assert "rows of landed files are waiting: the interval from" in bench.run("land", "hourly").out
     in_two_days = time.time() + 48 * HOUR / 1000
     monkeypatch.setattr("rewindow.app.listing.time", SimpleNamespace(time=lambda: in_two_days))
