@@ -64,3 +64,15 @@ def test_a_run_of_which_most_records_are_late_says_where_to_look(tmp_path: Path,
     assert f"late: {late} window-closed" in said
     line = "Of the 13 records of the run, half or more were late: the lateness in `rewindow report counts` shows which grace"
     assert (line in said) == is_said
+
+
+def test_windows_that_overlap_count_a_late_record_several_times_and_bring_no_such_warning(tmp_path: Path) -> None:
+    bench = project(tmp_path, ", arrived_at: got")
+    bench.write("shop_job.py", MODULE.replace('of("1h", grace="0s")', 'of("6h", grace="0s").advance_by("1h")'))
+    times = [24 * HOUR, 0, HOUR, *(24 * HOUR for _ in range(9))]
+    bench.rows("h0", [{"user": "ann", "t": T0 + time, "got": T0 + at, "x": 0} for at, time in enumerate(times)])
+    with without_spark():
+        assert bench.run("land", "activity").code == 0
+        said = bench.run("run", "counts").out
+    assert "late: 12 window-closed" in said
+    assert "half or more" not in said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ from rewindow.app.watch import Watch
 from rewindow.contracts.staged_files import QUARANTINE
 from rewindow.control.plan.spec import MAIN
 from rewindow.control.run import RunReport
+from rewindow.report.nodes import timed_nodes
 from rewindow.report.run_totals import dropped_by_reason, records_from_feed, rows_by_output
 from rewindow.streams.drop_totals import DROPS, sum_by_reason
 from rewindow.streams.metrics import LATE_RECORD_DROP, PUNCTUATE, QUARANTINED
@@ -48,14 +50,22 @@ def reason_lines(result: RunReport) -> Iterator[str]:
     for kind, reasons in dropped.items():
         yield f"  {kind}: {', '.join(f'{count} {reason}'.strip() for reason, count in reasons.items())}"
     yield from _how_to_see(result, dropped)
-    yield from _mostly_late(result, dropped)
+    yield from _mostly_late(result)
     yield from (f"  {hint}." for hint in result.hints)
 
 
-def _mostly_late(result: RunReport, dropped: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
-    """Yield a warning if so many records were late that the grace period or the feed's order is probably wrong."""
+def _mostly_late(result: RunReport) -> Iterator[str]:
+    """Yield a warning if a node dropped so many records as late that its grace period or the feed's order is probably wrong.
+
+    Nodes in which a record counts once for each of several windows are left out.
+    """
     records = records_from_feed(result.spec.binding, result.commit.consumed)
-    if 0 < records <= MOSTLY * sum(dropped.get(DROPS[LATE_RECORD_DROP], {}).values()):
+    late = Counter[str]()
+    for row in result.metrics:
+        if row["name"] == LATE_RECORD_DROP:
+            late[row["node"]] += sum(sum_by_reason([row], LATE_RECORD_DROP).values())
+    once = [late[node.node] for node in timed_nodes(result.spec.binding.topology) if node.has_one_window]
+    if 0 < records <= MOSTLY * max(once, default=0):
         branch = "" if result.spec.branch == MAIN else f" --branch {result.spec.branch}"
         yield (
             f"  Of the {records:,} records of the run, half or more were late: the lateness in `rewindow report {result.spec.job}"
