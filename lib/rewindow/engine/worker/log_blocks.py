@@ -60,13 +60,19 @@ def longs(column: pa.Array, null: int) -> Longs:
     return np.asarray(column.fill_null(null) if column.null_count else column)
 
 
+def cut(rows: pa.RecordBatch, *names: str) -> Iterator[pa.RecordBatch]:
+    """Yield the parts of a batch, in order, in which some columns of integers do not change."""
+    columns = [longs(rows.column(name).cast(pa.int64()), -FAR) for name in names]
+    changes = np.logical_or.reduce([np.diff(column) != 0 for column in columns])
+    for start, end in pairwise([0, *(np.flatnonzero(changes) + 1).tolist(), rows.num_rows]):
+        if end > start:
+            yield rows.slice(start, end - start)
+
+
 def by_partition(rows: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Yield each partition with its rows, which are together."""
-    partitions = np.asarray(rows.column(PARTITION))
-    bounds = [0, *(np.flatnonzero(np.diff(partitions)) + 1).tolist(), len(partitions)]
-    for start, end in pairwise(bounds):
-        if end > start:
-            yield int(partitions[start]), rows.slice(start, end - start)
+    for part in cut(rows, PARTITION):
+        yield part.column(PARTITION)[0].as_py(), part
 
 
 class OpenBlock:

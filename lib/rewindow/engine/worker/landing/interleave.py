@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from itertools import chain, groupby, islice, pairwise
+from itertools import chain, groupby, islice
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,7 @@ from rewindow.engine.worker.landing.chunks import released, sorted_chunks, write
 from rewindow.engine.worker.landing.exchange import read_run
 from rewindow.engine.worker.landing.merge import merged
 from rewindow.engine.worker.landing.scratch import scratch_folder
-from rewindow.engine.worker.log_blocks import ARRIVED, PARTITION, TIMESTAMP, longs, order_name
+from rewindow.engine.worker.log_blocks import ARRIVED, PARTITION, TIMESTAMP, cut, longs, order_name
 
 _SOURCE, _OFFSET = map(order_name, OUTPUT_ORDER)
 _STREAM_TIME = "_stream_time"
@@ -33,7 +33,7 @@ def interleaved(write: LogWrite, batches: Iterable[pa.RecordBatch]) -> Iterator[
     ``batches`` are sorted by partition, epoch, source partition and offset. Rows of one source partition keep their order. No
     row gets later than it is in its source partition: all rows before it have a stream time there that is not larger.
     """
-    parts = chain.from_iterable(_cut(batch, (PARTITION, ARRIVED)) for batch in batches)
+    parts = chain.from_iterable(cut(batch, PARTITION, ARRIVED) for batch in batches)
     for (partition, _), group in groupby(parts, key=_group_of):
         yield from _in_order(write, partition, group)
 
@@ -52,22 +52,13 @@ def _in_order(write: LogWrite, partition: int, group: Iterable[pa.RecordBatch]) 
 def _with_stream_time(spec: LogSpec, group: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     name = order_name(OUTPUT_TIME) if spec.extractor else TIMESTAMP
     source, latest = None, _NEVER
-    for rows in chain.from_iterable(_cut(batch, (_SOURCE,)) for batch in group):
+    for rows in chain.from_iterable(cut(batch, _SOURCE) for batch in group):
         if (own := rows.column(_SOURCE)[0].as_py()) != source:
             source, latest = own, _NEVER
         times = np.maximum.accumulate(longs(rows.column(name).cast(pa.int64()), _NEVER))
         times = np.maximum(times, latest)
         latest = int(times[-1])
         yield rows.append_column(_STREAM_TIME, pa.array(times))
-
-
-def _cut(batch: pa.RecordBatch, names: Iterable[str]) -> Iterator[pa.RecordBatch]:
-    """Yield the parts of a batch in which some columns of integers do not change."""
-    columns = [longs(batch.column(name).cast(pa.int64()), _NEVER) for name in names]
-    changes = np.logical_or.reduce([np.diff(column) != 0 for column in columns])
-    for start, end in pairwise([0, *(np.flatnonzero(changes) + 1).tolist(), batch.num_rows]):
-        if end > start:
-            yield batch.slice(start, end - start)
 
 
 def _group_of(rows: pa.RecordBatch) -> tuple[int, int]:
