@@ -24,12 +24,14 @@ def how_it_ended(warehouse: str, attempt: Attempt) -> str:
     return "ended without finishing it: it failed with an error, which its own output names, or was interrupted"
 
 
-def may_run_elsewhere(warehouse: str, attempt: Attempt) -> bool:
-    """Return whether nothing tells that an attempt has ended, if hosts do not share the folder of heartbeats.
+def known_end(warehouse: str, attempt: Attempt, *, in_catalog: bool) -> tuple[bool, str]:
+    """Return whether an attempt that shows no life has certainly ended, and what is known of it, as the end of a sentence.
 
-    That is usual with tables of a catalog. An attempt on another host may then be alive without a heartbeat here.
+    With tables ``in_catalog``, hosts usually do not share the folder of heartbeats: one on another host may be alive.
     """
-    return not _is_here(attempt) and not was_killed(warehouse, attempt)
+    if not in_catalog or _is_here(attempt) or was_killed(warehouse, attempt):
+        return True, how_it_ended(warehouse, attempt)
+    return False, "may still run, or has ended: no heartbeat of it is here"
 
 
 def process_of(attempt: Attempt) -> str:
@@ -39,10 +41,6 @@ def process_of(attempt: Attempt) -> str:
 
 def _is_here(attempt: Attempt) -> bool:
     return attempt.host in {"", socket.gethostname()}
-
-
-ELSEWHERE = "may still run, or has ended: no heartbeat of it is here"
-"""What is known of an attempt that `may_run_elsewhere`, as the end of a sentence about it."""
 
 
 def ended_hint(warehouse: str, planned: RunSpec, again: str) -> str:

@@ -11,7 +11,7 @@ from rewindow.app.listing import Entry, Looks, Status, feed_entry
 from rewindow.app.project import Project
 from rewindow.app.readers import replayed_of_removed
 from rewindow.app.status.findings import Finding, Level, Subject, attempted
-from rewindow.app.unfinished import ELSEWHERE, how_it_ended, may_run_elsewhere, process_of
+from rewindow.app.unfinished import known_end, process_of
 from rewindow.config.load import load_feed
 from rewindow.control.ingest.intervals import Grid
 from rewindow.control.ingest.landings import LANDING, PLAN, Landing
@@ -82,12 +82,10 @@ def _unfinished(project: Project, look: FeedLook, rows: Sequence[LedgerRow], com
         return
     attempt = look.progress.unfinished[-1]
     planned = next(row for row in reversed(rows) if row.kind == PLAN and row.body["attempt"]["id"] == attempt.id)
-    what = f"{process_of(attempt)} began to land at {to_the_second(planned.recorded_at)} and"
-    if project.target.catalog is not None and may_run_elsewhere(project.warehouse, attempt):
-        yield Finding(Level.NOTE, "unfinished", f"{what} {ELSEWHERE}", None)
-    else:
-        message = f"{what} {how_it_ended(project.warehouse, attempt)}"
-        yield Finding(Level.BROKEN, "unfinished", message, command("land"))
+    has_ended, known = known_end(project.warehouse, attempt, in_catalog=project.target.catalog is not None)
+    message = f"{process_of(attempt)} began to land at {to_the_second(planned.recorded_at)} and {known}"
+    level = Level.BROKEN if has_ended else Level.NOTE
+    yield Finding(level, "unfinished", message, command("land") if has_ended else None)
 
 
 def _lagging(project: Project, name: str, rows: Sequence[LedgerRow], command: Command) -> Iterator[Finding]:

@@ -22,7 +22,7 @@ from rewindow.app.status.figures import (
 )
 from rewindow.app.status.findings import Finding, Level, Subject, attempted
 from rewindow.app.status.schedule import last_due
-from rewindow.app.unfinished import ELSEWHERE, MEMORY_ADVICE, how_it_ended, may_run_elsewhere, process_of
+from rewindow.app.unfinished import MEMORY_ADVICE, known_end, process_of
 from rewindow.config.job import JobConfig
 from rewindow.config.load import load_feed, load_job
 from rewindow.control.heartbeat import was_killed
@@ -150,10 +150,11 @@ def _unfinished(project: Project, branch: Branch, job: str, command: Command) ->
         (row for row in reversed(project.tables.ledger_rows(job)) if row.kind == PLAN and row.seq == pending.run), None
     )
     since = f" since {to_the_second(planned.recorded_at)}" if planned else ""
-    what = f"run {pending.name} is planned{since} and not committed: {process_of(pending.attempt)}"
-    if project.target.catalog is not None and may_run_elsewhere(project.warehouse, pending.attempt):
-        return [Finding(Level.NOTE, "unfinished", f"{what} {ELSEWHERE}", None)]
-    message = f"{what} {how_it_ended(project.warehouse, pending.attempt)}"
+    in_catalog = project.target.catalog is not None
+    has_ended, known = known_end(project.warehouse, pending.attempt, in_catalog=in_catalog)
+    message = f"run {pending.name} is planned{since} and not committed: {process_of(pending.attempt)} {known}"
+    if not has_ended:
+        return [Finding(Level.NOTE, "unfinished", message, None)]
     advice = MEMORY_ADVICE if was_killed(project.warehouse, pending.attempt) else None
     return [Finding(Level.BROKEN, "unfinished", message, command("run"), advice)]
 
