@@ -106,8 +106,7 @@ def look_at_feed(project: Project, name: str, rows: Sequence[LedgerRow], now_ms:
 
 def _waiting(spec: FeedSpec, looks: Mapping[str, SourceLook], progress: Progress, now_ms: int) -> str:
     """Return what waits for the end of its interval: new files, or else rows of landed ones."""
-    later = [at for position in progress.positions.values() for at in (later_rows(position) or {}).values()]
-    return waiting_files(spec, looks, now_ms) or waiting_later(spec, min(later, default=None), now_ms)
+    return waiting_files(spec, looks, now_ms) or waiting_later(spec, progress.positions.values(), now_ms)
 
 
 def _with_rows(spec: FeedSpec, looks: Mapping[str, SourceLook]) -> tuple[dict[str, SourceLook], list[str]]:

@@ -9,7 +9,7 @@ from rewindow.config.feed_spec import TABLE_FORMATS
 from rewindow.contracts.ingest import FeedSpec, LogSpec, ReadWindow, SourceLook
 from rewindow.contracts.produced_epochs import EpochTimes
 from rewindow.control.ingest.intervals import Epochs, Grid
-from rewindow.control.ingest.later_rows import later_rows, without_finished
+from rewindow.control.ingest.later_rows import without_finished
 from rewindow.control.ingest.protocols import Call
 from rewindow.control.ingest.waiting import waiting_files, waiting_later, waiting_refused, waiting_unread
 from rewindow.control.ingest.watermarks import WatermarkPolicy, decide_watermark
@@ -100,10 +100,9 @@ def _nothing_due(call: Call, looks: Mapping[str, SourceLook] | None = None) -> N
         return NothingDue(waiting_refused(feed, until_ms, error))
     if until_ms is not None:
         return NothingDue(waiting_unread(feed, looks, until_ms), looks)
-    later = [later_rows(call.progress.positions.get(spec.topic)) or {} for spec in logs]
-    first_ms = min((first for files in later for first in files.values()), default=None)
-    now_ms = call.request.now_ms
-    return NothingDue(waiting_files(feed, looks, now_ms) or waiting_later(feed, first_ms, now_ms), looks)
+    positions, now_ms = call.progress.positions, call.request.now_ms
+    later = waiting_later(feed, (positions.get(spec.topic) for spec in logs), now_ms)
+    return NothingDue(waiting_files(feed, looks, now_ms) or later, looks)
 
 
 def look_at(call: Call, spec: LogSpec, window: ReadWindow) -> SourceLook:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import pendulum
 
 from rewindow.contracts.ingest import FeedSpec, SourceLook
 from rewindow.control.ingest.intervals import Grid
+from rewindow.control.ingest.later_rows import later_rows
 
 _NAMES = {
     (1, "d"): ("the day", "YYYY-MM-DD"),
@@ -33,8 +35,9 @@ def waiting_files(feed: FeedSpec, looks: Mapping[str, SourceLook], now_ms: int) 
     return f"{what} waiting: {next_complete(feed, now_ms, now_ms)}"
 
 
-def waiting_later(feed: FeedSpec, first_ms: int | None, now_ms: int) -> str:
-    """Return the sentence for rows of landed files, of which the first arrived at ``first_ms``; empty for None."""
+def waiting_later(feed: FeedSpec, positions: Iterable[Mapping[str, Any] | None], now_ms: int) -> str:
+    """Return the sentence for rows of landed files that arrive later, as the sources' positions record; empty without any."""
+    first_ms = min((first for one in positions for first in (later_rows(one) or {}).values()), default=None)
     return "" if first_ms is None else f"rows of landed files are waiting: {next_complete(feed, first_ms, now_ms)}"
 
 
