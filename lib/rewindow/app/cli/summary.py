@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -15,7 +14,7 @@ from rewindow.report.run_totals import dropped_by_reason, records_from_feed, row
 from rewindow.streams.drop_totals import DROPS, sum_by_reason
 from rewindow.streams.metrics import LATE_RECORD_DROP, PUNCTUATE, QUARANTINED
 
-MOSTLY = 2
+_MOSTLY = 2
 """If late records are this part of all, a run warns."""
 
 
@@ -60,12 +59,11 @@ def _mostly_late(result: RunReport) -> Iterator[str]:
     Nodes in which a record counts once for each of several windows are left out.
     """
     records = records_from_feed(result.spec.binding, result.commit.consumed)
-    late = Counter[str]()
-    for row in result.metrics:
-        if row["name"] == LATE_RECORD_DROP:
-            late[row["node"]] += sum(sum_by_reason([row], LATE_RECORD_DROP).values())
-    once = [late[node.node] for node in timed_nodes(result.spec.binding.topology) if node.has_one_window]
-    if 0 < records <= MOSTLY * max(once, default=0):
+    once = {timed.node for timed in timed_nodes(result.spec.binding.topology) if timed.has_one_window}
+    late = (
+        sum_by_reason((row for row in result.metrics if row["node"] == node), LATE_RECORD_DROP) for node in sorted(once)
+    )
+    if 0 < records <= _MOSTLY * max((sum(reasons.values()) for reasons in late), default=0):
         branch = "" if result.spec.branch == MAIN else f" --branch {result.spec.branch}"
         yield (
             f"  Of the {records:,} records of the run, half or more were late: the lateness in `rewindow report {result.spec.job}"
