@@ -1,4 +1,4 @@
-"""A chain of jobs with windows: what the first holds back is not late in the second (ADR-133)."""
+"""A chain of jobs with windows: what the first holds back is not late in the second (ADR-133, ADR-134, ADR-137)."""
 
 from __future__ import annotations
 
@@ -45,6 +45,9 @@ def days():
     counts.suppress(until_window_closes()).to_stream().to("seen")
     return builder.build()
 """
+
+ONE_HOUR, SIX_HOURS = 'TimeWindows.of("1h", grace="90m")', 'TimeWindows.of("6h", grace="0s")'
+BY_KEY = 'stream("totals").group_by_key()'
 
 
 def records() -> list[dict[str, Any]]:
@@ -101,6 +104,29 @@ def test_a_feed_with_another_key_makes_nothing_late(tmp_path: Path, landings: in
     counts = Counter((row["user"], row["t"] // HOUR) for row in records())
     seen = Counter((count, hour // 6 * 6 * HOUR) for (_, hour), count in counts.items())
     assert {(row["key_value"], row["window_start"]): row["value"] for row in found} == seen
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+@pytest.mark.parametrize("landings", [1, 4])
+@pytest.mark.parametrize("hours", [1, 6])
+def test_windows_that_close_together_are_not_late_in_shorter_ones(
+    tmp_path: Path, partitions: int, landings: int, hours: int
+) -> None:
+    """Six hours of every user close at once, and the second job counts all users together, in shorter windows or equal ones."""
+    bench = project(tmp_path, TOTALS.replace("partitions: 2", f"partitions: {partitions}"))
+    module = MODULE.replace(ONE_HOUR, 'TimeWindows.of("6h", grace="6h")').replace(
+        SIX_HOURS, SIX_HOURS.replace("6h", f"{hours}h")
+    )
+    bench.write("shop_job.py", module.replace(BY_KEY, 'stream("totals").group_by(lambda key, value: "all", key=str)'))
+    start = T0 // HOUR // 6 * 6
+    made = [
+        {"user": user, "t": (at := (start + window * 6 + hour) * HOUR), "got": at + 1, "x": 1}
+        for window in range(HOURS // 6)
+        for hour, user in zip((0, 2, 4), sorted(USERS[:3], reverse=True), strict=True)
+    ]
+    found = replay(bench, made, landings, each=True)
+    size = hours * HOUR
+    assert {row["window_start"]: row["value"] for row in found} == Counter(row["t"] // size * size for row in made)
 
 
 def replay(bench: Bench, rows: list[dict[str, Any]], landings: int, *, each: bool) -> list[dict[str, Any]]:

@@ -26,6 +26,7 @@ OUTPUT_ORDER = ("_partition", "_offset")
 """The columns of another job's output that say where a row stands in it."""
 OUTPUT_TIME = "_timestamp"
 """Its column with the times of rows."""
+_OUTPUT_COLUMNS = (*OUTPUT_ORDER, OUTPUT_TIME)
 
 FAR = 2**62
 """Later than any timestamp of a record."""
@@ -81,6 +82,11 @@ class LogSpec:
     def is_output(self) -> bool:
         """Whether the source is another job's output. Its rows arrive by epoch."""
         return self.source.format == JOB
+
+    @property
+    def output_keys(self) -> tuple[str, ...]:
+        """The columns of the order that are keys of another job's output (`SourceLook.keys`)."""
+        return tuple(name for name in self.order if name not in _OUTPUT_COLUMNS)
 
     @property
     def extractor(self) -> str | None:
@@ -176,6 +182,8 @@ class SourceLook:
     """New text files of no bytes. They are not landed until they have some."""
     open_ended: tuple[str, ...] = ()
     """New CSV files whose last line has no end, although those of landed files have one: they may be half written."""
+    keys: tuple[str, ...] = ()
+    """The key columns of a job's output, without the bounds of windows; none if its runs do not tell."""
 
 
 class Intervals(Protocol):

@@ -21,7 +21,7 @@ from rewindow.engine.worker.provenance.output_rows import rows_of_key
 from rewindow.engine.worker.provenance.replay import Traced
 from rewindow.errors import DataError, UsageError
 from rewindow.streams.serde.canonical_json import dump_value
-from rewindow.streams.serde.schema import Column
+from rewindow.streams.serde.schema import Column, has_bounds
 from rewindow.streams.settings import TaskConfig
 from rewindow.streams.topology import Topology
 from rewindow.tables.delta.commit import existing_table, table_path
@@ -31,8 +31,6 @@ from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import safe_name
 
 Row = dict[str, Any]
-
-_BOUNDS = ("window_start", "window_end")
 
 
 @dataclass(frozen=True)
@@ -97,7 +95,7 @@ class Output:
     @property
     def is_windowed(self) -> bool:
         """Whether its keys have windows."""
-        return tuple(column.name.removeprefix("key_") for column in self.key_columns[-2:]) == _BOUNDS
+        return has_bounds(self.layout.shapes[0].names)
 
     @property
     def own_columns(self) -> tuple[Column, ...]:

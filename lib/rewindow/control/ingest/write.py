@@ -89,6 +89,12 @@ def _slot(decided: DecidedLanding) -> PendingLanding:
     return PendingLanding(number, *decided.interval) if decided.interval else PendingLanding(number)
 
 
+def _with_keys(spec: LogSpec, keys: Sequence[str]) -> LogSpec:
+    """Return how to build a log whose rows also bring the keys of the job's output that they come from."""
+    renames = spec.renames or {}
+    return replace(spec, order=(*spec.order, *(renames.get(key, key) for key in keys)))
+
+
 def _log_write(call: Call, spec: LogSpec, due: Due) -> LogWrite:
     log_root, quarantine_root = call.tables.roots(call.feed.feed, spec.topic)
     return LogWrite(
@@ -96,7 +102,7 @@ def _log_write(call: Call, spec: LogSpec, due: Due) -> LogWrite:
         generation=call.generation.number,
         attempt=call.attempt.id,
         partitions=call.feed.partitions,
-        spec=spec,
+        spec=_with_keys(spec, due.looks[spec.topic].keys),
         columns=due.columns[spec.topic],
         log_root=log_root,
         quarantine_root=quarantine_root,

@@ -23,7 +23,7 @@ from rewindow.contracts.tasks import (
     TaskWork,
 )
 from rewindow.control.ingest.landings import Feed
-from rewindow.control.plan.spec import JobBinding, RunSpec, TableSpec
+from rewindow.control.plan.spec import OUTPUT, JobBinding, RunSpec, TableSpec
 from rewindow.errors import ConfigError
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.metrics import SIMULATED_TIME, kind_of, tags_of, type_of
@@ -90,7 +90,8 @@ def bind_job(
                 key, value = bind_sink(sink, logs)
             if not sink.is_internal:
                 columns = (*key.columns, *value.columns, *OUTPUT_META)
-                tables[f"output/{sink.topic}"] = TableSpec(paths.output(sink.topic), columns)
+                target = f"{OUTPUT}{sink.topic}"
+                tables[target], keys[target] = TableSpec(paths.output(sink.topic), columns), key.names
     tables[METRICS_TARGET] = TableSpec(paths.metrics, METRICS)
     if paths.quarantine is not None:
         tables[QUARANTINE] = TableSpec(paths.quarantine, QUARANTINE_COLUMNS)

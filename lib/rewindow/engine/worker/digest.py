@@ -59,6 +59,12 @@ def digest_of(rows: pa.Table) -> str:
     return digest.hexdigest()
 
 
+def row_hashes(rows: pa.RecordBatch) -> Words:
+    """Return a hash of each row, from its columns and their names. There is at least one row."""
+    starts = range(0, rows.num_rows, _BLOCK)
+    return np.concatenate([_row_words(rows.slice(start, _BLOCK), frozenset()) for start in starts])
+
+
 def _row_words(block: pa.RecordBatch, leave_out: frozenset[str]) -> Words:
     rows = np.zeros(block.num_rows, dtype=np.uint64)
     for name, column in zip(block.schema.names, block.columns, strict=True):

@@ -30,6 +30,9 @@ from rewindow.streams.serde.values import (
     unannotated,
 )
 
+_BOUNDS = ("window_start", "window_end")
+"""The columns of a window's bounds, which end a windowed key."""
+
 
 class Column(typing.NamedTuple):
     """A column's name and type."""
@@ -190,9 +193,13 @@ def windowed_shape(key: Shape, *, session: bool = False) -> Shape:
             raise DataError(message)
         return normal
 
-    bounds = (Column("window_start", "long"), Column("window_end", "long"))
-    names = [bound.name for bound in bounds]
-    return Shape((*renamed(key.columns, names), *bounds), encode, decode, normalize)
+    bounds = tuple(Column(name, "long") for name in _BOUNDS)
+    return Shape((*renamed(key.columns, _BOUNDS), *bounds), encode, decode, normalize)
+
+
+def has_bounds(names: Sequence[str]) -> bool:
+    """Return whether the names of a key's columns end with the bounds of windows, which may be renamed in a table."""
+    return tuple(name.removeprefix("key_") for name in names[-2:]) == _BOUNDS
 
 
 def renamed(columns: Sequence[Column], taken: Collection[str]) -> tuple[Column, ...]:

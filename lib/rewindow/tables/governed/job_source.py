@@ -43,4 +43,5 @@ def look_at_output(
         epochs=found.epochs,
         on_hold=found.on_hold,
         governed=governed,
+        keys=found.keys,
     )

@@ -15,6 +15,7 @@ from rewindow.control.plan.branches import CommittedRun, JobState
 from rewindow.control.plan.spec import MAIN, OUTPUT, TableSpec
 from rewindow.errors import LandedRunError, SourceError, StorageError
 from rewindow.streams.record import UNKNOWN
+from rewindow.streams.serde.schema import has_bounds
 from rewindow.streams.watermark_lags import output_lags
 from rewindow.tables.shared.warehouse import Warehouse
 
@@ -37,6 +38,12 @@ class NewEpochs:
         """The runs that made these epochs."""
         made = {epoch.run for epoch in self.epochs}
         return [run for run in self.state.branch(MAIN).published_runs if run.spec.run in made]
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The key columns of the output without the bounds of windows; none if the last run was made by earlier code."""
+        keys = self.runs[-1].spec.binding.keys.get(self.target, ()) if self.epochs else ()
+        return keys[:-2] if has_bounds(keys) else keys
 
 
 def altered(job: str, table: str, what: str) -> StorageError:
