@@ -20,6 +20,7 @@ from tests.bench import (
     land,
     land_small,
     limits,
+    long_ledger,
     overhead,
     processor,
     results,
@@ -35,6 +36,7 @@ BENCHES: Mapping[str, Callable[..., dict[str, Any]]] = {
     "finals-session": partial(finals.measure, advance=day.SESSION),
     "functions": functions.measure,
     "governed": governed.measure,
+    "governed-ledger": long_ledger.measure,
     "limits": limits.measure,
     "land": land.measure,
     "land-small": land_small.measure,
@@ -50,6 +52,11 @@ BENCHES: Mapping[str, Callable[..., dict[str, Any]]] = {
     "billion": billion.measure,
     **{f"nexmark-{query}": partial(nexmark.measure, query=query) for query in nexmark.LOGS},
 }
+WRITERS: Mapping[str, Callable[[dict[str, Any]], None]] = {
+    "governed": governed.write,
+    "governed-ledger": long_ledger.write,
+}
+"""Benchmarks whose section of the results page is not the usual one."""
 ROWS = {
     "finals-hopping": 4_000_000,
     "finals-session": 2_000_000,
@@ -96,8 +103,8 @@ def main() -> None:
     if options.json:
         print(json.dumps(figures))
         return
-    if options.name == "governed":
-        governed.write(figures)
+    if options.name in WRITERS:
+        WRITERS[options.name](figures)
         return
     print(results.as_text(figures))
     if rows >= min(usual, results.LEAST_ROWS):

@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql.connect.session import SparkSession
 
 from rewindow.control.plan.branches import LedgerRow
+from rewindow.tables.governed.folds import Found
 from rewindow.tables.governed.ledger import SparkLedger
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.noted_commit import commit_noted
@@ -71,7 +72,7 @@ def test_a_commit_by_another_thread_is_not_taken_for_the_append(session: Any, ta
 def test_a_ledger_reads_no_history_after_an_append_that_was_noted(
     table: OwnTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ledger = SparkLedger(table, "job", lambda _name: [])
+    ledger = SparkLedger(table, "job", lambda _name: Found([]))
     ledger.keep(keeps=True)
     monkeypatch.setattr(OwnTable, "token_of", _refuse)
     assert ledger.append([LedgerRow(1, "NOTE", {"said": "a"})])
@@ -88,7 +89,7 @@ def test_a_platform_that_refuses_costs_a_look_at_the_history(
     else:
         monkeypatch.setattr(SparkSession, refused, _refuse)
     looks = _counted(monkeypatch)
-    ledger = SparkLedger(table, "job", lambda _name: [])
+    ledger = SparkLedger(table, "job", lambda _name: Found([]))
     ledger.keep(keeps=True)
     assert ledger.append([LedgerRow(1, "NOTE", {"said": "a"})])
     assert looks == [1]

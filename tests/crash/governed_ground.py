@@ -17,6 +17,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from rewindow.tables.governed import folds
 from tests.conftest import ROOT
 from tests.daemons import connect_server
 from tests.protocol.backends import Backend, of_catalog
@@ -50,7 +51,11 @@ def connected() -> SparkSession:
 
 
 def backend(root: Path, *, by_workers: bool = False) -> Backend:
-    """Return the tables as they are now. ``by_workers``: Spark's workers execute the tasks of runs and landings."""
+    """Return the tables as they are now. ``by_workers``: Spark's workers execute the tasks of runs and landings.
+
+    Folds of ledgers are stored after each second append, so that processes die there, too.
+    """
+    folds.EVERY = 2
     return of_catalog(connected(), root, HOME, most_here=0 if by_workers else INLINE)
 
 

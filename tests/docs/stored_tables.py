@@ -54,8 +54,9 @@ def page() -> str:
                      "partitioned by `name` (a job, or `feed:<feed>`). `kind` is that of a ledger row, which has a `seq`, or "
                      "`report`, `block` (the bytes of a staged file, in `data`) or `metric`. Rows of the journal count only if a "
                      "ledger row names their attempt, and [`gc`](../guides/gc.md#in-a-catalog) deletes those that nothing needs. "
-                     "`recorded_at` is the time of the append. `rewindow_metrics` is a view of this table; there are no "
-                     "changelogs.",
+                     "`recorded_at` is the time of the append. A row of the kind `fold` in `fold:<name>` has what most rows of a "
+                     "ledger give, so that commands read only the last ones: it decides nothing, and may be deleted. "
+                     "`rewindow_metrics` is a view of this table; there are no changelogs.",
                      _columns(OWN_COLUMNS)),
         )
     )  # fmt: skip

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql import SparkSession
 
     from tests.protocol.backends import Backend
@@ -21,13 +23,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="module", params=["direct", "spark", "spark-inline"])
-def backend(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Backend:
+def backend(
+    request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Backend]:
+    """Yield a backend. In a catalog whose small runs no worker executes, folds of ledgers are stored after each second append."""
     from tests.protocol import backends  # imports Spark only where it is needed
 
     root = tmp_path_factory.mktemp(request.param)
     if request.param == "direct":
-        return backends.direct(root)
-    return backends.through_spark(spark, root, most_here=10_000 if request.param == "spark-inline" else 0)
+        yield backends.direct(root)
+        return
+    from rewindow.tables.governed import folds
+
+    is_inline = request.param == "spark-inline"
+    with pytest.MonkeyPatch.context() as patch:
+        if is_inline:
+            patch.setattr(folds, "EVERY", 2)
+        yield backends.through_spark(spark, root, most_here=10_000 if is_inline else 0)
 
 
 @pytest.fixture(scope="module")

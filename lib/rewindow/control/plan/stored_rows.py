@@ -14,7 +14,8 @@ from rewindow.control.plan.branches import LedgerRow
 class StoredFold:
     """What folding the first ``rows`` rows of a ledger gives, as lines.
 
-    ``token`` is that of the first row, ``covers`` are the files that these rows are in, ``digest`` is that of the stored file.
+    ``token`` is that of the first row, ``covers`` are the files that these rows are in, ``digest`` is that of what is stored.
+    ``removal`` says to a user how to remove it, as an imperative.
     """
 
     rows: int
@@ -22,6 +23,7 @@ class StoredFold:
     covers: frozenset[str]
     lines: Sequence[str]
     digest: str = ""
+    removal: str = ""
 
 
 class StoredRows(Sequence[LedgerRow]):

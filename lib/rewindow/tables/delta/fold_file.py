@@ -6,18 +6,16 @@ row. A file that is missing, torn, of another version or of other files is as go
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 import pyarrow as pa
 
 from rewindow.control.plan.branches import LedgerRow
-from rewindow.control.plan.stored_format import FORMAT
 from rewindow.control.plan.stored_rows import StoredFold, known_part
-from rewindow.control.plan.stored_state import LAYOUT
 from rewindow.errors import RewindowError
-from rewindow.tables.delta.files import Folder, digest_of
+from rewindow.tables.delta.files import Folder
+from rewindow.tables.shared.packed_folds import packed, unpacked
 
 FOLDS = "_folds"
 """The folder below a ledger. Delta and Spark take no file for data whose path begins with an underscore."""
@@ -25,24 +23,14 @@ _CHECKED = "_checked_folds"
 """The folder with the digests of the stored folds that were compared with the rows."""
 Check = Callable[[str, Sequence[LedgerRow]], None]
 """Raises `InvariantError` (70) if the stored fold of a ledger, given by its name, is not what the rows give."""
-_CODEC = "zstd"
-_VERSION = [FORMAT, LAYOUT]
 
 
 def read_fold(folder: Folder, name: str) -> StoredFold | None:
     """Return the stored fold of a ledger; None if there is none that this version can use."""
-    with suppress(RewindowError, ValueError, LookupError, pa.ArrowException, OSError):
-        data = folder.read_bytes(fold_path(name))
-        stated, _, packed = bytes(data).partition(b"\n")
-        digest, size = stated.split()
-        if digest.decode() != digest_of(packed):
-            return None
-        text = pa.decompress(packed, int(size), codec=_CODEC, asbytes=True).decode()
-        head, *lines = text.split("\n")
-        about = json.loads(head)
-        if about["version"] == _VERSION and about["name"] == name:
-            covers = frozenset(about["files"])
-            return StoredFold(about["rows"], about["token"], covers, lines, digest.decode())
+    with suppress(RewindowError, OSError):
+        removal = f"Delete the folder {folder.full_path(FOLDS)}"
+        found = unpacked(name, bytes(folder.read_bytes(fold_path(name))), removal)
+        return found.fold if found and found.fold.covers else None
     return None
 
 
@@ -67,11 +55,9 @@ def _was_checked(folder: Folder, name: str, stored: StoredFold) -> bool:
 
 def write_fold(folder: Folder, name: str, fold: StoredFold) -> None:
     """Store what the rows of some files give. A failure costs later commands time, and nothing else."""
-    about = {"version": _VERSION, "name": name, "rows": fold.rows, "token": fold.token, "files": sorted(fold.covers)}
-    data = "\n".join((json.dumps(about), *fold.lines)).encode()
-    packed = pa.compress(data, codec=_CODEC, asbytes=True)
+    data = packed(name, fold, {"files": sorted(fold.covers)})
     with suppress(RewindowError):
-        folder.write_bytes(fold_path(name), pa.py_buffer(f"{digest_of(packed)} {len(data)}\n".encode() + packed))
+        folder.write_bytes(fold_path(name), pa.py_buffer(data))
 
 
 def fold_path(name: str) -> str:

@@ -8,33 +8,35 @@ there, and the last one is simply made again: if it is there too, Delta skips it
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from pyspark.sql import SparkSession
 
 from rewindow.contracts.ingest import LogSpec, ReadWindow, SourceLook
-from rewindow.contracts.landed_columns import LOG_COLUMNS, QUARANTINE_COLUMNS
-from rewindow.contracts.staged_files import StagedFile
+from rewindow.contracts.landed_columns import QUARANTINE_COLUMNS
 from rewindow.control.ingest.landings import LANDING, PLAN, Feed, LogSchema
+from rewindow.control.ingest.progress import fold_progress, progress_lines
 from rewindow.control.ingest.watermarks import HeldFile
 from rewindow.control.plan.branches import LedgerRow
+from rewindow.control.plan.stored_rows import StoredRows, identity
 from rewindow.engine.spark.errors import mapped
-from rewindow.streams.serde.schema import Column
 from rewindow.tables.governed.blocks import block_path, rows_of_block
 from rewindow.tables.governed.commit import OWNER, create_table, is_there, owner
 from rewindow.tables.governed.history import has_files, last_version
 from rewindow.tables.governed.job_source import look_at_output
 from rewindow.tables.governed.journal import SparkJournal
+from rewindow.tables.governed.landed_appends import QUARANTINED, LandedAppends, landed_appends, to_store
+from rewindow.tables.governed.log_publication import LogPublication, columns_of
 from rewindow.tables.governed.log_rows import frame_of_log
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.own_rows import feed_name
 from rewindow.tables.governed.publish import land_once
 from rewindow.tables.governed.source_table import look_at_table
 from rewindow.tables.governed.warehouse import CatalogTables
-from rewindow.tables.shared.feeds import LOG_PARTITIONS, first_above, generations
-from rewindow.tables.shared.ledger import dated
+from rewindow.tables.shared.feeds import LOG_PARTITIONS, first_above
+from rewindow.tables.shared.ledger import dated, now_ms
 from rewindow.tables.shared.paths import QUARANTINE
 from rewindow.tables.shared.publications import log_id, quarantine_id, unknown_landings
 
@@ -58,7 +60,7 @@ class CatalogFeedTables:
         """Return the journal of a feed's landings."""
         return self._tables.journal(feed_name(feed))
 
-    def state(self, feed: str) -> list[LedgerRow]:
+    def state(self, feed: str) -> Sequence[LedgerRow]:
         """Return the rows of a feed's landing ledger. Raises `InvariantError` (70) if it is damaged."""
         return self._tables.feed_rows(feed)
 
@@ -72,9 +74,24 @@ class CatalogFeedTables:
         if len(rows) == 1 and rows[0].kind == PLAN and own.is_in_command:
             return own.ledger(feed_name(feed)).hold(dated(rows))
         attempts = [row.body["attempt"] for row in rows if row.kind == LANDING]
-        if attempts and self._published.get(feed) != len(self._tables.landings(feed).appends()):
-            self._publish_all(feed)
+        if attempts:
+            if self._published.get(feed) != self._tables.landings(feed).count:
+                self._publish_all(feed)
+            self._keep_fold(feed)
         return own.append(feed_name(feed), dated(rows), attempts)
+
+    def _keep_fold(self, feed: str) -> None:
+        """Store what the ledger gives, if it is time. All landings so far are published."""
+
+        def give(rows: StoredRows) -> tuple[list[str], dict[str, Any]]:
+            return progress_lines(rows), to_store(self._landed(feed), fold_progress(rows).ranges)
+
+        ledger = self._tables.landings(feed)
+        if (kept := ledger.due_fold(give)) is not None:
+            self._tables.own.folds.write(ledger.name, kept, now_ms())
+
+    def _landed(self, feed: str) -> list[LandedAppends]:
+        return landed_appends(*self._tables.landings(feed).later())
 
     def prepare(self, feed: str, logs: Mapping[str, LogSchema]) -> None:
         """Create the journal and the quarantine, and check the logs as far as they exist: publishing creates them.
@@ -109,37 +126,54 @@ class CatalogFeedTables:
 
         Yield the name of each commit before it, but not of one that is only made again.
         """
-        rows = self._tables.landings(feed).appends()
-        ledger, found = rows[0][0].token if rows else "", list(generations(rows))
-        is_ours = self._published.get(feed, len(rows)) < len(rows)
+        ledger, found = self._tables.landings(feed), self._landed(feed)
+        token, count = identity(ledger.read()), ledger.count
+        is_ours = self._published.get(feed, count) < count
         self._empty.clear()
-        for index, (generation, appends) in enumerate(found, start=1):
+        if any(self._has_lost(feed, one, topic) for one in found for topic in one.last if topic != QUARANTINED):
+            found = landed_appends(None, ledger.appends())
+        for index, landed in enumerate(found, start=1):
+            generation, is_newest = landed.definition, index == len(found)
             for topic, text in generation["logs"].items():
                 if topic not in generation.get("source_offsets", ()):
-                    due = tuple(_files(append, "files", topic) for append in appends)
-                    log = self._log(feed, ledger, generation["generation"], topic, LogSchema.from_json(text), due)
-                    yield from self._publish(feed, log, is_newest=index == len(found), is_ours=is_ours)
-            refused = tuple(_files(append, "quarantine") for append in appends)
-            if any(refused):
-                is_only = not any(_files(append, "quarantine") for _, others in found[: index - 1] for append in others)
-                quarantine = self._quarantine(feed, ledger, generation["generation"], refused, is_first=is_only)
-                yield from self._publish(feed, quarantine, is_newest=index == len(found), is_ours=is_ours)
-        self._published[feed] = len(rows)
+                    log = self._log(feed, token, landed, topic, LogSchema.from_json(text))
+                    yield from self._publish(feed, log, is_newest=is_newest, is_ours=is_ours)
+            if landed.due(QUARANTINED):
+                is_only = not any(one.last_of(QUARANTINED) for one in found[: index - 1])
+                quarantine = self._quarantine(feed, token, landed, is_first=is_only)
+                yield from self._publish(feed, quarantine, is_newest=is_newest, is_ours=is_ours)
+        self._published[feed] = count
 
     def lagging(self, feed: Feed) -> dict[str, int]:
         """Return how many landings each log lacks, by topic, without those that lack none. Reads the history of each."""
         of = feed.definition
-        *_, (_, appends) = generations(self._tables.landings(of.feed).appends())
         app_id, lacking = log_id(feed.ledger, of.feed, of.generation), {}
-        for topic in of.logs:
-            due = [(at, len(some)) for at, some in enumerate(appends, start=1) if any(_files(some, "files", topic))]
-            if due and topic not in of.source_offsets:
-                spark, name = self._spark_of(), self._tables.log_name(of.feed, topic)
-                with mapped():
-                    is_there = spark.catalog.tableExists(name.quoted)
-                reached = last_version(spark, name, app_id) if is_there else 0
-                lacking[topic] = sum(landings for at, landings in due if at > reached)
+        for topic in (topic for topic in of.logs if topic not in of.source_offsets):
+            landed = self._landed(of.feed)[-1]
+            if not landed.last_of(topic):
+                continue
+            spark, name = self._spark_of(), self._tables.log_name(of.feed, topic)
+            with mapped():
+                is_there = spark.catalog.tableExists(name.quoted)
+            reached = last_version(spark, name, app_id) if is_there else 0
+            if reached < landed.last.get(topic, 0):
+                landed = landed_appends(None, self._tables.landings(of.feed).appends())[-1]
+            numbers = {number for number, _ in landed.due(topic)}
+            counted = enumerate(landed.appends, landed.before + 1)
+            lacking[topic] = sum(len(some) for at, some in counted if at in numbers and at > reached)
         return {topic: count for topic, count in lacking.items() if count}
+
+    def _has_lost(self, feed: str, landed: LandedAppends, topic: str) -> bool:
+        """Return whether a log lacks all rows, also those of landings that a stored fold covers."""
+        return topic not in landed.definition.get("source_offsets", ()) and self._is_empty(
+            self._tables.log_name(feed, topic)
+        )
+
+    def _is_empty(self, name: TableName) -> bool:
+        """Return whether a table had no rows before the first generation was published."""
+        if name not in self._empty:
+            self._empty[name] = not has_files(self._spark_of(), name)
+        return self._empty[name]
 
     def look(self, spec: LogSpec, position: Mapping[str, Any] | None, window: ReadWindow) -> SourceLook:
         """Return a table or a job's output as a source (see `look_at_table`)."""
@@ -164,59 +198,66 @@ class CatalogFeedTables:
         self._tables.landings(feed).flush()
         self.journal(feed).drop(attempts)
 
-    def _log(self, feed: str, ledger: str, generation: int, topic: str, schema: LogSchema, due: _Due) -> _Published:
-        return _Published(
+    def _log(self, feed: str, ledger: str, landed: LandedAppends, topic: str, schema: LogSchema) -> LogPublication:
+        generation = landed.definition["generation"]
+        return LogPublication(
             self._tables.log_name(feed, topic),
             lambda: self._create_log(feed, topic, schema),
             log_id(ledger, feed, generation),
-            _columns(schema),
-            due,
+            columns_of(schema),
+            landed,
             topic,
             f"generation = {generation}",
         )
 
-    def _quarantine(self, feed: str, ledger: str, generation: int, due: _Due, *, is_first: bool) -> _Published:
-        return _Published(
+    def _quarantine(self, feed: str, ledger: str, landed: LandedAppends, *, is_first: bool) -> LogPublication:
+        return LogPublication(
             self._tables.name_of(QUARANTINE),
             self._create_quarantine,
-            quarantine_id(ledger, feed, generation),
+            quarantine_id(ledger, feed, landed.definition["generation"]),
             QUARANTINE_COLUMNS,
-            due,
-            "quarantine",
+            landed,
+            QUARANTINED,
             f"name = '{feed}' AND _run IS NULL" if is_first else "false",  # else its rows are known
             is_shared=True,
         )
 
-    def _publish(self, feed: str, log: _Published, *, is_newest: bool, is_ours: bool) -> Iterator[str]:
-        due = [(ordinal, files) for ordinal, files in enumerate(log.due, start=1) if files]
+    def _publish(self, feed: str, log: LogPublication, *, is_newest: bool, is_ours: bool) -> Iterator[str]:
+        due = log.landed.due(log.topic)
         if not due:
             return
         spark, (last, files) = self._spark_of(), due[-1]
-        if log.name not in self._empty:  # as it was before the first generation was published
-            self._empty[log.name] = not has_files(spark, log.name)
-        is_empty = self._empty[log.name]
-        is_last_append = is_newest and last == len(log.due)
+        is_empty = self._is_empty(log.name)
+        is_last_append = is_newest and last == log.landed.number
         if not (is_empty or log.is_shared or is_last_append):
             return  # a later landing was appended after it was published
         name = log.create()
-        if log.is_shared or (not is_empty and len(due) == 1):
+        is_first = len(due) == 1 and log.topic not in log.landed.last
+        if log.is_shared or (not is_empty and is_first):
             if not is_ours and is_there(spark, name, log.app_id, last, log.columns[0]):
                 return
             reached = last_version(spark, name, log.app_id)
             if reached >= last:
                 return
+            if reached < log.landed.last.get(log.topic, 0):  # it lost rows that a stored fold covers
+                due = self._all(feed, log.landed).due(log.topic)
             self._check_claim(feed, name, log, reached)
             missing = [one for one in due if one[0] > reached]
         else:  # an empty table gets all rows in one commit
             missing = [(last, [file for _, some in due for file in some])] if is_empty else [(last, files)]
         for ordinal, some in missing:
-            if is_ours or is_empty or log.is_shared or len(due) == 1:
-                yield f"publish {log.what} {ordinal}"
+            if is_ours or is_empty or log.is_shared or is_first:
+                yield f"publish {log.topic or 'quarantine'} {ordinal}"
             paths = [path for path, _ in some]
             frame = frame_of_log(spark, self.journal(feed), paths, log.columns)
             land_once(spark, frame, name, log.app_id, ordinal, is_last=ordinal == last)
 
-    def _check_claim(self, feed: str, name: TableName, log: _Published, reached: int) -> None:
+    def _all(self, feed: str, landed: LandedAppends) -> LandedAppends:
+        """Return all appends of a generation."""
+        every = landed_appends(None, self._tables.landings(feed).appends())
+        return next(one for one in every if one.definition["generation"] == landed.definition["generation"])
+
+    def _check_claim(self, feed: str, name: TableName, log: LogPublication, reached: int) -> None:
         """Check that a table has the rows of this ledger, and of no other. Raises `CheckpointError` (76)."""
         with mapped():
             if not reached and self._spark_of().table(name.quoted).where(log.unknown).limit(1).collect():
@@ -228,7 +269,7 @@ class CatalogFeedTables:
     def _create_log(self, feed: str, topic: str, schema: LogSchema) -> TableName:
         name = self._tables.log_name(feed, topic)
         properties = {OWNER: owner(feed, topic)}
-        create_table(self._spark_of(), name, _columns(schema), LOG_PARTITIONS, properties, grows=True)
+        create_table(self._spark_of(), name, columns_of(schema), LOG_PARTITIONS, properties, grows=True)
         return name
 
     def _create_quarantine(self) -> TableName:
@@ -245,39 +286,3 @@ class CatalogFeedTables:
                 self._times.clear()
             self._times[path] = np.asarray(rows_of_block(data)["timestamp"])
         return self._times[path]
-
-
-_Due = tuple[Sequence[tuple[str, str]], ...]
-"""By ordinal, path and attempt of the blocks to publish."""
-
-
-class _Published(NamedTuple):
-    """A table to publish: a function that creates it, and the blocks (path, attempt) of each ordinal.
-
-    ``unknown`` is the SQL condition of rows that the table may not have before the first ordinal. Feeds and jobs share the
-    quarantine.
-    """
-
-    name: TableName
-    create: Callable[[], TableName]
-    app_id: str
-    columns: Sequence[Column]
-    due: _Due
-    what: str
-    unknown: str
-    is_shared: bool = False
-
-
-def _columns(schema: LogSchema) -> tuple[Column, ...]:
-    return (*(Column(name, "int") for name in LOG_PARTITIONS), *LOG_COLUMNS, *schema.key, *schema.value)
-
-
-def _files(bodies: Sequence[Mapping[str, Any]], part: str, topic: str | None = None) -> list[tuple[str, str]]:
-    """Return path and attempt of the blocks that landings name: of one topic, or of all."""
-    return [
-        (block_path(body["attempt"], staged.target, staged.path), body["attempt"])
-        for body in bodies
-        for one, files in body[part].items()
-        if topic in (None, one)
-        for staged in map(StagedFile.from_json, files)
-    ]

@@ -14,6 +14,7 @@ from rewindow.tables.governed.feeds import CatalogFeedTables
 from rewindow.tables.governed.journal_rows import JournalRows
 from rewindow.tables.governed.own_rows import feed_name
 from rewindow.tables.shared.ledger import now_ms
+from rewindow.tables.shared.warehouse import check_stored_feed
 
 
 class CatalogFeedGc:
@@ -40,6 +41,7 @@ class CatalogFeedGc:
         """Yield what can be deleted now. All of it is found before the first is yielded."""
         listed = self._rows.listed()  # before the ledger, which names a landing before its workers append
         rows, oldest = self._tables.state(self._feed), now_ms() - max(keep_ms, UNKNOWN_MS)
+        check_stored_feed(self._feed, rows)
         dead = fold_progress(rows).dead
         known = {row.body["attempt"]["id"] for row in rows if row.kind == PLAN}
         known |= {row.body["attempt"] for row in rows if row.kind == LANDING}

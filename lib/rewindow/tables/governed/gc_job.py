@@ -16,6 +16,7 @@ from rewindow.control.plan.retention import dead_attempts
 from rewindow.tables.governed.journal_rows import JournalRows, is_report
 from rewindow.tables.governed.warehouse import CatalogTables
 from rewindow.tables.shared.ledger import now_ms
+from rewindow.tables.shared.warehouse import check_stored
 
 
 class CatalogJobGc:
@@ -47,6 +48,7 @@ class CatalogJobGc:
         """Yield what can be deleted now. All of it is found before the first is yielded."""
         listed = self._rows.listed()
         rows = self._tables.ledger_rows(self._job)
+        check_stored(self._job, rows)
         state, now = self._tables.state(self._job), now_ms()
         dead, needed = dead_attempts(state), Needed(rows, state, now - keep_ms)
         is_quiet, oldest = self._is_quiet(state), now - max(keep_ms, UNKNOWN_MS)

@@ -12,9 +12,10 @@ from rewindow.control.plan.branches import JobState, LedgerRow
 from rewindow.control.plan.ledger_state import COMMIT, PLAN
 from rewindow.control.plan.ledger_state_gc import FORGET, SNAPSHOT
 from rewindow.control.plan.spec import MAIN
+from rewindow.control.plan.stored_rows import known_part
 
 _RECENT = 20
-"""Rows of the ledger that must all be of the branch main, as far as they are of one branch."""
+"""Rows of the ledger, after a stored fold, that must all be of the branch main, as far as they are of one branch."""
 _OF_ANY = (COMMIT, SNAPSHOT, FORGET)
 """The kinds of rows that no branch has alone, or whose branch shows in another row."""
 
@@ -23,5 +24,6 @@ def may_hold(state: JobState, known: Sequence[LedgerRow], rows: Sequence[LedgerR
     """Return whether rows to append are a plan that may be held, given the ledger so far."""
     if len(rows) != 1 or rows[0].kind != PLAN or rows[0].body["branch"] != MAIN:
         return False
-    is_alone = all(row.kind in _OF_ANY or (row.kind == PLAN and row.body["branch"] == MAIN) for row in known[-_RECENT:])
+    recent = known_part(known)[1][-_RECENT:]
+    is_alone = all(row.kind in _OF_ANY or (row.kind == PLAN and row.body["branch"] == MAIN) for row in recent)
     return is_alone and not any(one.pending for name, one in state.branches.items() if name != MAIN)

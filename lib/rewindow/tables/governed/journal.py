@@ -136,6 +136,11 @@ class SparkJournal:
         reports = [TaskReport.from_json(report) for report in self.texts(attempt, part)]
         return sorted(reports, key=lambda report: (report.sub_topology, report.partition))
 
+    def reports_afresh(self, attempt: str) -> list[TaskReport]:
+        """Return what an attempt's tasks reported, from a new query."""
+        self._texts.pop(attempt, None)
+        return self.reports(attempt)
+
     def texts(self, attempt: str, part: int | None = None) -> list[Any]:
         """Return the decoded JSON that the tasks of an attempt reported, in arbitrary order."""
         if attempt not in self._texts:

@@ -9,10 +9,18 @@ from rewindow.contracts.tasks import LogFile, LogSpan
 from rewindow.control.ingest.landings import LANDING
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.tables.governed.blocks import ROOT, block_path
+from rewindow.tables.governed.landed_appends import is_covered
+from rewindow.tables.governed.ledger import SparkLedger
 
 
-def landed_files(rows: Iterable[LedgerRow], topic: str, partition: int, spans: Sequence[LogSpan]) -> list[LogFile]:
+def landed_files(ledger: SparkLedger, topic: str, partition: int, spans: Sequence[LogSpan]) -> list[LogFile]:
     """Return the landed blocks of a partition that have an offset of the spans, in offset order."""
+    (kept, _), rows = ledger.later(), ledger.read()
+    is_later = kept is not None and not is_covered(kept, topic, partition, spans)
+    return _files(rows.later if is_later else rows, topic, partition, spans)
+
+
+def _files(rows: Iterable[LedgerRow], topic: str, partition: int, spans: Sequence[LogSpan]) -> list[LogFile]:
     found = []
     for row in rows:
         if row.kind != LANDING:

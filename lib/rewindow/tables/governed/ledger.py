@@ -8,23 +8,27 @@ number, or else the rows do.
 Delta accepts any higher version, so only steps of one are a compare-and-set: rows that are appended together are one row of
 the table (``ROWS``). Versions count appends; the numbers of the rows follow from all rows before them.
 
-During a command (`SparkLedger.keeps`), the rows that were read or appended are kept. A decision on rows that are no longer
+The first rows may be known only by what they give (`tables.governed.folds`): a fold says how many appends they are.
+
+During a command (`SparkLedger.keep`), the rows that were read or appended are kept. A decision on rows that are no longer
 all rows does no harm: its append fails.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-from pyspark.sql import Row
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.control.plan.branches import LedgerRow
+from rewindow.control.plan.stored_rows import StoredFold, StoredRows, identity
 from rewindow.errors import CheckpointError, InvariantError, NotNowError, not_committed
+from rewindow.tables.governed import folds
+from rewindow.tables.governed.folds import Found, KeptFold
 from rewindow.tables.governed.history import last_version
 from rewindow.tables.governed.own_table import OwnTable, is_text, rows_of
 from rewindow.tables.governed.seen import Seen
@@ -43,49 +47,92 @@ class _Append(NamedTuple):
     seen: list[Seen]
 
 
+class _Known(NamedTuple):
+    """The appends that follow the stored fold of a ledger, or all without one."""
+
+    later: list[_Append]
+    kept: KeptFold | None = None
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return (self.kept.fold.rows if self.kept else 0) + sum(len(append.rows) for append in self.later)
+
+    @property
+    def appends(self) -> int:
+        """The number of appends."""
+        return (self.kept.appends if self.kept else 0) + len(self.later)
+
+
 class SparkLedger:
     """The rows of one job or feed in a catalog's table. The first append creates the table."""
 
-    def __init__(self, table: OwnTable, name: str, look: Callable[[str], Iterable[Row]] | None = None) -> None:
+    def __init__(self, table: OwnTable, name: str, look: Callable[[str], Found] | None = None) -> None:
         """Bind to a table and a name. ``look`` returns the stored rows of a name. Nothing is read or created."""
         self._table, self.name = table, name
         self._stored = look or self._read_rows
-        self._known: list[_Append] | None = None
+        self._known: _Known | None = None
         self._held: list[LedgerRow] = []
         self._keeps = False
+        self._earlier = _Earlier(self._all)
 
     def keep(self, *, keeps: bool) -> None:
         """Begin or end a command: forget what was read and held; keep from now on what is read if ``keeps``."""
         self._known, self._held, self._keeps = None, [], keeps
+        self._earlier = _Earlier(self._all)
 
-    def read(self) -> list[LedgerRow]:
+    def read(self) -> StoredRows:
         """Return this name's rows, in order, those held included.
 
         Raises `InvariantError` (70) if they are not numbered 1, 2, 3 ...
         """
-        return [*(row for rows in self.appends() for row in rows), *self._held]
+        return self._rows_of(self._look(), self._held)
 
-    def read_afresh(self) -> list[LedgerRow]:
-        """Return the rows from a fresh look, also during a command."""
-        return [row for append in self._look(afresh=True) for row in append.rows]
+    def read_afresh(self) -> StoredRows:
+        """Return all rows from a fresh look, also during a command."""
+        return self._rows_of(self._look(afresh=True), [])
+
+    def due_fold(self, give: Callable[[StoredRows], tuple[Sequence[str], Mapping[str, Any]]]) -> KeptFold | None:
+        """Return the fold of the stored rows, if it is time to store one.
+
+        ``give`` returns what these rows give, as lines, and `KeptFold.landed`.
+        """
+        known = self._look()
+        if len(known.later) < folds.EVERY:
+            return None
+        rows = self._rows_of(known, [])
+        lines, landed = give(rows)
+        fold = StoredFold(len(rows), identity(rows), frozenset(), lines)
+        return KeptFold(fold, known.appends, tuple(self._seen(known)), landed)
 
     def is_overtaken(self) -> bool:
         """Return whether other processes have appended rows since the current command read this name's rows."""
         known = self._known
-        return self._keeps and known is not None and _count(self._look(afresh=True)) > _count(known)
+        return self._keeps and known is not None and self._look(afresh=True).rows > known.rows
+
+    @property
+    def count(self) -> int:
+        """The number of appends."""
+        return self._look().appends
+
+    def later(self) -> tuple[KeptFold | None, list[list[LedgerRow]]]:
+        """Return the stored fold, if there is one, and the rows after it, grouped by append."""
+        known = self._look()
+        return known.kept, [append.rows for append in known.later]
 
     def appends(self) -> list[list[LedgerRow]]:
-        """Return the rows of the table, grouped by append."""
-        return [append.rows for append in self._look()]
+        """Return all rows of the table, grouped by append."""
+        known = self._look()
+        return [append.rows for append in (self._all() if known.kept else known.later)]
 
     def seen(self) -> list[Seen]:
         """Return what runs saw of each table, the last run of those that saw it."""
-        return list({(one.table, one.app): one for append in self._look() for one in append.seen}.values())
+        return self._seen(self._look())
 
     def hold(self, rows: Sequence[LedgerRow]) -> bool:
         """Hold rows until the next append or `flush`, under the token of that. False if another writer took their number."""
         check_numbered(self.name, rows)
-        if _count(self._look()) != rows[0].seq - 1:
+        if self._look().rows != rows[0].seq - 1:
             self._look(afresh=True)
             return False
         token = new_token()
@@ -113,15 +160,15 @@ class SparkLedger:
         text = stored_body(body, token)
         failure: Exception | None = None
         known = self._look()
-        if _count(known) != first - 1:
+        if known.rows != first - 1:
             known = self._look(afresh=True)
         for attempt in range(_ATTEMPTS):
-            if _count(known) >= first:
+            if known.rows >= first:
                 break
-            if _count(known) != first - 1:
-                message = f"ledger {self.name} has {_count(known)} rows: {first} is not the next number"
+            if known.rows != first - 1:
+                message = f"ledger {self.name} has {known.rows} rows: {first} is not the next number"
                 raise InvariantError(message)
-            number = len(known) + 1
+            number = known.appends + 1
             try:
                 values = (self.name, number, kind, text, rows[0].recorded_at)
                 columns = ("name", "seq", "kind", "body", "recorded_at")
@@ -132,18 +179,19 @@ class SparkLedger:
                 failure, has_landed = error, False
                 time.sleep(0.01 * 2**attempt)
             if has_landed or (self._table.exists() and self._table.token_of(self._app_id, number) == token):
-                self._known = [*known, _loaded(text, kind, rows[0].recorded_at, first, str(self._table.name))]
+                made = _loaded(text, kind, rows[0].recorded_at, first, str(self._table.name))
+                self._known = known._replace(later=[*known.later, made])
                 return True
             known = self._look(afresh=True)
-        if _count(known) < first:
-            if last_version(self._table.spark_of(), self._table.name, self._app_id) > len(known):
+        if known.rows < first:
+            if last_version(self._table.spark_of(), self._table.name, self._app_id) > known.appends:
                 message = (
                     f"rows of the ledger of {self.name} were deleted from {self._table.name}: RESTORE the version of that table "
                     "before they were"
                 )
                 raise CheckpointError(message)
             raise not_committed(f"row {first} of the ledger {self.name}", _ATTEMPTS, failure) from failure
-        has_landed = any(append.text == text for append in known)
+        has_landed = any(append.text == text for append in known.later)
         if was_held and not has_landed:
             message = f"{self.name}: another process decided first, so this one made nothing. Run the command again"
             raise NotNowError(message)
@@ -153,25 +201,37 @@ class SparkLedger:
     def _app_id(self) -> str:
         return f"rewindow.ledger/{self.name}"
 
-    def _look(self, *, afresh: bool = False) -> list[_Append]:
+    def _look(self, *, afresh: bool = False) -> _Known:
         if self._known is None or afresh or not self._keeps:
-            self._known = self._parsed(self._read_rows(self.name) if afresh else self._stored(self.name))
+            found = self._read_rows(self.name) if afresh else self._stored(self.name)
+            self._known = _Known(self._parsed(found), found.kept)
         return self._known
 
-    def _read_rows(self, name: str) -> list[Row]:
-        return self._table.texts(lambda: (F.col("name") == name) & F.col("seq").isNotNull() & is_text())
+    def _seen(self, known: _Known) -> list[Seen]:
+        every = [*(known.kept.seen if known.kept else ()), *(one for append in known.later for one in append.seen)]
+        return list({(one.table, one.app): one for one in every}.values())
 
-    def _parsed(self, found: Iterable[Row]) -> list[_Append]:
-        rows = sorted((row for row in found if row["seq"] is not None), key=lambda row: int(row["seq"]))
-        numbers = [row["seq"] for row in rows]
-        if numbers != list(range(1, len(numbers) + 1)):
+    def _rows_of(self, known: _Known, held: Sequence[LedgerRow]) -> StoredRows:
+        rows = [*(row for append in known.later for row in append.rows), *held]
+        return StoredRows(rows, known.kept.fold if known.kept else None, self._earlier)
+
+    def _all(self) -> list[_Append]:
+        return self._parsed(self._read_rows(self.name))
+
+    def _read_rows(self, name: str) -> Found:
+        return Found(self._table.texts(lambda: (F.col("name") == name) & F.col("seq").isNotNull() & is_text()))
+
+    def _parsed(self, found: Found) -> list[_Append]:
+        rows = sorted((row for row in found.rows if row["seq"] is not None), key=lambda row: int(row["seq"]))
+        numbers, first = [row["seq"] for row in rows], (found.kept.appends if found.kept else 0) + 1
+        if numbers != list(range(first, first + len(numbers))):
             message = (
                 f"the ledger of {self.name} in {self._table.name} is damaged: its last rows are numbered {numbers[-5:]}. "
                 "Restore the table from a copy before you run or land"
             )
             raise InvariantError(message)
         appends: list[_Append] = []
-        before = 0
+        before = found.kept.fold.rows if found.kept else 0
         for row in rows:
             made = _loaded(row["body"], row["kind"], row["recorded_at"], before + 1, str(self._table.name))
             appends.append(made)
@@ -179,8 +239,19 @@ class SparkLedger:
         return appends
 
 
-def _count(appends: list[_Append]) -> int:
-    return sum(len(append.rows) for append in appends)
+class _Earlier:
+    """The rows that a stored fold covers, read when somebody asks for them."""
+
+    def __init__(self, read: Callable[[], list[_Append]]) -> None:
+        """Bind to what reads all rows of a ledger."""
+        self._read = read
+        self._rows: list[LedgerRow] = []
+
+    def __call__(self, fold: StoredFold) -> list[LedgerRow]:
+        """Return the rows. Raises as `SparkLedger.read` does."""
+        if len(self._rows) < fold.rows:
+            self._rows = [row for append in self._read() for row in append.rows]
+        return self._rows[: fold.rows]
 
 
 def _loaded(text: str, kind: str, recorded_at: int, first: int, table: str) -> _Append:

@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import pyarrow as pa
-from pyspark.sql import Row, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+from pyspark.sql import SparkSession
 
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.engine.spark.settings import planned_once
+from rewindow.tables.governed.folds import Found, StoredFolds
 from rewindow.tables.governed.journal import SparkJournal
 from rewindow.tables.governed.ledger import SparkLedger
 from rewindow.tables.governed.names import TableName
-from rewindow.tables.governed.own_table import REPORT, OwnTable, is_text
+from rewindow.tables.governed.own_table import REPORT, OwnTable
 from rewindow.tables.governed.seen import Seen
 
 
@@ -29,9 +29,10 @@ class OwnRows:
     def __init__(self, spark: Callable[[], SparkSession], home: TableName) -> None:
         """``home``: a name in the schema of the table. Nothing is read or created."""
         self.table = OwnTable(spark, home)
+        self.folds = StoredFolds(self.table)
         self._ledgers: dict[str, SparkLedger] = {}
         self._journals: dict[str, SparkJournal] = {}
-        self._found: dict[str, list[Row]] | None = None
+        self._found: dict[str, Found] | None = None
         self._steps: dict[str, Callable[[], None]] = {}
         self.is_in_command = self.only_reads = False
 
@@ -89,15 +90,13 @@ class OwnRows:
             step()
         self.ledger(name).flush()
 
-    def _stored(self, name: str) -> list[Row]:
+    def _stored(self, name: str) -> Found:
         """Return the stored ledger rows of a name. Those of a command's names are read in one query, reports included."""
         if name not in self.table.names:
-            return self.table.texts(lambda: (F.col("name") == name) & F.col("seq").isNotNull() & is_text())
+            return self.folds.read([name], with_reports=False)[name]
         if self._found is None:
-            self._found = {one: [] for one in self.table.names}
-            for row in self.table.texts(lambda: F.col("name").isin(list(self.table.names)) & is_text()):
-                self._found[row["name"]].append(row)
-            for one, rows in self._found.items():
-                reports = [row for row in rows if row["kind"] == REPORT and row["seq"] is None]
+            self._found = self.folds.read(self.table.names, with_reports=True)
+            for one, found in self._found.items():
+                reports = [row for row in found.rows if row["kind"] == REPORT and row["seq"] is None]
                 self.journal(one).know((row["attempt"], row["sub_topology"], row["body"]) for row in reports)
         return self._found[name]

@@ -1,7 +1,8 @@
 """The one table of rewindow's own rows in a catalog: the ledgers of jobs and feeds, and the journal of what was staged.
 
 Rows that belong together are appended in one commit, whatever their kind. A ledger row has a number (``seq``); a row of the
-journal has none and names its attempt. Job ``a`` has the name ``a``, feed ``b`` the name ``feed:b``.
+journal has none and names its attempt. Job ``a`` has the name ``a``, feed ``b`` the name ``feed:b``, and what their ledgers give
+``fold:a`` and ``fold:feed:b``.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ NAME = "rewindow_ledger"
 METRICS_VIEW = "rewindow_metrics"
 REPORT, METRIC = "report", "metric"
 """The other kinds of journal rows: a task's report, a row of the metrics."""
+FOLD = "fold"
+"""The kind of a row that says what the first rows of a ledger give (`tables.governed.folds`)."""
 COLUMNS = (
     Column("name", "string"),
     Column("seq", "long"),
@@ -54,7 +57,7 @@ class OwnTable:
     def __init__(self, spark: Callable[[], SparkSession], home: TableName) -> None:
         """``home``: a name in the schema. Nothing is read or created."""
         self.spark_of = spark
-        self.name = home._replace(name=NAME)
+        self.name, self.view = home._replace(name=NAME), home._replace(name=METRICS_VIEW)
         self.names: tuple[str, ...] = ()
         """The names that the current command reads; none outside of commands."""
         self._exists = self._is_prepared = False
@@ -66,7 +69,7 @@ class OwnTable:
         """
         if self._is_prepared:
             return
-        spark, view = self.spark_of(), self.name._replace(name=METRICS_VIEW)
+        spark, view = self.spark_of(), self.view
         if not self.exists():
             create_table(spark, self.name, COLUMNS, ("name",), _PROPERTIES)
             self._exists = True
@@ -149,6 +152,11 @@ def rows_of(columns: Mapping[str, Sequence[Any]], length: int) -> pa.Table:
         ],
         schema=SCHEMA,
     )
+
+
+def fold_name(name: str) -> str:
+    """Return the name under which the fold of a ledger is stored. No job or feed has it."""
+    return f"fold:{name}"
 
 
 def is_text() -> Expression:

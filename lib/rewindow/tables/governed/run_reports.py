@@ -24,8 +24,13 @@ class RunReports:
         """Return what a committed run's tasks reported. Raises `StorageError` (74) if the journal was altered."""
         attempt, job = run.commit.attempt, run.spec.job
         if attempt not in self._known:
-            reports = self._journal_of(job).reports(attempt)
-            if summary(attempt, reports) != run.commit.journal:
+            journal, stated = self._journal_of(job), run.commit.journal
+            reports = journal.reports(attempt)
+            if (
+                summary(attempt, reports) != stated
+            ):  # a command reads recent reports, perhaps not all of the oldest attempt
+                reports = journal.reports_afresh(attempt)
+            if summary(attempt, reports) != stated:
                 message = (
                     f"the journal lacks what attempt {attempt} reported. Repeat its run: `rewindow republish {job}`"
                 )

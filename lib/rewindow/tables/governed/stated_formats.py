@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.settings import planned_once
 from rewindow.tables.governed.own_rows import feed_name
-from rewindow.tables.governed.own_table import METRIC, OwnTable
+from rewindow.tables.governed.own_table import FOLD, METRIC, OwnTable
 from rewindow.tables.shared.paths import JOURNAL, LANDINGS, METRICS, RUNS
 
 _FEEDS = feed_name("")
@@ -42,7 +42,8 @@ def stated_formats(table: OwnTable) -> list[Stated]:
         "kind": "CASE WHEN seq IS NULL THEN kind ELSE 'ledger' END",
         "stated": _STATED,
     }
-    grouped = table.frame().groupBy(*(F.expr(text).alias(column) for column, text in columns.items()))
+    rows = table.frame().where(F.col("kind") != FOLD)  # it is read again only by the version that wrote it
+    grouped = rows.groupBy(*(F.expr(text).alias(column) for column, text in columns.items()))
     with mapped(), planned_once(table.spark_of()):
         found = grouped.agg(F.count("*").alias("rows")).collect()
     return sorted(Stated(*(row[column] for column in Stated._fields)) for row in found)

@@ -29,6 +29,7 @@ from rewindow.tables.governed.commit import OWNER, check_owners, create_table, o
 from rewindow.tables.governed.diff import compare_frames, frame_hash
 from rewindow.tables.governed.drift import check_published, find_drift
 from rewindow.tables.governed.held_plan import may_hold
+from rewindow.tables.governed.job_folds import keep_fold
 from rewindow.tables.governed.journal import SparkJournal
 from rewindow.tables.governed.landed_files import landed_files
 from rewindow.tables.governed.ledger import SparkLedger
@@ -100,12 +101,13 @@ class CatalogTables:
         if self.own.is_in_command and may_hold(self.state(job), self.ledger_rows(job), rows):
             return self.own.ledger(job).hold(dated(rows))
         attempts = [row.body["attempt"] for row in rows if row.kind in (COMMIT, SNAPSHOT, RESTAGE)]
+        keep_fold(self.own, job, attempts)
         has_landed = self.own.append(job, dated(rows), attempts, self.looks(job).seen() if attempts else ())
         if not has_landed and rows[0].kind == SNAPSHOT:  # the next one has another number
             self.journal(job).drop(attempts)
         return has_landed
 
-    def ledger_rows(self, job: str) -> list[LedgerRow]:
+    def ledger_rows(self, job: str) -> Sequence[LedgerRow]:
         """Return the rows of a job's ledger: from a fresh look, or during a command as it has read or appended them."""
         return self.own.ledger(job).read()
 
@@ -118,7 +120,7 @@ class CatalogTables:
         """Return a feed's landing ledger."""
         return self.own.ledger(feed_name(feed))
 
-    def feed_rows(self, feed: str) -> list[LedgerRow]:
+    def feed_rows(self, feed: str) -> Sequence[LedgerRow]:
         """Return the rows of a feed's landing ledger, as `ledger_rows` does."""
         return self.landings(feed).read()
 
@@ -144,7 +146,7 @@ class CatalogTables:
     def landed_files(self, table: LogTable, partition: int, spans: Sequence[LogSpan]) -> list[LogFile]:
         """Return the landed blocks with some offsets of a log's partition, in offset order."""
         feed, topic = self._logs[table.location]
-        return landed_files(self.feed_rows(feed), topic, partition, spans)
+        return landed_files(self.landings(feed), topic, partition, spans)
 
     def rows_staged(self, path: str) -> int | None:
         """Return the rows of a block that a run staged; None if its report was not read."""

@@ -19,10 +19,13 @@ LOG_PARTITIONS = ("generation", "partition")
 
 
 def generations(
-    appends: Iterable[Sequence[LedgerRow]],
+    appends: Iterable[Sequence[LedgerRow]], begun: Mapping[str, Any] | None = None
 ) -> Iterator[tuple[Mapping[str, Any], list[list[Mapping[str, Any]]]]]:
-    """Yield the definition of each generation with the landings that it made, grouped as they were appended."""
-    generation: Mapping[str, Any] | None = None
+    """Yield the definition of each generation with the landings that it made, grouped as they were appended.
+
+    ``begun``: the definition of the generation that earlier appends have begun.
+    """
+    generation = begun
     landed: list[list[Mapping[str, Any]]] = []
     for rows in appends:
         for row in rows:

@@ -14,12 +14,11 @@ from rewindow.control.ingest.stored_progress import feed_of
 from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.ledger_state import fold, fold_row
 from rewindow.control.plan.spec import RunSpec, TableSpec
-from rewindow.control.plan.stored_rows import StoredRows, identity, known_part
+from rewindow.control.plan.stored_rows import StoredFold, StoredRows, identity, known_part
 from rewindow.control.plan.stored_state import state_lines, state_of
 from rewindow.control.verify import Scratch
 from rewindow.errors import InvariantError, SourceError
 from rewindow.tables.shared.diff import TableDiff
-from rewindow.tables.shared.paths import LANDINGS, RUNS
 
 
 class Warehouse(Scratch, Protocol):
@@ -127,25 +126,25 @@ def check_stored(name: str, rows: Sequence[LedgerRow]) -> None:
     """Raise `InvariantError` (70) if the stored fold of a job's ledger is not what its rows give. Reads all rows."""
     stored, _ = known_part(rows)
     if stored is not None and state_of(stored.lines) != fold(rows[: stored.rows]):
-        raise wrong_fold(name, stored.rows, RUNS)
+        raise wrong_fold(name, stored)
 
 
 def check_stored_feed(name: str, rows: Sequence[LedgerRow]) -> None:
     """Raise `InvariantError` (70) if the stored fold of a landing ledger is not what its rows give. Reads all rows."""
     stored, _ = known_part(rows)
     if stored is not None and _read(stored.lines) != _read(progress_lines(rows[: stored.rows])):
-        raise wrong_fold(name, stored.rows, LANDINGS)
+        raise wrong_fold(name, stored)
 
 
 def _read(lines: Sequence[str]) -> list[Any]:
     return [json.loads(line) for line in lines]
 
 
-def wrong_fold(name: str, rows: int, table: str) -> InvariantError:
+def wrong_fold(name: str, stored: StoredFold) -> InvariantError:
     """Return the error of a stored fold that is not what the rows of the ledger give."""
     message = (
-        f"the stored fold of the ledger of {name!r} is not what its first {rows} rows give. Delete the folder "
-        f"{table}/_folds in the warehouse: the next commands read all rows, and write it anew"
+        f"the stored fold of the ledger of {name!r} is not what its first {stored.rows} rows give. {stored.removal}: the next "
+        "commands read all rows, and write it anew"
     )
     return InvariantError(message)
 

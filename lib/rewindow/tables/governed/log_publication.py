@@ -1,0 +1,35 @@
+"""What to publish to a feed's log or to the quarantine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from rewindow.contracts.landed_columns import LOG_COLUMNS
+from rewindow.control.ingest.landings import LogSchema
+from rewindow.streams.serde.schema import Column
+from rewindow.tables.governed.landed_appends import LandedAppends
+from rewindow.tables.governed.names import TableName
+from rewindow.tables.shared.feeds import LOG_PARTITIONS
+
+
+class LogPublication(NamedTuple):
+    """A table to publish: a function that creates it, and what was landed of a topic, or for the quarantine.
+
+    ``unknown`` is the SQL condition of rows that the table may not have before the first append. Feeds and jobs share the
+    quarantine.
+    """
+
+    name: TableName
+    create: Callable[[], TableName]
+    app_id: str
+    columns: Sequence[Column]
+    landed: LandedAppends
+    topic: str
+    unknown: str
+    is_shared: bool = False
+
+
+def columns_of(schema: LogSchema) -> tuple[Column, ...]:
+    """Return the columns of a log's table."""
+    return (*(Column(name, "int") for name in LOG_PARTITIONS), *LOG_COLUMNS, *schema.key, *schema.value)
