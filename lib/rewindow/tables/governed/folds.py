@@ -26,7 +26,6 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from rewindow.control.plan.stored_rows import StoredFold
 from rewindow.engine.spark.errors import mapped
 from rewindow.errors import RewindowError
-from rewindow.tables.governed.commit import add_once
 from rewindow.tables.governed.own_table import FOLD, OwnTable, fold_name, is_text, rows_of
 from rewindow.tables.governed.seen import Seen
 from rewindow.tables.shared.ledger import now_ms
@@ -86,7 +85,10 @@ class StoredFolds:
         return {name: Found(every[name]) if one is None else one for name, one in found.items()}
 
     def write(self, name: str, kept: KeptFold, since_ms: int) -> None:
-        """Store a fold and its mark. A failure costs later commands time, and nothing else."""
+        """Store a mark and a fold. A failure costs later commands time, and nothing else.
+
+        The mark comes first: a user who may not alter the view would otherwise store folds again and again that nobody finds.
+        """
         more = {"appends": kept.appends, "seen": kept.seen, "landed": kept.landed}
         body = b64encode(packed(name, kept.fold, more)).decode()
         values: dict[str, list[Any]] = {
@@ -95,14 +97,11 @@ class StoredFolds:
             "body": [body],
             "recorded_at": [now_ms()],
         }
+        stated = json.dumps(Mark(kept.appends, since_ms))
         with suppress(RewindowError), mapped():
-            spark = self._table.spark_of()
-            frame = spark.createDataFrame(rows_of(values, 1)).coalesce(1)
-            where = f"name = '{fold_name(name)}'"
-            add_once(frame, self._table.name, f"rewindow.fold/{name}", kept.appends, replaces=where)
-            stated = json.dumps(Mark(kept.appends, since_ms))
             view = self._table.view.quoted
-            spark.sql(f"ALTER VIEW {view} SET TBLPROPERTIES ('{_PROPERTY}{name}' = '{stated}')")
+            self._table.spark_of().sql(f"ALTER VIEW {view} SET TBLPROPERTIES ('{_PROPERTY}{name}' = '{stated}')")
+            self._table.replace(fold_name(name), rows_of(values, 1))
 
     def _marks(self, names: Sequence[str]) -> dict[str, Mark]:
         if not self._table.exists():

@@ -117,6 +117,12 @@ class OwnTable:
 
         return commit_noted(self.spark_of(), commit)
 
+    def replace(self, name: str, rows: pa.Table) -> None:
+        """Replace all rows of a name in one commit. The last writer wins."""
+        frame = self.spark_of().createDataFrame(rows.cast(SCHEMA)).coalesce(1)
+        writer = frame.write.format("delta").mode("overwrite").option("replaceWhere", f"name = '{name}'")
+        writer.saveAsTable(self.name.quoted)
+
     def delete(self, condition: str) -> None:
         """Remove the rows that satisfy a condition. Files without them are deleted by the platform's VACUUM."""
         self._execute(f"DELETE FROM {self.name.quoted} WHERE {condition}")  # noqa: S608 - our own condition
