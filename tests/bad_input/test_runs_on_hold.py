@@ -120,6 +120,11 @@ def test_a_branch_on_hold_is_neither_compared_nor_promoted(bench: Bench) -> None
         "`rewindow head counts --branch fix --held` shows its rows, "
         "`rewindow publish counts --branch fix --accept --run fix/1` publishes them.\n"
     )
+    (told,) = json.loads(bench.run("diff", "counts", "main", "fix", "--json").out).values()
+    assert (told["equal"], told["epochs"], [one["run"] for one in told["on_hold"]]) == (0, None, ["fix/1"])
+    asked = rewindow.Project.load(bench.root).diff("counts", "fix")
+    assert not asked.are_equal, "nobody knows"
+    assert ([one["run"] for one in asked.on_hold], list(asked.compared.epochs), asked.code) == (["fix/1"], [], ())
     held = "Run fix/1 is on hold, so neither its rows nor those of later runs are published: "
     for words in (("counts", "--diff", "fix"), ("counts", "--branch", "fix", "--diff", "main")):
         found = json.loads(bench.run("report", *words, "--json").out)
@@ -137,6 +142,9 @@ def test_a_branch_on_hold_is_neither_compared_nor_promoted(bench: Bench) -> None
     assert "`rewindow publish counts --branch fix --accept --run fix/1`" in refused.err
     assert bench.run("publish", "counts", "--branch", "fix", "--accept").code == 0
     assert bench.run("diff", "counts", "main", "fix").out.startswith("Compared epochs 1 to 2")
+    (told,) = json.loads(bench.run("diff", "counts", "main", "fix", "--json").out).values()
+    assert (told["epochs"], told["on_hold"]) == ([1, 2], [])
+    assert rewindow.Project.load(bench.root).diff("counts", "fix").are_equal
     assert bench.run("promote", "counts", "fix").code == 0
 
 

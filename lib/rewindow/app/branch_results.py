@@ -28,7 +28,11 @@ class Backfilled:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Result of a comparison of two branches: the last run that they share, the ``epochs`` after it, and each output's diff."""
+    """Result of a comparison of two branches: the last run that they share, the ``epochs`` after it, and each output's diff.
+
+    ``epochs`` is empty if nothing was compared. ``on_hold`` has, for each branch, the run on hold from which on its rows are
+    not published, and so not compared.
+    """
 
     first: str
     second: str
@@ -38,6 +42,11 @@ class Compared:
     on_hold: Sequence[Hold] = ()
 
     @property
+    def is_held(self) -> bool:
+        """Whether nothing was compared because a run is on hold, so that nobody knows whether the outputs differ."""
+        return bool(self.on_hold) and not self.epochs
+
+    @property
     def are_equal(self) -> bool:
-        """Whether no output differs."""
-        return all(table_diff.is_none for table_diff in self.diffs.values())
+        """Whether no output differs; false if a run on hold left nothing to compare."""
+        return not self.is_held and all(table_diff.is_none for table_diff in self.diffs.values())

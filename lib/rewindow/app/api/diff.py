@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rewindow.app.api.show import joined, lines, table
 from rewindow.app.branch_results import Compared
 from rewindow.app.sentences import as_assignments, compared_line, compared_rows, notes_on, shown_rows, verified_lines
+from rewindow.control.plan.explain_holds import Hold
 from rewindow.control.verify import Verified
 from rewindow.tables.shared.diff import TableDiff
 
@@ -18,13 +19,20 @@ class Diff:
 
     job: str
     compared: Compared
+    """What was compared: ``first`` and ``second``, the branches; ``shared``, the last run that both have; ``epochs``, a range of
+    numbers, which is empty if nothing was compared."""
     code: tuple[str, ...]
     """How the code of the branches' last runs differs; empty if the outputs are equal."""
 
     @property
     def are_equal(self) -> bool:
-        """Whether no output differs."""
+        """Whether no output differs. False if a run on hold left nothing to compare, where `rewindow diff` ends with 79."""
         return self.compared.are_equal
+
+    @property
+    def on_hold(self) -> Sequence[Hold]:
+        """The run on hold of each branch that has one, as JSON values. Its rows and those of later runs were not compared."""
+        return self.compared.on_hold
 
     @property
     def outputs(self) -> Mapping[str, TableDiff]:

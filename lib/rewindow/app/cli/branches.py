@@ -107,12 +107,12 @@ def diff(
     """Compare two branches' outputs key by key. Exits with 1 if they differ, 79 if a run on hold leaves nothing to compare."""
     branches = _branches(folder, target, job, debug=debug)
     found = branches.diff(first, second, samples)
-    code = [] if found.are_equal else branches.code_changes(first, second)
+    code = [] if found.are_equal or found.is_held else branches.code_changes(first, second)
     BranchPrinter(as_json=as_json).compared(found, code)
+    if found.is_held:
+        raise typer.Exit(ON_HOLD)
     if not found.are_equal:
         raise typer.Exit(DIFFERENT)
-    if found.on_hold and not found.epochs:
-        raise typer.Exit(ON_HOLD)
 
 
 def promote(

@@ -61,9 +61,11 @@ class BranchPrinter(Printer):
         """Print what was compared of two branches, how each output differs, and how the ``code`` of their last runs does."""
         first, second, diffs = found.first, found.second, found.diffs
         if self.as_json:
+            epochs = [found.epochs[0], found.epochs[-1]] if found.epochs else None
+            compared = {"epochs": epochs, "on_hold": list(found.on_hold)}
             self.json(
                 {
-                    one: json_value(asdict(diff)) | {"not_shown": diff.apart - len(diff.samples)}
+                    one: json_value(asdict(diff)) | {"not_shown": diff.apart - len(diff.samples)} | compared
                     for one, diff in diffs.items()
                 }
             )
