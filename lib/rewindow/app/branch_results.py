@@ -16,6 +16,7 @@ class Backfilled:
     """Result of a backfill: its branch, the branch's parent run, its first epoch, and the results of its runs.
 
     ``replaced`` names earlier runs of the branch, which executed other code, ``continues`` the last one that it kept.
+    ``other_keys`` names the outputs that cannot be compared with those of `main`, because their keys have other columns.
     """
 
     branch: str
@@ -24,6 +25,7 @@ class Backfilled:
     replaced: Sequence[str]
     continues: str | None
     results: Sequence[RunReport | UpToDate]
+    other_keys: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from rewindow.control.plan.branch_decisions import find_run, run_before, was_pro
 from rewindow.control.plan.branches import Branch, CommittedRun, JobState, shared_runs
 from rewindow.control.plan.explain_holds import describe_holds
 from rewindow.control.plan.job_diff import changes_since, code_changes
+from rewindow.control.plan.output_columns import check_publishable, other_keys
 from rewindow.control.plan.planner import UpToDate, check_landings, last_epoch_asked
 from rewindow.control.plan.spec import MAIN, OUTPUT, JobBinding, RunRequest
 from rewindow.control.run import RunReport
@@ -109,6 +110,7 @@ class JobBranches:
         bound = self._project.bind(self._job, name)
         asked = self._project.with_acceptance(self._job, request)
         self._check_owners(MAIN, job.binding)  # it could not be promoted
+        check_publishable(main, job.binding)
         wanted = Backfill(first, asked, bound.feed, bound.binding, this_attempt(), self._project.is_alive)
         drive(begin_backfill(self._job, wanted, self._tables), told.watching(on_step))
         own = self.state.branch(name).own_runs
@@ -118,7 +120,8 @@ class JobBranches:
         base = self.state.branch(name).base
         results = run_to_the_end(self._project, self._job, request, on_step)
         first_epoch = base.spec.input.last + 1 if base else 1
-        return Backfilled(name, base.spec.name if base else None, first_epoch, replaced, continues, results)
+        keys, stands_on = other_keys(main, bound.binding), base.spec.name if base else None
+        return Backfilled(name, stands_on, first_epoch, replaced, continues, results, keys)
 
     def _nothing_to_replay(self, start: str, end: str | None, first: int, last: int, feed: Feed) -> str:
         """Return why there is nothing to replay from epoch ``first`` on, if ``last`` is the last that is asked for."""

@@ -51,6 +51,13 @@ class BranchPrinter(Printer):
         for line in backfilled_lines(job, done.branch, done.stands_on, done.first_epoch, done.replaced, done.continues):
             self.say(line)
         self.ran(done.results, holds=holds)
+        if done.other_keys:
+            outputs = ", ".join(done.other_keys)
+            self.say(f"The keys of {outputs} have other columns than on main, so `rewindow diff` cannot compare them.")
+            if not holds:
+                self.say(f"Publish: rewindow promote {job} {done.branch}.")
+                self.say(f"Report: rewindow report {job} --branch {done.branch}")
+            return
         if holds:
             self.say(f"Then compare: rewindow diff {job} main {done.branch}")
             return

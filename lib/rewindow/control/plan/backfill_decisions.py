@@ -15,6 +15,7 @@ from rewindow.control.plan.branch_decisions import BEGINNING, check_open, decide
 from rewindow.control.plan.branches import Branch, JobState, LedgerRow
 from rewindow.control.plan.job_diff import changes_since
 from rewindow.control.plan.ledger_state import fold_row
+from rewindow.control.plan.output_columns import check_kept
 from rewindow.control.plan.planner import Alive, check_not_live, plan_run
 from rewindow.control.plan.spec import MAIN, Attempt, JobBinding, RunRequest, RunSpec
 from rewindow.errors import UsageError
@@ -35,8 +36,8 @@ class Backfill:
 def decide_backfill(wanted: Backfill, state: JobState, check: Callable[[RunSpec], None]) -> LedgerRow | None:
     """Return the row that creates or rewinds the branch of a backfill; None if it can run as it is.
 
-    Raises what `plan_run` and ``check`` raise for the run that follows, and `UsageError` (2) for a branch that starts too
-    late.
+    Raises what `plan_run` and ``check`` raise for the run that follows, `UsageError` (2) for a branch that starts too
+    late, and `CheckpointError` (76) for one whose output tables have other columns.
     """
     row = _first_row(wanted, state)
     if row is not None:
@@ -57,6 +58,7 @@ def _first_row(wanted: Backfill, state: JobState) -> LedgerRow | None:
     if not branch.has_own_runs or not changes_since(branch, wanted.binding):
         return None
     check_not_live(branch, wanted.request, wanted.alive)
+    check_kept(branch, wanted.binding)
     return decide_rewind(state, name, branch.base.spec.name if branch.base else BEGINNING)
 
 

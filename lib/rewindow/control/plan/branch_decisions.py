@@ -14,6 +14,7 @@ from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branches import Branch, CommittedRun, JobState, LedgerRow, Standing, run_ids, shared_runs
 from rewindow.control.plan.ledger_state_branches import BRANCH, DROP, PROMOTE, REWIND
 from rewindow.control.plan.ledger_state_holds import ACCEPT
+from rewindow.control.plan.output_columns import column_changes
 from rewindow.control.plan.spec import MAIN, OUTPUT, JobBinding, TableSpec
 from rewindow.errors import CheckpointError, ConfigError, NotNowError, UsageError
 
@@ -149,7 +150,8 @@ def _with_its_columns(
     if before is not None and before.path == here.path and before.columns != of_branch.columns:
         output = target.removeprefix(OUTPUT)
         message = (
-            f"{output}: the branch's table has other columns than {here.path}, whose readers know the present ones. Name "
+            f"{output}: the branch's table has other columns than {here.path}, whose readers know the present ones: "
+            f"{column_changes(before.columns, of_branch.columns)}. Name "
             f"another table for {output} in conf/jobs/{job}.yaml, then promote"
         )
         raise CheckpointError(message)

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from rewindow.control.plan.description_diff import changed_parameters
+from rewindow.control.plan.output_columns import changed_columns
 from rewindow.control.plan.spec import OUTPUT, JobBinding, TableSpec
 from rewindow.control.plan.suppress_edits import without_edits
 
@@ -66,8 +67,10 @@ def obstacles(before: JobBinding, now: JobBinding, tables: Mapping[str, TableSpe
             found.append(f"sub-topology {part} reads {_listed(is_now)}, but read {_listed(was)} in the checkpoint")
     for target, table in now.tables.items():
         here = tables.get(target)
-        if target.startswith(OUTPUT) and here is not None and (here.path, here.columns) != (table.path, table.columns):
-            found.append(f"output {target.removeprefix(OUTPUT)} has another table or other columns")
+        if target.startswith(OUTPUT) and here is not None and here.path != table.path:
+            found.append(f"output {target.removeprefix(OUTPUT)} has another table: {table.path}, was {here.path}")
+    for output, here, what in changed_columns(tables, now.tables):
+        found.append(f"output {output} has other columns than {here.path}: {what}")
     return found
 
 

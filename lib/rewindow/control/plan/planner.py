@@ -23,6 +23,7 @@ from rewindow.control.plan.branch_decisions import BEGINNING, check_open
 from rewindow.control.plan.branches import Branch, CommittedRun, JobState
 from rewindow.control.plan.compatibility import Fit, obstacles, verdicts
 from rewindow.control.plan.job_diff import changes_since, code_changes
+from rewindow.control.plan.output_columns import another_table, changed_columns, keep_key
 from rewindow.control.plan.spec import MAIN, Attempt, EpochSpan, JobBinding, RunRequest, RunSpec
 from rewindow.control.plan.stored_runs import run_of_request
 from rewindow.control.plan.suppress_edits import removed_suppresses
@@ -212,6 +213,9 @@ def _check_accepted(branch: Branch, binding: JobBinding, changes: list[str], req
         f"recompute on a branch, `rewindow backfill {binding.job} --from 1 --branch NAME`, and publish it with "
         f"`rewindow promote {binding.job} NAME`"
     )
+    renamed = [output for output, _, _ in changed_columns(branch.tables, binding.tables)] if branch.name == MAIN else []
+    if renamed:
+        replay = f"{another_table(binding.job, renamed)}, {replay}{keep_key(branch, binding)}"
     if reasons:
         fix = f"Cannot resume from this checkpoint. Restore the code and settings of that run; or {replay}"
     else:
