@@ -53,6 +53,17 @@ def test_a_refused_run_is_broken_and_named_with_its_command(bench: Bench) -> Non
     assert first.index(["broken", "job", "counts"]) < first.index(["ok", "feed", "activity"]), "worst first"
 
 
+def test_a_mistake_in_a_file_has_no_command_that_would_only_say_the_same(bench: Bench) -> None:
+    bench.write("conf/feeds/activity.yaml", "feed: activity\n   bad: [x\n")
+    bench.write("conf/jobs/counts.yaml", "job: counts\n   bad: [x\n")
+    feeds, jobs = status(bench, code=1)
+    for subject, file in ((feeds["activity"], "conf/feeds/activity.yaml"), (jobs["counts"], "conf/jobs/counts.yaml")):
+        finding = only(subject)
+        assert (finding["about"], finding["command"]) == ("refused", None), finding
+        assert f"(78): {file}, line 2" in finding["message"]
+    assert "`rewindow " not in bench.run("status").out
+
+
 def test_a_dead_run_is_broken_until_it_is_resumed(bench: Bench) -> None:
     assert bench.run("land", "activity").code == 0
     bench.code(FAILS)

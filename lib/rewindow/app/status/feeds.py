@@ -10,7 +10,7 @@ from rewindow.app.feed_status import UNKNOWN_ROWS, FeedLook
 from rewindow.app.listing import Entry, Looks, Status, feed_entry
 from rewindow.app.project import Project
 from rewindow.app.readers import replayed_of_removed
-from rewindow.app.status.findings import Finding, Level, Subject, attempted
+from rewindow.app.status.findings import Finding, Level, Subject, attempted, refused
 from rewindow.app.unfinished import known_end, process_of
 from rewindow.config.load import load_feed
 from rewindow.control.ingest.intervals import Grid
@@ -34,7 +34,7 @@ def check_feed(project: Project, name: str, looks: Looks) -> Subject:
         progress, rows = (None, ()) if entry.epoch is None else (looks.progress(name), looks.rows(name))
         figures = _figures(entry, progress, rows, looks.now_ms) | {"due": None}
         told = [
-            _refused(entry, command),
+            refused(entry, "landing", command("land")),
             *attempted(lambda: list(_replayed(project, name, command)), "replayed", command("land")),
         ]
         return Subject("feed", name, entry, figures, told)
@@ -69,11 +69,6 @@ def _replayed(project: Project, name: str, command: Command) -> Iterator[Finding
             which = f"the job {jobs[0]} has" if len(jobs) == 1 else f"the jobs {', '.join(jobs)} have"
             message = f"{which} replayed rows of runs that {source} no longer has"
             yield Finding(Level.BROKEN, "replayed", message, command("land"))
-
-
-def _refused(entry: Entry, command: Command) -> Finding:
-    message = f"the next landing is refused ({entry.exit_code}): {entry.detail}"
-    return Finding(Level.BROKEN, "refused", message, command("land"))
 
 
 def _unfinished(project: Project, look: FeedLook, rows: Sequence[LedgerRow], command: Command) -> Iterator[Finding]:

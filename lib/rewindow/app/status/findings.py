@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from rewindow.app.listing import Entry
-from rewindow.errors import RewindowError, one_line
+from rewindow.errors import ConfigError, RewindowError, one_line
 
 
 class Level(StrEnum):
@@ -60,6 +60,16 @@ class Subject:
     def level(self) -> Level:
         """The level of the most urgent finding."""
         return min((one.level for one in self.findings), key=list(Level).index, default=Level.OK)
+
+
+def refused(entry: Entry, what: str, command: str) -> Finding:
+    """Return the finding that the next run or landing (``what``) is refused.
+
+    A mistake in a file has no command: until the file is corrected, each command says the same.
+    """
+    message = f"the next {what} is refused ({entry.exit_code}): {entry.detail}"
+    helps = None if entry.exit_code == ConfigError.exit_code else command
+    return Finding(Level.BROKEN, "refused", message, helps)
 
 
 def attempted(check: Callable[[], Sequence[Finding]], about: str, command: str) -> Sequence[Finding]:

@@ -20,7 +20,7 @@ from rewindow.app.status.figures import (
     progress_figures,
     silent_figures,
 )
-from rewindow.app.status.findings import Finding, Level, Subject, attempted
+from rewindow.app.status.findings import Finding, Level, Subject, attempted, refused
 from rewindow.app.status.schedule import last_due
 from rewindow.app.unfinished import MEMORY_ADVICE, known_end, process_of
 from rewindow.config.job import JobConfig
@@ -76,8 +76,7 @@ def check_job(project: Project, name: str, branch: str, looks: Looks) -> Subject
 
 def _refused(entry: Entry, command: Command) -> Iterator[Finding]:
     if entry.status is Status.BROKEN:
-        message = f"the next run is refused ({entry.exit_code}): {entry.detail}"
-        yield Finding(Level.BROKEN, "refused", message, command("plan"))
+        yield refused(entry, "run", command("plan"))
 
 
 def _without_feed(project: Project, entry: Entry, command: Command) -> Iterator[Finding]:
