@@ -20,6 +20,7 @@ from rewindow.dsl.operators.expressions import Literal
 from rewindow.errors import ConfigError
 from rewindow.streams.record import Record, Windowed
 from rewindow.streams.serde.binding import LogShapes, LogType, WindowedType, bind
+from rewindow.streams.serde.field_types import named_key
 from rewindow.streams.serde.schema import Shape
 
 _CLASSES: Mapping[str, type[Any]] = {
@@ -75,7 +76,24 @@ class FunctionReads:
         known = {name: _known(one, logs) for name, one in zip(names, self.arguments, strict=False)}
         for of, attribute, line in _attributes(code, {name: one for name, one in known.items() if one is not None}):
             if not hasattr(of, attribute):
-                raise ConfigError(f"{code.co_filename}:{line}: {_lacks(of, attribute)}")
+                raise ConfigError(
+                    f"{code.co_filename}:{line}: {_lacks(of, attribute, self._if_key(of, attribute, logs))}"
+                )
+
+    def _if_key(self, of: Any, attribute: str, logs: LogShapes) -> str:
+        """Return how a function gets the key if it looks for its name in the rows of a log; else ``""``."""
+        whole = [one for one in self.arguments if isinstance(one, RecordOf)]
+        rows = [one for one in (*self.arguments, *(one.value for one in whole)) if _is_of_log(one, "value", logs)]
+        names = [name for one in rows if logs[one.topic][1].row_type is of for name in logs[one.topic][0].names]
+        if any(_is_of_log(one.key, "key", logs) for one in whole):
+            fix = "write record.key"
+        elif any(_is_of_log(one, "key", logs) for one in self.arguments):
+            fix = "which is the function's first argument"
+        elif self.arguments[0] in rows:
+            fix = "which with_key=True gives the function, too"
+        else:
+            fix = "not a field of the value"
+        return named_key(attribute, names, fix)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +115,7 @@ class ConditionReads:
             if name not in known:
                 names = ", ".join([*fields, "key", "value", "timestamp"])
                 key = _shape(self.key, logs)
-                fix = ": it is the key, write key" if key is not None and name in key.names else _near(name, known)
+                fix = named_key(name, key.names if key is not None else (), "write key") or _near(name, known)
                 if isinstance(self.value, LogType):
                     fix += " (the log's own times are called timestamp)"
                 message = f"where({self.condition}): there is no field {name!r} (there are {names}){fix}"
@@ -155,6 +173,10 @@ def _check_types(condition: Condition, compare: Compare, types: Mapping[str, typ
     hint = " (times are landed as epoch milliseconds)" if is_time else ""
     landed = ". Give the source a `schema` with another type and land again, or change the condition"
     raise ConfigError(f"where({condition}): {what}{hint}{landed}")
+
+
+def _is_of_log(declared: Any, part: str, logs: LogShapes) -> bool:
+    return isinstance(declared, LogType) and declared.part == part and declared.topic in logs
 
 
 def _shape(declared: Any, logs: LogShapes) -> Shape | None:
@@ -222,14 +244,14 @@ def _stored(step: dis.Instruction) -> tuple[str, ...]:
     return tuple(names) if step.opname == "STORE_FAST_STORE_FAST" else tuple(names[:1])
 
 
-def _lacks(of: Any, attribute: str) -> str:
+def _lacks(of: Any, attribute: str, if_key: str) -> str:
     fields = getattr(of, "_fields", None)
     if attribute.startswith("["):
         what = f"a row, not a dict: write its fields as attributes, as in row.{fields[0]}" if fields else _SHOWN[of]
         return f"the value is {what}"
     if fields is None:
         return f"the value is {_SHOWN[of]}, not a row, so it has no field {attribute!r}: use it as it is"
-    return f"there is no field {attribute!r} (there are {', '.join(fields)}){_near(attribute, fields)}"
+    return f"there is no field {attribute!r} (there are {', '.join(fields)}){if_key or _near(attribute, fields)}"
 
 
 def _near(name: str, known: Any) -> str:

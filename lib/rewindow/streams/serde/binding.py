@@ -147,10 +147,13 @@ def bind(declared: Any, name: str, logs: LogShapes) -> Shape:
     if isinstance(declared, WindowedType):
         return windowed_shape(bind(declared.key, name, logs), session=declared.is_session)
     if isinstance(declared, FieldType):
-        return scalar_shape(name, field_type(bind(declared.row, name, logs), declared.field))
+        return scalar_shape(
+            name, field_type(bind(declared.row, name, logs), declared.field, _key_of(declared.row, logs))
+        )
     if isinstance(declared, SumType):
         row, is_landed = bind(declared.row, name, logs), isinstance(declared.row, LogType)
-        return scalar_shape(name, sum_type(row, declared.field, aggregate=declared.aggregate, is_landed=is_landed))
+        of_key, aggregate = _key_of(declared.row, logs), declared.aggregate
+        return scalar_shape(name, sum_type(row, declared.field, of_key, aggregate=aggregate, is_landed=is_landed))
     if isinstance(declared, OptionalType | ListType):
         part = bind(declared.row if declared.field is None else FieldType(*declared), name, logs)
         if isinstance(declared, ListType):
@@ -169,6 +172,11 @@ def bind(declared: Any, name: str, logs: LogShapes) -> Shape:
         value = bind(declared.value, name, logs)
         return change_shape(nullable_shape(value, "_is_null"))
     return shape_of(declared, name)
+
+
+def _key_of(row: Any, logs: LogShapes) -> Sequence[str]:
+    """Return the columns of the key of the log that has some rows; none for rows of another origin."""
+    return logs[row.topic][0].names if isinstance(row, LogType) and row.topic in logs else ()
 
 
 def bind_sink(sink: SinkNode, logs: LogShapes) -> tuple[Shape, Shape]:

@@ -9,8 +9,16 @@ from rewindow.errors import ConfigError
 from rewindow.streams.serde.schema import Shape, scalar_shape
 
 
-def field_type(row: Shape, field: str | None) -> str:
-    """Return the type of a field of rows, or of bare values. Raises `ConfigError` if there is no such field."""
+def named_key(name: str, key: Sequence[str], fix: str) -> str:
+    """Return, as the end of a sentence, that a name which no field has is that of the key, and the fix; else ``""``."""
+    return f": it is the key, {fix}" if name in key else ""
+
+
+def field_type(row: Shape, field: str | None, key: Sequence[str] = ()) -> str:
+    """Return the type of a field of rows, or of bare values. Raises `ConfigError` if there is no such field.
+
+    ``key``: the columns of the key of the log that has the rows, for the error.
+    """
     is_json = len(row.columns) == 1 and row.columns[0].type == "json" and row.row_type is None
     if is_json:
         return "json"
@@ -25,16 +33,17 @@ def field_type(row: Shape, field: str | None) -> str:
     for column in row.columns:
         if column.name == field:
             return column.type
-    message = f"there is no field {field!r} (fields: {', '.join(row.names)}): name one of them"
+    fix = named_key(field, key, "not a field of the value: name one of them") or ": name one of them"
+    message = f"there is no field {field!r} (fields: {', '.join(row.names)}){fix}"
     raise ConfigError(message)
 
 
-def sum_type(row: Shape, field: str | None, *, aggregate: str, is_landed: bool) -> str:
+def sum_type(row: Shape, field: str | None, key: Sequence[str] = (), *, aggregate: str, is_landed: bool) -> str:
     """Return the type of the sum of a field. Raises `ConfigError` for a field that is not a number.
 
     ``aggregate``, ``is_landed``: the aggregate that needs it, and whether the rows are those of a log, for the error.
     """
-    column_type = field_type(row, field)
+    column_type = field_type(row, field, key)
     if column_type.startswith("decimal("):
         return f"decimal(38,{column_type[:-1].split(',')[1]})"
     if column_type in ("string", "binary"):
@@ -64,7 +73,8 @@ def named_shape(named: str, name: str, key: Shape, value: Shape) -> Shape:
         message = f"select(...): {named} is a row ({', '.join(found.names)}): name its fields, or use map_values(with_key=True)"
         raise ConfigError(message)
     names = ", ".join([*(column.name for column in fields), "key", "value", "timestamp"])
-    message = f"select(...): there is no field {named!r} (there are {names}): name one of them"
+    fix = named_key(named, key.names, "write key") or ": name one of them"
+    message = f"select(...): there is no field {named!r} (there are {names}){fix}"
     raise ConfigError(message)
 
 
