@@ -16,7 +16,14 @@ MISTAKES = {
     "bounds the wrong way around": ("range: {column: value, min: 9, max: 1}", "min 9 is above max 1: swap them"),
     "no column of the query": ("sql: SELECT usr FROM new_rows", "this query cannot be used"),
     "no query": ("sql: DROP TABLE new_rows", "only SELECT ... and WITH ... are queries"),
-    "an aggregate": ("sql: SELECT count(*) FROM new_rows WHERE value < 0", "it returns a row where there are none"),
+    "an aggregate": ("sql: SELECT count(*) FROM new_rows WHERE value < 0", "it returns a row for an empty set of rows"),
+    "a number of rows": (
+        "sql: SELECT count(*) AS c FROM new_rows HAVING count(*) < 3",
+        (
+            "it returns a row for an empty set of rows, as an aggregate without GROUP BY may, so a run that adds no rows could "
+            "not meet it. Select offending rows; to ask for a number of rows, use `rows: {min: N}` instead of `sql`"
+        ),
+    ),
     "a clock": ("sql: SELECT * FROM new_rows WHERE now() > 0", "now gives another value in each attempt"),
     "two in one": ("{unique: key, late: 1%}", "unique and late are two expectations"),
     "none": ("{on_fail: warn}", "there is no expectation: write one of not_null, unique, range"),

@@ -80,15 +80,15 @@ def refused(query: str) -> str | None:
 def check_query(query: str, tables: Mapping[str, pa.Schema]) -> None:
     """Execute a query for offending rows on tables without rows.
 
-    Raises `QueryError` if it is no query, names an unknown table or column, or finds a row where there is none.
+    Raises `QueryError` if it is no query, names an unknown table or column, or returns a row for an empty set of rows.
     """
     if why := refused(query):
         raise QueryError(why)
     with row_queries({name: (schema, lambda: iter(())) for name, schema in tables.items()}) as queries:
         if any(batch.num_rows for batch in queries.rows(query)):
             raise QueryError(
-                "it returns a row where there are none, as an aggregate without GROUP BY does, so no run would meet it. Select "
-                "the offending rows, with WHERE or HAVING; `rows: {min: 1}` asks for rows"
+                "it returns a row for an empty set of rows, as an aggregate without GROUP BY may, so a run that adds no rows "
+                "could not meet it. Select offending rows; to ask for a number of rows, use `rows: {min: N}` instead of `sql`"
             )
 
 
