@@ -84,7 +84,7 @@ def test_quarantined_records_are_shown_with_their_reasons(bench: Bench) -> None:
     bench.code("def score(row):\n    return 1 // (row.x - 3)\n")
     bench.rows("h3", [*hour(3), {**hour(3)[0], "t": -5}])
     landed = bench.run("land", "activity")
-    assert "(1 quarantined: `rewindow head rewindow.quarantine`)" in landed.out
+    assert "(1 quarantined: `rewindow head rewindow.quarantine --of activity`)" in landed.out
     assert bench.run("run", "counts").code == 0
     shown = json.loads(bench.run("head", "rewindow.quarantine", "--json").out)["tables"][0]
     assert shown["count"] == len(shown["rows"]) == 3

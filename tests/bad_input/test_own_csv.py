@@ -44,13 +44,13 @@ def test_records_without_a_key_are_named_when_they_are_landed_and_when_a_job_ski
     assert "  skipped: 5 null-key\n" in text
     assert (
         "  To see such records after later runs: `dropped: quarantine` in conf/jobs/daily_orders.yaml, and "
-        "`rewindow head rewindow.quarantine`.\n"
+        "`rewindow head rewindow.quarantine --of daily_orders`.\n"
     ) in text
     with (shop / "conf/jobs/daily_orders.yaml").open("a") as file:
         file.write("dropped: quarantine\n")
     code, text = say("backfill", "daily_orders", "--from", "1", "--branch", "fix")
     assert code == 0
-    assert "  skipped: 5 null-key\n  See them with `rewindow head rewindow.quarantine`.\n" in text
+    assert "  skipped: 5 null-key\n  See them with `rewindow head rewindow.quarantine --of daily_orders`.\n" in text
     code, text = say("head", "rewindow.quarantine")
     assert text.count("null-key") == 5
 
@@ -184,7 +184,7 @@ def test_a_row_without_an_arrival_is_not_a_late_one(
     orders.write_text(HEAD + row(1) + "".join(row(2 + number, got="") for number in range(rows)))
     code, text = say("land", "orders")
     assert code == 0
-    assert f"({rows} quarantined: `rewindow head rewindow.quarantine`)\n{sentence}" in text
+    assert f"({rows} quarantined: `rewindow head rewindow.quarantine --of orders`)\n{sentence}" in text
     assert "had been landed" not in text
     assert json.loads(say("status", "--json")[1])["feeds"][0]["behind"] == 0
 

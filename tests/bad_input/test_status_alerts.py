@@ -191,6 +191,7 @@ def test_a_landing_that_is_in_quarantine_as_a_whole_is_a_note_until_the_next_one
     finding = only(status(bench)[0]["activity"])
     assert (finding["level"], finding["about"]) == ("note", "quarantined")
     assert finding["message"] == "all 4 records of the log events in the last landing were quarantined"
+    assert finding["command"] == "rewindow head rewindow.quarantine --of activity"
     assert bench.run(*finding["command"].split()[1:]).out.startswith("rewindow.quarantine: 4 rows")
     assert "all is well, with 1 note." in bench.run("status").out
     far = {**hour(4, 1)[0], "t": hour(4, 1)[0]["t"] + 90 * 24 * HOUR}

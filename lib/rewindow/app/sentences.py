@@ -12,7 +12,7 @@ from rewindow.contracts.instants import instant
 from rewindow.control.ingest.protocols import LandReport
 from rewindow.control.plan.spec import OUTPUT
 from rewindow.control.verify import Verified
-from rewindow.report.text import asked, counted, told_holds
+from rewindow.report.text import asked, counted, see_quarantined, told_holds
 from rewindow.streams.duration import in_words
 from rewindow.tables.shared.diff import TableDiff
 from rewindow.tables.shared.publications import SHARED_TABLES
@@ -31,9 +31,7 @@ def landed_lines(feed: str, report: LandReport) -> Iterator[str]:
     numbers = f"landing {first}" if first == last else f"landings {first} to {last}"
     records = "1 record" if report.rows == 1 else f"{report.rows} records"
     line = f"Feed {feed}: {numbers}, {records}, complete through {instant(report.watermark_ms)}."
-    yield line + (
-        f" ({report.quarantined} quarantined: `rewindow head rewindow.quarantine`)" if report.quarantined else ""
-    )
+    yield line + (f" ({report.quarantined} quarantined: `{see_quarantined(feed)}`)" if report.quarantined else "")
     if report.held_ms:
         yield f"Its watermark is {in_words(report.held_ms)} below that of its job, which may hold rows back for so long."
     if report.behind:

@@ -9,7 +9,7 @@ from rewindow.report.charts import Bar, bars, grouped
 from rewindow.report.facts import Report
 from rewindow.report.figures import Bucket, Lateness
 from rewindow.report.html import Html, table, tag
-from rewindow.report.text import DASH, dated, number, share, span
+from rewindow.report.text import DASH, dated, number, see_quarantined, share, span
 from rewindow.streams.duration import in_words
 from rewindow.streams.grace_needed import BOUNDS_MS
 
@@ -17,7 +17,7 @@ _MEANING = {
     "late": "its window was closed",
     "skipped": "it had no key, value or time that the node needs",
     "expired": "the store had already dropped its window or version",
-    "quarantined": "`rewindow head rewindow.quarantine` says why",
+    "quarantined": "`{see}` says why",
 }
 
 
@@ -42,10 +42,11 @@ def dropped_section(report: Report) -> Iterator[Html]:
     by = "run" if len(over_time) == len(detailed) else "group of runs"
     what = f"Dropped records by {by} and kind" if len(kinds) > 1 else f"Dropped records by {by}: {kinds[0]}"
     yield bars(what, over_time, [*kinds])
+    see = see_quarantined(report.job)
     rows = [
         (
             *(drop.kind, drop.where, drop.reason, number(drop.records)),
-            *(DASH if drop.share is None else share(drop.share, 1), _MEANING[drop.kind]),
+            *(DASH if drop.share is None else share(drop.share, 1), _MEANING[drop.kind].format(see=see)),
         )
         for drop in report.drops
     ]

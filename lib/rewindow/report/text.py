@@ -18,6 +18,11 @@ def asked(job: str, branch: str) -> str:
     return job if branch == MAIN else f"{job} --branch {branch}"
 
 
+def see_quarantined(name: str) -> str:
+    """Return the command that shows what a job or feed put into the quarantine, which all of them share."""
+    return f"rewindow head rewindow.quarantine --of {name}"
+
+
 def told_holds(holds: Sequence[Hold]) -> str:
     """Return what a comparison of branches leaves out because runs are on hold, as sentences; empty if none is."""
     return " ".join(

@@ -11,6 +11,7 @@ from rewindow.control.plan.spec import MAIN
 from rewindow.control.run import RunReport
 from rewindow.report.nodes import timed_nodes
 from rewindow.report.run_totals import dropped_by_reason, records_from_feed, rows_by_output
+from rewindow.report.text import see_quarantined
 from rewindow.streams.drop_totals import DROPS, sum_by_reason
 from rewindow.streams.metrics import LATE_RECORD_DROP, PUNCTUATE, QUARANTINED
 
@@ -76,7 +77,8 @@ def _how_to_see(result: RunReport, dropped: Mapping[str, Mapping[str, int]]) -> 
     refused = sum(dropped.get(DROPS[QUARANTINED], {}).values())
     rows = result.commit.targets[QUARANTINE].rows if QUARANTINE in result.commit.targets else 0
     if rows:
-        yield "  See them with `rewindow head rewindow.quarantine`."
+        yield f"  See them with `{see_quarantined(result.spec.job)}`."
     if rows <= refused and any(kind != DROPS[QUARANTINED] for kind in dropped):
-        file = f"conf/jobs/{result.spec.job}.yaml"
-        yield f"  To see such records after later runs: `dropped: quarantine` in {file}, and `rewindow head rewindow.quarantine`."
+        job = result.spec.job
+        setting = f"`dropped: quarantine` in conf/jobs/{job}.yaml"
+        yield f"  To see such records after later runs: {setting}, and `{see_quarantined(job)}`."

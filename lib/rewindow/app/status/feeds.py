@@ -43,7 +43,7 @@ def check_feed(project: Project, name: str, looks: Looks) -> Subject:
         *_unfinished(project, look, rows, command),
         *attempted(lambda: list(_lagging(project, name, rows, command)), "lagging", command("land")),
         *attempted(lambda: list(_overdue(project, name, look, looks.now_ms, command)), "interval", command("land")),
-        *_quarantined(look.progress, project.target.target),
+        *_quarantined(look.progress, name, project.target.target),
         *_in_the_future(look.progress, looks.now_ms, command),
     ]
     figures = _figures(entry, look.progress, rows, looks.now_ms) | {"due": look.is_due}
@@ -108,7 +108,7 @@ def _overdue(project: Project, name: str, look: FeedLook, now_ms: int, command: 
     yield Finding(Level.ALERT, "interval", message, command("land"))
 
 
-def _quarantined(progress: Progress, target: str) -> Iterator[Finding]:
+def _quarantined(progress: Progress, feed: str, target: str) -> Iterator[Finding]:
     """Yield a finding for each log of whose records the last landing has quarantined all."""
     last = progress.feed.landings[-1] if progress.feed and progress.feed.landings else None
     if last is None:
@@ -117,7 +117,9 @@ def _quarantined(progress: Progress, target: str) -> Iterator[Finding]:
         if not any(one.end > one.start for tp, one in last.ranges.items() if tp.topic == topic):
             what = "the only record" if count == 1 else f"all {count:,} records"
             message = f"{what} of the log {topic} in the last landing {'was' if count == 1 else 'were'} quarantined"
-            yield Finding(Level.NOTE, "quarantined", message, Command("rewindow.quarantine", target)("head"))
+            yield Finding(
+                Level.NOTE, "quarantined", message, Command(f"rewindow.quarantine --of {feed}", target)("head")
+            )
 
 
 def _in_the_future(progress: Progress, now_ms: int, command: Command) -> Iterator[Finding]:

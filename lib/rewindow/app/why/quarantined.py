@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from rewindow.app.quarantine_rows import open_quarantine
 from rewindow.app.why.history import History
 from rewindow.control.plan.branches import run_ids
-from rewindow.report.text import counted
+from rewindow.report.text import counted, see_quarantined
 
 
 def quarantined(past: History, own: Any) -> Iterator[str]:
@@ -25,7 +25,7 @@ def quarantined(past: History, own: Any) -> Iterator[str]:
     reasons = [
         row["reason"] for row in _rows(past, of_feed, own) if row["topic"] in topics and _has(row["record"], key)
     ]
-    yield from _told(reasons, "row", "is in the quarantine", "are in the quarantine")
+    yield from _told(reasons, feed.definition.feed, "row", "is in the quarantine", "are in the quarantine")
 
 
 def dropped_by_runs(past: History, own: Any, times: tuple[int, int] | None) -> Iterator[str]:
@@ -38,15 +38,15 @@ def dropped_by_runs(past: History, own: Any, times: tuple[int, int] | None) -> I
     if times is not None:
         of_runs &= (pc.field("timestamp") >= times[0]) & (pc.field("timestamp") < times[1])
     reasons = [row["reason"] for row in _rows(past, of_runs, own) if _key(row["record"]) == _parts(own)]
-    yield from _told(reasons, "record", "was dropped", "were dropped")
+    yield from _told(reasons, past.output.job.name, "record", "was dropped", "were dropped")
 
 
-def _told(reasons: Sequence[str], what: str, one: str, many: str) -> Iterator[str]:
-    """Yield how many there are, what became of them, and the last reason; nothing without any."""
+def _told(reasons: Sequence[str], of: str, what: str, one: str, many: str) -> Iterator[str]:
+    """Yield how many there are, what became of them, and the last reason; nothing without any. ``of`` is the job or feed."""
     if reasons:
         verb, which = (one, "") if len(reasons) == 1 else (many, "the last one ")
         found = f"{counted(len(reasons), what)} with this key {verb}"
-        yield f"{found}, {which}because of: {reasons[-1]} (`rewindow head rewindow.quarantine`)"
+        yield f"{found}, {which}because of: {reasons[-1]} (`{see_quarantined(of)}`)"
 
 
 def _rows(past: History, condition: pc.Expression, own: Any) -> Iterator[dict[str, Any]]:
