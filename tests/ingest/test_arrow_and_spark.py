@@ -51,10 +51,11 @@ def awkward(rng, rows):
     return pa.table(columns)
 
 
-def land_in_every_way(spark, tmp_path, feed, now_ms, *, with_positions=False):
+def land_in_every_way(spark, tmp_path, feed, now_ms, *, with_positions=False, is_text=False):
     """Land with each engine; return the landings, the columns of the generation, and the rows of the log.
 
-    ``with_positions``: return instead which files have rows of later intervals.
+    ``with_positions``: return instead which files have rows of later intervals. ``is_text``: Spark's workers do not read text
+    with Arrow.
     """
     from rewindow.engine.spark.ingest import SparkLandingEngine
     from rewindow.engine.spark.landing_passes import SparkPasses
@@ -63,7 +64,7 @@ def land_in_every_way(spark, tmp_path, feed, now_ms, *, with_positions=False):
     other = SparkLandingEngine(spark, project_root=str(tmp_path))
     passes = SparkPasses(lambda: spark, slots=2, project_root=str(tmp_path))
     found = {}
-    for way, most_rows in (("spark", None), ("arrow", 10**9), *(() if with_positions else (("passes", 0),))):
+    for way, most_rows in (("spark", None), ("arrow", 10**9), *(() if with_positions or is_text else (("passes", 0),))):
         engine = (
             other
             if most_rows is None
@@ -152,3 +153,17 @@ def test_both_record_from_when_a_file_has_rows_of_later_intervals(spark, tmp_pat
     name = f"with blanks + more/%s {kind}.{kind}"
     assert found["spark"] == {name % "a": T0 + HOUR, name % "c": T0 + 3 * HOUR}
     assert found["arrow"] == found["spark"]
+
+
+def test_csv_columns_with_signs_in_their_names_are_landed_alike(spark, tmp_path):
+    (tmp_path / "raw").mkdir()
+    header = "Öl (user),t,days (n),share [%],a/b & c+d,no #1: why?!,cost €$,at 5°,it's,x-y*\n"
+    for number in range(2):
+        rows = "".join(f"u{row},{T0 + row},{row},0.5,x{number},y,2,3,z,\n" for row in range(3))
+        (tmp_path / "raw" / f"{number}.csv").write_text(header + rows, encoding="utf-8")
+    source = {"format": "csv", "path": "raw", "options": {"header": "true", "inferSchema": "true"}}
+    signs = [name for name in header.strip().split(",") if name != "t"]
+    renamed = dict(zip(["user", *(f"c{number}" for number in range(1, len(signs)))], signs, strict=True))
+    found = land_in_every_way(spark, tmp_path, one_log(source=source, columns=renamed), T0 + HOUR, is_text=True)
+    assert found["arrow"] == found["spark"]
+    assert {"('user', 'u1')", "('c1', 1)", "('c2', 0.5)"} < {*found["arrow"][2][-1]}

@@ -154,6 +154,10 @@ FILES = {
     "a comma in a quoted header": '"a, b",c\n1,2\n',
     "a quoted header": '"a","b"\n1,x\n',
     "spaces in the header": "a a,b\n1,x\n",
+    "signs in the header": "days (n),share [%],a/b & c+d,no #1: why?!,cost €$,at 5°,it's,x-y*\n1,0.5,x,y,2,3,z,\n",
+    "signs in a quoted header": '"days (n)","b"\n1,x\n',
+    "letters of other scripts first": "Öl,年,_x\n1,x,2\n",
+    "a point in the header": "a.b,c\n1,x\n",
     "spaces around the header": "a, b\n1,x\n",
     "the same name twice": "a,a\n1,x\n",
     "no name": "a,\n1,x\n",
@@ -197,7 +201,13 @@ def test_files_are_read_as_spark_does(spark, tmp_path, name):
 
 def test_most_usual_files_are_read_with_arrow(tmp_path):
     taken = [name for name, text in FILES.items() if _is_taken(tmp_path, name, text)]
-    assert taken == [*list(FILES)[:10], "a quoted header", "spaces in the header", "a next-line sign", "a comment"]
+    headers = [
+        "spaces in the header",
+        "signs in the header",
+        "signs in a quoted header",
+        "letters of other scripts first",
+    ]
+    assert taken == [*list(FILES)[:10], "a quoted header", *headers, "a next-line sign", "a comment"]
 
 
 def _is_taken(folder: Path, name: str, text: str | bytes) -> bool:

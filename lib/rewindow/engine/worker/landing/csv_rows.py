@@ -21,7 +21,8 @@ from rewindow.engine.worker.landing.text_values import inferred_type, typed
 _MOST_BYTES = 64 << 20
 _SEPARATORS = (",", ";", "|", "\t")
 _SUFFIXES = ("", ".csv", ".tsv", ".txt")
-_NAME = re.compile(r"[A-Za-z_][\w -]*(?<! )")
+_NAME = re.compile(r"[^\W\d][\w ()\[\]/%&+#:?!'°€$*-]*(?<! )")
+"""A letter or _ first, then also digits and these signs. Not a point: it stands between the names of nested fields."""
 
 
 def check_csv(source: SourceSpec, pieces: Sequence[Piece]) -> None:
@@ -92,7 +93,9 @@ def _texts(source: SourceSpec, path: str) -> pa.Table:
         )
     except (UnicodeDecodeError, pa.ArrowException) as error:
         raise UnsuitableError(f"{path}: {error}") from error
-    is_usual = all(_NAME.fullmatch(name) for name in names) and len({name.lower() for name in names}) == len(names)
-    if texts.column_names != names or not is_usual:
+    unusual = next((name for name in names if not _NAME.fullmatch(name)), None)
+    if unusual is not None:
+        raise UnsuitableError(f"{path} has the column name {unusual!r}")
+    if texts.column_names != names or len({name.lower() for name in names}) < len(names):
         raise UnsuitableError(f"{path} has an unusual header")
     return texts
