@@ -87,6 +87,29 @@ def test_a_csv_file_that_names_a_landed_column_twice_is_told_so(tmp_path):
         check_fields(spec, columns, known, LandedFields(("user", "t", "amount")))
 
 
+def test_a_missing_csv_column_is_named_as_the_files_write_it():
+    spec = spec_of(source={"path": "raw", "format": "csv"}, key="Member", timestamp="Taken")
+    columns = LogColumns((Column("Member", "string"),), (Column("LoanNo", "long"),), True, False)
+    before = LandedFields(("LoanNo", "Member", "Taken"))
+
+    def refused(*header):
+        files = (file("d2.csv", *header),)
+        known = SourceFields(frozenset(before.always), frozenset(), files, ignores_case=True)
+        with pytest.raises(SourceError) as told:
+            check_fields(spec, columns, known, before)
+        return str(told.value)
+
+    told = refused("loanno", "MemberId", "taken")
+    assert (
+        "d2.csv has no Member, which is landed. It has MemberId, which no landed file has: was Member renamed?" in told
+    )
+    assert "Member is the log's key" in told
+    told = refused("member", "Taken", "LoanNr")
+    assert "d2.csv has no LoanNo, which is landed. It has LoanNr, which no landed file has: was LoanNo renamed?" in told
+    assert "Name it LoanNo in the file, or set `optional: [LoanNo]` to land null where it is missing and" not in told
+    assert "`optional: [LoanNo]` and `ignore: [LoanNr]`" in told
+
+
 def test_a_renamed_key_is_refused():
     with pytest.raises(SourceError, match=r"d3\.json has no user,.*user is the log's key.*Fix the file, or remove it$"):
         checked(file("d3.json", "uid", *ALL[1:]), before=first())

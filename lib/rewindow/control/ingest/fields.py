@@ -95,6 +95,9 @@ class _Rules:
         self._ignored, self._optional = self._folded(spec.ignore), self._folded(spec.optional)
         self._present = {self.fold(field) for file in found.files for field in file.present}
         self._landed = self._folded(read_columns(spec, columns))
+        # Of what the messages name: as the files write it, else as the feed's file does.
+        names = (*named_columns(spec), *read_columns(spec, columns), *found.known, *(before.always if before else ()))
+        self._written = {self.fold(name): name for name in names}
         self._selects = spec.value is not None or spec.source.schema is not None
         if spec.source.format == "csv":
             self._needed = self._landed
@@ -130,7 +133,7 @@ class _Rules:
             if self._is_landed(field) and field not in present and not _is_within(field, without)
         ]
         if new and lacks and self._before is not None:
-            raise self._renamed(file, present[min(new, key=_depth)], min(lacks, key=_depth))
+            raise self._renamed(file, present[min(new, key=_depth)], self._written[min(lacks, key=_depth)])
         return {*new}
 
     def _folded(self, names: Iterable[str]) -> set[str]:
@@ -147,14 +150,15 @@ class _Rules:
 
     def _missing(self, file: FileFields, gone: Collection[str], new: Mapping[str, str]) -> SourceError:
         """Return the error for a file that lacks fields. ``new`` are its new ones, with their names in the file."""
+        gone = [self._written[field] for field in gone]
         field = min(gone, key=lambda one: (not role_of(self._spec, {one}), _depth(one)))
-        similar = get_close_matches(field, new, n=1, cutoff=0.4)
+        similar = get_close_matches(self.fold(field), new, n=1, cutoff=0.4)
         names = [new[name] for name in sorted(new, key=lambda one: (one not in similar, _depth(one)))]
         advice = self._how_to_read(file, field) or self._how_to_go_on(field, gone, names)
         return SourceError(f"log {self._spec.topic}: {file.name} has no {field}, {self._why_needed(field)}. {advice}")
 
     def _why_needed(self, field: str) -> str:
-        spec, is_named = self._spec, field in self._folded(named_columns(self._spec))
+        spec, is_named = self._spec, self.fold(field) in self._folded(named_columns(self._spec))
         if self._before is not None:  # in csv it is landed even if it was optional in earlier files
             return "which is landed" if spec.source.format == "csv" else f"which {_landed(spec, 'all')}"
         if is_named:
@@ -179,7 +183,7 @@ class _Rules:
         if not is_first and not self._known & self._folded(file.present):
             question = "Its first line names no landed column: does the file lack its header, or is it no CSV file?"
             return f"{question} Nothing was landed. {_LIKE_LANDED}, or remove it"
-        if field in self._folded(file.twice):
+        if self.fold(field) in self._folded(file.twice):
             twice = f"Its header names {field} twice, so nobody knows which column that is."
             return f"{twice} Nothing was landed. Fix the file: name each column once"
         return ""
@@ -187,7 +191,7 @@ class _Rules:
     def _how_to_go_on(self, field: str, gone: Collection[str], new: Sequence[str]) -> str:
         """Return what to do about a field that a file lacks, and that may have one of the ``new`` names, the likeliest first."""
         spec, is_first = self._spec, self._before is None
-        is_usual = not is_first or field in self._present
+        is_usual = not is_first or self.fold(field) in self._present
         hint, fix, ignore = "", "Fix the file", ""
         if new and is_usual:
             known = "" if is_first else f", which {_landed(spec, 'no')}"
@@ -202,14 +206,14 @@ class _Rules:
             )
         optional = f"`optional: [{', '.join(sorted(_outermost(gone)))}]`{ignore}"
         ways = f"{fix}, or set {optional} to land null where it is missing"
-        if not is_first and spec.source.format != "csv" and not {*gone} & self._folded(named_columns(spec)):
+        if not is_first and spec.source.format != "csv" and not self._folded(gone) & self._folded(named_columns(spec)):
             ways += f", or land everything again: {_GENERATION}"
         return f"{hint}Nothing was landed. {ways}"
 
     def _unknown(self, file: FileFields, field: str) -> SourceError:
         spec = self._spec
         close = get_close_matches(field, sorted(self._known), n=1)
-        hint = f" Is it {close[0]}?" if close else ""
+        hint = f" Is it {self._written[close[0]]}?" if close else ""
         leave_out = f"Set `ignore: [{field}]` to leave it out"
         if "." in field or self._before is None or spec.source.format == JOB:
             ways = f"Fix the file, or {leave_out[0].lower()}{leave_out[1:]}, or land everything again with it: {_GENERATION}"
