@@ -13,6 +13,8 @@ from rewindow.contracts.ingest import FAIL, SKIP, Piece, SourceSpec, TimestampPo
 from rewindow.engine.worker.bad_times import bad_times
 from rewindow.engine.worker.bad_values import first_bad_value
 from rewindow.engine.worker.timestamps import UNREADABLE, InvalidTimestampError, judge
+from rewindow.errors import DataError
+from tests.ingest.land_by_arrow import land_by_arrow
 from tests.ingest.local_engine import feed_config
 
 POINT = {"type": "struct", "fields": [{"name": "x", "type": "double"}]}
@@ -119,6 +121,37 @@ def test_a_time_that_has_not_the_declared_form_is_named_as_far_as_that_is_certai
         assert not is_bad or str(told).endswith(f"is not a time in the form `timestampFormat: {form}`")
 
 
+@pytest.mark.parametrize(
+    ("number", "seems", "column"),
+    [
+        ("1772613530", "seconds since 1970 (2026-03-04 08:38:50Z)", "BIGINT with `units: {COLUMN: s}`"),
+        ("1772613530001", "milliseconds since 1970 (2026-03-04 08:38:50.001Z)", "BIGINT"),
+        ("1772613530001000", "microseconds since 1970 (2026-03-04 08:38:50.001Z)", "BIGINT with `units: {COLUMN: us}`"),
+        (
+            "1772613530001000000",
+            "nanoseconds since 1970 (2026-03-04 08:38:50.001Z)",
+            "BIGINT with `units: {COLUMN: ns}`",
+        ),
+    ],
+)
+def test_a_number_among_the_texts_of_times_is_named_with_its_unit(tmp_path, number, seems, column):
+    said = f": it seems to be {seems}. Write it in the form of other values. Only if all files have numbers, the column can"
+    line = GOOD.replace("2026-01-01T00:00:00Z", number)
+    told = found(tmp_path, NAMES + GOOD + line)
+    assert told == f"d3.csv, line 3, column at: '{number}' is not a time{said} be a {column}"
+    told = found(tmp_path, json.dumps({"at": number}), "json")
+    assert told == f'd3.json, line 1, field at: "{number}" is not a time{said} be a {column}'
+    told = found(tmp_path, NAMES + line, timestampFormat="yyyy-MM-dd HH:mm")
+    assert told is not None
+    assert f"is not a time in the form `timestampFormat: yyyy-MM-dd HH:mm`{said} be a {column}" in told
+
+
+@pytest.mark.parametrize("number", ["20260304", "202603041014", "20260304101459", "12", "-1772613530"])
+def test_a_date_of_digits_is_no_number_of_seconds(tmp_path, number):
+    told = found(tmp_path, NAMES + GOOD.replace("2026-01-01T00:00:00Z", number))
+    assert told is None or ("timestampFormat" in told and "since 1970" not in told)
+
+
 def test_a_line_that_is_no_json_is_named(tmp_path):
     assert (
         found(tmp_path, '{"user": "ann"}\n{"user": ann}\n', "json")
@@ -159,6 +192,29 @@ def test_a_file_that_ends_within_a_line_may_still_be_written(tmp_path):
     assert (
         first_bad_value(spec, schema, [Piece(str(path))]) == "a.csv, line 2: it has 2 values, but there are 3 columns"
     )
+
+
+@pytest.mark.parametrize(
+    ("last", "is_open", "said"),
+    [
+        (
+            "2026-01-01T02:14:",
+            True,
+            "line 3: the file may be incomplete: its last line has no end. Column at: '2026-01-01T02:14:' is",
+        ),
+        ("2026-01-01T02:14:", False, "line 3, column at: '2026-01-01T02:14:' is not a time"),
+        ("2026-01-01T02:14:\n2026-01-01T02:14:", True, "line 3, column at: '2026-01-01T02:14:' is not a time"),
+    ],
+)
+def test_a_value_that_is_cut_at_the_end_of_a_file_may_still_be_written(tmp_path, last, is_open, said):
+    path = tmp_path / "a.csv"
+    spec = SourceSpec("csv", str(tmp_path), "raw", {"header": "true"})
+    schema = json.dumps({"fields": [{"name": "at", "type": "timestamp"}]})
+    path.write_text(f"at\n2026-01-01T02:14:00Z\n{last}")
+    pieces = [Piece(str(path), name="a.csv")]
+    told = first_bad_value(spec, schema, pieces, open_ended=("a.csv",) if is_open else ())
+    assert told is not None
+    assert told.startswith(f"a.csv, {said}")
 
 
 def test_a_line_that_is_cut_short_has_no_time_only_if_nothing_else_names_it(tmp_path):
@@ -213,3 +269,18 @@ def test_a_comma_before_three_digits_is_read_only_if_the_source_states_its_local
         "d3.csv, line 2, column price: '39,302' is 39302 or 39.302: add `options: {locale: en-US}` to the source if commas group "
         "digits, or `options: {locale: de-DE}` if they begin the fractions of all files, and, if files were landed before, "
     )
+
+
+def test_a_landing_says_that_the_file_with_a_cut_value_may_be_incomplete(tmp_path):
+    source = {
+        "path": "raw",
+        "format": "csv",
+        "options": {"header": "true"},
+        "schema": "user STRING, t BIGINT, x BIGINT",
+    }
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw" / "a.csv").write_text("user,t,x\nann,1,1\nbob,2,x")
+    with pytest.raises(
+        DataError, match=r"a\.csv, line 3: the file may be incomplete: its last line has no end\. Column x: 'x'"
+    ):
+        land_by_arrow(tmp_path, source=source)

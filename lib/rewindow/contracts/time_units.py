@@ -6,6 +6,7 @@ ranges of numbers that are times between 1980 and 2100 do not overlap, so the nu
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 MS: Final = "ms"
@@ -34,6 +35,16 @@ def unit_of(time: int, near_ms: int) -> str | None:
         if first <= time < end and abs(as_ms(time, unit) - near_ms) < abs(time - near_ms):
             return unit
     return None
+
+
+def unit_of_text(text: str) -> str | None:
+    """Return the unit in which a text is a plausible time as a whole number; None if it is none."""
+    if not re.fullmatch(r"\d{1,19}", text):
+        return None
+    number = int(text)
+    return next(
+        (unit for unit, (first, end) in {MS: (FIRST_MS, LAST_MS), **RANGES}.items() if first <= number < end), None
+    )
 
 
 def as_ms(time: int, unit: str) -> int:

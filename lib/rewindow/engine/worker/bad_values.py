@@ -12,6 +12,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from functools import partial
+from pathlib import Path
 from typing import Any, NoReturn
 
 import pyarrow as pa
@@ -28,7 +29,9 @@ from rewindow.contracts.decimal_texts import (
     told_uncertain,
 )
 from rewindow.contracts.ingest import Piece, SourceSpec
+from rewindow.contracts.instants import instant
 from rewindow.contracts.source_fields import is_read
+from rewindow.contracts.time_units import MS, UNITS, as_ms, unit_of_text
 from rewindow.engine.worker.csv_files import csv_lines, csv_names, encoding_of, has_header, lower_options, positions
 from rewindow.engine.worker.file_fields import directory_columns, local_files, shown
 from rewindow.engine.worker.time_texts import Verdict, judge_text
@@ -54,17 +57,20 @@ def first_bad_value(
     pieces: Sequence[Piece],
     base: str | None = None,
     needed: Collection[str] | None = None,
+    open_ended: Collection[str] = (),
 ) -> str | None:
     """Return where the first unreadable value is and what is wrong with it; None if this module finds none.
 
     ``schema`` is the source's, in Spark's JSON. Directories below ``base`` name columns, which are not in the files. Of columns
-    that are not ``needed``, values do not matter.
+    that are not ``needed``, values do not matter. ``open_ended`` are the names of CSV files that may be half written.
     """
     every = json.loads(schema or "{}").get("fields", ())
     if needed is not None and (spec.format == "json" or has_header(spec)):
         every = [field for field in every if is_read(field["name"], needed)]
-    find = partial(_bad_in_csv, is_named=has_header(spec)) if spec.format == "csv" else _bad_in_json
+    cut = {Path(piece.path) for piece in pieces if piece.name in open_ended}
     for path in local_files(pieces):
+        in_csv = partial(_bad_in_csv, is_named=has_header(spec), is_open=path in cut)
+        find = in_csv if spec.format == "csv" else _bad_in_json
         fields = [field for field in every if field["name"] not in directory_columns(str(path), base)]
         try:
             with pa.input_stream(str(path)) as raw, io.TextIOWrapper(raw, encoding_of(spec), newline="") as text:
@@ -93,7 +99,7 @@ def _not_decoded(path: str, encoding: str) -> str:
 
 
 def _bad_in_csv(
-    text: io.TextIOWrapper, fields: Sequence[Any], options: Mapping[str, str], *, is_named: bool
+    text: io.TextIOWrapper, fields: Sequence[Any], options: Mapping[str, str], *, is_named: bool, is_open: bool
 ) -> Iterator[str]:
     lines, null = csv_lines(text, options), options.get("nullvalue", "")
     header = csv_names(next(lines, (0, []))[1], options) if is_named else [field["name"] for field in fields]
@@ -108,7 +114,10 @@ def _bad_in_csv(
         for index, (value, name) in enumerate(zip(row, header, strict=False)):
             is_given = index in kinds and value not in {"", null}
             if is_given and (wrong := _wrong_text(value, kinds[index], options)):
-                yield f"line {line}, column {name}: {value!r} {wrong}"
+                is_cut = is_open and index == len(row) - 1 and next(lines, None) is None
+                cut = ": the file may be incomplete: its last line has no end. Column"
+                yield f"line {line}{cut if is_cut else ', column'} {name}: {value!r} {wrong}"
+                return
 
 
 def _bad_in_json(text: io.TextIOWrapper, fields: Sequence[Any], options: Mapping[str, str]) -> Iterator[str]:
@@ -171,12 +180,26 @@ def _wrong_time(value: str, kind: Any, options: Mapping[str, str]) -> str | None
     form = options.get("timestampntzformat" if kind == "timestamp_ntz" else option.lower())
     if form is not None:
         is_wrong = judge_text(value, form, is_only=True) is Verdict.NONE
-        return f"is not a {what} in the form `{option}: {form}`" if is_wrong else None
+        return f"is not a {what} in the form `{option}: {form}`{_as_number(value)}" if is_wrong else None
     if _reads(datetime, value) or (is_date and _reads(date, value)):
         return None
+    if is_time and (number := _as_number(value)):
+        return f"is not a time{number}"
     example = "dd.MM.yyyy" if is_date else "dd.MM.yyyy HH:mm"
     hint = f'If the file has {what}s in another form, give it to the source, like `options: {{{option}: "{example}"}}`'
     return f"is not a {what}. {hint}"
+
+
+def _as_number(text: str) -> str:
+    """Return that a text seems to be a time as a number of some unit, as the end of a sentence; empty if it does not."""
+    unit = unit_of_text(text.strip())
+    if unit is None:
+        return ""
+    declared = "" if unit == MS else f" with `units: {{COLUMN: {unit}}}`"
+    return (
+        f": it seems to be {UNITS[unit]} since 1970 ({instant(as_ms(int(text), unit))}). Write it in the form of other values. "
+        f"Only if all files have numbers, the column can be a BIGINT{declared}"
+    )
 
 
 def _not_whole(text: str) -> str:

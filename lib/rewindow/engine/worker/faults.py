@@ -147,7 +147,7 @@ def _time_fixes(reason: str, spec: LogSpec) -> list[str]:
 
 def _first_unreadable(spec: LogSpec, columns: LogColumns, look: SourceLook) -> str | None:
     schema, needed = read_schema(spec, columns), read_columns(spec, columns)
-    return first_bad_value(spec.source, schema, _pieces(look), look.base, needed)
+    return first_bad_value(spec.source, schema, _pieces(look), look.base, needed, look.open_ended)
 
 
 def _pieces(look: SourceLook) -> tuple[Piece, ...]:
