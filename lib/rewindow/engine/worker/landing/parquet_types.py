@@ -17,6 +17,7 @@ from rewindow.errors import SourceError, StorageError
 
 _MAGIC, _ENCRYPTED = b"PAR1", b"PARE"
 _SHOWN: Mapping[str, str] = {"byte": "TINYINT", "short": "SMALLINT", "integer": "INT", "long": "BIGINT"}
+_PANDAS = ': pandas writes whole numbers with a null as DOUBLE, unless they have its nullable type, `astype("Int64")`'
 _FROM_DATE, _TEXTS = ("date", "timestamp_ntz"), ("string", "binary")
 
 
@@ -30,7 +31,8 @@ def check_types(spec: LogSpec, path: str, schema: pq.ParquetSchema, wanted: Mapp
             what = f"has the column {name} {roots.count(name.lower())} times (in capitals or not): rename all but one"
         elif (column := columns.get(name.lower())) is not None and (stored := _other_type(spec, column, kind)):
             what = (
-                f"stores {name} as {stored}, but the log reads {shown_type(kind)}, as the other files have it. Fix the file. "
+                f"stores {name} as {stored}, but the log reads {shown_type(kind)}, as the other files have it. "
+                f"Fix the file{_PANDAS if kind in _SHOWN and stored == 'DOUBLE' else ''}. "
                 "If all files are to have the new type, write them anew, and `rewindow land FEED --new-generation`"
             )
         if what is not None:
