@@ -33,8 +33,8 @@ def page() -> str:
     return HEAD + "\n".join(
         (
             _section("Output tables", "`a/b` for the table `a.b`; `a/b__<branch>` on a branch other than `main`. The rows of "
-                     "all committed runs. A list, as `Collect` makes it, or another value without a type of its own is a column of "
-                     "JSON text: `json.loads` reads it.", _columns((KEY_AND_VALUE, *OUTPUT_META))),
+                     "all committed runs. A list, as `Collect` makes it, or another value without a type of its own is a "
+                     "column of JSON text: `json.loads` reads it.", _columns((KEY_AND_VALUE, *OUTPUT_META))),
             _section("Logs", "`logs/<feed>/<topic>`. What `land` made of the sources. Partitioned by `generation` and "
                      "`partition`, which are INT.",
                      _columns((*LOG_COLUMNS, KEY_AND_VALUE))),
