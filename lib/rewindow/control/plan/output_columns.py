@@ -79,10 +79,10 @@ def other_keys(main: Branch, now: JobBinding) -> list[str]:
 
 
 def _key_columns(binding: JobBinding) -> dict[str, list[tuple[str, str]]]:
-    outputs = {target: dict(table.columns) for target, table in binding.tables.items() if target.startswith(OUTPUT)}
-    return {
-        target: [(name, columns[name]) for name in binding.keys.get(target, ())] for target, columns in outputs.items()
-    }
+    """Return the key columns of each output with their types. Runs of earlier code did not tell them."""
+    told = {target: table for target, table in binding.tables.items() if target in binding.keys}
+    outputs = {target: dict(table.columns) for target, table in told.items()}
+    return {target: [(name, columns[name]) for name in binding.keys[target]] for target, columns in outputs.items()}
 
 
 def check_kept(branch: Branch, now: JobBinding) -> None:
