@@ -185,7 +185,7 @@ def test_wrong_stored_progress_is_found(script, data):
     lines = progress_lines(rows[:at])
     wrong = [line.replace('"seq":', '"seq":1') for line in lines]
     fold = StoredFold(at, rows[0].token, frozenset(), wrong)
-    with pytest.raises(InvariantError, match="_folds"):
+    with pytest.raises(InvariantError, match="is not what its first"):
         check_stored_feed("activity", StoredRows(rows[at:], fold, lambda _fold: rows[:at]))
 
 

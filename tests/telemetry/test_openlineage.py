@@ -253,6 +253,7 @@ def build_topology():
 
 def test_a_declarative_job_tells_where_each_column_comes_from(bench: Bench, consumer: Consumer):
     bench.write("bench_job.py", DECLARATIVE)
+    bench.edit("conf/jobs/counts.yaml", "alerts.totals", "alerts.sums")
     assert bench.run("backfill", "counts", "--from", "1", "--branch", "fix").code == 0
     events = [event for event in consumer.take() if event["job"]["name"].endswith("branch-run")]
     log = {"namespace": "file", "name": str(bench.warehouse / "logs/activity/events")}
