@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -81,6 +83,27 @@ def test_landing_run_and_backfill_through_the_session_of_a_platform(
         here.land("flights")
     here.run("quiet_carriers", RunRequest(branch="files", through_landing=3))
     assert here.tables.hashes("quiet_carriers", "files")["output/quiet-carriers"][:16] == there["content"]
+
+
+ASKS = """\
+import sys
+from rewindow.engine.spark.connect import connect_session
+from rewindow.engine.spark.errors import mapped
+from rewindow.errors import RewindowError
+
+session = connect_session(sys.argv[1], cores=1, conf={})
+try:
+    with mapped():
+        session.sql("SHOW TBLPROPERTIES spark_catalog.default.nowhere").collect()
+except RewindowError as error:
+    print("refused:", error)
+"""
+
+
+def test_a_query_that_a_server_refuses_prints_no_stack_trace(server: str) -> None:
+    answer = subprocess.run([sys.executable, "-c", ASKS, server], capture_output=True, text=True, check=True)
+    assert answer.stdout.startswith("refused: ")
+    assert "TABLE_OR_VIEW_NOT_FOUND" not in answer.stderr
 
 
 def test_a_server_that_does_not_answer_is_named(root: Path) -> None:

@@ -19,6 +19,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from rewindow.engine.spark.errors import mapped
+from rewindow.engine.spark.noise import silence_queries
 from rewindow.errors import ConfigError
 
 _PLATFORM: Final = "platform"
@@ -42,6 +43,7 @@ def connect_session(url: str, *, cores: int, conf: Mapping[str, str], ships: Seq
     if find_spec("grpc") is None:
         raise ConfigError("Spark Connect needs its client: pip install 'rewindow[connect]'")
     server = urlsplit(url).netloc or url  # the rest may contain a token
+    silence_queries()
     try:
         builder = SparkSession.builder
         if url != _PLATFORM:

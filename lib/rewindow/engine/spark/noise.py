@@ -6,18 +6,25 @@ import logging
 import socketserver
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pyspark import SparkContext
 from pyspark.logger import PySparkLogger
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
 
 
 def silence(context: SparkContext) -> None:
     """Stop the libraries from printing stack traces to stderr: each of these errors is raised as well."""
-    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
-        PySparkLogger.getLogger(name).disabled = True
+    silence_queries()
     logging.getLogger().addFilter(is_not_of_py4j)
     silence_end_of_jvm(getattr(context, "_accumulatorServer", None))
+
+
+def silence_queries() -> None:
+    """Stop PySpark from printing the stack traces of queries that fail, also those of a remote server."""
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).disabled = True
 
 
 def is_not_of_py4j(record: logging.LogRecord) -> bool:
