@@ -25,30 +25,25 @@ class KeyTimes:
         hashes = hashes[order]
         is_first = np.concatenate(([True], hashes[1:] != hashes[:-1]))
         keys, numbers = hashes[is_first], np.cumsum(is_first) - 1
-        latest = np.maximum(_largest_so_far(numbers, times[order]), self._known(keys)[numbers])
-        is_last = np.concatenate((is_first[1:], [True]))
-        self._know(keys, latest[is_last])
+        at, is_known = self._find(keys)
+        before = np.full(len(keys), NEVER)
+        before[is_known] = self._latest[at[is_known]]
+        latest = np.maximum(_largest_so_far(numbers, times[order]), before[numbers])
+        last = latest[np.concatenate((is_first[1:], [True]))]
+        self._latest[at[is_known]] = last[is_known]
+        if not is_known.all():
+            self._hashes = np.insert(self._hashes, at[~is_known], keys[~is_known])
+            self._latest = np.insert(self._latest, at[~is_known], last[~is_known])
         found: Longs = np.empty_like(latest)
         found[order] = latest
         return found
 
-    def _known(self, keys: Words) -> Longs:
-        """Return the times of some keys, `NEVER` for those without rows."""
-        at = np.searchsorted(self._hashes, keys)
-        found = np.full(len(keys), NEVER)
-        is_known = at < len(self._hashes)
-        is_known[is_known] = self._hashes[at[is_known]] == keys[is_known]
-        found[is_known] = self._latest[at[is_known]]
-        return found
-
-    def _know(self, keys: Words, latest: Longs) -> None:
+    def _find(self, keys: Words) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
+        """Return where keys are among those known, or would be inserted, and which of them are known."""
         at = np.searchsorted(self._hashes, keys)
         is_known = at < len(self._hashes)
         is_known[is_known] = self._hashes[at[is_known]] == keys[is_known]
-        self._latest[at[is_known]] = latest[is_known]
-        if not is_known.all():
-            self._hashes = np.insert(self._hashes, at[~is_known], keys[~is_known])
-            self._latest = np.insert(self._latest, at[~is_known], latest[~is_known])
+        return at, is_known
 
 
 def _largest_so_far(numbers: Longs, times: Longs) -> Longs:
