@@ -49,6 +49,11 @@ class Compared:
         return bool(self.on_hold) and not self.epochs
 
     @property
+    def differs(self) -> bool:
+        """Whether an output differs."""
+        return not self.are_equal and not self.is_held
+
+    @property
     def are_equal(self) -> bool:
         """Whether no output differs; false if a run on hold left nothing to compare."""
         return not self.is_held and all(table_diff.is_none for table_diff in self.diffs.values())

@@ -23,6 +23,12 @@ def see_quarantined(name: str) -> str:
     return f"rewindow head rewindow.quarantine --of {name}"
 
 
+def keep_dropped(job: str) -> str:
+    """Return how to see records that later runs of a job drop."""
+    setting = f"`dropped: quarantine` in conf/jobs/{job}.yaml"
+    return f"To see such records after later runs: {setting}, and `{see_quarantined(job)}`"
+
+
 def told_holds(holds: Sequence[Hold]) -> str:
     """Return what a comparison of branches leaves out because runs are on hold, as sentences; empty if none is."""
     return " ".join(

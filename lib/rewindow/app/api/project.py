@@ -237,9 +237,7 @@ class Project:
         with self._context.command() as (project, _):
             branches = JobBranches(project, job)
             found = branches.diff(against, branch, samples)
-            return Diff(
-                job, found, () if found.are_equal or found.is_held else tuple(branches.code_changes(against, branch))
-            )
+            return Diff(job, found, tuple(branches.code_changes(against, branch)) if found.differs else ())
 
     def promote(self, job: str, branch: str, *, into: str = MAIN) -> Outcome:
         """Catch a branch up, then publish it in place of another: one commit per table."""

@@ -107,11 +107,11 @@ def diff(
     """Compare two branches' outputs key by key. Exits with 1 if they differ, 79 if a run on hold leaves nothing to compare."""
     branches = _branches(folder, target, job, debug=debug)
     found = branches.diff(first, second, samples)
-    code = [] if found.are_equal or found.is_held else branches.code_changes(first, second)
+    code = branches.code_changes(first, second) if found.differs else []
     BranchPrinter(as_json=as_json).compared(found, code)
     if found.is_held:
         raise typer.Exit(ON_HOLD)
-    if not found.are_equal:
+    if found.differs:
         raise typer.Exit(DIFFERENT)
 
 

@@ -11,7 +11,7 @@ from rewindow.control.plan.spec import MAIN
 from rewindow.control.run import RunReport
 from rewindow.report.nodes import timed_nodes
 from rewindow.report.run_totals import dropped_by_reason, records_from_feed, rows_by_output
-from rewindow.report.text import see_quarantined
+from rewindow.report.text import keep_dropped, see_quarantined
 from rewindow.streams.drop_totals import DROPS, sum_by_reason
 from rewindow.streams.metrics import LATE_RECORD_DROP, PUNCTUATE, QUARANTINED
 
@@ -79,6 +79,4 @@ def _how_to_see(result: RunReport, dropped: Mapping[str, Mapping[str, int]]) -> 
     if rows:
         yield f"  See them with `{see_quarantined(result.spec.job)}`."
     if rows <= refused and any(kind != DROPS[QUARANTINED] for kind in dropped):
-        job = result.spec.job
-        setting = f"`dropped: quarantine` in conf/jobs/{job}.yaml"
-        yield f"  To see such records after later runs: {setting}, and `{see_quarantined(job)}`."
+        yield f"  {keep_dropped(result.spec.job)}."

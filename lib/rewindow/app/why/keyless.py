@@ -11,7 +11,7 @@ from rewindow.app.why.facts import Missing, MissingFacts, no_answer
 from rewindow.app.why.key_form import example, is_landed
 from rewindow.app.why.output import Output
 from rewindow.config.load import load_job
-from rewindow.report.text import see_quarantined
+from rewindow.report.text import keep_dropped, see_quarantined
 from rewindow.streams.drop_totals import sum_by_reason
 from rewindow.streams.metrics import SKIPPED_RECORDS
 
@@ -69,7 +69,7 @@ def _skipped(output: Output) -> Iterator[tuple[str, int]]:
 def _how_to_see(project: Project, job: str) -> str:
     if load_job(project.root, job).dropped == "quarantine":
         return f"See them: `{see_quarantined(job)}`"
-    return f"To see such records after later runs: `dropped: quarantine` in conf/jobs/{job}.yaml, and `{see_quarantined(job)}`"
+    return keep_dropped(job)
 
 
 def _written(output: Output) -> str:

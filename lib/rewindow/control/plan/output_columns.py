@@ -23,6 +23,14 @@ def column_changes(before: Sequence[tuple[str, str]], now: Sequence[tuple[str, s
     return ", ".join(changes) or f"their order is {', '.join(has)}, was {', '.join(had)}"
 
 
+def other_columns(table: str, found: Sequence[tuple[str, str]], due: Sequence[tuple[str, str]]) -> CheckpointError:
+    """Return the error for a table that exists with other columns than a job writes."""
+    what = column_changes(found, due)
+    return CheckpointError(
+        f"{table} has other columns than the present code makes: {what}. Name another table, or start a new branch"
+    )
+
+
 def changed_columns(
     before: Mapping[str, TableSpec], now: Mapping[str, TableSpec]
 ) -> Iterator[tuple[str, TableSpec, str]]:

@@ -11,7 +11,7 @@ from deltalake import CommitProperties, DeltaTable
 from deltalake import Schema as DeltaSchema
 from deltalake.exceptions import DeltaError
 
-from rewindow.control.plan.output_columns import column_changes
+from rewindow.control.plan.output_columns import other_columns
 from rewindow.control.plan.stored_format import check_layout
 from rewindow.errors import CheckpointError, failed_io, one_line
 from rewindow.storage.locations import options_of
@@ -89,11 +89,7 @@ def _check_columns(path: str, table: DeltaTable, schema: pa.Schema, partition_by
     wanted, found = _column_types(DeltaSchema.from_arrow(schema)), _column_types(table.schema())
     if wanted != found:
         check_layout(path, found)
-        what = column_changes([*found.items()], [*wanted.items()])
-        message = (
-            f"{path} has other columns than the present code makes: {what}. Name another table, or start a new branch"
-        )
-        raise CheckpointError(message)
+        raise other_columns(path, [*found.items()], [*wanted.items()])
     found_partitions = table.metadata().partition_columns
     # A changelog that an earlier version created stays partitioned: each of its files has rows of one task (ADR-109).
     if found_partitions != list(partition_by) and found_partitions != [PARTITION]:

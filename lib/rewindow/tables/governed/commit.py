@@ -13,10 +13,10 @@ from hashlib import blake2b
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from rewindow.control.plan.output_columns import column_changes
+from rewindow.control.plan.output_columns import other_columns
 from rewindow.control.plan.stored_format import check_layout
 from rewindow.engine.spark.errors import mapped
-from rewindow.errors import CheckpointError, ConfigError, RewindowError, StorageError, one_line
+from rewindow.errors import ConfigError, RewindowError, StorageError, one_line
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.governed.names import TableName
 
@@ -68,11 +68,7 @@ def create_table(
         found = due
     check_layout(str(name), dict(found))
     if (not set(due) <= set(found)) if grows else sorted(found) != sorted(due):
-        what = column_changes(found, due)
-        message = (
-            f"{name} has other columns than the present code makes: {what}. Name another table, or start a new branch"
-        )
-        raise CheckpointError(message)
+        raise other_columns(str(name), found, due)
     check_properties(spark, name, properties or {})
 
 
