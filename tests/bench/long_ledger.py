@@ -19,7 +19,7 @@ from rewindow.control.plan.branches import JobState, LedgerRow
 from rewindow.control.plan.ledger_state import fold_row
 from rewindow.control.plan.planner import plan_run
 from rewindow.control.plan.spec import RunRequest, RunSpec
-from rewindow.tables.governed.job_folds import keep_fold
+from rewindow.tables.governed.job_folds import give_state
 from rewindow.tables.governed.ledger import ROWS
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.own_rows import OwnRows
@@ -55,7 +55,7 @@ def measure(rows: int, **_: object) -> dict[str, Any]:
                 own.table.append(some, "bench", version)
             whole = [_read(own) for _round in range(3)]
             with own.command([_JOB]):
-                keep_fold(own, _JOB, ["any"])
+                own.keep_fold(_JOB, give_state)
             stored = [_read(own) for _round in range(3)]
             found[str(hours)] = {"whole": min(whole)._asdict(), "stored": min(stored)._asdict()}
     return found

@@ -26,6 +26,7 @@ from tests.protocol.backends import SEED, Backend
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.cluster]
 
 NAMES = (scene.JOB, feed_name(scene.FEED))
+MARK = f"rewindow.fold.{scene.JOB}"
 
 
 @pytest.fixture(autouse=True)
@@ -87,19 +88,20 @@ def test_a_command_reads_the_rows_after_the_folds(
     goes_on(backend, expected)
 
 
+def _alter_mark(backend: Backend, how: str) -> str:
+    return f"ALTER VIEW {backend.tables().own.table.view.quoted} {how}"
+
+
 def _lose_mark(backend: Backend) -> str:
-    view = backend.tables().own.table.view.quoted
-    return f"ALTER VIEW {view} UNSET TBLPROPERTIES ('rewindow.fold.{scene.JOB}')"
+    return _alter_mark(backend, f"UNSET TBLPROPERTIES ('{MARK}')")
 
 
 def _raise_mark(backend: Backend) -> str:
-    view = backend.tables().own.table.view.quoted
-    return f"ALTER VIEW {view} SET TBLPROPERTIES ('rewindow.fold.{scene.JOB}' = '[99, 0]')"
+    return _alter_mark(backend, f"SET TBLPROPERTIES ('{MARK}' = '[99, 0]')")
 
 
 def _spoil_mark(backend: Backend) -> str:
-    view = backend.tables().own.table.view.quoted
-    return f"ALTER VIEW {view} SET TBLPROPERTIES ('rewindow.fold.{scene.JOB}' = 'x')"
+    return _alter_mark(backend, f"SET TBLPROPERTIES ('{MARK}' = 'x')")
 
 
 def _drop_view(backend: Backend) -> str:

@@ -24,6 +24,7 @@ from rewindow.control.plan.stored_rows import StoredRows, identity
 from rewindow.engine.spark.errors import mapped
 from rewindow.tables.governed.blocks import block_path, rows_of_block
 from rewindow.tables.governed.commit import OWNER, create_table, is_there, owner
+from rewindow.tables.governed.folds import Given
 from rewindow.tables.governed.history import has_files, last_version
 from rewindow.tables.governed.job_source import look_at_output
 from rewindow.tables.governed.journal import SparkJournal
@@ -74,24 +75,21 @@ class CatalogFeedTables:
         if len(rows) == 1 and rows[0].kind == PLAN and own.is_in_command:
             return own.ledger(feed_name(feed)).hold(dated(rows))
         attempts = [row.body["attempt"] for row in rows if row.kind == LANDING]
-        if attempts:
-            if self._published.get(feed) != self._tables.landings(feed).count:
-                self._publish_all(feed)
-            self._keep_fold(feed)
-        return own.append(feed_name(feed), dated(rows), attempts)
+        if attempts and self._published.get(feed) != self._tables.landings(feed).count:
+            self._publish_all(feed)
 
-    def _keep_fold(self, feed: str) -> None:
-        """Store what the ledger gives, if it is time. All landings so far are published."""
+        def give(rows: StoredRows) -> Given:
+            landed = to_store(self._landed(feed), fold_progress(rows).ranges)
+            return Given(progress_lines(rows), now_ms(), landed)
 
-        def give(rows: StoredRows) -> tuple[list[str], dict[str, Any]]:
-            return progress_lines(rows), to_store(self._landed(feed), fold_progress(rows).ranges)
-
-        ledger = self._tables.landings(feed)
-        if (kept := ledger.due_fold(give)) is not None:
-            self._tables.own.folds.write(ledger.name, kept, now_ms())
+        return own.append(feed_name(feed), dated(rows), give, attempts)
 
     def _landed(self, feed: str) -> list[LandedAppends]:
         return landed_appends(*self._tables.landings(feed).later())
+
+    def _all_landed(self, feed: str) -> list[LandedAppends]:
+        """Return what was landed also in appends that a stored fold covers."""
+        return landed_appends(None, self._tables.landings(feed).appends())
 
     def prepare(self, feed: str, logs: Mapping[str, LogSchema]) -> None:
         """Create the journal and the quarantine, and check the logs as far as they exist: publishing creates them.
@@ -131,7 +129,7 @@ class CatalogFeedTables:
         is_ours = self._published.get(feed, count) < count
         self._empty.clear()
         if any(self._has_lost(feed, one, topic) for one in found for topic in one.last if topic != QUARANTINED):
-            found = landed_appends(None, ledger.appends())
+            found = self._all_landed(feed)
         for index, landed in enumerate(found, start=1):
             generation, is_newest = landed.definition, index == len(found)
             for topic, text in generation["logs"].items():
@@ -148,16 +146,13 @@ class CatalogFeedTables:
         """Return how many landings each log lacks, by topic, without those that lack none. Reads the history of each."""
         of = feed.definition
         app_id, lacking = log_id(feed.ledger, of.feed, of.generation), {}
-        for topic in (topic for topic in of.logs if topic not in of.source_offsets):
-            landed = self._landed(of.feed)[-1]
-            if not landed.last_of(topic):
-                continue
+        newest = self._landed(of.feed)[-1]
+        for topic in (topic for topic in of.logs if topic not in of.source_offsets and newest.last_of(topic)):
             spark, name = self._spark_of(), self._tables.log_name(of.feed, topic)
             with mapped():
                 is_there = spark.catalog.tableExists(name.quoted)
             reached = last_version(spark, name, app_id) if is_there else 0
-            if reached < landed.last.get(topic, 0):
-                landed = landed_appends(None, self._tables.landings(of.feed).appends())[-1]
+            landed = newest if reached >= newest.last.get(topic, 0) else self._all_landed(of.feed)[-1]
             numbers = {number for number, _ in landed.due(topic)}
             counted = enumerate(landed.appends, landed.before + 1)
             lacking[topic] = sum(len(some) for at, some in counted if at in numbers and at > reached)
@@ -240,7 +235,9 @@ class CatalogFeedTables:
             if reached >= last:
                 return
             if reached < log.landed.last.get(log.topic, 0):  # it lost rows that a stored fold covers
-                due = self._all(feed, log.landed).due(log.topic)
+                due = next(one for one in self._all_landed(feed) if one.definition == log.landed.definition).due(
+                    log.topic
+                )
             self._check_claim(feed, name, log, reached)
             missing = [one for one in due if one[0] > reached]
         else:  # an empty table gets all rows in one commit
@@ -251,11 +248,6 @@ class CatalogFeedTables:
             paths = [path for path, _ in some]
             frame = frame_of_log(spark, self.journal(feed), paths, log.columns)
             land_once(spark, frame, name, log.app_id, ordinal, is_last=ordinal == last)
-
-    def _all(self, feed: str, landed: LandedAppends) -> LandedAppends:
-        """Return all appends of a generation."""
-        every = landed_appends(None, self._tables.landings(feed).appends())
-        return next(one for one in every if one.definition["generation"] == landed.definition["generation"])
 
     def _check_claim(self, feed: str, name: TableName, log: LogPublication, reached: int) -> None:
         """Check that a table has the rows of this ledger, and of no other. Raises `CheckpointError` (76)."""

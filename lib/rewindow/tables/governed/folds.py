@@ -56,6 +56,14 @@ class KeptFold:
     landed: Mapping[str, Any] = field(default_factory=dict)
 
 
+class Given(NamedTuple):
+    """What the rows of a ledger give, as lines, since when (epoch ms) reports are needed, and `KeptFold.landed`."""
+
+    lines: Sequence[str]
+    since_ms: int
+    landed: Mapping[str, Any] = {}
+
+
 class Found(NamedTuple):
     """The stored rows of a ledger after its fold, if it has one, and the reports among them."""
 
@@ -71,18 +79,17 @@ class StoredFolds:
         self._table = table
         self._known: dict[str, KeptFold] = {}
 
-    def read(self, names: Iterable[str], *, with_reports: bool) -> dict[str, Found]:
+    def read(self, names: Sequence[str], *, with_reports: bool) -> dict[str, Found]:
         """Return the rows of some ledgers, in one query unless a fold is lost."""
-        wanted = list(names)
-        marks = self._marks(wanted)
+        marks = self._marks(names)
         kinds = is_text if with_reports else lambda: is_text() & (F.col("seq").isNotNull() | (F.col("kind") == FOLD))
-        rows = self._table.texts(lambda: _of_all(wanted, marks) & kinds())
-        found = {name: self._found(name, rows, marks.get(name)) for name in wanted}
-        lost = [name for name, one in found.items() if one is None]
+        rows = self._table.texts(lambda: _of_all(names, marks) & kinds())
+        found = {name: one for name in names if (one := self._found(name, rows, marks.get(name))) is not None}
+        lost = [name for name in names if name not in found]
         if lost:
             rows = self._table.texts(lambda: F.col("name").isin(lost) & kinds())
-        every = {name: _of(name, rows) for name in lost}
-        return {name: Found(every[name]) if one is None else one for name, one in found.items()}
+            found |= {name: Found(_of(name, rows)) for name in lost}
+        return found
 
     def write(self, name: str, kept: KeptFold, since_ms: int) -> None:
         """Store a mark and a fold. A failure costs later commands time, and nothing else.

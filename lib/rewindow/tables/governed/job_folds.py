@@ -1,32 +1,22 @@
-"""Store what the ledger of a job gives, so that later commands do not read all its rows (ADR-138)."""
+"""What the ledger of a job gives, as it is stored so that later commands do not read all its rows (ADR-138)."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from rewindow.control.plan.branches import JobState
 from rewindow.control.plan.spec import MAIN
 from rewindow.control.plan.stored_rows import StoredRows
 from rewindow.control.plan.stored_state import state_lines
-from rewindow.tables.governed.own_rows import OwnRows
+from rewindow.tables.governed.folds import Given
 from rewindow.tables.shared.warehouse import JobStates
 
 _SLACK_MS = 24 * 3_600_000
 """Reports are recorded before the COMMIT of their run, by the clocks of other machines."""
 
 
-def keep_fold(own: OwnRows, job: str, attempts: Sequence[str]) -> None:
-    """Store what the rows of a job's ledger give if it is time, in a command that is to commit attempts."""
-    if not (attempts and own.is_in_command):
-        return
-    states: list[JobState] = []
-
-    def give(rows: StoredRows) -> tuple[list[str], dict[str, object]]:
-        states.append(JobStates().fold(job, rows))
-        return state_lines(states[0]), {}
-
-    if (kept := own.ledger(job).due_fold(give)) is not None:
-        own.folds.write(job, kept, _oldest_report(states[0]))
+def give_state(rows: StoredRows) -> Given:
+    """Return what the rows of a job's ledger give."""
+    state = JobStates().fold("this job", rows)
+    return Given(state_lines(state), _oldest_report(state))
 
 
 def _oldest_report(state: JobState) -> int:

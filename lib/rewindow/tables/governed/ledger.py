@@ -28,7 +28,7 @@ from rewindow.control.plan.branches import LedgerRow
 from rewindow.control.plan.stored_rows import StoredFold, StoredRows, identity
 from rewindow.errors import CheckpointError, InvariantError, NotNowError, not_committed
 from rewindow.tables.governed import folds
-from rewindow.tables.governed.folds import Found, KeptFold
+from rewindow.tables.governed.folds import Found, Given, KeptFold
 from rewindow.tables.governed.history import last_version
 from rewindow.tables.governed.own_table import OwnTable, is_text, rows_of
 from rewindow.tables.governed.seen import Seen
@@ -63,6 +63,12 @@ class _Known(NamedTuple):
         """The number of appends."""
         return (self.kept.appends if self.kept else 0) + len(self.later)
 
+    @property
+    def seen(self) -> list[Seen]:
+        """What runs saw of each table, the last run of those that saw it."""
+        every = [*(self.kept.seen if self.kept else ()), *(one for append in self.later for one in append.seen)]
+        return list({(one.table, one.app): one for one in every}.values())
+
 
 class SparkLedger:
     """The rows of one job or feed in a catalog's table. The first append creates the table."""
@@ -92,18 +98,15 @@ class SparkLedger:
         """Return all rows from a fresh look, also during a command."""
         return self._rows_of(self._look(afresh=True), [])
 
-    def due_fold(self, give: Callable[[StoredRows], tuple[Sequence[str], Mapping[str, Any]]]) -> KeptFold | None:
-        """Return the fold of the stored rows, if it is time to store one.
-
-        ``give`` returns what these rows give, as lines, and `KeptFold.landed`.
-        """
+    def due_fold(self, give: Callable[[StoredRows], Given]) -> tuple[KeptFold, int] | None:
+        """Return the fold of the stored rows, if it is time to store one, and since when reports are needed."""
         known = self._look()
         if len(known.later) < folds.EVERY:
             return None
         rows = self._rows_of(known, [])
-        lines, landed = give(rows)
-        fold = StoredFold(len(rows), identity(rows), frozenset(), lines)
-        return KeptFold(fold, known.appends, tuple(self._seen(known)), landed)
+        given = give(rows)
+        fold = StoredFold(len(rows), identity(rows), frozenset(), given.lines)
+        return KeptFold(fold, known.appends, tuple(known.seen), given.landed), given.since_ms
 
     def is_overtaken(self) -> bool:
         """Return whether other processes have appended rows since the current command read this name's rows."""
@@ -127,7 +130,7 @@ class SparkLedger:
 
     def seen(self) -> list[Seen]:
         """Return what runs saw of each table, the last run of those that saw it."""
-        return self._seen(self._look())
+        return self._look().seen
 
     def hold(self, rows: Sequence[LedgerRow]) -> bool:
         """Hold rows until the next append or `flush`, under the token of that. False if another writer took their number."""
@@ -207,10 +210,6 @@ class SparkLedger:
             self._known = _Known(self._parsed(found), found.kept)
         return self._known
 
-    def _seen(self, known: _Known) -> list[Seen]:
-        every = [*(known.kept.seen if known.kept else ()), *(one for append in known.later for one in append.seen)]
-        return list({(one.table, one.app): one for one in every}.values())
-
     def _rows_of(self, known: _Known, held: Sequence[LedgerRow]) -> StoredRows:
         rows = [*(row for append in known.later for row in append.rows), *held]
         return StoredRows(rows, known.kept.fold if known.kept else None, self._earlier)
@@ -223,15 +222,15 @@ class SparkLedger:
 
     def _parsed(self, found: Found) -> list[_Append]:
         rows = sorted((row for row in found.rows if row["seq"] is not None), key=lambda row: int(row["seq"]))
-        numbers, first = [row["seq"] for row in rows], (found.kept.appends if found.kept else 0) + 1
-        if numbers != list(range(first, first + len(numbers))):
+        numbers, covered = [row["seq"] for row in rows], _Known([], found.kept)
+        if numbers != [covered.appends + at for at in range(1, len(numbers) + 1)]:
             message = (
                 f"the ledger of {self.name} in {self._table.name} is damaged: its last rows are numbered {numbers[-5:]}. "
                 "Restore the table from a copy before you run or land"
             )
             raise InvariantError(message)
         appends: list[_Append] = []
-        before = found.kept.fold.rows if found.kept else 0
+        before = covered.rows
         for row in rows:
             made = _loaded(row["body"], row["kind"], row["recorded_at"], before + 1, str(self._table.name))
             appends.append(made)

@@ -9,8 +9,9 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from rewindow.control.plan.branches import LedgerRow
+from rewindow.control.plan.stored_rows import StoredRows
 from rewindow.engine.spark.settings import planned_once
-from rewindow.tables.governed.folds import Found, StoredFolds
+from rewindow.tables.governed.folds import Found, Given, StoredFolds
 from rewindow.tables.governed.journal import SparkJournal
 from rewindow.tables.governed.ledger import SparkLedger
 from rewindow.tables.governed.names import TableName
@@ -65,8 +66,20 @@ class OwnRows:
         """Take the step of a name in this command only if workers append rows, and before they do."""
         self._steps[name] = step
 
-    def append(self, name: str, rows: Sequence[LedgerRow], attempts: Sequence[str], seen: Sequence[Seen] = ()) -> bool:
-        """Append rows to a ledger, what the journal holds of some attempts, and what was ``seen``, in one commit."""
+    def append(
+        self,
+        name: str,
+        rows: Sequence[LedgerRow],
+        give: Callable[[StoredRows], Given],
+        attempts: Sequence[str],
+        seen: Sequence[Seen] = (),
+    ) -> bool:
+        """Append rows to a ledger, what the journal holds of some attempts, and what was ``seen``, in one commit.
+
+        Before rows that make attempts count, what the rows so far ``give`` is stored if it is time.
+        """
+        if attempts:
+            self.keep_fold(name, give)
         journal = self.journal(name)
         held = [some for attempt in dict.fromkeys(attempts) if (some := journal.held(attempt)) is not None]
         landed = self.ledger(name).append(rows, pa.concat_tables(held) if held else None, seen)
@@ -74,6 +87,11 @@ class OwnRows:
             for attempt in attempts:
                 journal.landed(attempt)
         return landed
+
+    def keep_fold(self, name: str, give: Callable[[StoredRows], Given]) -> None:
+        """Store what the rows of a ledger give, in a command and if it is time."""
+        if self.is_in_command and (due := self.ledger(name).due_fold(give)) is not None:
+            self.folds.write(name, *due)
 
     def _begin(self, names: Sequence[str], *, is_in_command: bool, only_reads: bool = False) -> None:
         self.is_in_command, self.only_reads = is_in_command, only_reads

@@ -26,9 +26,8 @@ class RunReports:
         if attempt not in self._known:
             journal, stated = self._journal_of(job), run.commit.journal
             reports = journal.reports(attempt)
-            if (
-                summary(attempt, reports) != stated
-            ):  # a command reads recent reports, perhaps not all of the oldest attempt
+            if summary(attempt, reports) != stated:
+                # A command reads recent reports, perhaps not all of the oldest attempt.
                 reports = journal.reports_afresh(attempt)
             if summary(attempt, reports) != stated:
                 message = (

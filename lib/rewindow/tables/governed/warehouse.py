@@ -29,7 +29,7 @@ from rewindow.tables.governed.commit import OWNER, check_owners, create_table, o
 from rewindow.tables.governed.diff import compare_frames, frame_hash
 from rewindow.tables.governed.drift import check_published, find_drift
 from rewindow.tables.governed.held_plan import may_hold
-from rewindow.tables.governed.job_folds import keep_fold
+from rewindow.tables.governed.job_folds import give_state
 from rewindow.tables.governed.journal import SparkJournal
 from rewindow.tables.governed.landed_files import landed_files
 from rewindow.tables.governed.ledger import SparkLedger
@@ -101,8 +101,7 @@ class CatalogTables:
         if self.own.is_in_command and may_hold(self.state(job), self.ledger_rows(job), rows):
             return self.own.ledger(job).hold(dated(rows))
         attempts = [row.body["attempt"] for row in rows if row.kind in (COMMIT, SNAPSHOT, RESTAGE)]
-        keep_fold(self.own, job, attempts)
-        has_landed = self.own.append(job, dated(rows), attempts, self.looks(job).seen() if attempts else ())
+        has_landed = self.own.append(job, dated(rows), give_state, attempts, self.looks(job).seen() if attempts else ())
         if not has_landed and rows[0].kind == SNAPSHOT:  # the next one has another number
             self.journal(job).drop(attempts)
         return has_landed
