@@ -72,7 +72,7 @@ DONE = (0, 1)
 """Number of hours landed and replayed when a case starts; the next hour waits in the source."""
 FRESH = 2
 USERS = ("ann", "bob", "cyd")
-MODULES = ("bench_job", "bench_times", "shop_job", "rides_job")
+MODULES = ("bench_job", "bench_times", "shop_job", "rides_job", "collected_lists", "collected_reader")
 
 
 def hour(number: int, rows: int = 12) -> list[dict[str, Any]]:

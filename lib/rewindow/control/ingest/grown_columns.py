@@ -40,7 +40,8 @@ def grown(spec: LogSpec, kept: LogColumns, now: LogColumns) -> LogColumns:
     found = {column.name: column for column in now.all}
     is_declared = spec.source.schema is not None or spec.source.format in TABLE_FORMATS
     gone = [name for name in landed if name not in found] if spec.value is not None or is_declared else []
-    other = [name for name in landed if is_declared and name in found and found[name].type != landed[name].type]
+    both = [name for name in landed if is_declared and name in found]
+    other = [name for name in both if not _are_alike(spec, landed[name].type, found[name].type)]
     if gone or other:
         what = "it is left out" if gone else f"it is {found[other[0]].type} now"
         column = landed[(gone or other)[0]]
@@ -54,6 +55,11 @@ def grown(spec: LogSpec, kept: LogColumns, now: LogColumns) -> LogColumns:
         values = [*kept.value, *(column for column in now.value if column.name not in landed)]
     schema = now.source_schema if is_declared else _with_new_fields(kept.source_schema, now.source_schema)
     return LogColumns(kept.key, tuple(values), kept.scalar_key, kept.scalar_value, schema)
+
+
+def _are_alike(spec: LogSpec, landed: str, found: str) -> bool:
+    """Return whether values of the type ``found`` can be landed as ``landed``: JSON of an output was text (before ADR-139)."""
+    return found == landed or (spec.is_output and (landed, found) == ("string", "json"))
 
 
 def null_in_kept(kept: Mapping[str, LogColumns], now: Mapping[str, LogColumns]) -> str:

@@ -76,8 +76,8 @@ class Collect(_Ordered):
     In record execution each record stores and sends the whole list, so use it for windows and keys with few records there. The
     limit ``list_items`` ends a run whose list grows longer (71).
 
-    In an output table the list is a column of JSON text, like ``[1, 2]``. Later operators of the same job get a list; a second
-    job that reads the output gets the text, and so do pandas and SQL: ``json.loads(value.all)``.
+    In an output table the list is a column of JSON text, like ``[1, 2]``: pandas and SQL read the text. Later operators of the
+    same job get a list, and so does a second job whose feed lands the output.
     """
 
     def start(self) -> list[Any]:

@@ -53,7 +53,9 @@ def _type_at(schema: T.StructType, path: Sequence[str]) -> T.DataType:
 def landed(spec: LogSpec, column: Column, found: Mapping[str, SourceColumn]) -> Expression:
     """Return the expression of a landed column. Raises `SourceError` (66) if the source's column has another type now."""
     source = found.get(column.name)
-    if source is None or landed_type(source.type.jsonValue()) != column.type:
+    found_type = None if source is None else landed_type(source.type.jsonValue())
+    is_canonical = spec.is_output and (found_type, column.type) == ("string", "json")
+    if source is None or (found_type != column.type and not is_canonical):
         change = "is gone" if source is None else f"is now {source.type.simpleString()}"
         message = (
             f"{spec.source.name}: column {column.name}, landed as {column.type}, {change}. Restore it, rename it under "

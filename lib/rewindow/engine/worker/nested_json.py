@@ -22,7 +22,9 @@ Reader = Callable[[Any], Any]
 
 
 def json_readers(spec: LogSpec, columns: LogColumns) -> dict[str, Reader]:
-    """Return the reader of each ``json`` column of a log."""
+    """Return the reader of each ``json`` column of a log. Those of another job's output are canonical already."""
+    if spec.is_output:
+        return {}
     wanted = {column.name for column in columns.all if column.type == "json"}
     if not wanted:
         return {}

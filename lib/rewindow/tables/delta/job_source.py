@@ -41,7 +41,7 @@ def look_at_output(
     if (what := difference_from_runs(path, found.target, found.runs, found.state, digest)) is not None:
         raise altered(found.job, path, what)
     epochs = tuple(replace(epoch, may_have_rows=last is None or epoch.number <= last) for epoch in found.epochs)
-    return SourceLook({}, fresh, schema=schema, epochs=epochs, on_hold=found.on_hold, keys=found.keys)
+    return SourceLook({}, fresh, schema=found.marked(schema), epochs=epochs, on_hold=found.on_hold, keys=found.keys)
 
 
 def _files(path: str, landed: int) -> tuple[tuple[Piece, ...], str, int | None]:

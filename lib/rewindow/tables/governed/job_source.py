@@ -38,7 +38,7 @@ def look_at_output(
     return SourceLook(
         {},
         (Piece(NEW_ROWS),),
-        schema=schema,
+        schema=found.marked(schema),
         version=version,
         epochs=found.epochs,
         on_hold=found.on_hold,

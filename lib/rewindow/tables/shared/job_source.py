@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
 from rewindow.contracts.ingest import LogSpec
+from rewindow.contracts.json_texts import marked
 from rewindow.contracts.produced_epochs import ProducedEpoch
 from rewindow.control.ingest.landings import GENERATION, LANDING
 from rewindow.control.ingest.progress import landing_bodies
@@ -18,8 +20,6 @@ from rewindow.streams.record import UNKNOWN
 from rewindow.streams.serde.schema import has_bounds
 from rewindow.streams.watermark_lags import output_lags
 from rewindow.tables.shared.warehouse import Warehouse
-
-MadeBy = Mapping[int, tuple[int, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +36,21 @@ class NewEpochs:
     @property
     def runs(self) -> list[CommittedRun]:
         """The runs that made these epochs."""
+        if not self.epochs:
+            return []
         made = {epoch.run for epoch in self.epochs}
-        return [run for run in self.state.branch(MAIN).published_runs if run.spec.run in made]
+        runs = self.state.branch(MAIN).published_runs
+        return [run for run in runs[_at(runs, self.epochs[0].number) :] if run.spec.run in made]
 
     @property
     def keys(self) -> tuple[str, ...]:
         """The key columns of the output without the bounds of windows; none if the last run was made by earlier code."""
         keys = self.runs[-1].spec.binding.keys.get(self.target, ()) if self.epochs else ()
         return keys[:-2] if has_bounds(keys) else keys
+
+    def marked(self, schema: str) -> str:
+        """Return the schema of the table (Spark's JSON), with its columns of JSON text marked (`contracts.json_texts`)."""
+        return marked(schema, [name for name, kind in self.table.columns if kind == "json"])
 
 
 def altered(job: str, table: str, what: str) -> StorageError:
@@ -77,35 +84,39 @@ def new_epochs(tables: Warehouse, spec: LogSpec, position: Mapping[str, Any] | N
         names = ", ".join(name.removeprefix(OUTPUT) for name in branch.tables if name.startswith(OUTPUT))
         message = f"the job {job} has no output {output!r}: it has {names}"
         raise SourceError(message)
-    epochs = _epochs(tables, runs, state.ledger, output)
     landed = 0
     if position is not None:
         landed = position["epoch"]
-        _check_same_run(job, position, _made_by(runs, state.ledger))
+        _check_same_run(job, position, runs, state.ledger)
     on_hold = next((run.spec.name for run in state.on_hold(MAIN)), "")
-    new = tuple(epoch for epoch in epochs if epoch.number > landed)
+    new = tuple(_epochs_after(landed, tables, runs, state.ledger, output))
     return NewEpochs(job, state, OUTPUT + output, target, new, on_hold)
 
 
-def _epochs(tables: Warehouse, runs: Sequence[CommittedRun], ledger: str, output: str) -> list[ProducedEpoch]:
-    """Return all epochs of some runs. The one that seals a branch holds nothing back."""
-    watermarks: dict[tuple[str, int], dict[int, int]] = {}
-    epochs: list[ProducedEpoch] = []
-    for run in runs:
+def _epochs_after(
+    landed: int, tables: Warehouse, runs: Sequence[CommittedRun], ledger: str, output: str
+) -> Iterator[ProducedEpoch]:
+    """Yield the epochs of some runs after one. The one that seals a branch holds nothing back."""
+    watermarks: dict[tuple[str, int], Callable[[int], int]] = {}
+    first = _at(runs, landed + 1)
+    for run in (runs[at] for at in range(first, len(runs))):
         spec = run.spec
         feed = (spec.binding.feed, spec.input.generation)
         if feed not in watermarks:
             watermarks[feed] = _watermarks(tables, *feed)
         held = output_lags(spec.binding.topology).get(output, 0)
-        epochs += [ProducedEpoch(number, watermarks[feed][number], spec.run, ledger, held) for number in spec.epochs]
+        for number in (one for one in spec.epochs if one > landed):
+            yield ProducedEpoch(number, watermarks[feed](number), spec.run, ledger, held)
         if spec.final:
-            last = epochs[-1].watermark_ms if epochs else UNKNOWN
-            epochs.append(ProducedEpoch(spec.input.last + 1, last, spec.run, ledger))
-    return epochs
+            last = watermarks[feed](spec.input.last) if spec.input.last else UNKNOWN
+            yield ProducedEpoch(spec.input.last + 1, last, spec.run, ledger)
 
 
-def _watermarks(tables: Warehouse, feed: str, generation: int) -> dict[int, int]:
-    """Return the watermark of each landing in one generation of a feed."""
+def _watermarks(tables: Warehouse, feed: str, generation: int) -> Callable[[int], int]:
+    """Return the function from the number of a landing to its watermark, in one generation of a feed."""
+    now = tables.feed(feed)
+    if now.definition.generation == generation:
+        return lambda number: now.landings[number - 1].watermark_ms
     found: dict[int, int] = {}
     for row in tables.feed_rows(feed):
         if row.kind == GENERATION:
@@ -114,7 +125,7 @@ def _watermarks(tables: Warehouse, feed: str, generation: int) -> dict[int, int]
             found = {number: mark for number, mark in found.items() if number <= row.body["kept"]}
         elif row.kind == LANDING:
             found[row.body["landing"]] = row.body["watermark"]
-    return found
+    return found.__getitem__
 
 
 def standing_landings(tables: Warehouse, feed: str, job: str) -> tuple[int, int]:
@@ -124,16 +135,19 @@ def standing_landings(tables: Warehouse, feed: str, job: str) -> tuple[int, int]
     """
     bodies = landing_bodies(tables.feed_rows(feed))
     state = tables.state(job)
-    made_by = _made_by(state.branch(MAIN).published_runs, state.ledger)
+    runs = state.branch(MAIN).published_runs
+    made_by = {epoch: run for run in runs for epoch in range(run.spec.input.first, _last(run) + 1)}
 
     def stands(body: Mapping[str, Any]) -> bool:
-        return all(_stands(position, made_by) for position in body["positions"].values() if "run" in position)
+        positions = (position for position in body["positions"].values() if "run" in position)
+        return all(_is_of(made_by.get(position["epoch"]), state.ledger, position) for position in positions)
 
     return sum(1 for _ in takewhile(stands, bodies)), len(bodies)
 
 
-def _check_same_run(job: str, position: Mapping[str, Any], made_by: MadeBy) -> None:
-    if not _stands(position, made_by):
+def _check_same_run(job: str, position: Mapping[str, Any], runs: Sequence[CommittedRun], ledger: str) -> None:
+    at = _at(runs, position["epoch"])
+    if not _is_of(runs[at] if at < len(runs) else None, ledger, position):
         message = (
             f"epoch {position['epoch']} of the job {job} was landed from a run that has been rewound, reset or replaced by a "
             f"promoted branch since. Land its output again: `rewindow land FEED --new-generation`."
@@ -141,15 +155,16 @@ def _check_same_run(job: str, position: Mapping[str, Any], made_by: MadeBy) -> N
         raise LandedRunError(message, job)
 
 
-def _stands(position: Mapping[str, Any], made_by: MadeBy) -> bool:
-    """Return whether the run whose epoch was landed is still one of its job's."""
-    return made_by.get(position["epoch"]) == (position["run"], position["ledger"])
+def _at(runs: Sequence[CommittedRun], epoch: int) -> int:
+    """Return the place of the first run with an epoch or a later one."""
+    return bisect_left(runs, epoch, key=_last)
 
 
-def _made_by(runs: Iterable[CommittedRun], ledger: str) -> dict[int, tuple[int, str]]:
-    """Return the run of each epoch, by its row in a job's ledger, which is named too: a reset begins another one."""
-    found: dict[int, tuple[int, str]] = {}
-    for run in runs:
-        last = run.spec.input.last + 1 if run.spec.final else run.spec.input.last
-        found |= dict.fromkeys(range(run.spec.input.first, last + 1), (run.spec.run, ledger))
-    return found
+def _last(run: CommittedRun) -> int:
+    """Return the last epoch of a run: one more than its landings if it seals its branch."""
+    return run.spec.input.last + 1 if run.spec.final else run.spec.input.last
+
+
+def _is_of(run: CommittedRun | None, ledger: str, position: Mapping[str, Any]) -> bool:
+    """Return whether the landed epoch of a position is still that of a run. A reset begins another ledger."""
+    return run is not None and (run.spec.run, ledger) == (position["run"], position["ledger"])

@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Any
 
 from rewindow.contracts.ingest import ARRIVAL, LogColumns, LogSpec
+from rewindow.contracts.json_texts import json_texts
 from rewindow.contracts.source_fields import separator_in
 from rewindow.errors import ConfigError
 from rewindow.streams.serde.schema import Column
@@ -105,7 +106,9 @@ def log_columns(spec: LogSpec, schema: str) -> LogColumns:
     for name in (*spec.key, *values):
         _check_name(spec, name, seen)
         seen.add(name.lower())
-    key, value = ([Column(name, landed_type(found[name])) for name in names] for names in (spec.key, values))
+    texts = json_texts(schema)
+    key = [Column(name, landed_type(found[name])) for name in spec.key]
+    value = [Column(name, "json" if sources[name][0][0] in texts else landed_type(found[name])) for name in values]
     for column in key:
         if column.type == "json":
             path, kind = sources[column.name]

@@ -165,7 +165,7 @@ def _check_kind(spec: LogSpec, look: SourceLook) -> None:
 def _check_columns(reader: RowReader, look: SourceLook) -> None:
     for column in reader.columns.all:
         source = reader.sources.get(column.name)
-        if source is None or column.type == "json":
+        if source is None or (column.type == "json" and not reader.spec.is_output):
             raise UnsuitableError(f"the column {column.name} is nested or has another type now")
     spec = reader.spec
     others = {*spec.order, *([spec.arrived_at] if spec.arrived_at else [])}
