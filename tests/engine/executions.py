@@ -23,13 +23,14 @@ from rewindow.contracts.tasks import (
     TaskWork,
 )
 from rewindow.engine.worker.local import LocalEngine
-from rewindow.engine.worker.record_execution import run_task
+from rewindow.engine.worker.record_execution import run_tasks
 from rewindow.engine.worker.staging import StagingTarget
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.metrics import SUPPRESSION_BUFFER_COUNT, SUPPRESSION_BUFFER_SIZE
 from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.binding import LogShapes, log_shape
 from rewindow.streams.serde.schema import Column
+from rewindow.streams.settings import Settings
 from rewindow.streams.topology import Topology
 
 SAMPLED = (SUPPRESSION_BUFFER_COUNT, SUPPRESSION_BUFFER_SIZE)
@@ -48,6 +49,7 @@ class Case(NamedTuple):
     epochs: tuple[Epoch, ...]
     bounds: tuple[tuple[int, int], ...]
     semantics: Semantics
+    settings: Settings = Settings()
 
 
 @dataclass
@@ -93,14 +95,18 @@ def write_log(case: Case, root: Path, *, files: int = 1) -> tuple[LogFile, ...]:
 def replay(
     case: Case, log: Sequence[LogFile], root: Path, ranges: Sequence[tuple[int, int]], modes: Sequence[Execution]
 ) -> list[Written]:
-    """Replay epochs ``[first, end)`` run by run, each restored from the files and the state of the previous one."""
+    """Replay epochs ``[first, end)`` run by run, each restored from the files and the state of the previous one.
+
+    Each task follows one of another partition with two records, which may share its plan.
+    """
     state, stores = None, {store.name: [] for store in case.topology.sub_topologies()[0].stores}
     written_runs = []
     for run, ((first, end), execution) in enumerate(zip(ranges, modes, strict=True), start=1):
         work = sub_topology_work(case, root / str(run), run, (first, end), execution)
         slices = {"events": LogSlice(tuple(log), case.bounds[first:end])}
         restored = None if state is None else TaskState.from_json(json.loads(json.dumps(state)))
-        report = run_task(work, TaskWork(PARTITION, slices, {}, restored, {k: tuple(v) for k, v in stores.items()}))
+        task = TaskWork(PARTITION, slices, {}, restored, {k: tuple(v) for k, v in stores.items()})
+        _, report = run_tasks(work, [_other_task(case, log, end - first), task])
         state = report.state
         done = Written(report)
         for file in report.files:
@@ -112,6 +118,12 @@ def replay(
     return written_runs
 
 
+def _other_task(case: Case, log: Sequence[LogFile], epochs: int) -> TaskWork:
+    few = min(2, len(case.rows))
+    bounds = ((0, few), *([(few, few)] * (epochs - 1)))
+    return TaskWork(PARTITION - 1, {"events": LogSlice(tuple(log), bounds)}, {}, None, {})
+
+
 def sub_topology_work(
     case: Case, root: Path, run: int, epochs: tuple[int, int], execution: Execution
 ) -> SubTopologyWork:
@@ -121,7 +133,7 @@ def sub_topology_work(
     work = SubTopologyWork(
         sub_topology=0,
         identity=RunIdentity("job", run, f"run{run}", case.topology.fingerprint()),
-        code=JobCode(lambda: case.topology, lambda: logs(case), case.semantics),
+        code=JobCode(lambda: case.topology, lambda: logs(case), case.semantics, case.settings),
         epochs=case.epochs[slice(*epochs)],
         tasks=(),
         staging=StagingArea({target: str(root / target) for target in targets}, PARTITION + 1),

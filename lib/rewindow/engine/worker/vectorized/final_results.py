@@ -57,6 +57,11 @@ class WindowTask(VectorizedTask):
         return self.clocks.observed(self.plan.window_node) - self.windows.closes_after_ms
 
     @property
+    def rows(self) -> int:
+        """See `VectorizedTask`."""
+        return self.groups.frame.size
+
+    @property
     def held(self) -> int:
         """See `VectorizedTask`."""
         return int(np.count_nonzero(self.groups.frame["held"]))

@@ -155,7 +155,7 @@ class ValueFold(Fold):
         values = values if valid is None else values[valid]
         counts = rows.counts_of(valid)
         if len(values):
-            self.check(frame[self.name], values, int(counts.max()))
+            self.check(frame, values, int(counts.max()))
             self._fold(frame, slots, values)
         frame[self.number][rows.distinct] += counts
         last = frame[f"{self.name}.last"]
@@ -167,7 +167,7 @@ class ValueFold(Fold):
     def merge(self, frame: GroupFrame, slots: Array, others: Array) -> None:
         """See `Fold`. Raises `UnfitError` if the result would not be exact."""
         state, number = frame[self.name], frame[self.number]
-        self.check(state, state[others], 1)
+        self.check(frame, state[others], 1)
         with np.errstate(all="ignore"):
             state[slots] = self._ufunc(state[slots], state[others])
         number[slots] += number[others]
@@ -175,7 +175,7 @@ class ValueFold(Fold):
     def restore(self, frame: GroupFrame, slots: Array, state: Sequence[pa.Array]) -> None:
         """See `Fold`."""
         values, valid = numbers_of(state[0], self.state_type)
-        self.check(values, values, 0)
+        self.check(frame, values, 0)
         frame[self.name][slots] = values if valid is None else np.where(valid, values, self._fill)
         frame[self.number][slots] = 1 if valid is None else valid
 
@@ -195,7 +195,7 @@ class ValueFold(Fold):
         return np.where(number > 0, sizes[0], 0), np.where(number - last > 0, sizes[1], 0)
 
     @abstractmethod
-    def check(self, state: Array, values: Array, times: int) -> None:
+    def check(self, frame: GroupFrame, values: Array, times: int) -> None:
         """Raise `UnfitError` if folding values, at most ``times`` per group, would not be exact."""
 
     def _sizes(self, frame: GroupFrame, slots: Array) -> tuple[Any, Any]:

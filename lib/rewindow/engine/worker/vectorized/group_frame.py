@@ -21,6 +21,8 @@ class GroupFrame:
         self._fills = dict(columns)
         self._arrays = {name: np.empty(0, dtype) for name, (dtype, _) in columns.items()}
         self.size = 0
+        self.bounds: dict[str, int] = {}
+        """Upper bounds on the absolute values of columns with sums; without one, all values are 0."""
 
     def __getitem__(self, name: str) -> Array:
         """Return a column."""

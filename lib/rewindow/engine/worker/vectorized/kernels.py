@@ -27,19 +27,27 @@ class SumFold(ValueFold):
 
     def __init__(self, name: str, operand: int, operand_type: str) -> None:
         super().__init__(name, operand, _sum_type(operand_type), np.add, 0)
-        self._most = MOST
-        """An upper bound on the absolute value of all integer sums; recomputed when it gets too large."""
 
-    def check(self, state: Array, values: Array, times: int) -> None:
-        """See `ValueFold`: integer sums must fit into 64 bits at every step."""
+    def restore(self, frame: GroupFrame, slots: Array, state: Sequence[pa.Array]) -> None:
+        """See `Fold`."""
+        super().restore(frame, slots, state)
+        if self.state_type != "double":
+            frame.bounds[self.name] = max(frame.bounds.get(self.name, 0), largest_of(frame[self.name][slots]))
+
+    def check(self, frame: GroupFrame, values: Array, times: int) -> None:
+        """See `ValueFold`: integer sums must fit into 64 bits at every step.
+
+        The bound on the sums belongs to the frame, because tasks share folds. It is recomputed when it gets too large.
+        """
         if self.state_type == "double":
             return
         more = largest_of(values) * times
-        if self._most + more > MOST:
-            self._most = largest_of(state)
-            if self._most + more > MOST:
+        bound = frame.bounds.get(self.name, 0)
+        if bound + more > MOST:
+            bound = largest_of(frame[self.name])
+            if bound + more > MOST:
                 raise UnfitError
-        self._most += more
+        frame.bounds[self.name] = bound + more
 
 
 class ExtremeFold(ValueFold):
@@ -50,9 +58,9 @@ class ExtremeFold(ValueFold):
         ufunc = np.minimum if is_smallest else np.maximum
         super().__init__(name, operand, operand_type, ufunc, worst[is_smallest])
 
-    def check(self, state: Array, values: Array, times: int) -> None:
+    def check(self, frame: GroupFrame, values: Array, times: int) -> None:
         """See `ValueFold`: with NaN, record execution's result depends on the order."""
-        del state, times
+        del frame, times
         if self.state_type == "double" and np.isnan(values).any():
             raise UnfitError
 
@@ -134,7 +142,7 @@ class PickFold(ValueFold):
         state[slots[is_taken]] = state[others[is_taken]]
         number[slots] += number[others]
 
-    def check(self, state: Array, values: Array, times: int) -> None:
+    def check(self, frame: GroupFrame, values: Array, times: int) -> None:
         """See `ValueFold`: a picked value is always exact."""
 
     def _fold(self, frame: GroupFrame, slots: Array, values: Array) -> None:

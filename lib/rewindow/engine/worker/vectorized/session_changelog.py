@@ -51,9 +51,9 @@ def restore(task: SessionTask, task_work: TaskWork) -> None:
             first += len(fold.state_types)
         if task.texts:
             task.texts.restore(slots, state[:first])
-        for slot, ((key, _, end), _) in zip(slots.tolist(), mine, strict=True):
+        for slot, ((key, start, end), _) in zip(slots.tolist(), mine, strict=True):
             task.stored[slot] = True
-            task.sessions_of.setdefault(key, []).append(slot)
+            task.sessions.add(key, (end, start, slot), task.stored_from_ms)
             task.frame["held"][slot] = end >= held_from
     if plan.suppress:
         null_index = len(plan.folds)  # the column that says whether the result is null

@@ -22,6 +22,7 @@ from rewindow.engine.worker.vectorized.folds import Operands, Rows
 from rewindow.engine.worker.vectorized.group_frame import Array, Column, GroupFrame
 from rewindow.engine.worker.vectorized.plan import FinalResultsPlan
 from rewindow.engine.worker.vectorized.session_list_sizes import Grown, Session, SessionTexts
+from rewindow.engine.worker.vectorized.sessions_by_end import SessionsByEnd, touching
 from rewindow.engine.worker.vectorized.task import VectorizedTask, of_rows
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.metrics import LATE_RECORD_DROP, NODE
@@ -58,7 +59,7 @@ class SessionTask(VectorizedTask):
         """Whether the last record repeated the only timestamp of the session: then its update contained the previous result."""
         self._keys: list[int] = []
         """The keys of new sessions that are not in the frame yet."""
-        self.sessions_of: dict[int, list[int]] = {}
+        self.sessions = SessionsByEnd()
         self.replaced: list[Session] = []
         """Sessions replaced while open: the buffer holds a tombstone for each."""
         self.removed: list[Session] = []
@@ -78,6 +79,11 @@ class SessionTask(VectorizedTask):
     def held_from_ms(self) -> int:
         """Sessions that ended before this time have been sent."""
         return self.clocks.observed(self.plan.closing_node) - self.keep_ms
+
+    @property
+    def rows(self) -> int:
+        """See `VectorizedTask`."""
+        return self.frame.size
 
     @property
     def held(self) -> int:
@@ -111,9 +117,9 @@ class SessionTask(VectorizedTask):
 
     def note(self, slots: Array) -> None:
         """Copy the bounds of sessions to the frame."""
-        inverse = slots.tolist()
-        self.frame["start"][slots] = [self.starts[one] for one in inverse]
-        self.frame["end"][slots] = [self.ends[one] for one in inverse]
+        numbers = slots.tolist()
+        self.frame["start"][slots] = [self.starts[one] for one in numbers]
+        self.frame["end"][slots] = [self.ends[one] for one in numbers]
 
     def bounds(self, slots: Array) -> tuple[Array, Array]:
         """Return the starts and ends of sessions."""
@@ -189,44 +195,37 @@ class SessionTask(VectorizedTask):
         self, times: list[int], open_from: list[int], keys: list[int], grown: list[Grown] | None
     ) -> tuple[Array, list[tuple[int, list[int]]], Array]:
         """Return the slot of each record (-1 if late), the merges as pairs ``(new slot, merged slots)``, and session ends."""
-        starts, ends, sessions_of, gap_ms = self.starts, self.ends, self.sessions_of, self.gap_ms
+        starts, ends, gap_ms = self.starts, self.ends, self.gap_ms
         newest, stored_from = self.newest_ms, self.stored_from_ms
         slots, ends_then = [-1] * len(times), times.copy()
         merges: list[tuple[int, list[int]]] = []
         for row, (time, key, is_open_from) in enumerate(zip(times, keys, open_from, strict=True)):
-            mine = sessions_of.get(key)
-            touched: list[int] = []
-            if mine:
-                low = max(time - gap_ms, is_open_from)
-                touched = [one for one in mine if ends[one] >= low and starts[one] <= time + gap_ms]
+            mine = self.sessions.of(key)
+            place = touching(mine, time, gap_ms, is_open_from)
+            touched = mine[place]
             if not touched:
                 if time < is_open_from:
                     continue
                 slot, end = self.add(key, time, time), time
-                kept = [one for one in mine if ends[one] >= stored_from] if mine else []
-                sessions_of[key] = [*kept, slot]
-            else:
-                start = (
-                    min(time, *[starts[one] for one in touched]) if len(touched) > 1 else min(time, starts[touched[0]])
-                )
-                end = max(time, ends[touched[0]])
-                if len(touched) > 1:
-                    end = max(end, *[ends[one] for one in touched])
-                slot = touched[0]
-                if len(touched) > 1:
-                    touched.sort(key=lambda one: (ends[one], starts[one]))
-                    slot = self.add(key, start, end)
-                    merges.append((slot, touched))
-                    if self.texts:
-                        self.texts.merge(slot, touched)
-                    for one in touched:
-                        self._replace(key, one)
-                    sessions_of[key] = [*[one for one in mine or () if one not in touched], slot]
-                elif start == starts[slot] and end == ends[slot]:
+                self.sessions.add(key, (time, time, slot), stored_from)
+            elif len(touched) == 1:
+                ((end_before, start_before, slot),) = touched
+                start, end = min(time, start_before), max(time, end_before)
+                if start == start_before and end == end_before:
                     self.is_repeat[slot] = start == end
                 else:
                     self._replace(key, slot)
                     starts[slot], ends[slot] = start, end
+                    mine[place] = [(end, start, slot)]
+            else:
+                start, end = min(time, touched[0][1]), max(time, touched[-1][0])
+                slot, joined = self.add(key, start, end), [one for _, _, one in touched]
+                merges.append((slot, joined))
+                if self.texts:
+                    self.texts.merge(slot, joined)
+                for one in joined:
+                    self._replace(key, one)
+                mine[place] = [(end, start, slot)]
             slots[row], ends_then[row] = slot, end
             if self.texts and grown:
                 self.texts.take(slot, grown[row])
@@ -291,8 +290,7 @@ class SessionTask(VectorizedTask):
         kept = is_kept.tolist()
         for name in ("starts", "ends", "stored", "is_repeat"):
             setattr(self, name, [one for one, stays in zip(getattr(self, name), kept, strict=True) if stays])
-        sessions = ((key, [moved[one] for one in mine if kept[one]]) for key, mine in self.sessions_of.items())
-        self.sessions_of = {key: mine for key, mine in sessions if mine}
+        self.sessions.keep(kept, moved)
         self.frame.keep(is_kept)
         if self.texts:
             self.texts.keep(kept, self.held_from_ms)

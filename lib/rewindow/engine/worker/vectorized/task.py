@@ -78,6 +78,11 @@ class VectorizedTask(ABC):
 
     @property
     @abstractmethod
+    def rows(self) -> int:
+        """The number of rows in memory: those of its store, and expired ones that are not removed yet."""
+
+    @property
+    @abstractmethod
     def held(self) -> int:
         """The number of entries in the buffer of the suppress."""
 
