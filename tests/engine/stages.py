@@ -24,7 +24,7 @@ from rewindow.contracts.tasks import (
     TaskWork,
 )
 from rewindow.engine.worker.local import LocalEngine
-from rewindow.engine.worker.record_execution import run_task
+from rewindow.engine.worker.record_execution import run_tasks
 from rewindow.streams.checkpoint import TaskState
 from tests.engine.executions import Case, Written, logs
 
@@ -60,6 +60,7 @@ def replay_stages(
         sent: list[tuple[int, str, Any]] = []
         for part in case.topology.sub_topologies():
             work = _work(case, root / str(run), run, (first, end), part, execution)
+            tasks = []
             for partition in range(PARTITIONS):
                 topic = part.sources[0].topic
                 slices = {} if part.index else {topic: LogSlice(log, case.bounds[first:end])}
@@ -67,9 +68,8 @@ def replay_stages(
                 state = states.get((part.index, partition))
                 restored = TaskState.from_json(json.loads(json.dumps(state))) if state else None
                 held = {store.name: tuple(stores[part.index, partition][store.name]) for store in part.stores}
-                report = run_task(
-                    work, TaskWork(partition, slices, {topic: files} if part.index else {}, restored, held)
-                )
+                tasks.append(TaskWork(partition, slices, {topic: files} if part.index else {}, restored, held))
+            for partition, report in enumerate(run_tasks(work, tasks)):
                 states[part.index, partition] = report.state
                 paths = _paths(work, report)
                 for target, path, to in paths:

@@ -21,7 +21,7 @@ from rewindow.contracts.tasks import (
     TaskWork,
 )
 from rewindow.engine.worker.local import LocalEngine
-from rewindow.engine.worker.record_execution import run_task
+from rewindow.engine.worker.record_execution import run_tasks
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.binding import LogShapes, log_shape
@@ -92,6 +92,7 @@ def replay(
         sent: list[tuple[str, int, str, int]] = []
         for part in case.topology.sub_topologies():
             work = _work(case, root / str(run), run, (first, end), part, execution)
+            tasks = []
             for partition in range(PARTITIONS):
                 task = part.index, partition
                 slices = {
@@ -111,7 +112,9 @@ def replay(
                 state = states.get(task)
                 restored = TaskState.from_json(json.loads(json.dumps(state))) if state else None
                 held = {store.name: tuple(stores[task][store.name]) for store in part.stores}
-                report = run_task(work, TaskWork(partition, slices, internal, restored, held, enforced=run % 2))
+                tasks.append(TaskWork(partition, slices, internal, restored, held, enforced=run % 2))
+            for partition, report in enumerate(run_tasks(work, tasks)):
+                task = part.index, partition
                 states[task] = report.state
                 done = Written(report)
                 for file in report.files:
