@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
+from rewindow.contracts.ingest import LogSpec, SourceSpec
 from rewindow.engine.spark.text_checks import as_texts, as_written, checked
 
 pytestmark = pytest.mark.spark
@@ -62,17 +64,23 @@ MISREAD = {
 }
 
 
+def spec_of(kind: str, options: Mapping[str, str]) -> LogSpec:
+    return LogSpec("events", SourceSpec(kind, "raw", "raw", options, None), ("id",), True, None, False, "id")
+
+
 def read(
     spark: SparkSession, folder: Path, texts: list[str], locale: str | None, *, is_checked: bool
 ) -> dict[int, tuple]:
     folder.mkdir(exist_ok=True)
     (folder / "a.csv").write_text("id;d;s\n" + "".join(f"{at};{text};s\n" for at, text in enumerate(texts)))
     options = {"sep": ";", "header": "true", **({"locale": locale} if locale else {})}
-    schema = T.StructType([*(as_texts(SCHEMA) if is_checked else SCHEMA), T.StructField(CORRUPT, T.StringType())])
+    schema = T.StructType(
+        [*(as_texts(SCHEMA, options) if is_checked else SCHEMA), T.StructField(CORRUPT, T.StringType())]
+    )
     reader = spark.read.options(**options, mode="PERMISSIVE", columnNameOfCorruptRecord=CORRUPT)
     frame = reader.schema(schema).format("csv").load(str(folder))
     if is_checked:
-        frame = checked(frame, SCHEMA, options, CORRUPT, is_csv=True)
+        frame = checked(frame, SCHEMA, spec_of("csv", options), CORRUPT)
     return {row["id"]: (row["d"], row[CORRUPT] is not None) for row in frame.collect()}
 
 
@@ -98,9 +106,9 @@ def test_texts_with_lost_characters_are_refused_unless_the_encoding_is_stated(
 ) -> None:
     (tmp_path / "a.csv").write_bytes("id;d;s\n1;1;Müller\n2;1;ann\n".encode("iso-8859-1"))
     options = {"sep": ";", "header": "true", **({"encoding": encoding} if encoding else {})}
-    schema = T.StructType([*as_texts(SCHEMA), T.StructField(CORRUPT, T.StringType())])
+    schema = T.StructType([*as_texts(SCHEMA, options), T.StructField(CORRUPT, T.StringType())])
     frame = spark.read.options(**options).schema(schema).format("csv").load(str(tmp_path))
-    found = {row["id"]: row[CORRUPT] for row in checked(frame, SCHEMA, options, CORRUPT, is_csv=True).collect()}
+    found = {row["id"]: row[CORRUPT] for row in checked(frame, SCHEMA, spec_of("csv", options), CORRUPT).collect()}
     assert (found[1] is not None) is is_refused
     assert found[2] is None
 
@@ -117,9 +125,9 @@ def test_texts_with_lost_characters_are_refused_unless_the_encoding_is_stated(
 def test_a_decimal_is_exact_unless_it_has_all_digits_that_spark_has(spark, tmp_path, kind, text, number):
     schema = T.StructType([T.StructField("d", kind)])
     (tmp_path / "a.csv").write_text(f"d\n{text}\n")
-    read = T.StructType([*as_texts(schema), T.StructField(CORRUPT, T.StringType())])
+    read = T.StructType([*as_texts(schema, {}), T.StructField(CORRUPT, T.StringType())])
     frame = spark.read.options(header="true", columnNameOfCorruptRecord=CORRUPT).schema(read).csv(str(tmp_path))
-    (row,) = checked(frame, schema, {}, CORRUPT, is_csv=True).collect()
+    (row,) = checked(frame, schema, spec_of("csv", {}), CORRUPT).collect()
     assert row["d"] == (None if number is None else Decimal(number))
     assert (row[CORRUPT] is not None) is (number is None)
 
@@ -132,6 +140,6 @@ def test_decimals_in_json_are_not_rounded(spark: SparkSession, tmp_path: Path) -
     frame = reader.schema(T.StructType([*as_written(schema), T.StructField(CORRUPT, T.StringType())])).json(
         str(tmp_path)
     )
-    rows = {row["id"]: row for row in checked(frame, schema, {}, CORRUPT, is_csv=False).collect()}
+    rows = {row["id"]: row for row in checked(frame, schema, spec_of("json", {}), CORRUPT).collect()}
     assert [str(rows[at]["d"]) for at in range(5)] == ["1.00", "1.50", "1.25", "100.00", "None"]
     assert [rows[at][CORRUPT] is not None for at in range(8)] == [False] * 5 + [True] * 3

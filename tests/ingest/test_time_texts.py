@@ -19,7 +19,7 @@ from rewindow.engine.worker.time_texts import Verdict, judge_text
         ("2026-01-05T10:00:00.123+02:00", None, Verdict.TIME),
         ("2026-13-05", None, Verdict.NONE),
         ("2026-1-5", None, Verdict.UNSURE),
-        ("10:15", None, Verdict.UNSURE),
+        ("10:15", None, Verdict.NONE),
         ("05.01.2026", None, Verdict.NONE),
         ("Jan 5 2026", "MMM d yyyy", Verdict.UNSURE),
         ("20260105T10:15:00.123", "yyyyMMdd'T'HH:mm:ss.SSS", Verdict.TIME),

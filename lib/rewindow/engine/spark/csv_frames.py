@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql import types as T  # noqa: N812
 
 from rewindow.contracts.ingest import LogSpec, Piece, SourceLook
-from rewindow.engine.spark.text_checks import as_texts, checked
+from rewindow.engine.spark.text_checks import as_texts, checked, has_date, is_dateless
 from rewindow.engine.worker.csv_files import check_has, csv_columns, positions
 from rewindow.engine.worker.file_fields import directory_columns
 
@@ -53,9 +53,9 @@ def read_csv(
     paths = [piece.path for piece in pieces]
     bad = T.StructField(corrupt, T.StringType())
     if header is None:  # Spark refuses files whose header has other names
-        read = T.StructType([*as_texts(schema), bad])
+        read = T.StructType([*as_texts(schema, spec.source.options), bad])
         frame = reader.option("enforceSchema", "false").schema(read).load(paths)
-        return checked(frame, schema, spec.source.options, corrupt, is_csv=True)
+        return checked(frame, schema, spec, corrupt)
     outside = [field for field in schema if field.name in directory_columns(path, look.base)]
     check_has(spec, path, header, {*needed} - {field.name for field in outside})
     names = {at: name for name, at in positions(header, needed).items()}
@@ -64,9 +64,9 @@ def read_csv(
         schema[names[at]] if at in names else T.StructField(f"{_UNUSED}{at}", T.StringType())
         for at in range(len(header))
     ]
-    read = T.StructType([*as_texts(T.StructType(inside)), *outside, bad])
+    read = T.StructType([*as_texts(T.StructType(inside), spec.source.options), *outside, bad])
     frame = reader.option("enforceSchema", "true").schema(read).load(paths)
-    frame = checked(frame, used, spec.source.options, corrupt, is_csv=True)
+    frame = checked(frame, T.StructType([field for field in used if field not in outside]), spec, corrupt)
     has = set(used.names)
     columns = [
         F.col(_quoted(field.name)) if field.name in has else F.lit(None).cast(field.dataType).alias(field.name)
@@ -79,16 +79,30 @@ def inferred(spark: SparkSession, spec: LogSpec, options: Mapping[str, str], pie
     """Return the columns of all files, each with the type that Spark infers for its values in all of them."""
     groups = [[piece.path for piece in alike] for _, alike in by_header(spec, pieces)]
     frames = [spark.read.format("csv").options(**options).load(paths) for paths in groups]
+    schemas = [_dated(spark, frame, options, paths) for frame, paths in zip(frames, groups, strict=True)]
     if len(frames) == 1:
-        return frames[0].schema
+        return schemas[0]
     found: dict[str, tuple[str, list[T.DataType]]] = {}
-    for frame in frames:
+    for frame, schema in zip(frames, schemas, strict=True):
         filled = _filled(frame)
-        for field in frame.schema:
+        for field in schema:
             _, kinds = found.setdefault(field.name.lower(), (field.name, []))
             kinds += [field.dataType] if field.name in filled else []
     return T.StructType(
         [T.StructField(name, reduce(_common, kinds) if kinds else T.StringType()) for name, kinds in found.values()]
+    )
+
+
+def _dated(spark: SparkSession, frame: DataFrame, options: Mapping[str, str], paths: Sequence[str]) -> T.StructType:
+    """Return the schema of a frame. Columns with times without a date are texts: Spark adds the day on which it reads them."""
+    names = [field.name for field in frame.schema if is_dateless(field, options)]
+    if not names:
+        return frame.schema
+    texts = spark.read.format("csv").options(**{**options, "inferSchema": "false"}).load(list(paths))
+    has_none = texts.agg(*(F.max(~has_date(F.col(_quoted(name)))).alias(name) for name in names)).first()
+    without = {name for name, found in zip(names, has_none or (), strict=True) if found}
+    return T.StructType(
+        [T.StructField(field.name, T.StringType()) if field.name in without else field for field in frame.schema]
     )
 
 

@@ -17,6 +17,7 @@ from pyspark.sql import types as T  # noqa: N812
 from rewindow.contracts.ingest import LogSpec
 from rewindow.contracts.text_times import form_of_times
 from rewindow.contracts.time_units import MS, RANGES
+from rewindow.engine.spark.text_checks import has_date
 from rewindow.engine.worker.landing.log_columns import landed_type, source_types, unknown_column
 from rewindow.errors import ConfigError, SourceError
 from rewindow.streams.serde.schema import Column
@@ -77,7 +78,7 @@ def time_ms(spec: LogSpec, name: str, found: Mapping[str, SourceColumn]) -> Expr
     if isinstance(kind, _INTEGERS):
         return _in_ms(source.read.cast("long"), spec.units.get(name, MS))
     if isinstance(kind, T.StringType):
-        instant = source.read.try_cast("timestamp")
+        instant = F.when(has_date(source.read), source.read.try_cast("timestamp"))
         local = F.to_utc_timestamp(instant, spec.zone)
         standard = F.unix_millis(F.when(source.read.rlike(_ZONED), instant).otherwise(local))
         form = form_of_times(spec.source)

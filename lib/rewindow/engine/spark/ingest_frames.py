@@ -28,7 +28,7 @@ from rewindow.engine.spark.open_table import named, open_delta
 from rewindow.engine.spark.partitioning import partition_column
 from rewindow.engine.spark.text_checks import as_written, checked
 from rewindow.engine.worker.bad_values import CONSTANTS_OPTION
-from rewindow.engine.worker.csv_files import has_header
+from rewindow.engine.worker.csv_files import doubled_quotes, has_header, lower_options
 from rewindow.engine.worker.file_fields import check_not_empty
 from rewindow.engine.worker.landing.log_columns import log_columns
 from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, NO_TIME, PARTITION, TIMESTAMP, order_name
@@ -168,7 +168,7 @@ class SourceFrame:
         reader = reader.option("columnNameOfCorruptRecord", _CORRUPT).option("mode", "PERMISSIVE")
         frame = reader.schema(T.StructType([*as_written(read), T.StructField(_CORRUPT, T.StringType())])).load(paths)
         others = {field.name: F.lit(None).cast(field.dataType) for field in schema if not is_read(field.name, needed)}
-        return checked(frame, read, source.options, _CORRUPT, is_csv=False).withColumns(others)
+        return checked(frame, read, self._spec, _CORRUPT).withColumns(others)
 
     def _read_table(self, schema: T.StructType, pieces: Sequence[Piece]) -> DataFrame:
         """Return the rows of a table's files, with their partition values and commit times."""
@@ -249,7 +249,7 @@ def read_options(spec: LogSpec, look: SourceLook) -> dict[str, str]:
     source = spec.source
     options = {"timeZone": spec.zone} if source.format in TEXT_FORMATS else {}
     if source.format == "csv":
-        options["header"] = "true"
+        options |= {"header": "true", **doubled_quotes(lower_options(source))}
     if source.format == "json":
         options[CONSTANTS_OPTION] = "false"
     if look.base:

@@ -10,17 +10,34 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql import types as T  # noqa: N812
 
 from rewindow.contracts.decimal_texts import BY_COMMAS, BY_POINTS, MOST_DIGITS, UNCERTAIN
+from rewindow.contracts.ingest import LogSpec
+from rewindow.engine.worker.csv_files import lower_options
 
 _LOST = "\ufffd"
 """Stands for bytes that were no character in the encoding."""
 _SEPARATOR, _NO_QUOTE = "\u0001", "\u0000"
+_DATE = r"^\s*[+-]?\d{4}"
 
 
-def as_texts(schema: T.StructType) -> T.StructType:
-    """Return the schema with which to read a CSV file: decimals as texts, which `checked` converts."""
+def has_date(text: Expression) -> Expression:
+    """Return whether a text begins like a date. Spark takes ``10:00`` as that time on the day of its call."""
+    return text.rlike(_DATE)
+
+
+def is_dateless(field: T.StructField, options: Mapping[str, str]) -> bool:
+    """Return whether Spark would read times without a date into a column: no form of its times is stated."""
+    return isinstance(field.dataType, T.TimestampType) and "timestampformat" not in {name.lower() for name in options}
+
+
+def as_texts(schema: T.StructType, options: Mapping[str, str]) -> T.StructType:
+    """Return the schema with which to read a CSV file: some types as texts, which `checked` converts."""
     return T.StructType(
         [
-            T.StructField(field.name, T.StringType() if _is_decimal(field) else field.dataType, field.nullable)
+            T.StructField(
+                field.name,
+                T.StringType() if _is_decimal(field) or is_dateless(field, options) else field.dataType,
+                field.nullable,
+            )
             for field in schema
         ]
     )
@@ -31,24 +48,36 @@ def as_written(schema: T.StructType) -> T.StructType:
     return T.StructType([T.StructField(field.name, _as_written(field.dataType)) for field in schema])
 
 
-def checked(
-    frame: DataFrame, schema: T.StructType, options: Mapping[str, str], corrupt: str, *, is_csv: bool
-) -> DataFrame:
+def checked(frame: DataFrame, schema: T.StructType, spec: LogSpec, corrupt: str) -> DataFrame:
     """Return a frame with the columns of a schema. Values that were misread, or have lost characters, are in ``corrupt``."""
-    given = {name.lower(): value for name, value in options.items()}
+    is_csv, given = spec.source.format == "csv", lower_options(spec.source)
     states_encoding = bool({"encoding", "charset"} & set(given))
-    bad, numbers = [F.col(corrupt)], {}
+    quote = given.get("quote", '"')
+    may_escape = is_csv and bool(quote) and "escape" not in given
+    bad, converted = [F.col(corrupt)], {}
     for field in schema:
         column = F.col(_quoted(field.name))
         if is_csv and _is_decimal(field):
-            number = numbers[field.name] = _number(column, field.dataType, given.get("locale"))
+            number = converted[field.name] = _number(column, field.dataType, given.get("locale"))
             bad.append(F.when((column != "") & number.isNull(), column))
+        elif is_csv and is_dateless(field, given):
+            time = converted[field.name] = _time(column, given.get("timezone", spec.zone))
+            bad.append(F.when((column != "") & time.isNull(), column))
         elif not is_csv and _is_decimal(field):
-            number = numbers[field.name] = _exact(column, field.dataType)
+            number = converted[field.name] = _exact(column, field.dataType)
             bad.append(F.when(column.isNotNull() & number.isNull(), column.cast("string")))
-        elif isinstance(field.dataType, T.StringType) and not states_encoding:
-            bad.append(F.when(column.contains(_LOST), column))
-    return frame.withColumns({**numbers, corrupt: F.coalesce(*bad)})
+        elif isinstance(field.dataType, T.StringType):
+            if not states_encoding:
+                bad.append(F.when(column.contains(_LOST), column))
+            if may_escape:
+                bad.append(F.when(column.startswith(quote) & column.contains(f"\\{quote}"), column))
+    return frame.withColumns({**converted, corrupt: F.coalesce(*bad)})
+
+
+def _time(text: Expression, zone: str) -> Expression:
+    """Return a text as Spark's CSV parser reads it; null if it has no date."""
+    options = {"sep": _SEPARATOR, "quote": _NO_QUOTE, "timeZone": zone}
+    return F.when(has_date(text) & ~text.rlike("[\r\n]"), F.from_csv(text, "time timestamp", options)["time"])
 
 
 def _number(text: Expression, kind: T.DataType, locale: str | None) -> Expression:

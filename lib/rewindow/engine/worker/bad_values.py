@@ -33,12 +33,14 @@ from rewindow.contracts.instants import instant
 from rewindow.contracts.source_fields import is_read
 from rewindow.contracts.time_units import MS, UNITS, as_ms, unit_of_text
 from rewindow.engine.worker.csv_files import csv_lines, csv_names, encoding_of, has_header, lower_options, positions
+from rewindow.engine.worker.escaped_quotes import escaped_quote
 from rewindow.engine.worker.file_fields import directory_columns, local_files, shown
 from rewindow.engine.worker.time_texts import Verdict, judge_text
 
 _WHOLE = ("byte", "short", "integer", "long")
 _BITS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 _LOST = "\ufffd"
+_DATELESS = re.compile(r"\s*T?\d{1,2}(:\d{1,2})+(\.\d*)?\s*")
 _COMMA_NUMBER = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+")
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[dDfF]?\s*|[+-]?(NaN|Inf|Infinity)")
 CONSTANTS_OPTION = "allowNonNumericNumbers"
@@ -74,7 +76,7 @@ def first_bad_value(
         fields = [field for field in every if field["name"] not in directory_columns(str(path), base)]
         try:
             with pa.input_stream(str(path)) as raw, io.TextIOWrapper(raw, encoding_of(spec), newline="") as text:
-                found = next(find(text, fields, lower_options(spec)), None)
+                found = escaped_quote(path, spec) or next(find(text, fields, lower_options(spec)), None)
         except UnicodeDecodeError:
             return f"{shown(spec, str(path))}, {_not_decoded(str(path), encoding_of(spec))}"
         except (OSError, ValueError, LookupError, csv.Error, pa.ArrowException):
@@ -105,7 +107,11 @@ def _bad_in_csv(
     header = csv_names(next(lines, (0, []))[1], options) if is_named else [field["name"] for field in fields]
     at = positions(header, [field["name"] for field in fields])
     kinds = {at[field["name"]]: field["type"] for field in fields if field["name"] in at}
+    is_split = options.get("multiline", "false").lower() != "true"
     for line, row in lines:
+        if is_split and (name := next((name for name, value in zip(header, row, strict=False) if "\n" in value), None)):
+            yield f"line {line}, column {name}: a value goes on in the next line, which needs `options: {{multiLine: true}}`"
+            return
         if len(row) != len(header):
             is_last = len(row) < len(header) and next(lines, None) is None
             what = "the file may be incomplete: its last line" if is_last else "it"
@@ -183,6 +189,8 @@ def _wrong_time(value: str, kind: Any, options: Mapping[str, str]) -> str | None
         return f"is not a {what} in the form `{option}: {form}`{_as_number(value)}" if is_wrong else None
     if _reads(datetime, value) or (is_date and _reads(date, value)):
         return None
+    if is_time and _DATELESS.fullmatch(value):
+        return "is a time without a date. If all of its values are, declare the column as STRING under `schema:`"
     if is_time and (number := _as_number(value)):
         return f"is not a time{number}"
     example = "dd.MM.yyyy" if is_date else "dd.MM.yyyy HH:mm"

@@ -37,13 +37,22 @@ def has_header(source: SourceSpec) -> bool:
     return source.format == "csv" and lower_options(source).get("header", "true").lower() == "true"
 
 
+def doubled_quotes(options: Mapping[str, str]) -> dict[str, str]:
+    """Return Spark's option for quotes within values that are doubled (RFC 4180), unless the options state another escape.
+
+    By default Spark takes the backslash as the escape, and doubled quotes as they stand.
+    """
+    quote = options.get("quote", '"')
+    return {"escape": quote} if quote and "escape" not in options else {}
+
+
 def csv_dialect(options: Mapping[str, str]) -> dict[str, Any]:
     """Return the arguments of `csv.reader` for Spark's options."""
-    quote = options.get("quote", '"')
+    quote, escape = options.get("quote", '"'), options.get("escape")
     quoted = {"quotechar": quote} if quote else {"quoting": csv.QUOTE_NONE}
     return {
         "delimiter": options.get("sep", options.get("delimiter", ",")),
-        "escapechar": options.get("escape", "\\"),
+        "escapechar": None if escape == quote else escape,
         **quoted,
     }
 

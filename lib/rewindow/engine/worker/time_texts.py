@@ -26,7 +26,7 @@ _ISO = re.compile(
     r"(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)"
     r"(?:[ T](?P<hour>\d\d):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?)?"
 )
-_LIKE_ISO = re.compile(r"\s*[+-]?\d{4,6}(-\d.*)?\s*|\s*T?\d{1,2}:.*", re.DOTALL)
+_LIKE_ISO = re.compile(r"\s*[+-]?\d{4,6}(-\d.*)?\s*", re.DOTALL)
 """Forms that Spark may still read."""
 
 

@@ -1,0 +1,77 @@
+"""What Spark by default reads otherwise from CSV files than it was written: doubled quotes, and times without a date."""
+
+from __future__ import annotations
+
+import csv
+
+import pytest
+
+from rewindow.control.ingest.land import land
+from rewindow.errors import DataError
+from rewindow.tables.delta.feeds import DeltaFeedTables
+from tests.ingest.local_engine import T0, log_rows, one_log
+
+pytestmark = pytest.mark.spark
+NAMES = [
+    "plain",
+    'the "best" one',
+    'the "best", so far',
+    '"quoted" first',
+    '"',
+    'all "quoted"',
+    "C:\\temp\\",
+    "a\\b",
+    "a, b",
+]
+
+
+def write(folder, rows, header=("user", "t", "x")):
+    (folder / "raw").mkdir(exist_ok=True)
+    with (folder / "raw" / "a.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([header, *rows])
+
+
+def landed(engine_at, folder, *, options=None, schema=None, **log):
+    source = {"format": "csv", "path": "raw", "options": options or {"inferSchema": "true"}}
+    source |= {"schema": schema} if schema else {}
+    tables = DeltaFeedTables(str(folder / "w"))
+    land(one_log(source=source, **log), tables, engine_at(folder), now_ms=T0)
+    return [(row["user"], row["x"]) for row in sorted(log_rows(tables), key=lambda row: row["timestamp"])]
+
+
+def test_quotes_are_read_as_other_programs_write_them(engine_at, tmp_path):
+    write(tmp_path, [(name, at, name) for at, name in enumerate(NAMES)])
+    assert landed(engine_at, tmp_path) == [(name, name) for name in NAMES]
+
+
+def test_quotes_behind_a_backslash_are_refused_until_the_source_says_so(engine_at, tmp_path):
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw" / "a.csv").write_text('user,t,x\nann,1,"the \\"best\\" one"\n')
+    with pytest.raises(DataError, match=r"a\.csv, line 2: a backslash is before a quote .* `options: \{escape: "):
+        landed(engine_at, tmp_path)
+    options = {"inferSchema": "true", "escape": "\\"}
+    assert landed(engine_at, tmp_path, options=options) == [("ann", 'the "best" one')]
+
+
+def test_times_of_day_are_texts(engine_at, tmp_path):
+    """Spark takes them as times of the day on which it reads them: the same file would land other rows tomorrow."""
+    write(tmp_path, [("ann", 1, "10:00"), ("bob", 2, "7:5:1")])
+    assert landed(engine_at, tmp_path) == [("ann", "10:00"), ("bob", "7:5:1")]
+
+
+@pytest.mark.parametrize("kind", ["inferred", "declared"])
+def test_a_time_of_day_among_times_is_refused(engine_at, tmp_path, kind):
+    times = ["2026-01-05T10:00:00Z", "2026-01-05 10:00", "T10:4"]
+    write(tmp_path, [("ann", number, time) for number, time in enumerate(times)])
+    if kind == "declared":
+        with pytest.raises(DataError, match=r"a\.csv, line 4, column x: 'T10:4' is a time without a date"):
+            landed(engine_at, tmp_path, schema="user STRING, t BIGINT, x TIMESTAMP", options={"header": "true"})
+    else:
+        assert [x for _, x in landed(engine_at, tmp_path)] == times
+
+
+@pytest.mark.parametrize("role", ["timestamp", "arrived_at"])
+def test_a_time_of_day_is_no_time_of_a_record(engine_at, tmp_path, role):
+    write(tmp_path, [("ann", 1, "2026-01-05T10:00:00Z"), ("bob", 2, "08:20")])
+    with pytest.raises(DataError, match=r"a\.csv, line 3.*'08:20'"):
+        landed(engine_at, tmp_path, **{role: "x"})
