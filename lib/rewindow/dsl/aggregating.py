@@ -19,9 +19,12 @@ AggregateSpec = Aggregator | Mapping[str, Aggregator] | Initializer
 AddFunction = Callable[[Any, Any, Any], Any]
 
 
-def keyed(stream: KStream, store: str) -> KStream:
-    """Return the stream with each record in the partition of its key. A re-keyed stream loses records with a null key."""
-    return stream.repartition(name=store) if stream.is_rekeyed else stream
+def keyed(stream: KStream, name: str) -> KStream:
+    """Return the stream with each record in the partition of its key: a re-keyed stream crosses a repartition of this name.
+
+    Such a stream loses records with a null key.
+    """
+    return stream.repartition(name=name) if stream.is_rekeyed else stream
 
 
 def aggregator_of(aggregate: AggregateSpec, aggregator: AddFunction | None, value: Any) -> Aggregator:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
-from rewindow.dsl.aggregating import AddFunction, Initializer
+from rewindow.dsl.aggregating import AddFunction, Initializer, keyed
 from rewindow.dsl.graph import function_of, returned_type
 from rewindow.dsl.joins import check_keys
 from rewindow.dsl.materialized import StoreSpec, materialized
@@ -27,7 +27,6 @@ from rewindow.streams.windows.time import GridWindows, Windows
 
 if TYPE_CHECKING:
     from rewindow.dsl.grouped import KGroupedStream
-    from rewindow.dsl.stream import KStream
 
 
 class Input(NamedTuple):
@@ -172,7 +171,7 @@ def _table(
     value = value or _common_result(kept.name, [one.aggregator for one in inputs])
     graph = inputs[0].grouped.stream.graph
     nodes = [f"{kept.name}-cogroup-agg-{number}" for number in range(len(inputs))]
-    streams = [_keyed(one.grouped.stream, node) for one, node in zip(inputs, nodes, strict=True)]
+    streams = [keyed(one.grouped.stream, node) for one, node in zip(inputs, nodes, strict=True)]
     keys = tuple(dict.fromkeys(stream.key for stream in streams))
     key = keys[0] if len(keys) == 1 else EqualType(keys)
     builder = kept.key_values(key, value) if windows is None else kept.windowed(windows, key, value)
@@ -183,10 +182,6 @@ def _table(
     merge = graph.add("cogroup", CogroupMerge(), *nodes, name=f"{kept.name}-cogroup-merge")
     table_key = key if windows is None else WindowedType(key, isinstance(windows, SessionWindows))
     return KTable(graph, merge, table_key, value, windows, StoreView(kept.name))
-
-
-def _keyed(stream: KStream, node: str) -> KStream:
-    return stream.repartition(name=node) if stream.is_rekeyed else stream
 
 
 def _common_result(store: str, aggregators: list[AddFunction]) -> Any:

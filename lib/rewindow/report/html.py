@@ -38,10 +38,10 @@ def tag(name: str, *content: Content, css: str = "", **attributes: str) -> Html:
 def table(
     caption: str, heads: Sequence[str], rows: Sequence[Sequence[Content]], *, numbers: Sequence[int] = ()
 ) -> Html:
-    """Return a table with a caption. ``numbers``: the columns that are css_of right."""
-    css_of = dict.fromkeys(numbers, "number")
-    head = tag("tr", [tag("th", text, scope="col", css=css_of.get(at, "")) for at, text in enumerate(heads)])
-    body = [tag("tr", [_value(value, css_of.get(at, "")) for at, value in enumerate(row)]) for row in rows]
+    """Return a table with a caption. ``numbers``: the columns that are aligned right."""
+    classes = dict.fromkeys(numbers, "number")
+    head = tag("tr", [tag("th", text, scope="col", css=classes.get(at, "")) for at, text in enumerate(heads)])
+    body = [tag("tr", [_value(value, classes.get(at, "")) for at, value in enumerate(row)]) for row in rows]
     whole = tag("table", tag("caption", caption), tag("thead", head), tag("tbody", body))
     return tag("div", whole, css="scroll", tabindex="0", role="region", aria_label=caption)
 
