@@ -38,7 +38,7 @@ def spark() -> Iterator[SparkSession]:
     """Return the session that all tests share, on two cores. Mark the test with `pytest.mark.spark`."""
     from rewindow.engine.spark.session import local_session  # the tests without Spark never load it
 
-    session = local_session(cores=2, app_name="rewindow-tests", python_path=[ROOT])
+    session = local_session(cores=2, python_path=[ROOT])
     yield session
     session.stop()
 

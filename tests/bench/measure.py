@@ -72,7 +72,7 @@ def by_engine(job: str, log: list[Slice], folder: Path, way: str) -> dict[str, A
         from rewindow.engine.spark.engine import SparkEngine
         from rewindow.engine.spark.session import local_session
 
-        session = local_session(cores=2, python_path=[ROOT], app_name="bench")
+        session = local_session(cores=2, python_path=[ROOT])
         engine, stop = SparkEngine(session, slots=2), session.stop
     root = _results(folder, job, way)
     for _ in range(2):

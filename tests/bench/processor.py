@@ -95,7 +95,7 @@ def _spark_own(log: list[Slice], rows: int) -> dict[str, float]:
     from tests.bench.processor_state import count_by_key
     from tests.bench.record_execution import ROOT
 
-    spark = local_session(cores=2, python_path=[ROOT], app_name="bench")
+    spark = local_session(cores=2, python_path=[ROOT])
     count_by_key(spark, log[0].path, 100)
     meter = Meter()
     count_by_key(spark, log[0].path, rows)

@@ -99,7 +99,7 @@ def main(folder: Path, rows: int, cores: int, rounds: int) -> None:
     from rewindow.engine.spark.engine import SparkEngine
     from rewindow.engine.spark.session import local_session
 
-    session = local_session(cores=cores, python_path=[ROOT], app_name="bench")
+    session = local_session(cores=cores, python_path=[ROOT])
     engine = SparkEngine(session, slots=cores)
     found = {}
     for partitions in PARTITIONS:

@@ -15,7 +15,7 @@ from rewindow.engine.spark.session import local_session
 def spark_engine() -> Iterator[Engine]:
     """Yield an engine on a local session with one core, which ends with the block."""
     root = Path(__file__).resolve().parents[2]
-    session = local_session(cores=1, app_name="rewindow-conformance", python_path=[root])
+    session = local_session(cores=1, python_path=[root])
     try:
         yield SparkEngine(session, slots=1, import_paths=[str(root)])
     finally:

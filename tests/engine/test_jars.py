@@ -15,11 +15,12 @@ from rewindow.errors import ConfigError
 
 
 @pytest.fixture
-def pinned(monkeypatch: pytest.MonkeyPatch) -> tuple[Jar, ...]:
-    """Pin two small jars whose content is their name."""
+def pinned(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tuple[Jar, ...]:
+    """Pin two small jars whose content is their name, in a cache of their own."""
     names = ("one", "two")
     small = tuple(Jar("g", name, "1", hashlib.sha256(f"{name}\n".encode()).hexdigest()) for name in names)
     monkeypatch.setattr(jars, "required_jars", lambda: small)
+    monkeypatch.setenv("REWINDOW_CACHE", str(tmp_path))
     return small
 
 
@@ -39,41 +40,41 @@ def fake_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str) -> P
 def test_missing_jars_are_fetched_once(pinned, monkeypatch, tmp_path):
     calls = fake_java(monkeypatch, tmp_path, 'echo "$name" > "$to"')
     reported: list[str] = []
-    paths = resolve_jars(tmp_path / "cache", report=reported.append)
+    paths = resolve_jars(report=reported.append)
     assert [path.name for path in paths] == ["one-1.jar", "two-1.jar"]
     assert reported == ["fetching 1/2 one-1.jar", "fetching 2/2 two-1.jar"]
-    assert resolve_jars(tmp_path / "cache", report=reported.append) == paths
+    assert resolve_jars(report=reported.append) == paths
     assert calls.read_text() == "run\nrun\n"
-    assert sorted(path.name for path in (tmp_path / "cache").iterdir()) == ["one-1.jar", "two-1.jar"]
+    assert sorted(path.name for path in (tmp_path / "jars").iterdir()) == ["one-1.jar", "two-1.jar"]
 
 
 def test_a_jar_with_another_digest_is_rejected_and_deleted(pinned, monkeypatch, tmp_path):
     fake_java(monkeypatch, tmp_path, 'echo "else" > "$to"')
     with pytest.raises(ConfigError, match=r"^g:one:1 has sha256 [0-9a-f]{64}, not "):
-        resolve_jars(tmp_path / "cache")
-    assert list((tmp_path / "cache").iterdir()) == []
+        resolve_jars()
+    assert list((tmp_path / "jars").iterdir()) == []
 
 
 def test_a_failed_fetch_states_reason_and_fix(pinned, monkeypatch, tmp_path):
     fake_java(monkeypatch, tmp_path, 'echo ":: problems ::"; echo " module not found: g#one;1"; exit 1')
     with pytest.raises(ConfigError) as refused:
-        resolve_jars(tmp_path / "cache")
+        resolve_jars()
     assert "g:one:1 could not be fetched (module not found: g#one;1): check the network or proxy" in str(refused.value)
     assert "REWINDOW_IVY_SETTINGS" in str(refused.value)
 
 
 def test_a_corrupt_jar_is_fetched_again(pinned, monkeypatch, tmp_path):
     fake_java(monkeypatch, tmp_path, 'echo "$name" > "$to"')
-    paths = resolve_jars(tmp_path / "cache")
+    paths = resolve_jars()
     paths[0].write_text("cut off")
     with pytest.raises(ConfigError, match=r"has sha256 .*: run `rewindow setup` once"):
-        find_jars(tmp_path / "cache")
-    assert resolve_jars(tmp_path / "cache") == paths
+        find_jars()
+    assert resolve_jars() == paths
 
 
 def test_a_missing_jar_states_the_fix(pinned, tmp_path):
     with pytest.raises(ConfigError, match=r"one-1.jar is absent: run `rewindow setup` once"):
-        find_jars(tmp_path)
+        find_jars()
 
 
 def test_the_environment_sets_the_cache_folder(monkeypatch, tmp_path):

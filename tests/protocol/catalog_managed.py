@@ -29,7 +29,7 @@ SEED, PUBLISHED_EVERY = 3, 4
 
 def main(root: Path) -> None:
     """Land, run, rewind, branch and promote on catalog-managed tables below a folder, and on files."""
-    spark = local_session(cores=2, app_name="catalog-managed", python_path=[ROOT])
+    spark = local_session(cores=2, python_path=[ROOT])
     try:
         _stand_in(spark)
         governed = backends.through_spark(spark, root, most_here=100_000)

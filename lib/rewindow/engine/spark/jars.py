@@ -83,13 +83,12 @@ def cache_dir() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser().absolute() / "rewindow" / "jars"
 
 
-def find_jars(folder: Path | None = None) -> tuple[Path, ...]:
+def find_jars() -> tuple[Path, ...]:
     """Return the paths of the jars in the cache, after verifying their digests (12 ms).
 
     Raises `ConfigError` (78) if a jar is missing or has another digest.
     """
-    folder = cache_dir() if folder is None else folder
-    jars = required_jars()
+    folder, jars = cache_dir(), required_jars()
     for jar in jars:
         problem = _problem(folder / jar.file_name, jar)
         if problem:
@@ -97,19 +96,18 @@ def find_jars(folder: Path | None = None) -> tuple[Path, ...]:
     return tuple(folder / jar.file_name for jar in jars)
 
 
-def resolve_jars(folder: Path | None = None, *, report: Callable[[str], object] = str) -> tuple[Path, ...]:
+def resolve_jars(*, report: Callable[[str], object] = str) -> tuple[Path, ...]:
     """Fetch missing jars into the cache and return all paths. Safe to run concurrently, because files are renamed in.
 
     Calls ``report`` for each step. Raises `ConfigError` (78) if a jar cannot be fetched or has another digest.
     """
-    folder = cache_dir() if folder is None else folder
+    folder, jars = cache_dir(), required_jars()
     folder.mkdir(parents=True, exist_ok=True)
-    jars = required_jars()
     for number, jar in enumerate(jars, start=1):
         if _problem(folder / jar.file_name, jar):
             report(f"fetching {number}/{len(jars)} {jar.file_name}")
             _fetch(jar, folder)
-    return find_jars(folder)
+    return find_jars()
 
 
 def _problem(path: Path, jar: Jar) -> str | None:

@@ -41,7 +41,6 @@ def local_session(
     *,
     cores: int | None = None,
     conf: Mapping[str, str | float | bool] | None = None,
-    app_name: str = "rewindow",
     python_path: Sequence[str | Path] = (),
     debug: bool = False,
 ) -> SparkSession:
@@ -57,7 +56,7 @@ def local_session(
         return _ours(running)
     cores = cores or os.cpu_count() or 1
     settings = _merged(local_conf(cores, debug=debug), conf or {})
-    return _start(f"local[{cores}]", settings, app_name, python_path, debug=debug)
+    return _start(f"local[{cores}]", settings, python_path, debug=debug)
 
 
 def cluster_session(
@@ -66,7 +65,6 @@ def cluster_session(
     cores: int,
     conf: Mapping[str, str | float | bool] | None = None,
     ships: Sequence[str | Path] = (),
-    app_name: str = "rewindow",
     debug: bool = False,
 ) -> SparkSession:
     """Start a driver in a JVM of this process, with executors on a cluster; return the session.
@@ -80,13 +78,13 @@ def cluster_session(
     if running is not None:
         return _ours(running)
     settings = _merged(cluster_conf(master, cores, ships, debug=debug), conf or {})
-    return _start(master, settings, app_name, (), debug=debug)
+    return _start(master, settings, (), debug=debug)
 
 
 def _start(
-    master: str, settings: Mapping[str, str], app_name: str, python_path: Sequence[str | Path], *, debug: bool
+    master: str, settings: Mapping[str, str], python_path: Sequence[str | Path], *, debug: bool
 ) -> SparkSession:
-    spark_conf = SparkConf(loadDefaults=False).setMaster(master).setAppName(app_name)
+    spark_conf = SparkConf(loadDefaults=False).setMaster(master).setAppName("rewindow")
     spark_conf.setAll(list(settings.items()))
     # Workers on a cluster have another interpreter; local workers use that of this process.
     python = settings.get(_PYTHON, sys.executable)
