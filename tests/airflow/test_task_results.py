@@ -14,6 +14,8 @@ import pytest
 from rewindow.airflow.asset_events import did_nothing, extra_of, has_event, told_of
 from rewindow.airflow.intervals import is_retry, lands_through
 from rewindow.airflow.task_log import lines_of
+from rewindow.app.project import Project
+from rewindow.control.plan.spec import RunRequest
 from tests.bad_input.scene import Bench, copy_of, make_template, without_spark
 from tests.ingest.local_engine import HOUR, T0
 
@@ -116,6 +118,33 @@ def test_a_feeds_asset_has_event_after_a_landing_and_a_table_after_a_run(bench: 
     ran = done(bench, "run", "counts", "--land")
     assert (has_event(feed, ran), has_event(table, ran)) == (False, True), "it landed nothing"
     assert told_of(feed, "", done(bench, "verify", "counts")) is None
+
+
+def test_a_run_that_only_publishes_what_a_killed_attempt_had_committed_sends_an_event(bench: Bench) -> None:
+    done(bench, "land", "activity")
+
+    def killed_before_it_publishes(step: str) -> None:
+        if step == "publish":
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        Project.open(bench.root).run("counts", RunRequest(), killed_before_it_publishes)
+    retried = done(bench, "run", "counts")
+    assert retried["run"] is None, "the killed attempt had committed the run"
+    assert "output/totals" in retried["lagged"]
+    table = {"table": "alerts.totals"}
+    assert has_event(table, retried)
+    told = told_of(table, "", retried)
+    assert told is not None
+    assert (told["run"], told["is_new"]) == ("main/3", True)
+    again = done(bench, "run", "counts")
+    assert (again["lagged"], has_event(table, again)) == ([], False)
+
+
+def test_what_a_run_itself_publishes_did_not_lag(bench: Bench) -> None:
+    done(bench, "land", "activity")
+    ran = done(bench, "run", "counts")
+    assert (ran["run"], ran["lagged"]) == ("main/3", [])
 
 
 def test_a_retry_may_have_lost_the_event_of_the_try_before() -> None:

@@ -23,6 +23,9 @@ names), and those that use tables `--target NAME` (default `local`), `--project 
 and `land` show their progress and the remaining time. At its end `run` summarises records, rows and drops by reason (with
 `--json`: `summary`). `run --branch NAME` replays into separate tables (`<table>__NAME`) and changes nothing that is published.
 
+Commands that publish first publish what an interrupted command had committed but not published. In the `--json` output of `run`,
+`publish`, `promote`, `rewind` and `republish`, `lagged` names these tables by their targets, such as `output/totals`.
+
 The [exit code](exit-codes.md) of a command says what to do next. `make setup` does what `rewindow setup` does.
 `rewindow --install-completion` makes bash, zsh or fish complete commands and options, and the names of feeds, jobs, targets,
 branches, stores and tables. `rewindow --show-completion` prints the script instead.

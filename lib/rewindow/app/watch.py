@@ -14,6 +14,9 @@ from rewindow.contracts.staged_files import TaskReport
 DECISIONS = ("decide", "commit", "snapshot", "forget", "restage", "republish", "give up")
 """The steps that append to a ledger begin so."""
 
+_PUBLISH = "publish "
+"""Begins the steps that publish a commit: the target and the commit's number follow."""
+
 
 class Bars(Protocol):
     """What shows the current step; see `cli.progress.Bars`."""
@@ -28,11 +31,16 @@ class Bars(Protocol):
 
 
 class Watch:
-    """Observer of a command's steps. ``commits`` counts those that committed or published something."""
+    """Observer of a command's steps. ``commits`` counts those that committed or published something.
+
+    ``lagged`` names the targets that it published before it decided anything: they lacked what an earlier command had decided,
+    as an interrupted one leaves them.
+    """
 
     def __init__(self, bars: Bars | None = None, console: Console | None = None, log: Any = None) -> None:
         """Create an observer. ``bars`` shows the steps on a terminal, ``console`` takes lines, ``log`` replaces structlog's."""
         self.commits = 0
+        self.lagged: list[str] = []
         self._bars, self._console = bars, console
         self._began = time.monotonic()
         self._log = log or structlog.get_logger()
@@ -46,7 +54,10 @@ class Watch:
         self._step = name
         self._has_decided |= name.startswith(DECISIONS)
         self._known = dict(getattr(step, "known", {}))
-        self.commits += name in {"decide", "commit"} or name.startswith("publish ")
+        self.commits += name in {"decide", "commit"} or name.startswith(_PUBLISH)
+        if name.startswith(_PUBLISH) and not self._has_decided:
+            target = name.split()[1]
+            self.lagged += [] if target in self.lagged else [target]
         self._log.info("step", step=name, **self._known)
         if self._bars:
             self._bars.begin(name, self._known.get("records"))

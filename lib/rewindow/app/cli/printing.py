@@ -83,8 +83,9 @@ class Printer:
     ) -> None:
         """Print the results of runs and a summary of the last one.
 
-        JSON describes the last run, with any earlier ones under ``taken_over``, and what was ``landed`` before it.
-        ``published`` describes the output tables, ``holds`` the runs on hold.
+        JSON describes the last run, with any earlier ones under ``taken_over``, and what was ``landed`` before it. ``lagged``
+        names the targets that got what an earlier command had committed. ``published`` describes the output tables, ``holds``
+        the runs on hold.
         """
         last = next((result for result in reversed(results) if isinstance(result, RunReport)), None)
         summary = summarise(last, watch) if last and watch else None
@@ -96,6 +97,7 @@ class Printer:
             told = {
                 "summary": summary if results[-1] is last else None,
                 "published": list(published),
+                "lagged": watch.lagged if watch else [],
                 "on_hold": list(holds),
             }
             self.json({**describe_result(results[-1]), **told, **more})
