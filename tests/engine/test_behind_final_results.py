@@ -118,7 +118,7 @@ def _outcome(
 @examples(10)
 def test_explain_says_that_windows_with_functions_behind_them_are_vectorized(case: Case) -> None:
     first, *behind = [
-        describe_execution(Execution.AUTO, case.topology, part, logs(case), keeps_dropped=False)
+        describe_execution(Execution.AUTO, case.topology, part, logs(case), one_by_one="")
         for part in case.topology.sub_topologies()
     ]
     assume("with another type" not in first)  # `select` has given a column's name to one of another type

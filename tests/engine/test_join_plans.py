@@ -34,7 +34,7 @@ def explained(build: Callable[[StreamsBuilder], Any], others: tuple[Shape, Shape
     builder = StreamsBuilder()
     build(builder).to("results")
     topology, logs = builder.build(), {"events": (TEXT, ROW), "others": others, "third": (TEXT, ROW)}
-    return describe_execution(Execution.AUTO, topology, topology.sub_topologies()[part], logs, keeps_dropped=False)
+    return describe_execution(Execution.AUTO, topology, topology.sub_topologies()[part], logs, one_by_one="")
 
 
 def table(builder: StreamsBuilder, **more: Any) -> Any:

@@ -30,11 +30,11 @@ from rewindow.contracts.tasks import Epoch, Execution
 from rewindow.dsl.operators.compound import Reduce
 from rewindow.engine.worker import parquet_writer
 from rewindow.engine.worker.vectorized import final_results
-from rewindow.engine.worker.vectorized.planner import describe_execution
+from rewindow.engine.worker.vectorized.planner import describe_execution, why_one_by_one
 from rewindow.errors import DataError, LimitError
 from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.schema import Column
-from rewindow.streams.settings import Limits, Settings
+from rewindow.streams.settings import Limits, OnError, Settings
 from tests.engine.executions import Case, assert_equal, logs, replay, write_log
 
 KEY = Column("user", "string")
@@ -200,19 +200,50 @@ def test_explain_states_the_execution_and_the_reason(aggregate, value, stream, e
     one = case(aggregate, Column("amount", value), [], stream=stream)
     part = one.topology.sub_topologies()[-1]
     (shapes,) = logs(one).values()
-    text = describe_execution(Execution.AUTO, one.topology, part, {"events": shapes}, keeps_dropped=False)
+    text = describe_execution(Execution.AUTO, one.topology, part, {"events": shapes}, one_by_one="")
     assert re.search(expected, text), text
 
 
-def test_a_job_that_quarantines_dropped_records_uses_record_execution():
+def test_the_target_can_set_record_execution():
     one = case(Count(), Column("amount", "long"), [])
     (part,) = one.topology.sub_topologies()
-    assert "dropped: quarantine" in describe_execution(
-        Execution.AUTO, one.topology, part, logs(one), keeps_dropped=True
-    )
-    assert "execution: record" in describe_execution(
-        Execution.RECORD, one.topology, part, logs(one), keeps_dropped=False
-    )
+    assert "execution: record" in describe_execution(Execution.RECORD, one.topology, part, logs(one), one_by_one="")
+
+
+QUARANTINES = OnError(quarantines=True)
+
+
+@pytest.mark.parametrize(
+    ("settings", "has_quarantine", "expected"),
+    [
+        (Settings(keeps_dropped=False), False, ["", ""]),
+        (Settings(), False, ["", ""]),
+        (Settings(keeps_dropped=False), True, ["", ""]),
+        (Settings(), True, ["the job has `dropped: quarantine`"] * 2),
+        (Settings({"of": OnError(3)}), False, ["node of has `on_error: retry 3`", ""]),
+        (
+            Settings({"of": OnError(2, quarantines=True)}, keeps_dropped=False),
+            True,
+            [
+                "node of has `on_error: retry 2 quarantine`",
+                "the job quarantines records: node of has `on_error: retry 2 quarantine`",
+            ],
+        ),
+        (
+            Settings({"of": QUARANTINES}),
+            True,
+            ["node of has `on_error: quarantine`, and the job has `dropped: quarantine`", "the job has `dropped: quarantine`"],
+        ),
+    ],
+)
+def test_settings_that_need_record_execution_are_named(settings, has_quarantine, expected):
+    builder = StreamsBuilder()
+    counts = builder.stream("events").map(lambda k, v: (v, k), name="of").group_by_key()
+    closed = counts.windowed_by(TimeWindows.of("1h", grace="0s")).count(store="n").suppress(until_window_closes())
+    closed.to_stream().to("out")
+    topology = builder.build()
+    parts = topology.sub_topologies()
+    assert [why_one_by_one(topology, part, settings, has_quarantine=has_quarantine) for part in parts] == expected
 
 
 @pytest.mark.parametrize(
@@ -234,7 +265,7 @@ def test_explain_states_which_sessions_are_vectorized(store, aggregate, expected
     value = (Column("amount", "long"), Column("money", "decimal(10,2)"))
     one = Case(builder.build(), (KEY, *value), 1, [], (), (), Semantics())
     (part,) = one.topology.sub_topologies()
-    assert expected in describe_execution(Execution.AUTO, one.topology, part, logs(one), keeps_dropped=False)
+    assert expected in describe_execution(Execution.AUTO, one.topology, part, logs(one), one_by_one="")
 
 
 def test_a_session_without_a_value_falls_back_to_record_execution(tmp_path):

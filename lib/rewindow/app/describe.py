@@ -86,18 +86,22 @@ def describe_topology(
 
     ``tables`` maps each topic to its log's table if Spark must read it for the tasks.
     """
-    from rewindow.engine.worker.vectorized.planner import describe_execution  # noqa: PLC0415 - loads pyarrow
+    from rewindow.engine.worker.vectorized.planner import (  # noqa: PLC0415 - loads pyarrow
+        describe_execution,
+        why_one_by_one,
+    )
 
-    keeps_dropped = QUARANTINE in job.binding.tables
+    settings, has_quarantine = job.code.settings, QUARANTINE in job.binding.tables
     logs = job.code.load_logs()
     topology = job.code.topology
     parts = []
     for part, described in zip(topology.sub_topologies(), topology.describe(), strict=True):
-        batches = batch_limits(part, policies_of(part, job.code.settings.on_error), keeps_dropped=keeps_dropped)
+        batches = batch_limits(part, policies_of(part, settings.on_error), keeps_dropped=settings.keeps_dropped)
+        one_by_one = why_one_by_one(topology, part, settings, has_quarantine=has_quarantine)
         parts.append(
             {
                 "sub_topology": part.index,
-                "execution": describe_execution(execution, topology, part, logs, keeps_dropped=keeps_dropped),
+                "execution": describe_execution(execution, topology, part, logs, one_by_one=one_by_one),
                 "sources": [
                     {"topic": source.topic, "how": _describe_source(source, tables or {})} for source in part.sources
                 ],

@@ -11,9 +11,8 @@ from rewindow.contracts.tasks import Execution, SubTopologyWork
 from rewindow.engine.worker.record_execution import run_tasks
 from rewindow.engine.worker.shared_files import sharing
 from rewindow.engine.worker.staging import StagingTarget, stage_rows
-from rewindow.engine.worker.vectorized.planner import choose_execution
+from rewindow.engine.worker.vectorized.planner import choose_execution, why_one_by_one
 from rewindow.errors import ConfigError
-from rewindow.streams.error_policy import policies_of
 from rewindow.streams.serde.schema import Column
 
 
@@ -76,8 +75,9 @@ def chosen_execution(work: SubTopologyWork, wanted: Execution = Execution.AUTO) 
     """
     code = work.code
     part = code.topology.sub_topologies()[work.sub_topology]
-    keeps_dropped = QUARANTINE in work.staging.roots or bool(policies_of(part, code.settings.on_error))
-    plan = choose_execution(wanted, code.topology, part, code.load_logs(), keeps_dropped=keeps_dropped)
+    has_quarantine = QUARANTINE in work.staging.roots
+    one_by_one = why_one_by_one(code.topology, part, code.settings, has_quarantine=has_quarantine)
+    plan = choose_execution(wanted, code.topology, part, code.load_logs(), one_by_one=one_by_one)
     if isinstance(plan, str) and wanted is Execution.VECTORIZED:
         message = (
             f"sub-topology {part.index} of job {work.identity.job!r} cannot use vectorized execution: {plan}. "

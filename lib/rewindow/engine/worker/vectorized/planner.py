@@ -33,9 +33,11 @@ from rewindow.engine.worker.vectorized.row_functions import FUNCTIONS
 from rewindow.engine.worker.vectorized.session_list_sizes import only_grow
 from rewindow.engine.worker.vectorized.source_types import source_types
 from rewindow.engine.worker.vectorized.suffix import OPERATORS, shape_of_results, suffix_of
+from rewindow.streams.error_policy import policies_of
 from rewindow.streams.nodes import SinkNode, SourceNode
 from rewindow.streams.serde.binding import LogShapes, bind_sink, bind_store
 from rewindow.streams.serde.schema import Column, windowed_shape
+from rewindow.streams.settings import OnError, Settings
 from rewindow.streams.state.stores import StoreBuilder
 from rewindow.streams.topology import SubTopology, Topology, describe_supplier
 from rewindow.streams.windows.session_sliding import SessionWindows
@@ -51,11 +53,11 @@ FORM = (
 
 
 def choose_execution(
-    execution: Execution, topology: Topology, part: SubTopology, logs: LogShapes, *, keeps_dropped: bool
+    execution: Execution, topology: Topology, part: SubTopology, logs: LogShapes, *, one_by_one: str
 ) -> Plan | str:
     """Return the plan of vectorized execution of a part of a topology, or the reason for record execution.
 
-    ``keeps_dropped``: the job quarantines dropped records, so each one needs a row.
+    ``one_by_one``: see `why_one_by_one`.
     """
     if execution is Execution.RECORD:
         return "the target sets execution: record"
@@ -63,14 +65,36 @@ def choose_execution(
         plan = plan_vectorized(topology, part, logs)
     except NotVectorizableError as reason:
         return str(reason)
-    return "the job quarantines dropped records (dropped: quarantine)" if keeps_dropped else plan
+    return one_by_one or plan
+
+
+def why_one_by_one(topology: Topology, part: SubTopology, settings: Settings, *, has_quarantine: bool) -> str:
+    """Return which settings make a sub-topology take its records one by one, whatever its nodes do; empty if none does.
+
+    Each record that is put aside, retried or left out is one of its own. ``has_quarantine``: the job writes to a quarantine.
+    """
+    told = [_told(name, policy) for name, policy in policies_of(part, settings.on_error).items()]
+    if has_quarantine:
+        told += ["the job has `dropped: quarantine`"] if settings.keeps_dropped else []
+        told = told or [f"the job quarantines records: {one}" for one in _quarantining(topology, settings)[:1]]
+    return ", and ".join(told)
+
+
+def _quarantining(topology: Topology, settings: Settings) -> list[str]:
+    policies = [policies_of(part, settings.on_error).items() for part in topology.sub_topologies()]
+    return [_told(name, policy) for found in policies for name, policy in found if policy.quarantines]
+
+
+def _told(node: str, policy: OnError) -> str:
+    words = [*([f"retry {policy.retries}"] if policy.retries else []), *(["quarantine"] if policy.quarantines else [])]
+    return f"node {node} has `on_error: {' '.join(words)}`"
 
 
 def describe_execution(
-    execution: Execution, topology: Topology, part: SubTopology, logs: LogShapes, *, keeps_dropped: bool
+    execution: Execution, topology: Topology, part: SubTopology, logs: LogShapes, *, one_by_one: str
 ) -> str:
-    """Return the execution of a sub-topology and the reason, for `explain`."""
-    plan = choose_execution(execution, topology, part, logs, keeps_dropped=keeps_dropped)
+    """Return the execution of a sub-topology and the reason, for `explain`. ``one_by_one``: see `why_one_by_one`."""
+    plan = choose_execution(execution, topology, part, logs, one_by_one=one_by_one)
     if isinstance(plan, str):
         return f"record execution (Python, record by record): {plan}"
     return (
