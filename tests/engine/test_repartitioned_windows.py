@@ -97,8 +97,7 @@ def test_both_execution_modes_write_the_same_behind_a_repartition(case: Case, da
 def test_explain_says_that_windows_behind_a_new_key_are_vectorized(case: Case) -> None:
     above, *_, below = case.topology.sub_topologies()
     how = [
-        describe_execution(Execution.AUTO, case.topology, part, logs(case), one_by_one="")
-        for part in (above, below)
+        describe_execution(Execution.AUTO, case.topology, part, logs(case), one_by_one="") for part in (above, below)
     ]
     assert how[0].startswith("record execution")
     assert how[1].startswith("vectorized execution")

@@ -232,7 +232,10 @@ QUARANTINES = OnError(quarantines=True)
         (
             Settings({"of": QUARANTINES}),
             True,
-            ["node of has `on_error: quarantine`, and the job has `dropped: quarantine`", "the job has `dropped: quarantine`"],
+            [
+                "node of has `on_error: quarantine`, and the job has `dropped: quarantine`",
+                "the job has `dropped: quarantine`",
+            ],
         ),
     ],
 )

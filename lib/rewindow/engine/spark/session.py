@@ -81,9 +81,7 @@ def cluster_session(
     return _start(master, settings, (), debug=debug)
 
 
-def _start(
-    master: str, settings: Mapping[str, str], python_path: Sequence[str | Path], *, debug: bool
-) -> SparkSession:
+def _start(master: str, settings: Mapping[str, str], python_path: Sequence[str | Path], *, debug: bool) -> SparkSession:
     spark_conf = SparkConf(loadDefaults=False).setMaster(master).setAppName("rewindow")
     spark_conf.setAll(list(settings.items()))
     # Workers on a cluster have another interpreter; local workers use that of this process.
