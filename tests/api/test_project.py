@@ -262,7 +262,7 @@ def test_a_time_that_does_not_exist_is_null():
     from rewindow.app.api.readable import readable
 
     rows = pa.table({"window_end": pa.array([2**63 - 1, -1, 1000, None], pa.int64()), "_run": pa.array([7, 9, 7, 9])})
-    assert readable(rows, {9: "main/2", 7: "main/1"}).to_pylist() == [
+    assert readable(rows, ["window_start", "window_end"], {9: "main/2", 7: "main/1"}).to_pylist() == [
         {"window_end": None, "_run": "main/1"},
         {"window_end": None, "_run": "main/2"},
         {"window_end": datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC), "_run": "main/1"},

@@ -36,9 +36,8 @@ def output_rows(
     """Yield each output table that ``name`` names, a job or a table: its job, topic, path, number of rows and some rows.
 
     The name ``rewindow.quarantine`` stands for the quarantine, which belongs to no job; ``of`` is a job or feed that put records
-    there.
-    A row has the table's key and value columns, ``_timestamp``, and as ``_run`` the name of the run that wrote it. A table
-    that does not exist yet has ``count`` None. Raises `UsageError` (2) for a name that no job and no output has, or a dropped
+    there. ``keys`` are the columns of the table's key. A row has the table's key and value columns, ``_timestamp``, and as
+    ``_run`` the name of the run that wrote it. A table that does not exist yet has ``count`` None. Raises `UsageError` (2) for a name that no job and no output has, or a dropped
     branch whose rows `gc` has deleted, `StorageError` (74) if a table or its files are gone.
     """
     if is_quarantine(name):
@@ -62,6 +61,7 @@ def output_rows(
             "topic": topic,
             "table": named,
             "on_hold": held,
+            "keys": list(known.head.spec.binding.keys.get(f"{OUTPUT}{topic}", ())) if known.head else [],
         }
         if table is None or tables.version_of(table) is None:
             if table is not None:
@@ -93,7 +93,7 @@ def _quarantine(project: Project, limit: int, *, last: bool, of: str | None) -> 
     tables = direct(project.tables, f"query {project.target.catalog}.rewindow_quarantine there")
     feeds = [feed for feed in names_of(project.root, "feeds") if of in (None, feed)]
     quarantine = open_quarantine(tables, feeds)
-    found: dict[str, Any] = {"job": None, "topic": None, "table": _QUARANTINE, "on_hold": []}
+    found: dict[str, Any] = {"job": None, "topic": None, "table": _QUARANTINE, "on_hold": [], "keys": []}
     if quarantine is None:
         return {**found, "count": 0, "rows": [], "replaced": 0}
     where = None if of is None else pc.field("name") == of

@@ -64,6 +64,7 @@ def _output(
         "topic": topic,
         "table": table.path.replace("/", "."),
         "hold": hold,
+        "keys": list(run.spec.binding.keys.get(f"{OUTPUT}{topic}", ())),
         "count": sum(file.rows for file in files),
         "rows": [
             {name: value for name, value in row.items() if name not in INTERNAL} | {"_run": run.spec.name}

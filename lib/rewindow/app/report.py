@@ -149,7 +149,7 @@ def _compared(branches: JobBranches, first: str, second: str, samples: int = 5) 
             one.different,
             one.only_first,
             one.only_second,
-            [Sample(as_assignments(key), _texts(ours), _texts(theirs)) for key, ours, theirs in one.samples],
+            [Sample(as_assignments(key, key), _texts(ours), _texts(theirs)) for key, ours, theirs in one.samples],
         )
         for output, one in found.diffs.items()
     ]

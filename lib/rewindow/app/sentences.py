@@ -206,9 +206,12 @@ def shown_rows(rows: Sequence[Mapping[str, Any]]) -> str:
     return "; ".join([*(f"({as_assignments(row)})" for row in rows[:_MOST_ROWS]), *more]) or "nothing"
 
 
-def as_assignments(row: Mapping[str, Any]) -> str:
-    """Return a row as ``name=value, name=value`` in one line, with the times of rewindow's own columns as text."""
-    (readable,) = with_readable_times([row])
+def as_assignments(row: Mapping[str, Any], keys: Iterable[str] = ()) -> str:
+    """Return a row as ``name=value, name=value`` in one line, with the times of rewindow's own columns as text.
+
+    ``keys`` are the columns of the row that are the key of an output or store.
+    """
+    (readable,) = with_readable_times([row], keys)
     return in_one_line(", ".join(f"{name}={value}" for name, value in readable.items()))
 
 

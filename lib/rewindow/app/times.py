@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, time
 from typing import Any
 
@@ -11,14 +11,14 @@ import pendulum
 from rewindow.contracts.instants import instant
 from rewindow.control.plan.spec import RunRequest
 from rewindow.errors import UsageError
+from rewindow.streams.serde.schema import has_bounds
 
 ZONE = "(UTC unless it has an offset)"
 """What the help of an option with a time says."""
 
 _HOW = "write it like 2013-02-01 or 2013-02-01T06:00:00Z (UTC unless it has an offset like +02:00)"
 
-TIME_COLUMNS = ("_timestamp", "window_start", "window_end", "key_window_start", "key_window_end")
-"""The columns of tables and stores in which rewindow keeps times."""
+_TIMESTAMP = "_timestamp"
 
 
 def parse_time(text: str | None) -> int | None:
@@ -65,12 +65,23 @@ def whole_number(text: str | None) -> int | None:
     return int(text) if text is not None and text.isascii() and text.isdecimal() else None
 
 
-def with_readable_times(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return rows with the times of rewindow's own columns as text."""
+def time_columns(keys: Iterable[str]) -> frozenset[str]:
+    """Return the columns in which rewindow keeps times, of an output or store with these key columns.
+
+    They are ``_timestamp`` and the bounds of windows, also of windows within windows, with which a key ends. A field of a value
+    may have the name of a bound and mean something else.
+    """
+    own, times = [name for name in keys if not name.startswith("_")], {_TIMESTAMP}
+    while has_bounds(own):
+        times |= {*own[-2:]}
+        own = own[:-2]
+    return frozenset(times)
+
+
+def with_readable_times(rows: Sequence[Mapping[str, Any]], keys: Iterable[str]) -> list[dict[str, Any]]:
+    """Return rows of an output or store with these key columns, with the times of rewindow's own columns as text."""
+    times = time_columns(keys)
     return [
-        {
-            name: instant(value) if name in TIME_COLUMNS and isinstance(value, int) else value
-            for name, value in row.items()
-        }
+        {name: instant(value) if name in times and isinstance(value, int) else value for name, value in row.items()}
         for row in rows
     ]

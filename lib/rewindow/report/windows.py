@@ -13,6 +13,7 @@ from rewindow.streams.duration import in_words
 from rewindow.streams.record import MAX_MS, UNKNOWN, known_time
 from rewindow.streams.semantics import StreamTimeFrom
 from rewindow.streams.serde.meta_columns import PARTITION
+from rewindow.streams.serde.schema import has_bounds
 
 MOST_SHOWN = 20
 """The windows that close first; later ones are only counted."""
@@ -42,7 +43,8 @@ def open_windows(material: Material) -> OpenWindows:
             continue
         clocks = clocks_of(material, timed)
         groups: _Group = {}
-        for partition, window, closes_at in _entries(timed, timed.final_after_ms, columns, clocks):
+        keys = material.head.spec.binding.keys[timed.store]
+        for partition, window, closes_at in _entries(timed, timed.final_after_ms, columns, keys, clocks):
             groups.setdefault((closes_at, window), []).append(partition)
         results += sum(len(partitions) for partitions in groups.values())
         windows += len(groups)
@@ -103,13 +105,13 @@ def clocks_of(material: Material, timed: TimedNode) -> dict[int, int]:
 
 
 def _entries(
-    timed: TimedNode, final_after_ms: int, columns: Columns, clocks: Mapping[int, int]
+    timed: TimedNode, final_after_ms: int, columns: Columns, keys: Sequence[str], clocks: Mapping[int, int]
 ) -> Iterator[tuple[int, tuple[int, int] | None, int]]:
     """Yield the partition, window and closing time of each entry that is not final."""
     partitions = columns.get(PARTITION, ())
     count = len(partitions)
-    starts: Sequence[Any] = columns.get("window_start", [None] * count)
-    ends: Sequence[Any] = columns.get("window_end", [None] * count)
+    nothing: Sequence[Any] = [None] * count
+    starts, ends = (columns.get(name, nothing) for name in keys[-2:]) if has_bounds(keys) else (nothing, nothing)
     is_buffer = timed.kind == "buffer"
     times = columns.get(BUFFER_TIME, ends) if is_buffer else ends
     nulls = columns.get("_is_null", [False] * count)

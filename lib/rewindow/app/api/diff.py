@@ -49,7 +49,7 @@ class Diff:
         samples = [
             {
                 "output": output,
-                "key": as_assignments(key),
+                "key": as_assignments(key, key),
                 found.first: shown_rows(ours),
                 found.second: shown_rows(theirs),
             }

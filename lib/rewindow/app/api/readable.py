@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rewindow.app.times import TIME_COLUMNS
+from rewindow.app.times import time_columns
 from rewindow.contracts.instants import END_OF_TIME_MS
 
 if TYPE_CHECKING:
@@ -20,14 +20,15 @@ INTERNAL = ("_epoch", "_partition", "_offset")
 _TIME = pa.timestamp("ms", tz="UTC")
 
 
-def readable(rows: pa.Table, runs: Mapping[int, str] | None = None) -> pa.Table:
+def readable(rows: pa.Table, keys: Sequence[str], runs: Mapping[int, str] | None = None) -> pa.Table:
     """Return rows with the times of rewindow's own columns as timestamps, and ``_run`` as the name of the run in ``runs``.
 
-    A time that is unknown, or the end of time, is null.
+    ``keys`` are the key columns, which tell the bounds of windows from fields of the same names. A time that is unknown, or the
+    end of time, is null.
     """
-    shown = {}
+    times, shown = time_columns(keys), {}
     for name, column in zip(rows.column_names, rows.columns, strict=True):
-        if name in TIME_COLUMNS and pa.types.is_int64(column.type):
+        if name in times and pa.types.is_int64(column.type):
             is_known = pc.and_(pc.greater_equal(column, 0), pc.less(column, END_OF_TIME_MS))
             shown[name] = pc.if_else(is_known, column, pa.scalar(None, pa.int64())).cast(_TIME)
         elif name == RUN and runs is not None:
@@ -47,17 +48,17 @@ def to_pandas(rows: pa.Table) -> Any:
 
 
 def readable_frame(
-    session: SparkSession, frame: DataFrame, runs: Mapping[int, str], columns: Sequence[str]
+    session: SparkSession, frame: DataFrame, keys: Sequence[str], runs: Mapping[int, str], columns: Sequence[str]
 ) -> DataFrame:
     """Return the rows of some runs as `readable` shows them: ``columns`` of a Spark data frame with a ``_run``."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - Spark's own convention; Spark only where it is needed
 
     names = session.createDataFrame([(run, name) for run, name in runs.items()], "`_id` long, `_name` string")
     joined = frame.join(F.broadcast(names), F.col(RUN) == F.col("_id"))
-    shown = []
+    times, shown = time_columns(keys), []
     for name in columns:
         column = F.col(f"`{name}`")
-        if name in TIME_COLUMNS and dict(frame.dtypes)[name] == "bigint":
+        if name in times and dict(frame.dtypes)[name] == "bigint":
             is_known = (column >= 0) & (column < END_OF_TIME_MS)
             column = F.timestamp_millis(F.when(is_known, column))
         shown.append((F.col("_name") if name == RUN else column).alias(name))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
@@ -56,12 +56,12 @@ class OutputSource(Source):
 
     def arrow(self, project: Project) -> pa.Table:
         """Return the rows in the order of timestamp, record and key. Raises `StorageError` (74) if the table was altered."""
-        table, runs = self._table(project)
+        table, keys, runs = self._table(project)
         rows = _rows(project, table, runs)
-        keys = [name for name in rows.column_names if not name.startswith("_")]
-        order = [*(column.name for column in OUTPUT_META if column.name != RUN), *keys]
+        own = [name for name in rows.column_names if not name.startswith("_")]
+        order = [*(column.name for column in OUTPUT_META if column.name != RUN), *own]
         ordered = rows.sort_by([(name, "ascending") for name in order])
-        return readable(ordered.drop_columns(list(INTERNAL)), runs)
+        return readable(ordered.drop_columns(list(INTERNAL)), keys, runs)
 
     def frame(self, project: Project, session: SparkSession | None) -> DataFrame:
         """Return the rows as a data frame, which Spark reads when it is used.
@@ -69,14 +69,14 @@ class OutputSource(Source):
         Without a session, a table in a bucket is read in this process: the Spark that rewindow starts has no client for one.
         """
         used = session or project.spark
-        table, runs = self._table(project)
+        table, keys, runs = self._table(project)
         if project.tables.version_of(table) is None or (session is None and is_uri(_location(project, table))):
             return used.createDataFrame(for_spark(self.arrow(project)))
         frame = _frame(project, table, used)
-        return readable_frame(used, frame, runs, [name for name in frame.columns if name not in INTERNAL])
+        return readable_frame(used, frame, keys, runs, [name for name in frame.columns if name not in INTERNAL])
 
-    def _table(self, project: Project) -> tuple[TableSpec, dict[int, str]]:
-        """Return the checked table, and the runs whose rows are asked for, by their row in the ledger."""
+    def _table(self, project: Project) -> tuple[TableSpec, Sequence[str], dict[int, str]]:
+        """Return the checked table, its key columns, and the runs whose rows are asked for, by their row in the ledger."""
         found = self.found(project)
         if found.run not in found.branch.published_runs:
             held = explain_holds(describe_holds(found.state, self.branch))
@@ -86,7 +86,8 @@ class OutputSource(Source):
         table = found.branch.tables.get(f"{OUTPUT}{self.name}")
         if table is None:
             raise UsageError(f"run {self.run} of job {self.job!r} has no output {self.name!r}: it was added later")
-        return table, {run.spec.run: run.spec.name for run in found.runs}
+        keys = found.run.spec.binding.keys.get(f"{OUTPUT}{self.name}", ())
+        return table, keys, {run.spec.run: run.spec.name for run in found.runs}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,8 @@ class StoreSource(Source):
 
     def arrow(self, project: Project) -> pa.Table:
         """Return the entries in the order of their keys. Raises `CheckpointError` (76) if `gc` forgot them."""
-        return readable(stores_of(project, self.found(project)).rows(self.name))
+        stores = stores_of(project, self.found(project))
+        return readable(stores.rows(self.name), stores.keys(self.name))
 
     def frame(self, project: Project, session: SparkSession | None) -> DataFrame:
         """Return the entries, which are read in this process, as a data frame."""

@@ -93,4 +93,4 @@ def head(
         rows, which = counted(one["count"], "row"), "last" if last else "first"
         shown = rows if len(one["rows"]) == one["count"] else f"{which} {len(one['rows'])} of {rows}"
         not_published = ", not published" if held else ""
-        printer.table(f"{one['table']}: {shown}{not_published}", with_readable_times(one["rows"]))
+        printer.table(f"{one['table']}: {shown}{not_published}", with_readable_times(one["rows"], one["keys"]))

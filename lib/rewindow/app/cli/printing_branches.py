@@ -83,7 +83,9 @@ class BranchPrinter(Printer):
         self.table("Keys", compared_rows(found))
         for output, table_diff in diffs.items():
             for key, ours, theirs in table_diff.samples:
-                self.say(f"{output} {as_assignments(key)}: {first} {shown_rows(ours)}, {second} {shown_rows(theirs)}")
+                self.say(
+                    f"{output} {as_assignments(key, key)}: {first} {shown_rows(ours)}, {second} {shown_rows(theirs)}"
+                )
             for told in notes_on(table_diff, "--samples {}"):
                 self.say(f"{output}: {told}.")
         if code:

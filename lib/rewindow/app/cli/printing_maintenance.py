@@ -51,8 +51,15 @@ class MaintenancePrinter(Printer):
         if not (done.drift or done.republished or done.repeated or done.lagged):
             self.say(f"The tables of {job} are intact.")
 
-    def entries(self, rows: Sequence[Mapping[str, Any]], count: int, store: str, where: Mapping[str, str]) -> None:
-        """Print some of the ``count`` entries of a store, with these values of key columns."""
+    def entries(
+        self,
+        rows: Sequence[Mapping[str, Any]],
+        count: int,
+        store: str,
+        keys: Sequence[str],
+        where: Mapping[str, str],
+    ) -> None:
+        """Print some of the ``count`` entries of a store with these key columns, ``where`` some of them have these values."""
         if self.as_json:
             self.json({"entries": list(rows), "count": count})
             return
@@ -60,7 +67,7 @@ class MaintenancePrinter(Printer):
             key = ", ".join(f"{name}={value}" for name, value in where.items())
             self.say(f"Store {store} has no entry{f' with {key}' if key else ''}.")
             return
-        self.table("", with_readable_times(rows))
+        self.table("", with_readable_times(rows, keys))
         if count > len(rows):
             self.say(f"{len(rows)} of {count} entries. Use --limit to show more.")
 
@@ -73,7 +80,7 @@ class MaintenancePrinter(Printer):
         rows = [{**change.key, runs[0]: _values(change.before), runs[1]: _values(change.after)} for change in shown]
         self.say(f"Store {store}: {len(changes)} keys differ between {runs[0]} and {runs[1]}.")
         if rows:
-            self.table("", with_readable_times(rows))
+            self.table("", with_readable_times(rows, shown[0].key))
         if len(changes) > len(shown):
             self.say(f"{len(shown)} of {len(changes)} keys. Use --limit to show more.")
 

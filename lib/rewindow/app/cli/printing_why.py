@@ -9,19 +9,21 @@ from rewindow.app.sentences import as_assignments
 from rewindow.app.why.facts import MissingFacts, RecordFacts, RowFacts
 from rewindow.contracts.instants import instant
 from rewindow.streams.duration import in_words
+from rewindow.streams.serde.schema import has_bounds
 
 MOST_SHOWN = 20
 """The records of each kind that are shown; `--json` has all."""
 
-_STARTS = ("window_start", "key_window_start")
 _INTERNAL = ("_epoch", "_partition", "_offset", "_run")
 
 
-def row_lines(found: RowFacts, key: str) -> Iterator[str]:
-    """Yield the lines on a row. ``key``: the words of the key, if more of its rows can be asked for."""
-    starts = [found.row[name] for name in _STARTS if name in found.row]
-    yield from _which_window(found.asked_ms, starts[0] if starts else None)
-    yield f"{found.table}: {_row(found.row)}"
+def row_lines(found: RowFacts, columns: Sequence[str], key: str) -> Iterator[str]:
+    """Yield the lines on a row.
+
+    ``columns`` are those of the output's key; ``key``: the words of the key, if more of its rows can be asked for.
+    """
+    yield from _which_window(found.asked_ms, found.row[columns[-2]] if has_bounds(columns) else None)
+    yield f"{found.table}: {_row(found.row, columns)}"
     run = found.run
     epochs = (
         f"landing {run.first_epoch}"
@@ -56,7 +58,7 @@ def row_lines(found: RowFacts, key: str) -> Iterator[str]:
         yield ""
         yield f"The key has {_count(others, 'other row')}; --window TIME and --run RUN choose:"
         shown = [other for other in found.rows if other != found.row]
-        yield from (f"  {_row(other)}" for other in shown)
+        yield from (f"  {_row(other, columns)}" for other in shown)
         if others > len(shown):
             yield f"  and {others - len(shown):,} more, which are older"
 
@@ -124,8 +126,8 @@ def _record(one: RecordFacts) -> str:
     return f"{one.topic}-{one.partition} offset {one.offset}, {instant(one.timestamp_ms)}{landing}: {columns}"
 
 
-def _row(row: Any) -> str:
-    return as_assignments({name: value for name, value in row.items() if name not in _INTERNAL})
+def _row(row: Any, keys: Sequence[str]) -> str:
+    return as_assignments({name: value for name, value in row.items() if name not in _INTERNAL}, keys)
 
 
 def _count(number: int, what: str) -> str:

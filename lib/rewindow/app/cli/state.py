@@ -72,7 +72,7 @@ def state_show(
     where = _where(stores, store, key or ())
     rows = stores.rows(store, where)
     shown = as_rows(rows.slice(0, limit))
-    MaintenancePrinter(as_json=as_json).entries(shown, rows.num_rows, store, where)
+    MaintenancePrinter(as_json=as_json).entries(shown, rows.num_rows, store, stores.keys(store), where)
 
 
 @state_app.command("diff")

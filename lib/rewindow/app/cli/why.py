@@ -90,5 +90,6 @@ def why(
     if as_json:
         printer.json(asdict(found))
         return
-    for line in row_lines(found, "" if at is not None else " ".join(key)):
+    columns = [column.name for column in output.key_columns]
+    for line in row_lines(found, columns, "" if at is not None else " ".join(key)):
         printer.say(line)

@@ -100,11 +100,12 @@ def _buffered(past: History, store: str, own: Sequence[Any]) -> dict[Window | No
         stores = Stores(past.output.tables, past.output.state, past.last)
     except CheckpointError:
         return {}
-    rows, names = stores.rows(store).to_pylist(), stores.keys(store)[: len(own)]
+    rows, keys = stores.rows(store).to_pylist(), stores.keys(store)
+    names = keys[: len(own)]
     mine = [row for row in rows if all(row[name] == value for name, value in zip(names, own, strict=True))]
     is_windowed, is_session = past.output.is_windowed, isinstance(windows_of(past.output), SessionWindows)
     return {
-        Window(row["window_start"], row["window_end"], is_session=is_session) if is_windowed else None: row[BUFFER_TIME]
+        Window(row[keys[-2]], row[keys[-1]], is_session=is_session) if is_windowed else None: row[BUFFER_TIME]
         for row in mine
     }
 

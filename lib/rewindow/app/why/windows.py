@@ -36,12 +36,12 @@ class AskedTime:
         Without a grid of windows, only rows tell them: the time itself is returned if no row's window contains it. Raises
         `UsageError` (2) if no window or several can contain it, and if the table has no windows.
         """
-        column = start_column(self.output)
-        if column is None:
+        if not self.output.is_windowed:
             message = f"{self.output.table} has no windows: omit --window"
             raise UsageError(message)
         windows = windows_of(self.output)
-        bounds = list(dict.fromkeys((row[column], row[_end_of(column)]) for row in rows))
+        first, last = (column.name for column in self.output.key_columns[-2:])
+        bounds = list(dict.fromkeys((row[first], row[last]) for row in rows))
         if any(start == self.time_ms for start, _ in bounds):
             return self.time_ms
         if isinstance(windows, GridWindows):
@@ -101,10 +101,6 @@ def key_words(output: Output, words: Sequence[str]) -> str:
 def start_column(output: Output) -> str | None:
     """Return the column with the start of a key's window; None for keys without windows."""
     return output.key_columns[-2].name if output.is_windowed else None
-
-
-def _end_of(column: str) -> str:
-    return f"{column.removesuffix('start')}end"
 
 
 def of_window(output: Output, rows: Sequence[Row], start_ms: int | None) -> Sequence[Row]:

@@ -1,0 +1,170 @@
+"""A field of a value may be called `window_start`: it is shown as it is, and the bounds of the key are shown as times."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+import rewindow
+from rewindow.app.times import time_columns
+from tests.bad_input.scene import TARGET, Bench, copy_of, without_spark
+from tests.bad_input.test_why_windows import DAY, FEED
+from tests.ingest.local_engine import HOUR
+
+JOB = """\
+job: counts
+topology: bench_job:build_topology
+feed: orders
+outputs:
+  windowed: {table: shop.windowed}
+  plain: {table: shop.plain}
+on_code_change: accept
+"""
+SECONDS = 1_357_000_000
+MODULE = """\
+from typing import NamedTuple
+
+from rewindow import StreamsBuilder, TimeWindows, until_window_closes
+
+
+class Started(NamedTuple):
+    window_start: int
+    n: int
+
+
+class Ended(NamedTuple):
+    window_end: int
+    n: int
+
+
+def start(key, value, seen) -> Started:
+    return Started(seen.window_start + 1, seen.n + 1)
+
+
+def end(key, value, seen) -> Ended:
+    return Ended(seen.window_end + 1, seen.n + 1)
+
+
+def build_topology():
+    builder = StreamsBuilder()
+    grouped = builder.stream("orders").group_by_key()
+    hours = grouped.windowed_by(TimeWindows.of("1h", grace="0s"))
+    hours.aggregate(lambda: Ended(1_357_000_000, 0), end, store="windows").suppress(
+        until_window_closes(), name="closed"
+    ).to_stream().to("windowed")
+    grouped.aggregate(lambda: Started(1_357_000_000, 0), start, store="totals").to_stream().to("plain")
+    return builder.build()
+"""
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    bench = Bench(tmp_path_factory.mktemp("bounds") / "project")
+    bench.write("conf/feeds/orders.yaml", FEED.replace("partitions: 2", "partitions: 1"))
+    bench.write("conf/jobs/counts.yaml", JOB)
+    bench.write("conf/targets/local.yaml", TARGET)
+    bench.write("bench_job.py", MODULE)
+    with without_spark():
+        for name, rows in {"one": [("ann", "16:10"), ("bob", "16:15")], "two": [("ann", "18:20")]}.items():
+            bench.write(f"data/{name}.csv", "user,t\n" + "".join(f"{user},{DAY}T{time}:00Z\n" for user, time in rows))
+            for words in (("land", "orders"), ("run", "counts")):
+                answer = bench.run(*words)
+                assert answer.code == 0, answer
+        yield bench
+
+
+@pytest.fixture
+def bench(template: Bench, tmp_path: Path) -> Bench:
+    return copy_of(template, tmp_path / "project")
+
+
+def said(bench: Bench, *words: str, code: int = 0) -> str:
+    answer = bench.run(*words)
+    assert answer.code == code, answer
+    return answer.out
+
+
+@pytest.mark.parametrize(
+    ("keys", "times"),
+    [
+        ((), set()),
+        (("user",), set()),
+        (("user", "window_start"), set()),
+        (("user", "window_start", "window_end"), {"window_start", "window_end"}),
+        (("user", "key_window_start", "window_end"), {"key_window_start", "window_end"}),
+        (
+            ("user", "key_window_start", "key_window_end", "window_start", "window_end"),
+            {"key_window_start", "key_window_end", "window_start", "window_end"},
+        ),
+        (("user", "window_start", "window_end", "_record_time", "_number"), {"window_start", "window_end"}),
+    ],
+)
+def test_the_key_tells_which_columns_are_times(keys: tuple[str, ...], times: set[str]) -> None:
+    assert time_columns(keys) == {"_timestamp", *times}
+
+
+def test_head_shows_the_field_as_it_is(bench: Bench) -> None:
+    windowed, plain = (said(bench, "head", f"shop.{name}") for name in ("windowed", "plain"))
+    assert f"{DAY} 16:00:00" in windowed
+    assert f"{DAY} 17:00:00" in windowed
+    for out in (windowed, plain):
+        assert str(SECONDS + 1) in out
+        assert "1970" not in out
+    (told,) = json.loads(said(bench, "head", "shop.windowed", "--json"))["tables"]
+    assert told["keys"] == ["user", "window_start", "key_window_end"]
+
+
+def test_rows_of_the_api_have_the_field_as_it_is_stored(bench: Bench) -> None:
+    project = rewindow.Project.load(bench.root)
+    for rows in (project.output("plain"), project.state("counts", "totals")):
+        assert SECONDS + 1 in rows.to_arrow()["window_start"].to_pylist()
+    first = project.output("windowed").to_arrow().to_pylist()[0]
+    assert (first["window_end"], first["n"]) == (SECONDS + 1, 1)
+    day = datetime.fromisoformat(DAY).replace(tzinfo=UTC)
+    assert (first["window_start"], first["key_window_end"]) == (day.replace(hour=16), day.replace(hour=17))
+    stored = project.state("counts", "windows").to_arrow().to_pylist()
+    assert {(row["key_window_end"].hour, row["window_end"]) for row in stored} == {(19, SECONDS + 1)}
+
+
+def test_state_shows_the_field_as_it_is(bench: Bench) -> None:
+    for words in (
+        ("show", "counts", "totals"),
+        ("show", "counts", "windows"),
+        ("diff", "counts", "totals", "main/1", "main/2"),
+        ("diff", "counts", "windows", "main/1", "main/2"),
+    ):
+        out = said(bench, "state", *words, code=int(words[0] == "diff"))
+        assert str(SECONDS + 1) in out
+        assert "1970" not in out
+        assert ("windows" not in words) or f"{DAY} 18:00:00" in out
+
+
+def test_why_shows_the_field_as_it_is_and_finds_the_window(bench: Bench) -> None:
+    out = said(bench, "why", "shop.windowed", "ann", "--window", f"{DAY}T16:10:00")
+    assert f"{DAY} 16:10:00Z is in the window from {DAY} 16:00:00Z" in out
+    assert f", window_end={SECONDS + 1}, n=1" in out
+    assert f"window_start={SECONDS + 2}" in said(bench, "why", "shop.plain", "ann")
+    missing = json.loads(
+        said(bench, "why", "shop.windowed", "ann", "--missing", "--window", f"{DAY}T18:30:00", "--json")
+    )
+    assert (missing["why"], missing["closes_at_ms"] - missing["window_start_ms"]) == ("open", HOUR)
+
+
+def test_diff_and_report_show_the_field_as_it_is(bench: Bench) -> None:
+    bench.edit("bench_job.py", "Ended(seen.window_end + 1, seen.n + 1)", "Ended(seen.window_end + 1, seen.n + 2)")
+    said(bench, "backfill", "counts", "--from", "1", "--branch", "fix")
+    out = said(bench, "diff", "counts", "main", "fix", code=1)
+    assert f"window_end={SECONDS + 1}, n=1" in out
+    assert f"window_start={DAY} 16:00:00Z, key_window_end={DAY} 17:00:00Z" in out
+    assert f"window_end={SECONDS + 1}" in rewindow.Project.load(bench.root).diff("counts", "fix")._repr_html_()
+    said(bench, "report", "counts", "--branch", "fix", "--diff", "main", "--out", str(bench.root / "r.html"))
+    page = (bench.root / "r.html").read_text(encoding="utf-8")
+    assert f"window_end={SECONDS + 1}" in page
+    assert "1970" not in page
+    (opened,) = json.loads(said(bench, "report", "counts", "--json"))["open_windows"]["shown"]
+    start_ms, end_ms = opened["window"]
+    assert (end_ms - start_ms, opened["closes_at_ms"]) == (HOUR, end_ms)
