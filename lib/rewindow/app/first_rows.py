@@ -37,8 +37,9 @@ def output_rows(
 
     The name ``rewindow.quarantine`` stands for the quarantine, which belongs to no job; ``of`` is a job or feed that put records
     there. ``keys`` are the columns of the table's key. A row has the table's key and value columns, ``_timestamp``, and as
-    ``_run`` the name of the run that wrote it. A table that does not exist yet has ``count`` None. Raises `UsageError` (2) for a name that no job and no output has, or a dropped
-    branch whose rows `gc` has deleted, `StorageError` (74) if a table or its files are gone.
+    ``_run`` the name of the run that wrote it. A table that does not exist yet has ``count`` None. Raises `UsageError` (2) for a
+    name that no job and no output has, or a dropped branch whose rows `gc` has deleted, `StorageError` (74) if a table or its
+    files are gone.
     """
     if is_quarantine(name):
         yield _quarantine(project, limit, last=last, of=of)
