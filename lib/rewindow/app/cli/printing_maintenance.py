@@ -59,7 +59,7 @@ class MaintenancePrinter(Printer):
         keys: Sequence[str],
         where: Mapping[str, str],
     ) -> None:
-        """Print some of the ``count`` entries of a store with these key columns, ``where`` some of them have these values."""
+        """Print some of the ``count`` entries of a store with these key columns; ``where``: the values that were asked for."""
         if self.as_json:
             self.json({"entries": list(rows), "count": count})
             return
