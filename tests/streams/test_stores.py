@@ -14,7 +14,7 @@ from rewindow import Stamped, StoreBuilder, Window, Windowed, key_value_store, w
 from rewindow.errors import ConfigError, DataError
 from rewindow.streams.checkpoint import new_store
 from rewindow.streams.record import row_class
-from rewindow.streams.serde.key_bytes import encoded_size
+from rewindow.streams.serde.key_bytes import encode_key, encoded_size
 from rewindow.streams.state.buffer_rows import Buffered
 from rewindow.streams.state.key_value_store import KeyValueStore
 from rewindow.streams.state.stores import BUFFER
@@ -225,6 +225,50 @@ def test_ranges() -> None:
     assert kept.put_if_absent(0, "other") == "0"
     assert kept.put_if_absent(7, "seven") is None
     assert kept.get(7) == "seven"
+
+
+class Place(NamedTuple):
+    """A key of several fields."""
+
+    country: str
+    number: int
+
+
+@given(st.data())
+def test_a_range_has_the_keys_whose_bytes_are_in_it_in_the_order_of_all(data: st.DataObject) -> None:
+    numbers = st.integers(-300, 300)
+    kind, keys = data.draw(
+        st.sampled_from(
+            [
+                (str, st.text(max_size=3)),
+                (int, numbers),
+                (bytes, st.binary(max_size=3)),
+                (Place, st.builds(Place, st.text(max_size=2), numbers)),
+                (None, numbers),
+            ]
+        )
+    )
+    store = new_store(key_value_store("s", key=kind, value=int))
+    assert isinstance(store, KeyValueStore)
+    for number, key in enumerate(data.draw(st.lists(keys, max_size=20))):
+        store.put(key, number)
+    for key in data.draw(st.lists(keys, max_size=5)):
+        store.delete(key)
+    first, last = data.draw(keys), data.draw(keys)
+    low, high = encode_key(first), encode_key(last)
+    assert list(store.range(first, last)) == [row for row in store.all() if low <= encode_key(row[0]) <= high]
+
+
+def test_a_range_is_that_of_the_call() -> None:
+    store = key_values()
+    store.put("a", ["first"])
+    found = store.range("a", "b")
+    store.put("a", ["second"])
+    store.put("b", ["new"])
+    assert list(found) == [("a", ["first"])]
+    assert list(store.range("b", "a")) == []
+    with pytest.raises(DataError, match="has no bytes"):
+        store.range("a", {})
 
 
 def test_a_retention_below_the_size_is_refused() -> None:

