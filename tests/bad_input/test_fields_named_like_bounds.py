@@ -108,10 +108,10 @@ def test_the_key_tells_which_columns_are_times(keys: tuple[str, ...], times: set
 
 
 def test_head_shows_the_field_as_it_is(bench: Bench) -> None:
-    windowed, plain = (said(bench, "head", f"shop.{name}") for name in ("windowed", "plain"))
+    windowed, total = (said(bench, "head", f"shop.{name}") for name in ("windowed", "plain"))
     assert f"{DAY} 16:00:00" in windowed
     assert f"{DAY} 17:00:00" in windowed
-    for out in (windowed, plain):
+    for out in (windowed, total):
         assert str(SECONDS + 1) in out
         assert "1970" not in out
     (told,) = json.loads(said(bench, "head", "shop.windowed", "--json"))["tables"]
@@ -165,6 +165,6 @@ def test_diff_and_report_show_the_field_as_it_is(bench: Bench) -> None:
     page = (bench.root / "r.html").read_text(encoding="utf-8")
     assert f"window_end={SECONDS + 1}" in page
     assert "1970" not in page
-    (opened,) = json.loads(said(bench, "report", "counts", "--json"))["open_windows"]["shown"]
-    start_ms, end_ms = opened["window"]
-    assert (end_ms - start_ms, opened["closes_at_ms"]) == (HOUR, end_ms)
+    (window,) = json.loads(said(bench, "report", "counts", "--json"))["open_windows"]["shown"]
+    start_ms, end_ms = window["window"]
+    assert (end_ms - start_ms, window["closes_at_ms"]) == (HOUR, end_ms)

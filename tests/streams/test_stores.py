@@ -227,7 +227,7 @@ def test_ranges() -> None:
     assert kept.get(7) == "seven"
 
 
-class Place(NamedTuple):
+class Customer(NamedTuple):
     """A key of several fields."""
 
     country: str
@@ -243,7 +243,7 @@ def test_a_range_has_the_keys_whose_bytes_are_in_it_in_the_order_of_all(data: st
                 (str, st.text(max_size=3)),
                 (int, numbers),
                 (bytes, st.binary(max_size=3)),
-                (Place, st.builds(Place, st.text(max_size=2), numbers)),
+                (Customer, st.builds(Customer, st.text(max_size=2), numbers)),
                 (None, numbers),
             ]
         )
