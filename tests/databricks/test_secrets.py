@@ -8,7 +8,7 @@ import pytest
 
 from rewindow.app.wheel_task import TaskError, main
 from rewindow.databricks import secrets
-from rewindow.errors import UsageError
+from rewindow.errors import StorageError, UsageError
 from tests.conftest import ROOT
 from tests.databricks.workspace import Workspace
 
@@ -59,6 +59,12 @@ def test_a_task_whose_secret_cannot_be_read_runs_nothing_and_names_it(
     with pytest.raises(TaskError, match=f"ended with {code}: .*{words}"):
         main()
     assert seen == []
+
+
+def test_a_secret_that_databricks_does_not_give_is_asked_for_again(there: Workspace) -> None:
+    there.fails = "secrets/get"
+    with pytest.raises(StorageError, match=r"\(the service is down\): try again$"):
+        secrets.read({"KEY": ("rewindow", "openlineage")})
 
 
 @pytest.mark.parametrize("text", ["rewindow/openlineage", "KEY=s3cret", "KEY=a/b/c", "KEY=a/b,OTHER=c/d"])

@@ -52,6 +52,51 @@ def test_a_failed_run_is_started_again(there: Workspace) -> None:
     assert len(there.runs) == 2
 
 
+def test_a_request_that_the_sdk_repeats_starts_one_run(there: Workspace) -> None:
+    for number, new in enumerate(([], ["--new"], ["--new"])):
+        there.breaks["run-now"] = 1
+        assert run_command([*SUBMIT, *new]) == 0
+        assert len(there.runs) == number + 1, "the answer was lost, the run was started"
+    tokens = [given["idempotency_token"] for given in sent(there)]
+    assert [tokens.count(token) for token in tokens] == [2] * 6
+    assert max(len(str(token)) for token in tokens) <= 64
+
+
+@pytest.mark.parametrize(
+    ("call", "new", "advice"),
+    [
+        ("jobs/list", ["--new"], "(the service is down): try again"),
+        ("run-now", [], "(the service is down): try again, no run is started twice"),
+        ("run-now", ["--new"], "(the service is down): look in the workspace whether the run is started"),
+        (
+            "runs/get",
+            ["--new"],
+            "(the service is down): run 100 is started, submit again to follow it, or after --new look",
+        ),
+    ],
+)
+def test_advice_after_a_lost_answer_starts_no_run_twice(
+    there: Workspace, capsys, call: str, new: list[str], advice: str
+) -> None:
+    there.fails = call
+    assert run_command([*SUBMIT, *new]) == 74
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert advice in error
+    assert ("started twice" in error) == (advice.endswith("twice"))
+
+
+def test_many_failed_runs_end_the_retries(there: Workspace, capsys) -> None:
+    there.story = [("TERMINATED", "FAILED")]
+    assert run_command(SUBMIT) == 78
+    url = f"{there.host}/#job/11/run/119"
+    said = json.loads(capsys.readouterr().out)["error"]
+    assert said == (
+        f"hourly_departures: 20 runs with these parameters failed, the last one is {url}. Fix the cause, then use --new"
+    )
+    there.story = [("TERMINATED", "SUCCESS")]
+    assert run_command([*SUBMIT, "--new"]) == 0
+
+
 @pytest.mark.parametrize("code", [65, 66, 70, 71, 74, 75, 76, 77, 78])
 def test_the_exit_code_of_the_task_is_returned(there: Workspace, code: int) -> None:
     there.story, there.error = [("RUNNING", None), ("TERMINATED", "FAILED")], f"TaskError: {ended(code, 'why')}"

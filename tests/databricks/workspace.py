@@ -33,6 +33,10 @@ class Workspace:
     tokens: dict[str, int] = field(default_factory=dict)
     secrets: dict[tuple[str, str], str] = field(default_factory=dict)
     refuses: int = 0
+    breaks: dict[str, int] = field(default_factory=dict)
+    """Number of next answers that are lost after the work is done, by the end of a call's path."""
+    fails: str = ""
+    """The end of the path of a call that ends with an internal error instead of an answer."""
     host: str = ""
 
     def answer(self, method: str, path: str, given: dict[str, Any]) -> tuple[int, dict[str, Any]]:
@@ -40,6 +44,8 @@ class Workspace:
         self.asked.append((path, given))
         if self.refuses:
             return self.refuses, {"error_code": "PERMISSION_DENIED", "message": "no right to do this"}
+        if self.fails and path.endswith(self.fails):
+            return 500, {"error_code": "INTERNAL_ERROR", "message": "the service is down"}
         match method, path.split("/", 3)[3]:
             case "GET", "jobs/list":
                 found = [{"job_id": job_id, "settings": {"name": name}} for job_id, name in self.jobs.items()]
@@ -59,6 +65,9 @@ class Workspace:
                     return 200, {"run_id": run_id}
                 return 200, {"run_id": self.tokens[token]}
             case "GET", "jobs/runs/get":
+                if int(given["run_id"]) not in self.runs:
+                    message = f"Run {given['run_id']} does not exist."
+                    return 400, {"error_code": "INVALID_PARAMETER_VALUE", "message": message}
                 return 200, self._run(int(given["run_id"]))
             case "POST", "jobs/runs/cancel":
                 self.runs[int(given["run_id"])] = [("TERMINATED", "CANCELED")]
@@ -129,6 +138,11 @@ def workspace() -> Iterator[Workspace]:
                 status, body = 401, {"error_code": "UNAUTHENTICATED", "message": "no token"}
             else:
                 status, body = made.answer(self.command, path, given)
+                for call in made.breaks:
+                    if path.endswith(call) and made.breaks[call]:
+                        made.breaks[call] -= 1
+                        self.close_connection = True
+                        return  # the client sees a connection that ends without an answer
             data = json.dumps(body).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")

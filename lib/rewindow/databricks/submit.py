@@ -1,18 +1,19 @@
 """Start a run of a Databricks job and follow it to its end, through the `databricks-sdk`, which is imported on use.
 
-An idempotency token derived from job and parameters identifies the run, so that a caller that starts it again finds the
-active or successful run.
+An idempotency token derived from job, parameters and caller identifies the run, so that a caller that starts it again finds
+the active or successful run.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from rewindow.databricks.outcome import exit_code, is_active
 from rewindow.databricks.results import Printed, error_in, result_in, why_missing
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 POLL_SECONDS = 10.0
 TRIES = 20
 """Maximum number of runs with the same parameters, each started after the previous one failed."""
+_RETRY = "try again"
+_RETRY_START = "try again, no run is started twice"
+_RETRY_NEW = "look in the workspace whether the run is started, because each --new starts another one"
+_FOLLOW = "submit again to follow it, or after --new look at it in the workspace"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +62,22 @@ def workspace(profile: str | None = None, settings: Mapping[str, str] | None = N
         raise ConfigError(message) from error
 
 
-def start(client: WorkspaceClient, job: str, parameters: Mapping[str, str], *, new: bool = False) -> JobRun:
+def start(
+    client: WorkspaceClient,
+    job: str,
+    parameters: Mapping[str, str],
+    *,
+    caller: Sequence[object] = (),
+    new: bool = False,
+    again: str = "use --new",
+) -> JobRun:
     """Start a run of a job, given by name or id, or return the run that an earlier call started.
 
-    Starts no second run of the same job and parameters while one is active or after one succeeded, unless ``new``. Raises
-    `ConfigError` (78) for an unknown or ambiguous job, `UsageError` (2) for a parameter with an unrendered template,
-    `AccessError` (77) and `StorageError` (74).
+    Starts no second run of the same job and parameters for the same ``caller`` while one is active or after one succeeded,
+    unless ``new``. ``again`` says how the caller starts one more run after `TRIES` have failed.
+
+    Raises `ConfigError` (78) for an unknown or ambiguous job and after `TRIES` failed runs, `UsageError` (2) for a parameter
+    with an unrendered template, `AccessError` (77) and `StorageError` (74).
     """
     for name, value in parameters.items():
         if "{{" in value:
@@ -71,19 +86,26 @@ def start(client: WorkspaceClient, job: str, parameters: Mapping[str, str], *, n
             )
     with errors():
         job_id = _job_id(client, job)
-        for number in range(1, TRIES + 1):
-            token = None if new else _token(job_id, parameters, number)
-            given = client.jobs.run_now(job_id, job_parameters=dict(parameters), idempotency_token=token)
-            run = look(client, int(given.run_id))
-            # With the token of a failed run, Databricks keeps returning that run.
-            if new or run.code in {None, 0}:
-                return run
-    raise NotNowError(f"{job}: {TRIES} runs with these parameters failed: see {run.url}, then use --new")
+    # The SDK repeats a request whose answer was lost, so a new run needs a token, too.
+    work = [job_id, sorted(parameters.items()), *caller, *([uuid4().hex] if new else [])]
+    for number in range(1, TRIES + 1):
+        with errors(retry=_RETRY_NEW if new else _RETRY_START):
+            given = client.jobs.run_now(job_id, job_parameters=dict(parameters), idempotency_token=_token(work, number))
+        run = look(client, int(given.run_id), retry=f"run {given.run_id} is started, {_FOLLOW}")
+        # With the token of a failed run, Databricks keeps returning that run.
+        if new or run.code in {None, 0}:
+            return run
+    raise ConfigError(
+        f"{job}: {TRIES} runs with these parameters failed, the last one is {run.url}. Fix the cause, then {again}"
+    )
 
 
-def look(client: WorkspaceClient, run_id: int) -> JobRun:
-    """Return the current state of a run, and of a failed one the error of its first failed task."""
-    with errors():
+def look(client: WorkspaceClient, run_id: int, *, retry: str = _RETRY) -> JobRun:
+    """Return the current state of a run, and of a failed one the error of its first failed task.
+
+    ``retry`` is what helps if Databricks does not answer (`StorageError`, 74).
+    """
+    with errors(retry=retry):
         run = client.jobs.get_run(run_id)
         life_cycle, result, message = _state(run)
         if is_active(life_cycle):
@@ -99,11 +121,11 @@ def look(client: WorkspaceClient, run_id: int) -> JobRun:
 def printed(client: WorkspaceClient, run_id: int) -> Printed:
     """Return what `run` printed in each task of a successful run. Errors of single tasks are reported, not raised."""
     results, missing = {}, {}
-    with errors():
+    with errors(retry=""):
         tasks = _last_attempts(client.jobs.get_run(run_id))
     for task in tasks:
         try:
-            with errors():
+            with errors(retry=""):
                 output = client.jobs.get_run_output(int(task.run_id or 0))
         except RewindowError as error:
             missing[task.task_key] = str(error)
@@ -128,16 +150,14 @@ def wait(
     end = None if timeout_s is None else time.monotonic() + timeout_s
     seen = ""
     while True:
-        run = look(client, run_id)
+        run = look(client, run_id, retry=_FOLLOW)
         if on_state is not None and run.state != seen:
             on_state(run)
         seen = run.state
         if run.code is not None:
             return run
         if end is not None and time.monotonic() >= end:
-            raise NotNowError(
-                f"run {run_id} is still {run.state} after {timeout_s:g} s and continues: submit again to follow it"
-            )
+            raise NotNowError(f"run {run_id} is still {run.state} after {timeout_s:g} s and continues: {_FOLLOW}")
         time.sleep(poll_s)
 
 
@@ -157,8 +177,8 @@ def _job_id(client: WorkspaceClient, job: str) -> int:
     return int(found[0])
 
 
-def _token(job_id: int, parameters: Mapping[str, str], number: int) -> str:
-    text = json.dumps([job_id, sorted(parameters.items()), number])
+def _token(work: Sequence[object], number: int) -> str:
+    text = json.dumps([*work, number])
     return f"rewindow-{blake2b(text.encode(), digest_size=16).hexdigest()}"  # 64 characters at most
 
 
@@ -190,8 +210,11 @@ def _last_attempts(run: Run) -> list[RunTask]:
 
 
 @contextmanager
-def errors(fix: str = "") -> Iterator[None]:
-    """Translate the SDK's errors. ``fix``: what was asked for, and what helps if it was refused or does not exist."""
+def errors(fix: str = "", *, retry: str = _RETRY) -> Iterator[None]:
+    """Translate the SDK's errors.
+
+    ``fix``: what helps if what was asked for was refused or does not exist. ``retry``: what helps if there was no answer.
+    """
     from databricks.sdk import errors as sdk  # noqa: PLC0415 - the extra, and slow to load
 
     try:
@@ -203,4 +226,4 @@ def errors(fix: str = "") -> Iterator[None]:
         raise ConfigError(f"Databricks: {error}. {fix or 'Check the id of the job and its parameters'}") from error
     except (sdk.DatabricksError, OSError, TimeoutError) as error:
         first = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        raise StorageError(f"Databricks did not answer ({first}): try again, no run is started twice") from error
+        raise StorageError(f"Databricks did not answer ({first}){f': {retry}' if retry else ''}") from error
