@@ -27,7 +27,7 @@ class Events(dict):  # type: ignore[type-arg]  # the outlets' events, as far as 
 
 
 def main(plays: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    store, said = Store(), []
+    store, said, runs = Store(), [], 0
     for number, one in enumerate(plays):
         warned: list[str] = []
         task = RewindowJobRunOperator(
@@ -42,9 +42,27 @@ def main(plays: list[dict[str, Any]]) -> list[dict[str, Any]]:
         events = Events()
         interval = {f"data_interval_{end}": datetime.fromisoformat(one["through"]) for end in ("start", "end")}
         params = {"params": {"through": one["through"]}}
-        context = {**params, **interval, "task_state_store": store, "outlet_events": events}
+        if one.get("no_interval"):
+            params, interval = {"params": {"through": None}}, {}
         if one.get("anew"):
             store.clear()
+            runs += 1
+        # As Airflow sets them: `clear_number` counts the clears of a DAG run, `try_number` all tries.
+        ti = SimpleNamespace(
+            dag_id="jobs", run_id=f"run{runs}", task_id="run", map_index=-1, try_number=1, stats_tags={}
+        )
+        dag_run = SimpleNamespace(start_date=one.get("started"), clear_number=one.get("clears", 0))
+        if one.get("forgets"):
+            store.clear()
+        store.update(one.get("stored", {}))
+        context = {
+            **params,
+            **interval,
+            "task_state_store": store,
+            "outlet_events": events,
+            "ti": ti,
+            "dag_run": dag_run,
+        }
         try:
             defers = deferred(task, context, stops=one.get("stops", False)) if one.get("defers") else None
             result = asyncio.run(defers) if defers else task.execute(context)

@@ -1,7 +1,8 @@
 """`RewindowJobRunOperator`: land and run as a run of a Databricks job, which a retry finds and the triggerer waits for.
 
 The job comes from the bundle (docs/deployment/databricks.md); its parameter ``interval_end`` bounds the run. An idempotency token
-derived from the parameters ensures that a retry never starts the same work twice.
+derived from the parameters, the task and its DAG run ensures that a retry never starts the same work twice, and that another DAG
+run, or a task that was cleared, never finds work that was done before.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 from rewindow.airflow.asset_events import TABLE, did_nothing, extra_of
 from rewindow.airflow.compat import ResumableJobMixin
 from rewindow.airflow.hooks import WorkspaceHook
-from rewindow.airflow.intervals import interval_of, is_retry, through_of
+from rewindow.airflow.intervals import clears_of, interval_of, is_retry, through_of, work_of
 from rewindow.airflow.links import DatabricksRunLink
 from rewindow.airflow.outcomes import raise_for_exit
 from rewindow.airflow.task_log import lines_of
@@ -28,6 +29,7 @@ from rewindow.databricks.results import Printed
 from rewindow.errors import RewindowError, StorageError
 
 _RUNNING = "running"
+_CLEARED = "ended before the task was cleared"
 
 
 class JobRunTrigger(BaseTrigger):
@@ -79,6 +81,9 @@ class RewindowJobRunOperator(ResumableJobMixin, BaseOperator):
         deferrable: Wait in the triggerer, which occupies no worker slot.
         poll_s: Seconds between two polls.
 
+    All tries of a task follow one job run, and start another one if it failed. Once the task is cleared, it follows that run
+    only if it is still active. Otherwise it starts a new one, as people clear a task to run it again.
+
     Exit codes are those of the command in the job run, with the same effect as for `RewindowOperator`. The result holds
     the run's id, URL and state, and in ``results``, by task of the run, the JSON that `run` printed. The events of the
     outlets are those of a `RewindowOperator`; if Databricks has no logs of the task, they hold only the run and the
@@ -122,23 +127,26 @@ class RewindowJobRunOperator(ResumableJobMixin, BaseOperator):
         """Resume after the trigger has fired."""
         return self._publish_events(context, self._result_of(self._look(int(event["run_id"])), context))
 
-    def submit_job(self, context: Any) -> int:
-        """Start the run."""
+    def submit_job(self, context: Any) -> dict[str, int]:
+        """Start the run, and return its id with what tells whether the task was cleared since then."""
         end = through_of(context)
         given = {**({"interval_end": end} if end else {}), **self.parameters}
         try:
-            run = submit.start(self._workspace(), self.databricks_job, given)
+            run = submit.start(
+                self._workspace(), self.databricks_job, given, caller=work_of(context), again="clear this task"
+            )
         except RewindowError as error:
             raise_for_exit(context, error.exit_code, str(error))
             raise  # unreachable: `raise_for_exit` raises for every error code
         self.log.info("%s: run %s %s", self.databricks_job, run.run_id, run.url)
         self._run_id, self.run_url = run.run_id, run.url
-        return run.run_id
+        return {"run_id": run.run_id, "clears": clears_of(context)}
 
     def get_job_status(self, external_id: Any, context: Any) -> str:
-        """Return ``running`` or the exit code."""
-        del context
-        code = self._look(int(external_id)).code
+        """Return ``running``, the exit code, or that the run ended before the task was cleared."""
+        if external_id["clears"] != clears_of(context):
+            return _RUNNING if self._is_active(external_id["run_id"]) else _CLEARED
+        code = self._look(external_id["run_id"]).code
         return _RUNNING if code is None else str(code)
 
     def is_job_active(self, status: str) -> bool:
@@ -147,11 +155,11 @@ class RewindowJobRunOperator(ResumableJobMixin, BaseOperator):
 
     def is_job_succeeded(self, status: str) -> bool:
         """Return whether the run succeeded."""
-        return status != _RUNNING and what_next(int(status)) is Next.DONE
+        return status not in (_RUNNING, _CLEARED) and what_next(int(status)) is Next.DONE
 
     def poll_until_complete(self, external_id: Any, context: Any) -> dict[str, Any]:
         """Wait until the run ends, here or in the triggerer. Raises to retry or fail the task."""
-        self._run_id = int(external_id)
+        self._run_id = int(external_id["run_id"])
         while (run := self._look(self._run_id)).code is None:
             if self.deferrable:
                 trigger = JobRunTrigger(
@@ -163,7 +171,7 @@ class RewindowJobRunOperator(ResumableJobMixin, BaseOperator):
 
     def get_job_result(self, external_id: Any, context: Any) -> dict[str, Any]:
         """Return the run's id, URL and state."""
-        return self._result_of(self._look(int(external_id)), context)
+        return self._result_of(self._look(external_id["run_id"]), context)
 
     def on_kill(self) -> None:
         """Cancel the run when the task is stopped."""
@@ -181,6 +189,13 @@ class RewindowJobRunOperator(ResumableJobMixin, BaseOperator):
             raise kind(str(error)) from error
         self.run_url = run.url
         return run
+
+    def _is_active(self, run_id: int) -> bool:
+        """Return whether a run is still active. Databricks forgets old runs, which must not fail a task that was cleared."""
+        try:
+            return self._look(run_id).code is None
+        except AirflowFailException:
+            return False
 
     def _result_of(self, run: submit.JobRun, context: Any) -> dict[str, Any]:
         raise_for_exit(context, run.code, f"{run.url}\n{run.message}".strip())
