@@ -42,6 +42,8 @@ def test_a_failed_command_ends_the_task_with_its_code(monkeypatch: pytest.Monkey
         ([76], 76, []),
         ([65], 65, []),
         ([70], 70, []),
+        ([130], 130, []),
+        ([75, 143], 143, [60]),
     ],
 )
 def test_a_task_repeats_what_a_retry_can_help_and_nothing_else(

@@ -25,6 +25,8 @@ from rewindow.databricks import secrets
 from rewindow.databricks.outcome import ended
 from rewindow.errors import RewindowError, UsageError
 
+STOPPED = (130, 143)
+"""Exit codes of a command that somebody stopped. Schedulers may retry them, but the task itself must not go on."""
 PAUSES_S = (60, 120, 240)
 """Seconds before each repetition of a command. A fourth failure ends the task."""
 
@@ -51,7 +53,7 @@ def _repeated(command: list[str]) -> int:
     limits = 0
     for pause_s in PAUSES_S:
         code = run_command(command)
-        if what_next(code, limits_before=limits) not in (Next.RETRY, Next.RETRY_ONCE):
+        if code in STOPPED or what_next(code, limits_before=limits) not in (Next.RETRY, Next.RETRY_ONCE):
             return code
         limits += code == LIMIT
         sys.stderr.write(f"{meaning(code)}. `rewindow {' '.join(command[:2])}` runs again in {pause_s} s\n")
