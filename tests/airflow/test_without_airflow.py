@@ -179,6 +179,19 @@ process.wait(started, print)
     assert process.output(started) == "done\n"
 
 
+@pytest.mark.parametrize("raised", [OSError(12, "Cannot allocate memory"), subprocess.CalledProcessError(1, "x"), None])
+def test_a_command_that_cannot_be_started_leaves_no_folder(tmp_path, monkeypatch, raised):
+    def run(*_, **__):
+        if raised:
+            raise raised
+        return SimpleNamespace(stdout=b"")
+
+    monkeypatch.setattr(process.subprocess, "run", run)
+    with pytest.raises(type(raised) if raised else ValueError):
+        kept(tmp_path, "pass")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_command_on_another_host_counts_as_gone(tmp_path):
     assert process.state_of(process.Started("elsewhere", os.getpid(), 0.0, str(tmp_path))) == process.GONE
 

@@ -59,19 +59,23 @@ def start(
     """Start a command in a new session, in the folder ``cwd`` if it exists.
 
     ``env`` extends this process's environment; a variable that is None is removed. The folder of the output is created in
-    ``folder``.
+    ``folder``. Raises `OSError`, `ValueError` or `subprocess.SubprocessError` if the command cannot be started.
     """
     own = tempfile.mkdtemp(prefix="rewindow-", dir=folder)
-    launched = subprocess.run(  # noqa: S603 - a list of arguments, no shell
-        [sys.executable, "-I", supervisor.__file__, own, *command],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        check=True,
-        cwd=cwd if cwd and Path(cwd).is_dir() else None,
-        start_new_session=True,
-        env={name: value for name, value in {**os.environ, **(env or {})}.items() if value is not None},
-    )
-    pid = int(launched.stdout)
+    try:
+        launched = subprocess.run(  # noqa: S603 - a list of arguments, no shell
+            [sys.executable, "-I", supervisor.__file__, own, *command],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            check=True,
+            cwd=cwd if cwd and Path(cwd).is_dir() else None,
+            start_new_session=True,
+            env={name: value for name, value in {**os.environ, **(env or {})}.items() if value is not None},
+        )
+        pid = int(launched.stdout)
+    except Exception:
+        shutil.rmtree(own, ignore_errors=True)  # nobody will know of it
+        raise
     try:
         born = psutil.Process(pid).create_time()
     except psutil.Error:  # it has already ended
