@@ -31,13 +31,18 @@ from rewindow.airflow.links import ReportLink
 from rewindow.airflow.openlineage_env import openlineage_env
 from rewindow.airflow.outcomes import raise_for_exit
 from rewindow.airflow.reports import NONE, WAREHOUSE, check_reports, write_report
-from rewindow.airflow.task_log import lines_of, reason_of
-from rewindow.contracts.exit_codes import Next, what_next
+from rewindow.airflow.task_log import is_result, lines_of, reason_of
+from rewindow.contracts.exit_codes import DIFFERENT, Next, what_next
 from rewindow.errors import RewindowError, UsageError
 
+_DONE = "done"
 _BOUNDS = ("until", "through", "nothing")
 _FLAGS = (ACCEPT_CHANGES, REPLAN, TAKEOVER)
 """The params of a DAG that are options of `run`."""
+_NOT_RUN = (
+    "The command ended with exit code 1 and printed no result, so rewindow did not run. Its last lines above say why. "
+    "Install rewindow in the Python of this worker, or in the environment that executable= names, then clear this task"
+)
 
 
 class RewindowOperator(ResumableJobMixin, BaseOperator):
@@ -56,7 +61,7 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
         conn_id: The Airflow connection with the credentials of the buckets; see `hooks.BucketHook`. Only the command's
             environment contains them.
         executable: The command line of rewindow if it is installed in another environment. Default: the worker's Python.
-        accepts: Exit codes that are results, such as ``{1}`` for `diff`.
+        accepts: Exit codes that are results, such as ``{1}`` for `diff`, if the command printed its result as JSON.
         env: Environment variables in addition to the worker's.
         reports: Whether the task writes a report after `run` and `backfill`: ``warehouse`` (into the warehouse, below
             ``rewindow/reports``) or ``none``.
@@ -163,11 +168,14 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
         return self._start(line, parents).as_json()
 
     def get_job_status(self, external_id: Any, context: Any) -> str:
-        """Return ``running``, ``gone`` or the exit code."""
+        """Return ``running``, ``gone``, ``done`` or the exit code of a failure."""
         del context
         started = process.Started.from_json(external_id)
         state = process.state_of(started)
-        return str(process.exit_code(started)) if state == process.ENDED else state
+        if state != process.ENDED:
+            return state
+        code = process.exit_code(started)
+        return _DONE if what_next(code, accepts=self._accepted(started)) is Next.DONE else str(code)
 
     def is_job_active(self, status: str) -> bool:
         """Return whether the command is still running."""
@@ -175,17 +183,17 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
 
     def is_job_succeeded(self, status: str) -> bool:
         """Return whether the command succeeded."""
-        return (
-            status not in (process.RUNNING, process.GONE) and what_next(int(status), accepts=self.accepts) is Next.DONE
-        )
+        return status == _DONE
 
     def poll_until_complete(self, external_id: Any, context: Any) -> dict[str, Any]:
         """Wait until the command ends. Raises `AirflowException` to retry, `AirflowFailException` to fail at once."""
         started = self._started = process.Started.from_json(external_id)
         code = process.wait(started, self.log.info, poll_s=self.poll_s)
         try:
-            reason = reason_of(process.result(started))
-            raise_for_exit(context, code, reason, accepts=self.accepts, where=self._where)
+            reason, accepts = reason_of(process.result(started)), self._accepted(started)
+            if code == DIFFERENT and not reason and not self._has_result(started):
+                raise AirflowFailException(_NOT_RUN)
+            raise_for_exit(context, code, reason, accepts=accepts, where=self._where)
             return self.get_job_result(external_id, context)
         finally:
             process.forget(started)
@@ -215,6 +223,14 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
         """The options with which a command on this worker finds the project and its target."""
         return shlex.join(["--project", self._folder, "--target", self.target])
 
+    def _accepted(self, started: process.Started) -> Collection[int]:
+        """Return the exit codes that are results of a command that has ended: none if it did not print its result."""
+        return self.accepts if self._has_result(started) else ()
+
+    def _has_result(self, started: process.Started) -> bool:
+        command = next((argument for argument in self.arguments if argument), "")
+        return is_result(command, process.result(started))
+
     def _start(self, line: Sequence[str], env: Mapping[str, str] | None = None) -> process.Started:
         own = {**(env or {}), **settings_or_fail(self.conn_id), **self.env}
         self._started = process.start(line, env=own, folder=self.folder, cwd=self._folder)
@@ -228,8 +244,11 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
         try:
             return write_report(result, where, self.reports_url, self._start, self.log.info)
         except (RewindowError, AirflowFailException) as error:
-            self.log.warning("The work is done, but its report was not written: %s", error)
-            return None
+            reason = str(error)
+        except Exception as error:  # noqa: BLE001 - the work is committed, so nothing may fail the task, such as a full disk
+            reason = f"{type(error).__name__}: {error}"
+        self.log.warning("The work is done, but its report was not written: %s", reason)
+        return None
 
     def _publish_events(self, context: Any, result: Mapping[str, Any]) -> None:
         """Describe the updated tables and feeds in the events of their assets. A command that found nothing to do sends none.

@@ -9,6 +9,8 @@ from rewindow.contracts.instants import instant
 
 _OUTPUT = "output/"
 """What the names of targets begin with that are output tables."""
+_COMPARED = {"equal", "different", "only_first", "only_second"}
+"""What `diff` counts for each output."""
 
 
 def lines_of(result: Mapping[str, Any], where: str = "") -> Iterator[str]:
@@ -40,6 +42,16 @@ def lines_of(result: Mapping[str, Any], where: str = "") -> Iterator[str]:
             yield _collected(name, one["deleted"])
     for table in result.get("published", ()):
         yield f"{table['table']}: version {table.get('version')}, {table.get('rows')} rows added by run {table.get('run')}"
+
+
+def is_result(command: str, result: Mapping[str, Any]) -> bool:
+    """Return whether the JSON that a command printed is its result.
+
+    A Python without rewindow ends with 1, like a comparison that found a difference, but it compared nothing.
+    """
+    if command != "diff":
+        return bool(result)
+    return bool(result) and all(isinstance(one, Mapping) and one.keys() >= _COMPARED for one in result.values())
 
 
 def reason_of(result: Mapping[str, Any]) -> str:

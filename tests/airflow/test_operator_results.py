@@ -1,0 +1,107 @@
+"""What a `RewindowOperator` takes for a result, and what fails it, with real Airflow classes and commands of a test."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rewindow.airflow.task_log import is_result
+from tests.airflow.home import environment, said
+from tests.bad_input.scene import copy_of, make_template, without_spark
+
+COUNTS = {"equal": 3, "different": 1, "only_first": 0, "only_second": 0}
+PROBE = """
+import json, sys
+from rewindow.airflow import process
+from rewindow.airflow.operators import RewindowOperator
+
+def ended(printed, code, arguments=("diff", "orders", "main", "fix"), accepts={1}):
+    command = f"import sys; print({printed!r}); sys.exit({code})"
+    task = RewindowOperator(
+        task_id="t", arguments=list(arguments), accepts=accepts, project=FOLDER, folder=FOLDER, poll_s=0.02,
+        executable=[sys.executable, "-c", command],
+    )
+    started = task.submit_job({})
+    process.wait(process.Started.from_json(started), print, poll_s=0.02)
+    status = task.get_job_status(started, {})
+    try:
+        return [task.is_job_succeeded(status), task.poll_until_complete(started, {})]
+    except Exception as error:
+        return [task.is_job_succeeded(status), type(error).__name__, str(error)]
+
+print(json.dumps([ended(*one) for one in CASES]))
+"""
+
+
+def probed(tmp_path: Path, cases: list[Any]) -> list[Any]:
+    code = PROBE.replace("FOLDER", repr(str(tmp_path))).replace("CASES", repr(cases))
+    found: list[Any] = json.loads(said(environment(tmp_path, tmp_path), sys.executable, "-c", code).splitlines()[-1])
+    return found
+
+
+@pytest.mark.slow
+def test_an_exit_code_is_a_result_only_of_a_command_that_printed_one(tmp_path: Path) -> None:
+    found = probed(
+        tmp_path,
+        [
+            (json.dumps({"orders": COUNTS}), 1),
+            ("", 1),
+            (json.dumps({"level": "error", "message": "no image"}), 1),
+            (json.dumps({"error": "the branch is torn", "exit_code": 1}), 1),
+            (json.dumps({"main/3": {"orders": 1}}), 1, ("verify", "orders")),
+            ("", 1, ("verify", "orders")),
+            ("", 0),
+        ],
+    )
+    different, nothing, other, failed, verified, unverified, equal = found
+    assert different == [True, {"orders": COUNTS, "exit_code": 1}]
+    for one in (nothing, other, unverified):
+        assert one[:2] == [False, "AirflowFailException"]
+        assert one[2].startswith("The command ended with exit code 1 and printed no result, so rewindow did not run.")
+    assert failed[:2] == [False, "AirflowFailException"]
+    assert failed[2].startswith("the branch is torn\n")
+    assert verified == [True, {"main/3": {"orders": 1}, "exit_code": 1}]
+    assert equal == [True, {"exit_code": 0}]
+
+
+def test_what_diff_prints_is_its_result(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> None:
+    with without_spark():
+        bench = copy_of(make_template(tmp_path_factory.mktemp("bench") / "project"), tmp_path / "project")
+        assert bench.run("backfill", "counts", "--from", "1", "--branch", "fix").code == 0
+        answer = bench.run("diff", "counts", "main", "fix", "--json")
+    assert is_result("diff", json.loads(answer.out))
+    assert not is_result("diff", json.loads(bench.run("diff", "counts", "main", "nobody", "--json").out))
+
+
+BROKEN = """
+import json
+from rewindow.airflow import process
+from rewindow.airflow.operators import RewindowOperator
+
+def start(*_, **__):
+    raise OSError(28, "No space left on device")
+
+process.start = start
+task = RewindowOperator(task_id="run", job="counts", project=FOLDER)
+warned = []
+task.log.warning = lambda text, *of: warned.append(text % of)
+ran = {"run": "main/3", "summary": {"job": "counts", "branch": "main", "run": "main/3"}}
+print(json.dumps([task._write_report(ran), warned]))
+"""
+
+
+@pytest.mark.slow
+def test_a_full_disk_fails_no_task_whose_work_is_done(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> None:
+    with without_spark():
+        bench = copy_of(make_template(tmp_path_factory.mktemp("bench") / "project"), tmp_path / "project")
+    code = BROKEN.replace("FOLDER", repr(str(bench.root)))
+    printed = said(environment(tmp_path, tmp_path), sys.executable, "-c", code)
+    why = "OSError: [Errno 28] No space left on device"
+    assert json.loads(printed.splitlines()[-1]) == [
+        None,
+        [f"The work is done, but its report was not written: {why}"],
+    ]
