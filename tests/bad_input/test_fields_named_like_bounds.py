@@ -1,4 +1,4 @@
-"""A field of a value may be called `window_start`: it is shown as it is, and the bounds of the key are shown as times."""
+"""A field of a value may be called `window_start`: it is shown as it is, and only the bounds of the key are times."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ import pytest
 
 import rewindow
 from rewindow.app.times import time_columns
+from rewindow.contracts.steps import drive
+from rewindow.control.snapshot import write_snapshot
+from rewindow.tables.delta.warehouse import DeltaTables
 from tests.bad_input.scene import TARGET, Bench, copy_of, without_spark
 from tests.bad_input.test_why_windows import DAY, FEED
 from tests.ingest.local_engine import HOUR
@@ -61,25 +64,47 @@ def build_topology():
 """
 
 
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    bench = Bench(tmp_path_factory.mktemp("bounds") / "project")
+def begin(bench: Bench, module: str) -> None:
     bench.write("conf/feeds/orders.yaml", FEED.replace("partitions: 2", "partitions: 1"))
     bench.write("conf/jobs/counts.yaml", JOB)
     bench.write("conf/targets/local.yaml", TARGET)
-    bench.write("bench_job.py", MODULE)
+    bench.write("bench_job.py", module)
+
+
+def add(bench: Bench, name: str, *rows: tuple[str, str]) -> None:
+    bench.write(f"data/{name}.csv", "user,t\n" + "".join(f"{user},{DAY}T{time}:00Z\n" for user, time in rows))
+    for words in (("land", "orders"), ("run", "counts")):
+        said(bench, *words)
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    bench = Bench(tmp_path_factory.mktemp("bounds") / "project")
+    begin(bench, MODULE)
     with without_spark():
-        for name, rows in {"one": [("ann", "16:10"), ("bob", "16:15")], "two": [("ann", "18:20")]}.items():
-            bench.write(f"data/{name}.csv", "user,t\n" + "".join(f"{user},{DAY}T{time}:00Z\n" for user, time in rows))
-            for words in (("land", "orders"), ("run", "counts")):
-                answer = bench.run(*words)
-                assert answer.code == 0, answer
+        add(bench, "one", ("ann", "16:10"), ("bob", "16:15"))
+        add(bench, "two", ("ann", "18:20"))
         yield bench
 
 
 @pytest.fixture
 def bench(template: Bench, tmp_path: Path) -> Bench:
     return copy_of(template, tmp_path / "project")
+
+
+@pytest.mark.parametrize("is_snapshot", [False, True])
+def test_an_open_window_outlives_a_snapshot(tmp_path: Path, *, is_snapshot: bool) -> None:
+    bench = Bench(tmp_path / "project")
+    begin(bench, MODULE.replace("Ended", "Begun").replace("window_end", "window_start"))
+    with without_spark():
+        add(bench, "one", ("ann", "16:10"), ("bob", "16:15"))
+        add(bench, "two", ("ann", "18:20"))
+        if is_snapshot:
+            tables = DeltaTables(str(bench.warehouse))
+            assert drive(write_snapshot("counts", tables.state("counts").branch("main").head, tables, 1))
+        add(bench, "three", ("ann", "18:40"), ("bob", "20:00"))
+        (table,) = json.loads(said(bench, "head", "shop.windowed", "--json"))["tables"]
+    assert sorted((row["user"], row["n"]) for row in table["rows"]) == [("ann", 1), ("ann", 2), ("bob", 1)]
 
 
 def said(bench: Bench, *words: str, code: int = 0) -> str:

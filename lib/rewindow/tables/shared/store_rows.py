@@ -15,8 +15,11 @@ from rewindow.streams.serde.meta_columns import PARTITION
 from rewindow.streams.serde.schema import Column
 from rewindow.streams.state.stores import JOIN, SESSION, WINDOW
 
-_EXPIRES_BY = {WINDOW: "window_start", SESSION: "window_end", JOIN: "_record_time"}
-"""By kind of store, the column that says when a row expires without a tombstone."""
+_BOUND = {WINDOW: -2, SESSION: -1}
+"""By kind of store, which column of its key says when a row expires without a tombstone: the start or the end of a window.
+
+Fields of a value may have the names of bounds; then those of the key are called otherwise.
+"""
 
 
 def current_rows(changes: pa.Table, run: CommittedRun, store: str, reports: Iterable[TaskReport]) -> pa.Table:
@@ -29,7 +32,12 @@ def current_rows(changes: pa.Table, run: CommittedRun, store: str, reports: Iter
     numbered = changes.append_column("_row", pa.array(range(changes.num_rows), pa.int64()))
     last = numbered.group_by(keys, use_threads=False).aggregate([("_row", "max")])["_row_max"]
     current = changes.take(last).filter(pc.invert(pc.field("_tombstone"))).drop_columns(["_run", "_tombstone"])
-    return _without_expired(current, _described(run.spec.binding.topology, store), _clocks(reports, store))
+    described = _described(run.spec.binding.topology, store)
+    kind = described["kind"]
+    at = "_record_time" if kind == JOIN else keys[_BOUND[kind]] if kind in _BOUND else None
+    if at is None or not described["retention_ms"]:
+        return current
+    return _without_expired(current, at, described["retention_ms"], _clocks(reports, store))
 
 
 def snapshot_rows(rows: pa.Table, number: int, columns: Sequence[Column]) -> Iterator[tuple[int, pa.Table]]:
@@ -57,10 +65,7 @@ def _clocks(reports: Iterable[TaskReport], store: str) -> dict[int, int]:
     }
 
 
-def _without_expired(rows: pa.Table, store: Mapping[str, Any], clocks: Mapping[int, int]) -> pa.Table:
-    """Leave out the rows that the store's clock has expired: they have no tombstones."""
-    at = _EXPIRES_BY.get(store["kind"])
-    if not store["retention_ms"] or at not in rows.column_names:
-        return rows
-    oldest = [clocks.get(partition, UNKNOWN) - store["retention_ms"] for partition in rows[PARTITION].to_pylist()]
+def _without_expired(rows: pa.Table, at: str, retention_ms: int, clocks: Mapping[int, int]) -> pa.Table:
+    """Leave out the rows that the store's clock has expired, by the times in column ``at``: they have no tombstones."""
+    oldest = [clocks.get(partition, UNKNOWN) - retention_ms for partition in rows[PARTITION].to_pylist()]
     return rows.filter(pc.greater(rows[at], pa.array(oldest, pa.int64())))
