@@ -201,8 +201,8 @@ class SessionTask(VectorizedTask):
         merges: list[tuple[int, list[int]]] = []
         for row, (time, key, is_open_from) in enumerate(zip(times, keys, open_from, strict=True)):
             mine = self.sessions.of(key)
-            place = touching(mine, time, gap_ms, is_open_from)
-            touched = mine[place]
+            span = touching(mine, time, gap_ms, is_open_from)
+            touched = mine[span]
             if not touched:
                 if time < is_open_from:
                     continue
@@ -216,7 +216,7 @@ class SessionTask(VectorizedTask):
                 else:
                     self._replace(key, slot)
                     starts[slot], ends[slot] = start, end
-                    mine[place] = [(end, start, slot)]
+                    mine[span] = [(end, start, slot)]
             else:
                 start, end = min(time, touched[0][1]), max(time, touched[-1][0])
                 slot, joined = self.add(key, start, end), [one for _, _, one in touched]
@@ -225,7 +225,7 @@ class SessionTask(VectorizedTask):
                     self.texts.merge(slot, joined)
                 for one in joined:
                     self._replace(key, one)
-                mine[place] = [(end, start, slot)]
+                mine[span] = [(end, start, slot)]
             slots[row], ends_then[row] = slot, end
             if self.texts and grown:
                 self.texts.take(slot, grown[row])

@@ -36,7 +36,7 @@ class SessionsByEnd:
 
 
 def touching(mine: Sequence[Entry], time_ms: int, gap_ms: int, open_from_ms: int) -> slice:
-    """Return the place of the open sessions of a key that a record at ``time_ms`` touches: they become one."""
+    """Return the span of the open sessions of a key that a record at ``time_ms`` touches: they become one."""
     first = bisect_left(mine, (max(time_ms - gap_ms, open_from_ms),))
     end = first
     while end < len(mine) and mine[end][1] <= time_ms + gap_ms:
