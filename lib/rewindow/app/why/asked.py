@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from rewindow.app.why.history import History
+from rewindow.app.why.history import Candidates, History
 from rewindow.app.why.open_windows import open_windows
-from rewindow.app.why.row import Candidates
 from rewindow.app.why.waiting import Holding, holding
 from rewindow.app.why.windows import AskedTime, sessions, sliding_starts, windows_of
 from rewindow.engine.worker.provenance.extent import own_key
@@ -37,6 +36,11 @@ class Asked:
     sessions: Sequence[Window]
     still_open: Sequence[Window] | None
     holding: Holding | None
+
+    @property
+    def spans(self) -> Sequence[Window]:
+        """The windows that it is about: the open ones, or the one that is asked for; none if it could be any."""
+        return self.still_open or ([] if self.window is None else [self.window])
 
     @property
     def key(self) -> Any:

@@ -2,68 +2,93 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 from rewindow.app.hints import above
 from rewindow.app.why.asked import Asked, contains
-from rewindow.app.why.history import History
+from rewindow.app.why.history import Candidates, History
 from rewindow.app.why.open_windows import open_windows
-from rewindow.app.why.row import Candidates
+from rewindow.app.why.output import Output
 from rewindow.app.why.windows import sessions, windowed_node, windows_of
 from rewindow.engine.worker.inline import as_in_a_worker
 from rewindow.engine.worker.provenance.behind import Search, Wanted
 from rewindow.engine.worker.provenance.extent import extents
 from rewindow.engine.worker.provenance.origins import Cause
 from rewindow.engine.worker.provenance.replay import Drop
+from rewindow.engine.worker.provenance.watcher import Entry
 from rewindow.streams.nodes import ProcessorNode
 from rewindow.streams.record import Window
 from rewindow.streams.windows.session_sliding import SessionWindows, SlidingWindows
 from rewindow.streams.windows.time import Windows
 
+Where = tuple[str, int]
+"""A record of the key's partition: its topic and offset."""
+
 
 @dataclass
 class Fate:
-    """What became of the records of a key, each given as its topic and offset.
+    """What became of records, ``followed``, in a replay. Each is given as its topic and offset.
 
-    ``kept`` are those that a store above the output took, ``in_windows`` those that the store of its windows took: any store if
-    it has none.
+    ``kept`` are those that a store above the output took, ``in_windows`` those that the store of its windows took, each with the
+    starts of these windows: any store if it has none. ``drops`` are what nodes that lead to the output dropped.
     """
 
-    kept: set[tuple[str, int]] = field(default_factory=set)
-    in_windows: set[tuple[str, int]] = field(default_factory=set)
+    followed: Candidates = field(default_factory=dict)
+    stores: frozenset[str] = frozenset()
+    of_windows: frozenset[str] = frozenset()
+    kept: set[Where] = field(default_factory=set)
+    in_windows: dict[Where, set[int]] = field(default_factory=dict)
     drops: list[Drop] = field(default_factory=list)
+
+    @classmethod
+    def following(cls, output: Output, followed: Candidates) -> Self:
+        """Return what follows records to an output."""
+        layout = output.layout
+        nodes = [node for node in above(layout.topology, layout.sink) if isinstance(node, ProcessorNode)]
+        stores = frozenset(store for node in nodes for store in node.stores)
+        windowed = windowed_node(output)
+        return cls(followed, stores, stores if windowed is None else frozenset(windowed.stores))
+
+    def wrote(self, cause: Cause, entry: Entry) -> None:
+        """Note that a record led to an entry of a store."""
+        store, _, position = entry
+        if cause.topic is None or cause.offset not in self.followed.get((cause.topic, cause.partition), {}):
+            return
+        where = cause.topic, cause.offset
+        if store in self.stores:
+            self.kept.add(where)
+        if store in self.of_windows:
+            start_ms = position[0] if isinstance(position, tuple) else position
+            self.in_windows.setdefault(where, set()).add(start_ms)
+
+    def reached(self, where: Where, spans: Sequence[Window]) -> bool:
+        """Whether a record is in one of some windows, or in any if there are none. It has one session, which may grow."""
+        starts, known = self.in_windows.get(where), {span.start_ms for span in spans if not span.is_session}
+        return starts is not None and (not known or not known.isdisjoint(starts))
+
+    def missed(self, spans: Sequence[Window]) -> list[Drop]:
+        """Return the drops of records that are in none of some windows. Of overlapping windows, a record may miss a few."""
+        return [one for one in self.drops if not self.reached((one.dropped.at.topic or "", one.dropped.at.offset), spans)]
 
 
 def fate_of(past: History, asked: Asked) -> Fate:
     """Replay what the key's task took, and note what became of the key's records."""
-    traced, fate, layout = past.output.traced(asked.partition), Fate(), past.output.layout
+    traced, fate = past.output.traced(asked.partition), Fate.following(past.output, asked.taken)
     if not asked.taken:
         return fate
-    nodes = [node for node in above(layout.topology, layout.sink) if isinstance(node, ProcessorNode)]
-    stores = {store for node in nodes for store in node.stores}
-    windowed = windowed_node(past.output)
-    of_windows = stores if windowed is None else set(windowed.stores)
-
-    def wrote(cause: Cause, store: str) -> None:
-        if cause.topic is not None and cause.offset in asked.taken.get((cause.topic, cause.partition), {}):
-            where = cause.topic, cause.offset
-            if store in stores:
-                fate.kept.add(where)
-            if store in of_windows:
-                fate.in_windows.add(where)
-
     nothing = Search(traced, Wanted({}, past.epochs[-1].number + 1))
     oldest = min(time for known in asked.taken.values() for time in known.values())
     extent = extents(traced, asked.key, oldest)[0]
     epochs = past.within(extent, asked.own, asked.partition, past.epochs[-1].number, {})
     reading = past.reading(nothing, extent, asked.own, {})
     with as_in_a_worker():
-        traced.replay(epochs, reading, nothing.take, fate.drops.append, wrote, nothing.follow)
+        traced.replay(epochs, reading, nothing.take, fate.drops.append, fate.wrote, nothing.follow)
     return fate
 
 
-def among(taken: Candidates, chosen: set[tuple[str, int]]) -> list[int]:
+def among(taken: Candidates, chosen: Collection[Where]) -> list[int]:
     """Return the times of the chosen ones of some records."""
     return [time for (topic, _), known in taken.items() for offset, time in known.items() if (topic, offset) in chosen]
 

@@ -24,6 +24,9 @@ from rewindow.streams.record import UNKNOWN, TopicPartition
 Offsets = Mapping[tuple[str, int], Mapping[int, int]]
 """The offsets of records with their timestamps, by topic and partition."""
 
+Candidates = dict[tuple[str, int], dict[int, int]]
+"""The same, of records that a row may be made of."""
+
 
 @dataclass(frozen=True, eq=False)
 class History:

@@ -25,6 +25,7 @@ from rewindow.report.text import counted
 from rewindow.streams.duration import in_words
 from rewindow.streams.record import Window, known_time
 from rewindow.streams.topology import describe_supplier
+from rewindow.streams.windows.session_sliding import SessionWindows
 
 
 def explain_missing(
@@ -133,7 +134,7 @@ def _in_no_session(past: History, asked: Asked, fate: Fate, at: AskedTime) -> Mi
     near = facts.unused(asked.taken, set())
     left = [one for one in near if not any(contains(made, one.timestamp_ms, windows) for made in asked.sessions)]
     wheres = {(one.topic, one.offset) for one in left}
-    late = [one for one in facts.late(fate.drops, asked.taken) if (one.record.topic, one.record.offset) in wheres]
+    late = [one for one in facts.late(fate.missed(asked.spans), asked.taken) if (one.record.topic, one.record.offset) in wheres]
     made = told_sessions(asked.sessions, "its other records near it make", at.time_ms)
     return no_answer(
         past.output,
@@ -149,9 +150,10 @@ def _in_no_session(past: History, asked: Asked, fate: Fate, at: AskedTime) -> Mi
 def _told(project: Project, past: History, asked: Asked, fate: Fate, windows: Sequence[OpenFacts]) -> MissingFacts:
     output, facts = past.output, Facts(past)
     landings, parts = output.job.feed.landings, output.layout.tasks()
-    late = facts.late(fate.drops, asked.taken)
+    late = facts.late(fate.missed(asked.spans), asked.taken)
     records = facts.unused(asked.taken, set())  # of all open windows
-    first = Window(windows[0].start_ms, windows[0].end_ms) if windows else asked.window
+    is_session = isinstance(windows_of(output), SessionWindows)
+    first = Window(windows[0].start_ms, windows[0].end_ms, is_session) if windows else asked.window
     waits = asked.holding.waits(first) if asked.holding is not None else None
     shown = [one for one in records if first is None or contains(first, one.timestamp_ms, windows_of(output))]
     known: dict[str, Any] = {
@@ -188,7 +190,7 @@ def _told(project: Project, past: History, asked: Asked, fate: Fate, windows: Se
     if asked.waiting:
         dropped.append(_not_taken(output, asked.waiting))
     if waits is not None and waits.is_open and first is not None:
-        reached = sum((one.topic, one.offset) in fate.in_windows for one in shown)
+        reached = sum(fate.reached((one.topic, one.offset), [first]) for one in shown)
         named = windows or [OpenFacts(first.start_ms, first.end_ms, waits.closes_at_ms, reached)]
         reasons = [*open_sentences(named), *clocks, *dropped]
         return no_answer(output, Missing.OPEN, open_headline(named), reasons, **known)
@@ -221,7 +223,7 @@ def _left_out(output: Output, records: Sequence[RecordFacts], fate: Fate, late: 
     """Yield how many of some records did not reach the output's windows, if it has any, without those that are dropped."""
     if windowed_node(output) is None or not fate.kept:
         return
-    gone = {(one.record.topic, one.record.offset) for one in late} | fate.in_windows
+    gone = {(one.record.topic, one.record.offset) for one in late} | fate.in_windows.keys()
     left = [where for one in records if (where := (one.topic, one.offset)) not in gone]
     held = sum(where in fate.kept for where in left)
     of = "" if len(left) == len(records) else f" of the {len(records):,} records of the key in the window"

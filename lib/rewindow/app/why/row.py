@@ -17,10 +17,13 @@ from rewindow.app.why.facts import (
     json_row,
     json_rows,
 )
-from rewindow.app.why.history import History
+from rewindow.app.why.fate import Fate
+from rewindow.app.why.history import Candidates, History
+from rewindow.app.why.missed import missed
 from rewindow.app.why.not_given import not_given
 from rewindow.app.why.output import Output, Row
 from rewindow.app.why.quarantined import dropped_by_runs, quarantined
+from rewindow.app.why.windows import windows_of
 from rewindow.control.code_version import run_version
 from rewindow.control.plan.branches import CommittedRun
 from rewindow.control.plan.job_diff import differences_besides_tables
@@ -36,9 +39,6 @@ from rewindow.streams.record import TopicPartition, known_time
 META = ("_epoch", "_partition", "_offset", "_run")
 MOST_ROWS = 20
 """The rows of a key that are listed, the newest first."""
-
-Candidates = dict[tuple[str, int], dict[int, int]]
-
 
 def explain_row(output: Output, rows: Sequence[Row], row: Row, asked_ms: int | None = None) -> RowFacts:
     """Explain a row of an output. ``rows`` are those that the key has, in the window that contains ``asked_ms`` if one is given.
@@ -60,13 +60,14 @@ def explain_row(output: Output, rows: Sequence[Row], row: Row, asked_ms: int | N
     key = _key_of(traced, row)
     candidates = candidates_of(past, traced, key)
     with as_in_a_worker():
-        behind, drops = _behind(past, traced, key, row, rows, candidates)
+        behind, fate = _behind(past, traced, key, row, rows, candidates)
     if behind is None:
         raise not_given(output, run)
     changed = differences_besides_tables(run.spec.binding, output.job.binding)
     facts = Facts(past)
     used = {(one.topic, one.partition, one.offset) for one in (*behind.records, *behind.clocks)}
-    late = facts.late(drops, candidates)
+    window = key.window if window_of(key) else None
+    late = [] if window is None else facts.late(missed(output, fate, window, used), candidates)
     dropped = {(one.record.topic, one.record.partition, one.record.offset) for one in late}
     shown = [json_row(one) for one in reversed(rows)]
     return RowFacts(
@@ -83,7 +84,7 @@ def explain_row(output: Output, rows: Sequence[Row], row: Row, asked_ms: int | N
         clock_records=facts.records(behind.clocks),
         punctuations=[facts.punctuation(one) for one in behind.punctuations],
         late=late,
-        unused=facts.unused(candidates, used | dropped) if window_of(key) and not _is_session(key) else [],
+        unused=[] if window is None or window.is_session else facts.unused(candidates, used | dropped),
         is_reproduced=behind.is_checked,
         is_exact=behind.is_exact and behind.is_checked,
         notes=[*_notes(past, traced, run, key, changed), *quarantined(past, own_key(key))],
@@ -95,10 +96,6 @@ def _key_of(traced: Traced, row: Mapping[str, Any]) -> Any:
     return shape.decode(tuple(row[name] for name in shape.names))
 
 
-def _is_session(key: Any) -> bool:
-    return bool(key.window.is_session)
-
-
 def candidates_of(past: History, traced: Traced, key: Any) -> Candidates:
     """Return the records of a windowed key with times in its window, as far as logs have that key; none for another key.
 
@@ -107,9 +104,10 @@ def candidates_of(past: History, traced: Traced, key: Any) -> Candidates:
     times = window_of(key)
     if times is None or len(traced.tasks()) > 1:
         return {}
-    if _is_session(key):
-        described = past.last.spec.binding.topology
-        around = max((node.final_after_ms or 0 for node in timed_nodes(described)), default=0)
+    if key.window.is_session:
+        described, own = past.last.spec.binding.topology, traced.leads_to_output()
+        after = [node.final_after_ms or 0 for node in timed_nodes(described) if node.node in own]
+        around = max([*after, getattr(windows_of(past.output), "gap_ms", 0)])
         times = max(times[0] - around, 0), times[1] + around
     partition = traced.partition
     topics = [source.topic for source in traced.part.sources if not source.is_internal]
@@ -123,7 +121,7 @@ def candidates_of(past: History, traced: Traced, key: Any) -> Candidates:
 
 def _behind(
     past: History, traced: Traced, key: Any, row: Row, rows: Sequence[Row], candidates: Candidates
-) -> tuple[Behind | None, list[Drop]]:
+) -> tuple[Behind | None, Fate]:
     columns = {name: value for name, value in row.items() if name not in META}
     wanted = Wanted(columns, row["_epoch"])
     same = [one for one in rows if (one["_epoch"], one["_partition"]) == (row["_epoch"], row["_partition"])]
@@ -132,18 +130,19 @@ def _behind(
     ]
     wanted = replace(wanted, equal_before=len(earlier))
     for extent in extents(traced, key, row["_timestamp"]):
-        drops: list[Drop] = []
+        fate = Fate.following(past.output, candidates)
         found = find(
             traced,
             past.within(extent, own_key(key), traced.partition, row["_epoch"], candidates),
             lambda search, extent=extent: past.reading(search, extent, own_key(key), candidates),  # type: ignore[misc]
             past.records,
             wanted,
-            drops.append,
+            fate.drops.append,
+            fate.wrote,
         )
         if found is not None:
-            return found, drops
-    return None, []
+            return found, fate
+    return None, Fate()
 
 
 def _run_facts(run: CommittedRun) -> RunFacts:
@@ -211,16 +210,16 @@ class Facts:
         return PunctuationFacts(cause.node or "", cause.due_ms, cause.epoch)
 
     def late(self, drops: Iterable[Drop], candidates: Candidates) -> list[LateFacts]:
-        """Return the dropped records among candidates."""
-        own, causes = [], []
+        """Return the dropped records among candidates, each once: several nodes may drop it."""
+        own: dict[Cause, Drop] = {}
         for drop in drops:
             topic, partition, offset = drop.dropped.at
             if topic is not None and offset in candidates.get((topic, partition), {}):
-                own.append(drop)
-                causes.append(Cause(0, partition, drop.epoch, topic, offset, candidates[topic, partition][offset]))
+                cause = Cause(0, partition, drop.epoch, topic, offset, candidates[topic, partition][offset])
+                own.setdefault(cause, drop)
         return [
             LateFacts(record, drop.dropped.node, drop.dropped.reason, drop.behind_ms)
-            for drop, record in zip(own, self.records(causes), strict=True)
+            for drop, record in zip(own.values(), self.records([*own]), strict=True)
         ]
 
     def unused(self, candidates: Candidates, used: set[tuple[str | None, int, int]]) -> list[RecordFacts]:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol
 from rewindow.contracts.tasks import Epoch
 from rewindow.engine.worker.provenance.origins import Cause, Depth, causes_of
 from rewindow.engine.worker.provenance.replay import Drop, ReadLog, Sent, Traced, encoded
+from rewindow.engine.worker.provenance.watcher import OnWrite
 from rewindow.streams.ordering import Rows
 from rewindow.streams.record import UNKNOWN
 from rewindow.streams.task import Task
@@ -117,13 +118,15 @@ def find(
     records: Records,
     wanted: Wanted,
     drop: Callable[[Drop], None] | None = None,
+    on_write: OnWrite | None = None,
 ) -> Behind | None:
     """Return what is behind a row; None if the replay does not send it.
 
-    ``read`` gets the search, so that it can stop reading when the row was sent.
+    ``read`` gets the search, so that it can stop reading when the row was sent. ``drop`` and ``on_write`` are those of
+    `Traced.replay`.
     """
     search = Search(traced, wanted)
-    traced.replay(epochs, read(search), search.take, drop, on_task=search.follow)
+    traced.replay(epochs, read(search), search.take, drop, on_write, search.follow)
     if search.sent is None:
         return None
     for depth in Depth:

@@ -1,7 +1,7 @@
 """Replay a job's tasks in memory, and report each output row with its origin.
 
 As in a run, each sub-topology takes all epochs, task by task, before the next one starts. Nothing is restored and nothing is
-written. Only the tasks whose records can reach the output's partition take part.
+written. Only the tasks whose records can reach the output's partition take part, and of these only the nodes that lead to it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from rewindow.contracts.tasks import Epoch
 from rewindow.dsl.operators.table_verbs import TableSource
+from rewindow.engine.worker.provenance.ancestors import leading_to, with_children
 from rewindow.engine.worker.provenance.origins import Origin
 from rewindow.engine.worker.provenance.store_methods import watch
 from rewindow.engine.worker.provenance.watcher import OnWrite, Taken, Watcher
@@ -93,7 +94,7 @@ class Traced:
         return frozenset(source.topic for part in parts for source in part.sources if not source.is_internal)
 
     def tasks(self) -> list[tuple[SubTopology, Sequence[int]]]:
-        """Return the sub-topologies that reach the output, upstream first, each with its partitions that matter."""
+        """Return what leads to the output of each sub-topology, upstream first, with its partitions that matter."""
         parts, wanted = self.topology.sub_topologies(), {self.part.index: [self.partition]}
         for part in reversed(parts):
             if part.index in wanted:
@@ -101,7 +102,16 @@ class Traced:
                 for other in parts[: part.index]:
                     if any(sink.topic in topics for sink in other.sinks):
                         wanted[other.index] = list(range(self.partitions))
-        return [(part, wanted[part.index]) for part in parts if part.index in wanted]
+        own = [part for part in parts if part.index in wanted]
+        topics = {self.output, *(source.topic for part in own for source in part.sources if source.is_internal)}
+        return [
+            (leading_to(part, {sink.name for sink in part.sinks if sink.topic in topics}), wanted[part.index])
+            for part in own
+        ]
+
+    def leads_to_output(self) -> frozenset[str]:
+        """Return the nodes that lead to the output, also those behind a repartition."""
+        return frozenset(node.name for part, _ in self.tasks() for node in part.nodes)
 
     def replay(
         self,
@@ -114,8 +124,8 @@ class Traced:
     ) -> None:
         """Replay epochs from empty stores; call ``take`` for each row of the output.
 
-        ``drop`` gets the records that the output's task drops, ``on_write`` the cause of each write to a store and the
-        store's name, ``on_task`` each task before it begins. Raises `DataError` as a run does.
+        ``drop`` gets the records that nodes of the output's task drop which lead to the output, ``on_write`` the cause of
+        each write to a store and its entry, ``on_task`` each task before it begins. Raises `DataError` as a run does.
         """
         internal: dict[tuple[str, int, int], list[tuple[Emission, Origin]]] = {}
         for part, partitions in self.tasks():
@@ -145,7 +155,7 @@ class _TaskReplay:
         own = part.index == traced.part.index
         settings = replace(traced.config.settings, keeps_dropped=True)
         self.task = Task(
-            bound(part, traced.logs),
+            with_children(bound(part, traced.logs), traced.topology.sub_topologies()[part.index]),
             partition,
             writers=self._writer,
             config=replace(traced.config, settings=settings),

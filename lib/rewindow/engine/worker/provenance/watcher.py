@@ -17,8 +17,8 @@ from rewindow.streams.task_context import TaskContext
 Entry = tuple[str, Any, Any]
 """Store, key and position."""
 
-OnWrite = Callable[[Cause, str], None]
-"""Gets the cause of a write to a store, and the store's name."""
+OnWrite = Callable[[Cause, Entry], None]
+"""Gets the cause of a write to a store, and the entry that is written."""
 
 
 class Taken(NamedTuple):
@@ -46,7 +46,7 @@ class Watcher:
     """Notes the origins of a task's entries. The replay sets ``epoch``, ``event`` and ``source`` as it goes."""
 
     def __init__(self, sub_topology: int, partition: int, on_write: OnWrite | None = None) -> None:
-        """``on_write`` gets the cause of each write, and the store's name."""
+        """``on_write`` gets the cause of each write, and its entry."""
         self.epoch = 0
         self.event: Taken | None = None
         """The record that is taken; None at the end of an epoch."""
@@ -132,7 +132,7 @@ class Watcher:
         cause = self.cause()
         known, is_sure = self._near(entry[1], entry[2]) if from_reads else ({}, True)
         if self._on_write is not None:
-            self._on_write(cause, entry[0])
+            self._on_write(cause, entry)
         before = self._entries.get(entry)
         parents = (*known.values(), *((before,) if adds and before is not None else ()))
         read = self._read if from_reads else list(parents)
