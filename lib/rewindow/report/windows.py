@@ -152,10 +152,15 @@ def _held_back(material: Material, timed: TimedNode, partition: int, closes_at: 
     }
     if not newest or (timed.sub_topology and not follows_watermark(material)):
         return "It advances with later records"
-    slowest, at = min(newest.items(), key=lambda item: item[1])
     last = landings[taken - 1]
+    waited_for = {one: time for one, time in newest.items() if one not in last.given_up} or newest
+    slowest, at = min(waited_for.items(), key=lambda item: item[1])
+    waits = f"the feed's watermark waits for {slowest.topic}-{slowest.partition}, whose newest record is at {instant(at)}"
     if max(newest.values()) < closes_at:
         none = f"No record that late has been landed: the newest one is at {instant(max(newest.values()))}"
+        is_waiting = last.watermark_ms == at - material.lag_ms < max(newest.values()) - material.lag_ms
+        if is_waiting and not last.held_ms and follows_watermark(material):
+            return f"{none}. Later ones alone do not advance the clock, because {waits}. {what_moves(material, by_feed=True)}"
         if not last.held_ms or not follows_watermark(material):
             return none
         below = f"{in_words(last.held_ms)} below that of the job that makes its records, which may hold them back for so long"
@@ -172,8 +177,7 @@ def _held_back(material: Material, timed: TimedNode, partition: int, closes_at: 
             f"before it filters or changes such records. {what_moves(material)}"
         )
     if follows_watermark(material) or mine >= closes_at:
-        waits = f"{slowest.topic}-{slowest.partition}, whose newest record is at {instant(at)}"
-        return f"The feed's watermark waits for {waits}. {what_moves(material, by_feed=True)}"
+        return f"{waits[0].upper()}{waits[1:]}. {what_moves(material, by_feed=True)}"
     return (
         f"Only records of partition {partition} advance it, the newest of which is at {instant(mine)}, while another partition "
         f"is later. {what_moves(material)}"

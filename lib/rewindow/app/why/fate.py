@@ -68,6 +68,15 @@ class Fate:
         starts, known = self.in_windows.get(where), {span.start_ms for span in spans if not span.is_session}
         return starts is not None and (not known or not known.isdisjoint(starts))
 
+    def all_in(self, window: Window) -> set[tuple[str | None, int, int]]:
+        """Return the topic, partition and offset of the records that are in a window, also those after a row was sent."""
+        return {
+            (topic, partition, offset)
+            for (topic, partition), known in self.followed.items()
+            for offset in known
+            if self.reached((topic, offset), [window])
+        }
+
     def missed(self, spans: Sequence[Window]) -> list[Drop]:
         """Return the drops of records that are in none of some windows. Of overlapping windows, a record may miss a few."""
         return [one for one in self.drops if not self.reached((one.dropped.at.topic or "", one.dropped.at.offset), spans)]

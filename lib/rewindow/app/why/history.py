@@ -104,30 +104,47 @@ class History:
         ]
 
     def reading(self, search: Search, extent: Extent, key: Any, candidates: Offsets) -> ReadLog:
-        """Return a function that reads what an extent needs until the search is done, and then only the candidates."""
+        """Return a function that reads what an extent needs until the search is done, and then only the candidates.
+
+        What advances its clocks is read up to the last candidate, since these decide whether a candidate was late.
+        """
         records = self.records
         only = Only(key, lambda: search.clock_of(extent.clocks)) if extent.clocks else None
 
         def read(topic: str, partition: int, epoch: int) -> Iterator[Rows]:
             if extent.is_of_key:
-                own = (
+                mine = (
                     []
                     if search.is_over(epoch)
                     else self._inside(topic, partition, epoch, self._of_key(topic, partition, key))
                 )
-                yield from self._chosen(topic, partition, epoch, own, UNKNOWN)
+                yield from self._chosen(topic, partition, epoch, mine, UNKNOWN)
                 return
-            next_offset = UNKNOWN
-            if not search.is_over(epoch):
-                for rows in records.epoch(topic, partition, epoch, extent.since_ms, lambda: search.is_done, only):
+            next_offset, own = UNKNOWN, candidates.get((topic, partition), {})
+            last = UNKNOWN if only is None else self._last_timed(topic, partition, epoch, own)
+
+            def is_done(offset: int) -> bool:
+                return search.is_done and offset > last
+
+            if not search.is_over(epoch) or last != UNKNOWN:
+                for rows in records.epoch(topic, partition, epoch, extent.since_ms, is_done, only):
                     yield rows
                     next_offset = rows.offsets[-1] + 1
             if search.is_done:
-                known = self._inside(topic, partition, epoch, candidates.get((topic, partition), {}))
+                known = self._inside(topic, partition, epoch, own)
                 left = [offset for offset in known if offset >= next_offset]
                 yield from self._chosen(topic, partition, epoch, left, self._newest_before(topic, partition, epoch))
 
         return read
+
+    def _last_timed(self, topic: str, partition: int, epoch: int, known: Mapping[int, int]) -> int:
+        """Return the last offset of an epoch that may advance a clock before one of some records; `UNKNOWN` if none may.
+
+        That is the last of these records, or the epoch's last offset if the next epoch has one of them.
+        """
+        if self._inside(topic, partition, epoch + 1, known):
+            return self.records.bounds(topic, partition, epoch)[1]
+        return max(self._inside(topic, partition, epoch, known), default=UNKNOWN)
 
     def _inside(self, topic: str, partition: int, epoch: int, known: Mapping[int, int]) -> list[int]:
         start, end = self.records.bounds(topic, partition, epoch)

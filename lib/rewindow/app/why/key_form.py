@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,18 +13,32 @@ from rewindow.app.why.history import History
 from rewindow.app.why.output import Output, parse_key
 from rewindow.app.why.windows import key_words
 from rewindow.errors import ConfigError, SourceError, UsageError
+from rewindow.report.text import asked
 from rewindow.streams.serde.schema import Column
 
 _COLUMN_AND_VALUE = re.compile(r"([^\W\d][\w.-]*)=.+", re.DOTALL)
 
 
 def read_key(output: Output, words: Sequence[str]) -> dict[str, Sequence[Any]]:
-    """Return what the columns of a key may be (`parse_key`). A refusal (2) shows a key that the table has."""
+    """Return what the columns of a key may be (`parse_key`).
+
+    A refusal (2) shows a key that the table has, or how an option is told from a key that begins with a minus sign.
+    """
     try:
         return parse_key(output.own_columns, words)
     except UsageError as error:
-        message = f"{error}{example(output)}"
+        message = f"{error}{_options_first(output, words) or example(output)}"
         raise UsageError(message) from error
+
+
+def _options_first(output: Output, words: Sequence[str]) -> str:
+    """Return the command with the options before the key, if words after the key look like options; otherwise nothing."""
+    first = next((number for number, word in enumerate(words) if number and word.startswith("--")), None)
+    if first is None:
+        return ""
+    key, options = words[:first], words[first:]
+    command = f"rewindow why {asked(output.table, output.branch.name)} {shlex.join([*options, '--', *key])}"
+    return f". {options[0]} is read as a part of the key, because it follows `--`. Write options before that: `{command}`"
 
 
 def check_columns(output: Output, words: Sequence[str], key: Mapping[str, Sequence[Any]]) -> None:

@@ -132,7 +132,7 @@ def parse_key(columns: Sequence[Column], words: Sequence[str]) -> dict[str, Sequ
     """
     known = {column.name: column.type for column in columns}
     object_ = _of_json(words[0]) if len(words) == 1 else {}
-    given: dict[str, str] = {}
+    given: dict[str, str | None] = {}
     if set(object_) == set(known):
         given = object_
     elif len(words) == 1 and len(known) == 1 and not words[0].startswith(f"{columns[0].name}="):
@@ -152,19 +152,23 @@ def parse_key(columns: Sequence[Column], words: Sequence[str]) -> dict[str, Sequ
     return {name: _values(given[name], Column(name, known[name])) for name in known}
 
 
-def _of_json(text: str) -> dict[str, str]:
-    """Return the columns of a JSON object as texts; nothing for any other text."""
+def _of_json(text: str) -> dict[str, str | None]:
+    """Return the columns of a JSON object as texts, and None for null; nothing for any other text."""
     try:
         found = json.loads(text)
     except ValueError:
         return {}
     if not isinstance(found, dict):
         return {}
-    return {name: value if isinstance(value, str) else json.dumps(value) for name, value in found.items()}
+    return {
+        name: value if value is None or isinstance(value, str) else json.dumps(value) for name, value in found.items()
+    }
 
 
-def _values(text: str, column: Column) -> Sequence[Any]:
-    """Return the values of a column that a text may mean. An empty text and ``null`` are no number."""
+def _values(text: str | None, column: Column) -> Sequence[Any]:
+    """Return the values of a column that a text may mean. An empty text and ``null`` are no number; None is null."""
+    if text is None:
+        return [None]
     if text in ("", "null") and column.type not in ("string", "json"):
         return [None]
     try:

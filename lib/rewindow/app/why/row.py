@@ -65,9 +65,10 @@ def explain_row(output: Output, rows: Sequence[Row], row: Row, asked_ms: int | N
         raise not_given(output, run)
     changed = differences_besides_tables(run.spec.binding, output.job.binding)
     facts = Facts(past)
-    used = {(one.topic, one.partition, one.offset) for one in (*behind.records, *behind.clocks)}
+    made = {(one.topic, one.partition, one.offset) for one in behind.records}
+    used = made | {(one.topic, one.partition, one.offset) for one in behind.clocks}
     window = key.window if window_of(key) else None
-    late = [] if window is None else facts.late(missed(output, fate, window, used), candidates)
+    late = [] if window is None else facts.late(missed(output, fate, window, made), candidates)
     dropped = {(one.record.topic, one.record.partition, one.record.offset) for one in late}
     shown = [json_row(one) for one in reversed(rows)]
     return RowFacts(
@@ -84,7 +85,7 @@ def explain_row(output: Output, rows: Sequence[Row], row: Row, asked_ms: int | N
         clock_records=facts.records(behind.clocks),
         punctuations=[facts.punctuation(one) for one in behind.punctuations],
         late=late,
-        unused=[] if window is None or window.is_session else facts.unused(candidates, used | dropped),
+        unused=[] if window is None or window.is_session else facts.unused(candidates, used | dropped | fate.all_in(window)),
         is_reproduced=behind.is_checked,
         is_exact=behind.is_exact and behind.is_checked,
         notes=[*_notes(past, traced, run, key, changed), *quarantined(past, own_key(key))],

@@ -57,10 +57,13 @@ class LogRecords:
         partition: int,
         epoch: int,
         since_ms: int | None,
-        is_done: Callable[[], bool],
+        is_done: Callable[[int], bool],
         only: Only | None = None,
     ) -> Iterator[Rows]:
-        """Yield the rows of an epoch with order keys since a time, until ``is_done``; ``only`` chooses among them."""
+        """Yield the rows of an epoch with order keys since a time; ``only`` chooses among them.
+
+        ``is_done`` gets an offset, and returns whether no record from there on is wanted.
+        """
         start, end = self.bounds(topic, partition, epoch)
         if end <= start:
             return
@@ -70,7 +73,7 @@ class LogRecords:
         if since_ms is not None:
             start = _first_since(files, start, end, since_ms)
         for batch in ordered_batches(topic, files, start, end, names, values=shapes[1].columns):
-            if is_done():
+            if is_done(batch.column(0)[0].as_py()):
                 return
             running = np.maximum(np.maximum.accumulate(np.asarray(batch.column(1))), highest)
             highest = int(running[-1])
@@ -83,7 +86,7 @@ class LogRecords:
             is_own = np.asarray(_is_key(batch, own)) if own is not None else np.zeros(len(running), bool)
             times = np.asarray(batch.column(1))
             for first in range(0, len(running), _BLOCK):
-                if is_done():
+                if is_done(batch.column(0)[first].as_py()):
                     return
                 part = slice(first, first + _BLOCK)
                 chosen = mask[part] & (is_own[part] | (times[part] > only.clock()))
