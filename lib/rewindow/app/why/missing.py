@@ -26,6 +26,7 @@ from rewindow.streams.duration import in_words
 from rewindow.streams.record import Window, known_time
 from rewindow.streams.topology import describe_supplier
 from rewindow.streams.windows.session_sliding import SessionWindows
+from rewindow.streams.windows.time import GridWindows
 
 
 def explain_missing(
@@ -169,7 +170,7 @@ def _told(project: Project, past: History, asked: Asked, fate: Fate, windows: Se
     dropped = [*map(_dropped, late), *quarantined(past, asked.own)]
     clocks = [*_waiting(waits), *clock_sentences(past, asked.partition)]
     if len(parts) > 1:
-        times = None if first is None else (first.start_ms, first.end_ms)
+        times = None if first is None else (first.start_ms, first.end_ms - isinstance(windows_of(output), GridWindows))
         moved = (
             "The key is made by a repartition, so its records are not looked for, but dropped ones in the quarantine"
         )

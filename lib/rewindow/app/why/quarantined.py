@@ -31,14 +31,20 @@ def quarantined(past: History, own: Any) -> Iterator[str]:
 def dropped_by_runs(past: History, own: Any, times: tuple[int, int] | None) -> Iterator[str]:
     """Yield how many records of a key the branch's runs put into the quarantine (`dropped: quarantine`), and why the last one.
 
-    ``times``: the first time that counts, and the first after it. Of a repartitioned key, this is where its drops are.
+    ``times``: the first and the last time that count. Of a repartitioned key, this is where its drops are. A record counts once,
+    and only what nodes dropped that lead to the output.
     """
     runs = pa.array(run_ids(past.output.branch.runs), pa.int64())
-    of_runs = (pc.field("name") == past.output.job.name) & pc.field("_run").isin(runs)
+    nodes = pa.array(sorted(past.output.layout.leads_to_output()), pa.string())
+    of_runs = (pc.field("name") == past.output.job.name) & pc.field("_run").isin(runs) & pc.field("node").isin(nodes)
     if times is not None:
-        of_runs &= (pc.field("timestamp") >= times[0]) & (pc.field("timestamp") < times[1])
-    reasons = [row["reason"] for row in _rows(past, of_runs, own) if _key(row["record"]) == _parts(own)]
-    yield from _told(reasons, past.output.job.name, "record", "was dropped", "were dropped")
+        of_runs &= (pc.field("timestamp") >= times[0]) & (pc.field("timestamp") <= times[1])
+    reasons = {
+        (row["topic"], row["partition"], number if row["topic"] is None else row["offset"]): row["reason"]
+        for number, row in enumerate(_rows(past, of_runs, own))  # a punctuation's records have no place
+        if _key(row["record"]) == _parts(own)
+    }
+    yield from _told([*reasons.values()], past.output.job.name, "record", "was dropped", "were dropped")
 
 
 def _told(reasons: Sequence[str], of: str, what: str, one: str, many: str) -> Iterator[str]:
@@ -50,7 +56,7 @@ def _told(reasons: Sequence[str], of: str, what: str, one: str, many: str) -> It
 
 
 def _rows(past: History, condition: pc.Expression, own: Any) -> Iterator[dict[str, Any]]:
-    """Yield the topic, reason and record of the rows that fulfil a condition and contain the texts of a key."""
+    """Yield the place, reason and record of the rows that fulfil a condition and contain the texts of a key."""
     quarantine = open_quarantine(past.output.tables, [past.output.job.feed.definition.feed])
     if quarantine is None:
         return
@@ -58,7 +64,7 @@ def _rows(past: History, condition: pc.Expression, own: Any) -> Iterator[dict[st
         if isinstance(part, str):  # numbers may be written in other ways
             condition &= pc.match_substring(pc.field("record"), json.dumps(part, ensure_ascii=False)[1:-1])
     for batch in quarantine.batches(condition):
-        yield from batch.select(["topic", "reason", "record"]).to_pylist()
+        yield from batch.select(["topic", "partition", "offset", "reason", "record"]).to_pylist()
 
 
 def _parts(own: Any) -> list[str]:

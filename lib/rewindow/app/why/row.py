@@ -29,12 +29,13 @@ from rewindow.control.plan.branches import CommittedRun
 from rewindow.control.plan.job_diff import differences_besides_tables
 from rewindow.engine.worker.inline import as_in_a_worker
 from rewindow.engine.worker.provenance.behind import Behind, Wanted, find
-from rewindow.engine.worker.provenance.extent import extents, own_key, window_of
+from rewindow.engine.worker.provenance.extent import extents, own_key
 from rewindow.engine.worker.provenance.origins import Cause
 from rewindow.engine.worker.provenance.replay import Drop, Traced
 from rewindow.errors import CheckpointError
 from rewindow.report.nodes import timed_nodes
-from rewindow.streams.record import TopicPartition, known_time
+from rewindow.streams.record import TopicPartition, Windowed, known_time
+from rewindow.streams.windows.session_sliding import SlidingWindows
 
 META = ("_epoch", "_partition", "_offset", "_run")
 MOST_ROWS = 20
@@ -67,7 +68,7 @@ def explain_row(output: Output, rows: Sequence[Row], row: Row, asked_ms: int | N
     facts = Facts(past)
     made = {(one.topic, one.partition, one.offset) for one in behind.records}
     used = made | {(one.topic, one.partition, one.offset) for one in behind.clocks}
-    window = key.window if window_of(key) else None
+    window = key.window if key.__class__ is Windowed else None
     late = [] if window is None else facts.late(missed(output, fate, window, made), candidates)
     dropped = {(one.record.topic, one.record.partition, one.record.offset) for one in late}
     shown = [json_row(one) for one in reversed(rows)]
@@ -97,12 +98,20 @@ def _key_of(traced: Traced, row: Mapping[str, Any]) -> Any:
     return shape.decode(tuple(row[name] for name in shape.names))
 
 
+def _times(output: Output, key: Any) -> tuple[int, int] | None:
+    """Return the first and last time that records of a windowed key may have; None for another key."""
+    if key.__class__ is not Windowed:
+        return None
+    start_ms, end_ms, is_session = key.window
+    return start_ms, end_ms if is_session or isinstance(windows_of(output), SlidingWindows) else end_ms - 1
+
+
 def candidates_of(past: History, traced: Traced, key: Any) -> Candidates:
     """Return the records of a windowed key with times in its window, as far as logs have that key; none for another key.
 
     A session's records may be as far from it as keeps the session open.
     """
-    times = window_of(key)
+    times = _times(past.output, key)
     if times is None or len(traced.tasks()) > 1:
         return {}
     if key.window.is_session:
@@ -165,7 +174,7 @@ def _notes(past: History, traced: Traced, run: CommittedRun, key: Any, changed: 
         yield f"The job has changed since run {run.spec.name}; the code that there is now gives the same row"
     if len(traced.tasks()) > 1:
         yield "The key is made by a repartition, so dropped records are looked for in the quarantine only (`dropped: quarantine`)"
-        yield from dropped_by_runs(past, own_key(key), window_of(key))
+        yield from dropped_by_runs(past, own_key(key), _times(past.output, key))
     if any(part.global_stores for part, _ in traced.tasks()):
         yield "A global table is read: its records are named only if they were read under a key"
 

@@ -100,14 +100,6 @@ def own_key(key: Any) -> Any:
     return entry_of(key)[0]
 
 
-def window_of(key: Any) -> tuple[int, int] | None:
-    """Return the times ``[start, end]`` that records of a windowed key may have; None for another key."""
-    if key.__class__ is not Windowed:
-        return None
-    start_ms, end_ms, is_session = key.window
-    return start_ms, end_ms if is_session else end_ms - 1
-
-
 def _is_known(node: ProcessorNode) -> bool:
     module = type(node.supplier).__module__
     return module.startswith(_OPERATORS) and module.removeprefix(_OPERATORS) not in _FOREIGN

@@ -1,0 +1,192 @@
+"""`rewindow why` of one of several outputs: its dropped records are those that its own nodes dropped, each once."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from rewindow.contracts.instants import instant
+from tests.bad_input.scene import TARGET, Bench, without_spark
+from tests.ingest.local_engine import HOUR
+
+FEED = """\
+feed: orders
+partitions: 1
+logs:
+  orders:
+    source: {format: csv, path: data, schema: "user STRING, t TIMESTAMP, x BIGINT, got TIMESTAMP", options: {header: "true"}}
+    key: user
+    value: [x]
+    timestamp: t
+    arrived_at: got
+"""
+TABLES = ("tumbling", "tens", "hopping", "sliding", "sessions", "updates", "filtered", "pairs")
+JOB = "job: counts\ntopology: bench_job:build_topology\nfeed: orders\noutputs:\n" + "".join(
+    f"  {name}: {{table: shop.{name}}}\n" for name in TABLES
+)
+MODULE = """\
+from rewindow import JoinWindows, SessionWindows, SlidingWindows, StreamsBuilder, TimeWindows, until_window_closes
+
+
+def build_topology():
+    builder = StreamsBuilder()
+    orders = builder.stream("orders")
+    kinds = {
+        "tumbling": TimeWindows.of("1h", grace="1h"),
+        "tens": TimeWindows.of("10m", grace="0s"),
+        "hopping": TimeWindows.of("2h", grace="10m").advance_by("1h"),
+        "sliding": SlidingWindows.of("30m", grace="10m"),
+        "sessions": SessionWindows.of("20m", grace="10m"),
+    }
+    for name, windows in kinds.items():
+        counts = orders.group_by_key().windowed_by(windows).count(store=name)
+        counts.suppress(until_window_closes()).to_stream().to(name)
+    late = TimeWindows.of("2h", grace="10m").advance_by("1h")
+    orders.group_by_key().windowed_by(late).count(store="updates").to_stream().to("updates")
+    few = orders.where("x > 3").group_by_key().windowed_by(TimeWindows.of("1h", grace="5m")).count(store="filtered")
+    few.suppress(until_window_closes()).to_stream().to("filtered")
+    high = orders.where("x > 1000")
+    orders.join(high, lambda one, other: one, JoinWindows.of("1m", grace="0s"), name="both").to("pairs")
+    return builder.build()
+"""
+START = 1_767_571_200_000
+MINUTE = 60_000
+USERS = ("ann", "bob")
+COUNT = 160
+INCLUSIVE = ("sliding", "sessions")
+
+
+def made() -> list[tuple[str, int, int]]:
+    """Return records as user, time and x, in the order of their arrival: every fifth is up to five hours late."""
+    chance = random.Random(7)
+    found = []
+    for number in range(COUNT):
+        late = chance.randrange(5 * 60) if number % 5 == 4 else chance.randrange(12)
+        at = START + (6 * 60 + number * 6 - late) * MINUTE
+        found.append((chance.choice(USERS), at, chance.randrange(10)))
+    return found
+
+
+RECORDS = made()
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    bench = Bench(tmp_path_factory.mktemp("dropped") / "project")
+    bench.write("conf/feeds/orders.yaml", FEED)
+    bench.write("conf/jobs/counts.yaml", JOB)
+    bench.write("conf/targets/local.yaml", TARGET)
+    bench.write("bench_job.py", MODULE)
+    half = COUNT // 2
+    with without_spark():
+        for number in range(2):
+            rows = [
+                f"{user},{iso(at)},{x},{iso(START + 30 * HOUR + (number * half + n) * 1000)}\n"
+                for n, (user, at, x) in enumerate(RECORDS[number * half : (number + 1) * half])
+            ]
+            bench.write(f"data/{number}.csv", "user,t,x,got\n" + "".join(rows))
+            for words in (("land", "orders"), ("run", "counts")):
+                answer = bench.run(*words)
+                assert answer.code == 0, answer
+        yield bench
+
+
+def iso(ms: int) -> str:
+    return instant(ms).replace(" ", "T")
+
+
+def facts_of(shop: Bench, *words: str) -> dict[str, Any]:
+    answer = shop.run("why", *words, "--json")
+    assert answer.code == 0, answer
+    facts: dict[str, Any] = json.loads(answer.out)
+    return facts
+
+
+def windows_of(shop: Bench, table: str, user: str) -> list[int]:
+    """Return the starts of the newest windows with a row."""
+    rows = facts_of(shop, f"shop.{table}", user)["rows"]
+    return sorted({row["window_start"] for row in rows})
+
+
+def offsets(records: list[dict[str, Any]]) -> list[int]:
+    return [one["offset"] for one in records]
+
+
+@pytest.mark.parametrize("table", TABLES[:-1])
+def test_each_record_of_a_window_is_in_its_row_or_dropped_once(shop: Bench, table: str) -> None:
+    dropped = 0
+    for user in USERS:
+        for start in windows_of(shop, table, user):
+            facts = facts_of(shop, f"shop.{table}", user, "--window", iso(start))
+            late, row = offsets([one["record"] for one in facts["late"]]), facts["row"]
+            end = row["window_end"] + (table in INCLUSIVE)
+            landed = [n for n, (whose, at, _) in enumerate(RECORDS) if whose == user and start <= at < end]
+            let_go = [n for n in landed if table == "filtered" and RECORDS[n][2] <= 3]
+            near = late if table != "sessions" else [n for n in late if n in landed]
+            assert len(late) == len(set(late)), facts["late"]
+            assert row["value"] + len(near) + len(let_go) == len(landed), (row, late, landed)
+            assert sorted(offsets(facts["unused"])) == (let_go if table == "filtered" else [])
+            if facts["is_exact"] and table != "sliding":  # whose windows may be copied from others
+                assert sorted([*offsets(facts["records"]), *near, *let_go]) == landed
+            nodes = {one["node"] for one in facts["late"]}
+            assert nodes <= {table}, nodes
+            dropped += len(late)
+    assert dropped, table
+
+
+def test_a_session_lacks_only_the_records_that_would_have_made_it_longer(shop: Bench) -> None:
+    gap, dropped = 20 * MINUTE, 0
+    for user in USERS:
+        for start in windows_of(shop, "sessions", user):
+            facts = facts_of(shop, "shop.sessions", user, "--window", iso(start))
+            times = {one["record"]["timestamp_ms"] for one in facts["late"]}
+            known = sorted({start, facts["row"]["window_end"], *times})
+            within = [one for one in known if start <= one <= facts["row"]["window_end"]]
+            outside = [(one, other) for one, other in pairwise(known) if not (one in within and other in within)]
+            assert all(other - one <= gap for one, other in outside), (start, known)
+            dropped += len(times)
+    assert dropped
+
+
+def test_a_row_that_a_run_wrote_is_not_said_to_lack_what_came_later(shop: Bench) -> None:
+    start = START + 13 * HOUR
+    facts = facts_of(shop, "shop.updates", "ann", "--run", "main/1", "--window", iso(start))
+    newest = facts_of(shop, "shop.updates", "ann", "--window", iso(start))
+    assert newest["row"]["value"] > facts["row"]["value"]
+    assert not facts["unused"]
+    assert offsets([one["record"] for one in facts["late"]]) == offsets([one["record"] for one in newest["late"]])
+
+
+def test_a_join_without_a_partner_did_not_drop_what_other_outputs_did(shop: Bench) -> None:
+    facts = facts_of(shop, "shop.pairs", "ann", "--missing")
+    assert (facts["why"], facts["late"]) == ("waiting", [])
+    assert " was dropped by " not in " ".join(facts["reasons"])
+
+
+def test_why_there_is_no_row_names_what_the_own_node_dropped(shop: Bench) -> None:
+    rowless = 0
+    for user in USERS:
+        known = set(windows_of(shop, "tens", user))
+        for at in sorted({at // (10 * MINUTE) * 10 * MINUTE for whose, at, _ in RECORDS if whose == user} - known):
+            facts = facts_of(shop, "shop.tens", user, "--window", iso(at), "--missing")
+            late = offsets([one["record"] for one in facts["late"]])
+            assert len(late) == len(set(late))
+            if facts["why"] == "dropped":
+                assert late == offsets(facts["records"])
+                assert {one["node"] for one in facts["late"]} == {"tens"}
+                rowless += 1
+    assert rowless
+
+
+def test_an_open_window_has_no_dropped_records_of_windows_that_closed_before(shop: Bench) -> None:
+    for user in USERS:
+        for table in ("hopping", "sliding", "sessions", "tumbling"):
+            facts = facts_of(shop, f"shop.{table}", user, "--missing")
+            assert facts["late"] == [], table
+            assert facts["why"] == "open" or table in INCLUSIVE
+            assert len(facts["records"]) == sum(one["records"] for one in facts["open_windows"][:1])
