@@ -136,7 +136,7 @@ def test_a_wrong_key_or_window_is_refused_with_what_to_do(template: Bench) -> No
     for words, said in (
         (("totals", "colour=red", "user=ann"), "the key has the columns user"),
         (("totals", "colour=red", "size=1"), "name each once, as in `rewindow why alerts.totals user="),
-        (("totals", "ann", "bob"), "names no column"),
+        (("totals", "ann", "bob"), "names no column: write COLUMN=VALUE for each of user, as in `rewindow why"),
         (("nothing", "ann"), "neither a job"),
         (("rewindow.quarantine", "ann"), "`rewindow head rewindow.quarantine` shows them"),
         (("rewindow/quarantine", "ann", "--missing"), "`rewindow head rewindow.quarantine` shows them"),
@@ -145,6 +145,14 @@ def test_a_wrong_key_or_window_is_refused_with_what_to_do(template: Bench) -> No
         answer = template.run("why", *words)
         assert answer.code == 2, answer
         assert said in answer.err, answer
+
+
+def test_an_option_that_is_read_as_a_part_of_the_key_is_named(template: Bench) -> None:
+    answer = template.run("why", "--project", str(template.root), "totals", "--", "-1", "--missing")
+    assert answer.code == 2, answer
+    assert "--missing is read as a part of the key, because it follows `--`. Write options before that: " in answer.err
+    assert "`rewindow why alerts.totals --missing " in answer.err
+    assert answer.err.endswith(" -- -1`\n")
 
 
 def test_a_window_that_no_landed_record_reaches_is_said_to_be_ahead(template: Bench) -> None:
@@ -199,6 +207,11 @@ def test_a_row_without_a_key_is_found_by_an_empty_key(bench: Bench) -> None:
         found = why(bench, "copies", word)
         assert (found["row"]["user"], found["row"]["x"]) == (None, 7), word
         assert why(bench, "copies", word, "--missing")["why"] == "exists", word
+    bench.rows("h9", [{"user": "null", "t": T0 + 5 * HOUR, "got": T0 + 5 * HOUR, "x": 8}])
+    assert bench.run("land", "activity").code == 0
+    assert bench.run("run", "copies").code == 0
+    for word, x in (("user=", 7), ('{"user": null}', 7), ("null", 8), ("user=null", 8), ('{"user": "null"}', 8)):
+        assert why(bench, "copies", word)["row"]["x"] == x, word
 
 
 def test_a_row_that_another_hand_deleted_is_not_said_to_have_been_never_sent(bench: Bench) -> None:

@@ -66,6 +66,21 @@ def test_records_that_the_watermark_holds_back_name_the_partition_that_it_waits_
     assert "The feed's watermark waits for events-0, whose newest record is at 2023-11-14 22:50:00Z" in why
 
 
+def test_a_window_that_no_record_has_passed_may_wait_for_a_silent_partition_too(tmp_path: Path) -> None:
+    with without_spark():
+        bench = started(tmp_path, WATERMARK, "max_task_idle: forever\n")
+        only_partition_1_goes_on(bench)
+        why = bench.run("why", "counts", "ann", "--missing", "--window", "2023-11-14T23:45").out
+    newest = "No record that late has been landed: the newest one is at 2023-11-14 23:55:00Z"
+    assert (
+        f"{newest}. Later ones alone do not advance the clock, because the feed's watermark waits for events-0, whose"
+        in why
+    )
+    assert (
+        "whose newest record is at 2023-11-14 22:50:00Z. `max_task_idle: 2h`, or another duration, in the feed's" in why
+    )
+
+
 def test_a_window_that_no_record_has_passed(tmp_path: Path) -> None:
     with without_spark():
         found = json.loads(started(tmp_path).run("report", "counts", "--json").out)

@@ -155,7 +155,9 @@ def _held_back(material: Material, timed: TimedNode, partition: int, closes_at: 
     last = landings[taken - 1]
     waited_for = {one: time for one, time in newest.items() if one not in last.given_up} or newest
     slowest, at = min(waited_for.items(), key=lambda item: item[1])
-    waits = f"the feed's watermark waits for {slowest.topic}-{slowest.partition}, whose newest record is at {instant(at)}"
+    waits = (
+        f"the feed's watermark waits for {slowest.topic}-{slowest.partition}, whose newest record is at {instant(at)}"
+    )
     if max(newest.values()) < closes_at:
         none = f"No record that late has been landed: the newest one is at {instant(max(newest.values()))}"
         is_waiting = last.watermark_ms == at - material.lag_ms < max(newest.values()) - material.lag_ms

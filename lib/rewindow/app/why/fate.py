@@ -38,6 +38,7 @@ class Fate:
     followed: Candidates = field(default_factory=dict)
     stores: frozenset[str] = frozenset()
     of_windows: frozenset[str] = frozenset()
+    has_windows: bool = False
     kept: set[Where] = field(default_factory=set)
     in_windows: dict[Where, set[int]] = field(default_factory=dict)
     drops: list[Drop] = field(default_factory=list)
@@ -49,7 +50,8 @@ class Fate:
         nodes = [node for node in above(layout.topology, layout.sink) if isinstance(node, ProcessorNode)]
         stores = frozenset(store for node in nodes for store in node.stores)
         windowed = windowed_node(output)
-        return cls(followed, stores, stores if windowed is None else frozenset(windowed.stores))
+        of_windows = stores if windowed is None else frozenset(windowed.stores)
+        return cls(followed, stores, of_windows, has_windows=windowed is not None)
 
     def wrote(self, cause: Cause, entry: Entry) -> None:
         """Note that a record led to an entry of a store."""
@@ -78,8 +80,15 @@ class Fate:
         }
 
     def missed(self, spans: Sequence[Window]) -> list[Drop]:
-        """Return the drops of records that are in none of some windows. Of overlapping windows, a record may miss a few."""
-        return [one for one in self.drops if not self.reached((one.dropped.at.topic or "", one.dropped.at.offset), spans)]
+        """Return the drops of records that are in none of some windows. Of overlapping windows, a record may miss a few.
+
+        Without windows, these are all: a join drops what is too late to wait for a partner, but looks for one before.
+        """
+        if not self.has_windows:
+            return self.drops
+        return [
+            one for one in self.drops if not self.reached((one.dropped.at.topic or "", one.dropped.at.offset), spans)
+        ]
 
 
 def fate_of(past: History, asked: Asked) -> Fate:

@@ -38,7 +38,9 @@ def _options_first(output: Output, words: Sequence[str]) -> str:
         return ""
     key, options = words[:first], words[first:]
     command = f"rewindow why {asked(output.table, output.branch.name)} {shlex.join([*options, '--', *key])}"
-    return f". {options[0]} is read as a part of the key, because it follows `--`. Write options before that: `{command}`"
+    return (
+        f". {options[0]} is read as a part of the key, because it follows `--`. Write options before that: `{command}`"
+    )
 
 
 def check_columns(output: Output, words: Sequence[str], key: Mapping[str, Sequence[Any]]) -> None:

@@ -135,7 +135,11 @@ def _in_no_session(past: History, asked: Asked, fate: Fate, at: AskedTime) -> Mi
     near = facts.unused(asked.taken, set())
     left = [one for one in near if not any(contains(made, one.timestamp_ms, windows) for made in asked.sessions)]
     wheres = {(one.topic, one.offset) for one in left}
-    late = [one for one in facts.late(fate.missed(asked.spans), asked.taken) if (one.record.topic, one.record.offset) in wheres]
+    late = [
+        one
+        for one in facts.late(fate.missed(asked.spans), asked.taken)
+        if (one.record.topic, one.record.offset) in wheres
+    ]
     made = told_sessions(asked.sessions, "its other records near it make", at.time_ms)
     return no_answer(
         past.output,

@@ -41,6 +41,7 @@ META = ("_epoch", "_partition", "_offset", "_run")
 MOST_ROWS = 20
 """The rows of a key that are listed, the newest first."""
 
+
 def explain_row(output: Output, rows: Sequence[Row], row: Row, asked_ms: int | None = None) -> RowFacts:
     """Explain a row of an output. ``rows`` are those that the key has, in the window that contains ``asked_ms`` if one is given.
 
@@ -86,7 +87,9 @@ def explain_row(output: Output, rows: Sequence[Row], row: Row, asked_ms: int | N
         clock_records=facts.records(behind.clocks),
         punctuations=[facts.punctuation(one) for one in behind.punctuations],
         late=late,
-        unused=[] if window is None or window.is_session else facts.unused(candidates, used | dropped | fate.all_in(window)),
+        unused=[]
+        if window is None or window.is_session
+        else facts.unused(candidates, used | dropped | fate.all_in(window)),
         is_reproduced=behind.is_checked,
         is_exact=behind.is_exact and behind.is_checked,
         notes=[*_notes(past, traced, run, key, changed), *quarantined(past, own_key(key))],

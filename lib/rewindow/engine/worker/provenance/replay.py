@@ -110,8 +110,9 @@ class Traced:
         ]
 
     def leads_to_output(self) -> frozenset[str]:
-        """Return the nodes that lead to the output, also those behind a repartition."""
-        return frozenset(node.name for part, _ in self.tasks() for node in part.nodes)
+        """Return the nodes that lead to the output and their stores, which may drop records, also before a repartition."""
+        parts = [part for part, _ in self.tasks()]
+        return frozenset(one.name for part in parts for one in (*part.nodes, *part.stores))
 
     def replay(
         self,
