@@ -270,3 +270,30 @@ def test_a_key_of_json_is_shown_as_people_write_it(tmp_path: Path) -> None:
         assert answer.code == 2, answer
         assert answer.err.endswith("Write its value alone, or key=VALUE, as in `rewindow why shop.kinds key=ann`\n")
         assert bench.run("why", "shop.kinds", "key=ann").code == 0
+
+
+def test_sessions_that_the_clock_has_separated_are_told_apart(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "project")
+    bench.write(
+        "conf/feeds/orders.yaml", FEED.replace("user STRING, t TIMESTAMP", "user STRING, t TIMESTAMP, got TIMESTAMP")
+    )
+    bench.edit("conf/feeds/orders.yaml", "arrived_at: t", "arrived_at: got")
+    bench.edit("conf/feeds/orders.yaml", "partitions: 2", "partitions: 1")
+    bench.write(
+        "conf/jobs/counts.yaml", f"{JOB.partition('outputs:')[0]}outputs: {{sessions: {{table: shop.sessions}}}}\n"
+    )
+    bench.write("conf/targets/local.yaml", TARGET)
+    module = HOLDING.replace('SessionWindows.of("1h", grace="0s")', 'SessionWindows.of("20m", grace="0s")')
+    others = [line for line in module.splitlines() if '"hopping": ' not in line and '"sliding": ' not in line]
+    bench.write("bench_job.py", "\n".join(others) + "\n")
+    times = (("ann", "10:00"), ("bob", "10:40"), ("ann", "10:20"))
+    rows = [f"{user},{DAY}T{time}:00Z,{DAY}T11:0{number}:00Z" for number, (user, time) in enumerate(times)]
+    bench.write("data/one.csv", "user,t,got\n" + "".join(f"{row}\n" for row in rows))
+    with without_spark():
+        for words in (("land", "orders"), ("run", "counts")):
+            answer = bench.run(*words)
+            assert answer.code == 0, answer
+        assert found(bench, "sessions", "10:00")["row"]["value"] == 1
+        for more in ((), ("--window", f"{DAY}T10:20")):
+            facts = json.loads(bench.run("why", "shop.sessions", "ann", "--missing", "--json", *more).out)
+            assert (facts["why"], facts["window_start_ms"], len(facts["records"])) == ("open", at("10:20"), 1), facts

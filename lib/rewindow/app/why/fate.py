@@ -11,7 +11,7 @@ from rewindow.app.why.asked import Asked, contains
 from rewindow.app.why.history import Candidates, History
 from rewindow.app.why.open_windows import open_windows
 from rewindow.app.why.output import Output
-from rewindow.app.why.windows import sessions, windowed_node, windows_of
+from rewindow.app.why.windows import windowed_node, windows_of
 from rewindow.engine.worker.inline import as_in_a_worker
 from rewindow.engine.worker.provenance.behind import Search, Wanted
 from rewindow.engine.worker.provenance.extent import extents
@@ -32,7 +32,9 @@ class Fate:
     """What became of records, ``followed``, in a replay. Each is given as its topic and offset.
 
     ``kept`` are those that a store above the output took, ``in_windows`` those that the store of its windows took, each with the
-    starts of these windows: any store if it has none. ``drops`` are what nodes that lead to the output dropped.
+    starts of these windows: any store if it has none. ``sessions`` are those that they made, in the order of their last records.
+    Records within the gap may be in two, if the clock had closed the first before the second began. ``drops`` are what nodes
+    that lead to the output dropped.
     """
 
     followed: Candidates = field(default_factory=dict)
@@ -41,6 +43,7 @@ class Fate:
     has_windows: bool = False
     kept: set[Where] = field(default_factory=set)
     in_windows: dict[Where, set[int]] = field(default_factory=dict)
+    sessions: list[Window] = field(default_factory=list)
     drops: list[Drop] = field(default_factory=list)
 
     @classmethod
@@ -62,7 +65,12 @@ class Fate:
         if store in self.stores:
             self.kept.add(where)
         if store in self.of_windows:
-            start_ms = position[0] if isinstance(position, tuple) else position
+            start_ms = position
+            if isinstance(position, tuple):
+                start_ms, end_ms = position
+                merged = [one for one in self.sessions if start_ms <= one.start_ms and one.end_ms <= end_ms]
+                self.sessions = [one for one in self.sessions if one not in merged]
+                self.sessions.append(Window(start_ms, end_ms, is_session=True))
             self.in_windows.setdefault(where, set()).add(start_ms)
 
     def reached(self, where: Where, spans: Sequence[Window]) -> bool:
@@ -119,10 +127,10 @@ def as_reached(past: History, asked: Asked, fate: Fate, start_ms: int | None) ->
     windows, times = windows_of(past.output), among(asked.taken, fate.in_windows)
     if not times or not past.output.is_windowed or not isinstance(windows, SessionWindows | SlidingWindows):
         return asked
-    own = sessions(times, windows.gap_ms) if isinstance(windows, SessionWindows) else []
+    own = sorted(fate.sessions)
     still_open = asked.still_open
     if still_open is not None and asked.holding is not None:
-        still_open = open_windows(windows, times, asked.holding)
+        still_open = open_windows(windows, times, asked.holding, own)
     window = asked.window
     if still_open:
         window = still_open[0]

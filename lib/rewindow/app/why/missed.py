@@ -27,8 +27,11 @@ def missed(output: Output, fate: Fate, window: Window, used: Collection[tuple[st
 
 def _of_session(session: Window, drops: Sequence[Drop], followed: Candidates, gap_ms: int) -> list[Drop]:
     """Return the drops of records that would have made a session longer, or of times within it."""
-    known = [(one, followed.get(one.dropped.at[:2], {}).get(one.dropped.at.offset)) for one in drops]
-    timed = [(one, time) for one, time in known if time is not None]
+    timed = []
+    for one in drops:
+        topic, partition, offset = one.dropped.at
+        if (time := followed.get((topic or "", partition), {}).get(offset)) is not None:
+            timed.append((one, time))
     times = sorted(time for _, time in timed)
     start_ms, end_ms, _ = session
     for time in reversed(times):

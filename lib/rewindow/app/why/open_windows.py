@@ -17,14 +17,19 @@ _MOST_NAMED = 5
 """So many open windows are named."""
 
 
-def open_windows(windows: Windows | None, times: Iterable[int], held: Holding) -> list[Window]:
-    """Return the windows that a key's records make and that the clock has not closed, oldest first, given the records' times."""
+def open_windows(
+    windows: Windows | None, times: Iterable[int], held: Holding, known: Sequence[Window] | None = None
+) -> list[Window]:
+    """Return the windows that a key's records make and that the clock has not closed, oldest first, given the records' times.
+
+    ``known``: the sessions that they made, if a replay has told.
+    """
     newest_first = sorted(set(times), reverse=True)
     made: Iterable[Window]
     if held.buffered is not None:
         made = [window for window in held.buffered if window is not None]
     elif isinstance(windows, SessionWindows):
-        made = sessions(newest_first, windows.gap_ms)
+        made = sessions(newest_first, windows.gap_ms) if known is None else known
     elif isinstance(windows, SlidingWindows):
         made = _sliding(windows.size_ms, newest_first, held)
     elif isinstance(windows, GridWindows):

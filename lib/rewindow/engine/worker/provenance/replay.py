@@ -112,7 +112,8 @@ class Traced:
     def leads_to_output(self) -> frozenset[str]:
         """Return the nodes that lead to the output and their stores, which may drop records, also before a repartition."""
         parts = [part for part, _ in self.tasks()]
-        return frozenset(one.name for part in parts for one in (*part.nodes, *part.stores))
+        nodes = frozenset(node.name for part in parts for node in part.nodes)
+        return nodes | {store.name for part in parts for store in part.stores}
 
     def replay(
         self,
