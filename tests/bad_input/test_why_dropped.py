@@ -63,12 +63,12 @@ INCLUSIVE = ("sliding", "sessions")
 
 def made() -> list[tuple[str, int, int]]:
     """Return records as user, time and x, in the order of their arrival: every fifth is up to five hours late."""
-    chance = random.Random(7)
+    seeded = random.Random(7)
     found = []
     for number in range(COUNT):
-        late = chance.randrange(5 * 60) if number % 5 == 4 else chance.randrange(12)
+        late = seeded.randrange(5 * 60) if number % 5 == 4 else seeded.randrange(12)
         at = START + (6 * 60 + number * 6 - late) * MINUTE
-        found.append((chance.choice(USERS), at, chance.randrange(10)))
+        found.append((seeded.choice(USERS), at, seeded.randrange(10)))
     return found
 
 
