@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
@@ -19,7 +20,7 @@ from rewindow.engine.worker.provenance.origins import Cause
 from rewindow.engine.worker.provenance.replay import Drop
 from rewindow.engine.worker.provenance.watcher import Entry
 from rewindow.streams.nodes import ProcessorNode
-from rewindow.streams.record import Window
+from rewindow.streams.record import UNKNOWN, Window
 from rewindow.streams.windows.session_sliding import SessionWindows, SlidingWindows
 from rewindow.streams.windows.time import Windows
 
@@ -32,9 +33,9 @@ class Fate:
     """What became of records, ``followed``, in a replay. Each is given as its topic and offset.
 
     ``kept`` are those that a store above the output took, ``in_windows`` those that the store of its windows took, each with the
-    starts of these windows: any store if it has none. ``sessions`` are those that they made, in the order of their last records.
-    Records within the gap may be in two, if the clock had closed the first before the second began. ``drops`` are what nodes
-    that lead to the output dropped.
+    starts of these windows: any store if it has none. ``sessions`` are those that they made, oldest first. Records within the
+    gap may be in two, if the clock had closed the first before the second began. ``drops`` are what nodes that lead to the
+    output dropped.
     """
 
     followed: Candidates = field(default_factory=dict)
@@ -68,10 +69,15 @@ class Fate:
             start_ms = position
             if isinstance(position, tuple):
                 start_ms, end_ms = position
-                merged = [one for one in self.sessions if start_ms <= one.start_ms and one.end_ms <= end_ms]
-                self.sessions = [one for one in self.sessions if one not in merged]
-                self.sessions.append(Window(start_ms, end_ms, is_session=True))
+                self._add_session(Window(start_ms, end_ms, is_session=True))
             self.in_windows.setdefault(where, set()).add(start_ms)
+
+    def _add_session(self, session: Window) -> None:
+        """Replace the sessions that are merged into one by that one."""
+        first = last = bisect_left(self.sessions, Window(session.start_ms, UNKNOWN))
+        while last < len(self.sessions) and self.sessions[last].end_ms <= session.end_ms:
+            last += 1
+        self.sessions[first:last] = [session]
 
     def reached(self, where: Where, spans: Sequence[Window]) -> bool:
         """Whether a record is in one of some windows, or in any if there are none. It has one session, which may grow."""
@@ -127,7 +133,7 @@ def as_reached(past: History, asked: Asked, fate: Fate, start_ms: int | None) ->
     windows, times = windows_of(past.output), among(asked.taken, fate.in_windows)
     if not times or not past.output.is_windowed or not isinstance(windows, SessionWindows | SlidingWindows):
         return asked
-    own = sorted(fate.sessions)
+    own = fate.sessions
     still_open = asked.still_open
     if still_open is not None and asked.holding is not None:
         still_open = open_windows(windows, times, asked.holding, own)
