@@ -120,6 +120,30 @@ def test_s14_a_suppressed_table_is_looked_up_as_last_sent(cut: bool) -> None:  #
             driver.cut()
 
 
+def test_a_joiner_that_changes_the_value_of_a_suppressed_table_changes_nothing_that_is_sent() -> None:
+    def changing(value: list[str], other: str) -> str:
+        value.append(other)
+        return "".join(value)
+
+    builder = StreamsBuilder()
+    held = builder.table("L", store="left").suppress(until_time_limit("5ms"), name="held")
+    held.group_by(lambda _k, v: ("all", "".join(v))).aggregate(
+        lambda: "", lambda _k, v, s: f"{s}+{v}", lambda _k, v, s: f"{s}-{v}", store="t", value=str
+    ).to_stream().to("trace")
+    held.join(builder.table("R", store="right"), changing).to_stream().to("out")
+    driver = TopologyTestDriver(builder.build())
+    for topic, key, value, at in (
+        ("L", "k", ["a"], 0),
+        ("R", "k", "x", 1),
+        ("L", "z", ["z"], 6),
+        ("L", "k", ["b"], 7),
+        ("R", "k", "y", 8),
+        ("L", "z", ["z"], 15),
+    ):
+        driver.pipe(topic, key, value, at)
+    assert [record.value for record in driver.read("trace")][-1] == "+a+z-a+b"
+
+
 @both_modes
 def test_a_group_below_a_join_subtracts_what_it_added(cut: bool) -> None:  # noqa: FBT001
     builder, left, right = tables()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -48,6 +49,39 @@ def planning(**plan: Any) -> type[Planning]:
 def test_an_invalid_schedule_is_rejected_at_once(plan: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         driver(planning(**plan))
+
+
+class Yielding(Planning):
+    plan = planning().plan
+
+    def fire(self, now_ms: int, *args: Any) -> Any:
+        yield self.context.forward(Record("fired", (now_ms, *args)))
+
+
+class Awaiting(Planning):
+    plan = planning().plan
+
+    async def fire(self, now_ms: int, *args: Any) -> None:  # type: ignore[override]
+        self.context.forward(Record("fired", (now_ms, *args)))
+
+
+@pytest.mark.parametrize(("processor", "what"), [(Yielding, "generator"), (Awaiting, "coroutine")])
+def test_a_callback_that_would_never_run_is_refused(processor: type[Planning], what: str) -> None:
+    with pytest.raises(ConfigError, match=rf"fire .*returned a {what}, which nobody gets: send records with"):
+        driver(processor).pipe("in", "a", 1, 5)
+
+
+class Late(Processor):
+    def process(self, record: Record) -> Iterator[Record]:
+        yield record
+
+
+def test_a_process_that_would_never_run_is_refused_though_a_function_made_it() -> None:
+    def make() -> Processor:
+        return Late()
+
+    with pytest.raises(ConfigError, match=r"Late\.process .*returned a generator, which nobody gets"):
+        driver(make).pipe("in", "a", 1, 5)
 
 
 def test_arguments_of_a_schedule_outlive_a_run() -> None:

@@ -148,4 +148,7 @@ def test_the_lag_of_an_output_is_that_of_its_sink() -> None:
     finals.to("finals")
     finals.group_by(lambda _key, _value: "all").count(store="all").to_stream(name="totals").to("totals")
     events.to("events")
-    assert output_lags(builder.build().describe()) == {"finals": 70, "totals": 70, "events": 0}
+    finals.to("finals-global")
+    finals.to("finals-repartition")
+    lags = {"finals": 70, "totals": 70, "events": 0, "finals-global": 70, "finals-repartition": 70}
+    assert output_lags(builder.build().describe()) == lags

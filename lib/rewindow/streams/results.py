@@ -5,17 +5,23 @@ from __future__ import annotations
 import dis
 from collections.abc import Callable
 from functools import lru_cache
+from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, isasyncgen, iscoroutine, isgenerator
 from types import CodeType
 from typing import Any
 
 from rewindow.errors import ConfigError
 from rewindow.streams.record import Record
 
+_RETURNS_AN_OBJECT = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
+
 
 def returns_nothing(process: Callable[[Record], Any]) -> bool:
-    """Return whether a method's bytecode shows that it returns None, so that its results need not be checked."""
+    """Return whether a method's bytecode shows that it returns None, so that its results need not be checked.
+
+    A call of a generator or coroutine returns an object, whatever its code returns.
+    """
     code = getattr(process, "__code__", None)
-    return code is not None and _returns_none(code)
+    return code is not None and not code.co_flags & _RETURNS_AN_OBJECT and _returns_none(code)
 
 
 @lru_cache(maxsize=1024)  # each epoch asks again
@@ -42,8 +48,16 @@ def checked(process: Callable[[Record], Any]) -> Callable[[Record], None]:
     return take
 
 
+def refuse_unstarted(process: Callable[..., Any], result: object) -> None:
+    """Raise `ConfigError` (78) if a call only made a generator or a coroutine: its code never runs."""
+    if isgenerator(result) or iscoroutine(result) or isasyncgen(result):
+        refuse_result(process, result)
+
+
 def refuse_result(process: Callable[[Any], Any], result: object, *, send: str = "self.context.forward(record)") -> None:
     """Raise `ConfigError` (78) for a result that is not None; ``send`` is how to send records."""
+    if iscoroutine(result):
+        result.close()  # otherwise Python warns that it was never awaited
     code = getattr(process, "__code__", None)
     at = f" ({code.co_filename}:{code.co_firstlineno})" if code else ""
     message = (

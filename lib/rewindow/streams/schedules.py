@@ -14,6 +14,7 @@ from typing import Any
 from rewindow.errors import CheckpointError, ConfigError
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.punctuation import Cancellable, PunctuationQueue, PunctuationType, Schedule
+from rewindow.streams.results import refuse_unstarted
 from rewindow.streams.serde.canonical_json import dump_value, load_value
 
 _PRUNE_AT = 256
@@ -95,7 +96,7 @@ class Schedules:
             raise ConfigError(f"{node} has no schedule named {name!r}: pass name={name!r} to schedule() first")
         return Cancellable(schedule)
 
-    def callback(self, schedule: Schedule) -> Callable[..., None]:
+    def callback(self, schedule: Schedule) -> Callable[..., object]:
         """Return the method that a schedule calls. Raises `CheckpointError` (76) if the code no longer has it."""
         method = getattr(self.processors.get(schedule.node), schedule.method, None)
         if method is None:
@@ -107,9 +108,11 @@ class Schedules:
         before, self.firing = self.firing, schedule.type
         try:
             method = self.callback(schedule)  # named, so that `error_context` finds it if it takes other arguments
-            method(now_ms, *(deepcopy(schedule.args) if schedule.args else ()))
+            result = method(now_ms, *(deepcopy(schedule.args) if schedule.args else ()))
         finally:
             self.firing = before
+        if result is not None:
+            refuse_unstarted(method, result)
 
     def mark(self) -> Callable[[], None]:
         """Return a function that restores all schedules to their present state."""

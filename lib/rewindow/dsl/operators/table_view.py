@@ -24,6 +24,7 @@ from typing import Any, Protocol
 
 from rewindow.streams.processor_context import ProcessorContext
 from rewindow.streams.record import UNKNOWN
+from rewindow.streams.serde.values import copied
 from rewindow.streams.state.stores import Stamped
 
 
@@ -201,4 +202,4 @@ class _HeldBackLookup(_NeverVersioned):
         held = self._buffer.find(key)
         if held is None:
             return self._table.get(key)
-        return None if held.prior is None else Stamped(held.prior, UNKNOWN)
+        return None if held.prior is None else Stamped(copied(held.prior), UNKNOWN)
