@@ -16,7 +16,7 @@ from rewindow.app.sentences import shown_rows
 from rewindow.errors import LimitError, StorageError, UsageError
 from rewindow.tables.delta import diff_partitions
 from rewindow.tables.delta.diff import compare_tables
-from rewindow.tables.shared.diff import TableDiff, compare, rows_apart
+from rewindow.tables.shared.diff import TableDiff, compare, first_difference, rows_apart
 from tests.properties.effort import examples
 
 SCHEMA = pa.schema(
@@ -213,6 +213,13 @@ def test_of_a_key_with_many_rows_those_that_differ_are_shown():
     assert apart == ([{"a": 1, "b": 3}], [{"b": 4, "a": 1.0}]), (
         "a wider type or another order of columns is no difference"
     )
+
+
+def test_rows_with_nan_are_the_same_rows_in_any_order():
+    before, after = ([{"rate": float("nan"), "at": at} for at in order] for order in ((1, 2), (2, 1)))
+    assert first_difference(pa.Table.from_pylist(before), pa.Table.from_pylist(after)) is None
+    other = pa.Table.from_pylist([{"rate": 1.0, "at": 1}, before[1]])
+    assert first_difference(pa.Table.from_pylist(before), other) == "now, not before: {'rate': 1.0, 'at': 1}"
 
 
 def test_tables_of_other_keys_have_nothing_to_compare():

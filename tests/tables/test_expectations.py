@@ -84,6 +84,14 @@ def test_offending_rows_are_counted_and_named(one, failed, says):
     assert Observation.from_json(found.as_json()) == found
 
 
+def test_columns_may_be_called_as_the_counts_of_repeated_rows():
+    batch = pa.RecordBatch.from_pydict({"rows": [1, 1], "count_all": ["a", "a"]})
+    columns = (Column("rows", "long"), Column("count_all", "string"))
+    (found,) = observe_rows([expectation(Kind.UNIQUE, "rows", "count_all")], columns, ("rows",), [batch])
+    assert found.failed == 1
+    assert found.examples == ("rows=1, count_all=a, times=2",)
+
+
 def test_without_rows_everything_is_met():
     for one in (
         expectation(Kind.UNIQUE),

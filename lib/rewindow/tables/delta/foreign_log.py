@@ -77,7 +77,8 @@ def _parse(root: str, version: int, actions: Iterable[dict[str, Any]]) -> TableC
             adds.append(
                 AddedFile(
                     full_path(root, add["path"]),
-                    tuple(sorted((add.get("partitionValues") or {}).items())),
+                    # an empty text is null, says Delta's protocol
+                    tuple(sorted((name, value or None) for name, value in (add.get("partitionValues") or {}).items())),
                     add.get("dataChange", True),
                     bool(add.get("deletionVector")),
                 )

@@ -54,7 +54,11 @@ class LogFiles:
         Of each generation only the offsets that the feed still has. A file without statistics may hold any offset.
         """
         found = {
-            LogFile(f"{self._path}/{unquote(file.path)}", max(file.first or first, first), min(file.last or last, last))
+            LogFile(
+                f"{self._path}/{unquote(file.path)}",
+                first if file.first is None else max(file.first, first),
+                last if file.last is None else min(file.last, last),
+            )
             for generation, first, last, _ in feed.spans(where, start, end)
             for file in self._files.get(where.partition, ())
             if file.generation == generation

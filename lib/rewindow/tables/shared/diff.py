@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -134,4 +135,12 @@ def _counted(rows: pa.Table | None, ignored: Sequence[str]) -> tuple[list[str], 
     if rows is None:
         return [], Counter()
     kept = rows.select([name for name in rows.column_names if name not in ignored])
-    return kept.column_names, Counter(zip(*kept.to_pydict().values(), strict=True))
+    return kept.column_names, Counter(zip(*map(_comparable, kept.columns), strict=True))
+
+
+def _comparable(column: pa.ChunkedArray) -> list[Any]:
+    """Return the values of a column with one object for every NaN, which then equals itself."""
+    values: list[Any] = column.to_pylist()
+    if not pa.types.is_floating(column.type):
+        return values
+    return [math.nan if value is not None and math.isnan(value) else value for value in values]

@@ -154,11 +154,13 @@ class _Repeated:
         """Return what was observed in this many rows."""
         shown, repeated, too_many = None, 0, 0
         if self.parts:
-            counts = pa.Table.from_batches(self.parts).group_by(list(self.names), use_threads=False)
-            groups = counts.aggregate([([], "count_all")])
-            groups = groups.filter(pc.greater(groups["count_all"], 1)).rename_columns({"count_all": "rows"})
-            repeated, too_many = groups.num_rows, (pc.sum(groups["rows"]).as_py() or 0) - groups.num_rows
-            shown = _first(groups.select([*self.names, "rows"]), self.names)
+            by_number = [str(number) for number in range(len(self.names))]  # a user's column may be called as a count
+            values = pa.Table.from_batches(self.parts).rename_columns(by_number)
+            groups = values.group_by(by_number, use_threads=False).aggregate([([], "count_all")])
+            groups = groups.filter(pc.greater(groups["count_all"], 1)).select([*by_number, "count_all"])
+            repeated, too_many = groups.num_rows, (pc.sum(groups["count_all"]).as_py() or 0) - groups.num_rows
+            count = next(name for name in ("rows", "times", "repeated rows") if name not in self.names)
+            shown = _first(groups, by_number).rename_columns([*self.names, count])
         what = "a key" if not self.one.columns else f"({', '.join(self.names)})"
         told = f"{too_many} of {counted(rows, 'row')} repeat {what}" + (
             f" ({counted(repeated, 'value')})" if repeated else ""
