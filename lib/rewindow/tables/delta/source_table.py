@@ -10,6 +10,7 @@ times. If one of them is gone, it takes the files that the table has now, whose 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
@@ -19,6 +20,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from rewindow.contracts.ingest import ARRIVAL, LogSpec, Piece, ReadWindow, SourceLook
+from rewindow.contracts.source_fields import named_columns
 from rewindow.errors import ConfigError, DataError, SourceError
 from rewindow.tables.delta.commit import open_table
 from rewindow.tables.delta.create_table import OWNER
@@ -34,7 +36,8 @@ def look_at_table(spec: LogSpec, position: Mapping[str, Any] | None, window: Rea
     """Return a Delta table as it is now, compared with the landed position (None: nothing is landed).
 
     Raises `SourceError` (66) if there is no table, if it is no longer the one that was landed, or if it cannot be read;
-    `DataError` (65) if a version removed rows; `ConfigError` (78) if the arrival of rows cannot be determined.
+    `DataError` (65) if a version removed rows; `ConfigError` (78) if the arrival of rows cannot be determined, or if the table is
+    partitioned by a BINARY column that the log needs.
     """
     table = open_table(spec.source.location)
     if table is None:
@@ -59,6 +62,7 @@ class _TableLook:
         """Whether its files hold its rows. If not, Spark reads the table."""
 
     def look(self) -> SourceLook:
+        self._check_partitions()
         active = self._active_files()
         if self._position is None:
             commits = self._first_commits(active) if self._needs_commits else None
@@ -183,6 +187,23 @@ class _TableLook:
             for path, values in zip(paths, partitions, strict=True)
         }
 
+    def _check_partitions(self) -> None:
+        """Check that no landed column is a BINARY one whose values are only texts in the log: writers encode them differently."""
+        spec, partitions = self._spec, self._metadata.partition_columns
+        if not partitions or not self._is_direct:
+            return
+        named = named_columns(spec)
+        for field in json.loads(self._table.schema().to_json())["fields"]:
+            name = field["name"]
+            is_landed = name in named or (spec.value is None and name not in spec.ignore)
+            if name in partitions and field["type"] == "binary" and is_landed:
+                way = "" if name in named else f", or leave the column out, `ignore: [{name}]`"
+                message = (
+                    f"log {spec.topic}: {self._name} is partitioned by {name}, which is BINARY. Writers store such values as "
+                    f"different texts, so nobody can tell its bytes. Partition the table by another column{way}"
+                )
+                raise ConfigError(message)
+
     def _check_same_table(self, position: Mapping[str, Any]) -> None:
         if position.get("kind") != DELTA or position["id"] != self._metadata.id:
             what = "was dropped and created again"
@@ -236,7 +257,11 @@ class _TableLook:
 
 
 def _pieces(commits: Sequence[Dated]) -> list[Piece]:
-    return [Piece(file.path, arrival, file.values) for commit, arrival in commits for file in _new_files(commit)]
+    return [
+        Piece(file.path, arrival, tuple((name, text or None) for name, text in file.values))
+        for commit, arrival in commits
+        for file in _new_files(commit)
+    ]
 
 
 def _new_files(commit: TableCommit) -> Iterator[AddedFile]:
@@ -256,7 +281,8 @@ def _only(commits: Sequence[TableCommit], active: Mapping[str, Any]) -> Iterator
 
 
 def _partition_text(value: Any) -> str | None:
-    if value is None:
+    """Return a partition value as text. An empty text is null, as the Delta protocol has it for every type."""
+    if value is None or value == "":
         return None
     if isinstance(value, bool):
         return str(value).lower()

@@ -172,8 +172,8 @@ def _check_columns(reader: RowReader, look: SourceLook) -> None:
     others |= set() if spec.timestamp == ARRIVAL or spec.extractor else {spec.timestamp}
     if not others <= set(reader.sources):
         raise UnsuitableError("it lacks a column, or the column is nested")
-    for name in look.partition_columns:
-        if name in reader.types and reader.types[name] not in DIRECTORY_TYPES:
+    for name in reader.needed().intersection(look.partition_columns):
+        if reader.types[name] not in DIRECTORY_TYPES:
             raise UnsuitableError(f"the table is partitioned by {name}, which is {reader.types[name]}")
 
 
