@@ -192,16 +192,17 @@ def _portion(reader: RowReader, due: Portion, piece: Piece, look: SourceLook) ->
     if reader.spec.source.format == "parquet":
         check_types(reader.spec, piece.path, footer.schema, inside)
     check_stored(footer.schema, inside)
+    due = replace(due, piece=piece)
     groups = tuple(number for number in range(footer.num_row_groups) if not _is_over(reader, due, footer, number))
     rows = sum(footer.row_group(number).num_rows for number in groups)
-    return replace(due, piece=piece, row_groups=groups), rows
+    return replace(due, row_groups=groups), rows
 
 
 def _is_over(reader: RowReader, due: Portion, footer: pq.FileMetaData, number: int) -> bool:
     """Return whether all rows of a row group arrived before what is due. So landed files are not read again."""
     if due.from_ms is None or due.with_unknown:
         return False
-    last = reader.latest(footer.row_group(number))
+    last = reader.latest(due.piece, footer.row_group(number))
     return last is not None and last < due.from_ms
 
 

@@ -14,6 +14,8 @@ import pyarrow.parquet as pq
 from rewindow.contracts.ingest import ARRIVAL, LogColumns, LogSpec, Piece
 from rewindow.contracts.source_fields import read_columns
 from rewindow.contracts.time_units import MS, RANGES, wrong_unit
+from rewindow.engine.worker.faults import BadRowsError
+from rewindow.engine.worker.landing.parquet_types import shown_type
 from rewindow.engine.worker.landing.partitions import partitions_of
 from rewindow.engine.worker.landing.source_types import INTEGERS, TIMES, arrow_type, as_landed, as_time, in_micros
 from rewindow.engine.worker.landing.text_formats import TEXT_FORMATS
@@ -85,7 +87,8 @@ class RowReader:
     def read(self, portion: Portion) -> Iterator[pa.RecordBatch]:
         """Yield the due rows of a portion.
 
-        Raises `StorageError` (74) for a file that cannot be read, and `LimitError` (71) if its rows do not fit into memory.
+        Raises `StorageError` (74) for a file that cannot be read, `BadRowsError` (65) for a value that does not fit into its
+        type, and `LimitError` (71) if the rows do not fit into memory.
         """
         keys = [source for column in self.columns.key if self.types[source := self.sources[column.name]] == "string"]
         with _fitting(portion.piece.path):
@@ -107,20 +110,24 @@ class RowReader:
             due = portion.due(arrived)
             yield arrived.filter(due), faults.filter(due)
 
-    def latest(self, group: pq.RowGroupMetaData) -> int | None:
-        """Return the last arrival (epoch ms) in a row group of a file, rounded up; None if its statistics do not tell."""
+    def latest(self, piece: Piece, group: pq.RowGroupMetaData) -> int | None:
+        """Return a time (epoch ms) that no arrival in a row group of a file exceeds; None if its statistics do not tell.
+
+        They do not tell it of a column that the table or the directories give, of a type other than whole numbers and times,
+        and of a last time that Python cannot represent (beyond the year 9999) or that is in another unit.
+        """
         source = self.sources[self.spec.arrived_at] if self.spec.arrived_at else None
         if source is None or self.types[source] not in (*INTEGERS, *TIMES):
             return None
         for number in range(group.num_columns):
             column = group.column(number)
             if column.path_in_schema == source and column.is_stats_set and column.statistics.has_min_max:
-                return self._arrival_of(source, column.statistics.max)
+                return self._bound(source, column.statistics)
         return None
 
-    def _arrival_of(self, source: str, value: Any) -> int | None:
+    def _bound(self, source: str, statistics: pq.Statistics) -> int | None:
         try:
-            stored = pa.array([value], arrow_type(self.types[source]))
+            stored = pa.array([statistics.max], arrow_type(self.types[source]))
         except (pa.ArrowException, OverflowError, TypeError):
             return None
         arrived, _ = self._arrived(_Found(pa.record_batch([stored], names=[source]), Piece(""), self.types))
@@ -181,7 +188,7 @@ class RowReader:
 
 
 class _Found:
-    """A batch of a file, with the values that its table keeps outside it."""
+    """A batch of a file, with the values that its table or its directories keep outside it."""
 
     def __init__(self, batch: pa.RecordBatch, piece: Piece, types: Mapping[str, str]) -> None:
         self.rows, self.piece = batch.num_rows, piece
@@ -189,7 +196,10 @@ class _Found:
         self._values = dict(piece.values)
 
     def column(self, name: str) -> pa.Array:
-        """Return a column in the type of the source; null if the file is older than the column."""
+        """Return a column in the type of the source; null if the file is older than the column.
+
+        Raises `BadRowsError` (65) for a value that does not fit into the type.
+        """
         kind = arrow_type(self._types[name])
         if name in self._values:
             return pa.repeat(pa.scalar(self._values[name], pa.string()), self.rows).cast(kind)
@@ -198,7 +208,14 @@ class _Found:
         found = self._batch.column(name)
         if pa.types.is_timestamp(found.type) and found.type.unit == "ns":
             return in_micros(found, kind)
-        return found if found.type == kind else found.cast(kind)
+        try:
+            return found if found.type == kind else found.cast(kind)
+        except pa.ArrowInvalid as error:  # milliseconds whose microseconds exceed 64 bits: Spark fails too
+            message = (
+                f"{self.piece.path} has a value in {name} that does not fit into {shown_type(self._types[name])} ({error}). "
+                "Nothing was landed. Fix the file, then land again"
+            )
+            raise BadRowsError(message) from error
 
     def coded(self, name: str) -> pa.DictionaryArray | None:
         """Return a column whose distinct values the file has told; None if it has not."""

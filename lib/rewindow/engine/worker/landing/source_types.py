@@ -191,9 +191,13 @@ def as_time(column: pa.Array, type_name: str, zone: str, unit: str = MS) -> pa.A
 
 
 def _from_unit(column: pa.Array, unit: str) -> pa.Array:
-    """Return times in another unit as milliseconds: null beyond 64 bits, and negative times, which are invalid, unchanged."""
+    """Return times in another unit as milliseconds.
+
+    Seconds whose milliseconds exceed 64 bits are null. Negative micro- and nanoseconds, which are invalid, stay as they are.
+    """
     if unit == "s":
-        fits = pc.less_equal(pc.abs(column), _MOST_SECONDS)
+        # Not with pc.abs, which leaves the smallest integer negative.
+        fits = pc.and_(pc.less_equal(column, _MOST_SECONDS), pc.greater_equal(column, -_MOST_SECONDS))
         return pc.multiply(pc.if_else(fits, column, None), 1_000)
     return pc.if_else(pc.less(column, 0), column, pc.divide(column, {"us": 1_000, "ns": 1_000_000}[unit]))
 
