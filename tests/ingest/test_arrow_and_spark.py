@@ -121,6 +121,7 @@ DIRECTORIES = {
     "large numbers": ["n=5", "n=4000000000", "n=__HIVE_DEFAULT_PARTITION__"],
     "words": ["shop=north%3A1", "shop=a b", "shop=Zürich"],
     "a column of the files too": ["x=7", "x=8"],
+    "the key of the files too": ["user=zed", "user=__HIVE_DEFAULT_PARTITION__"],
 }
 
 

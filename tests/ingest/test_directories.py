@@ -8,11 +8,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from rewindow.control.ingest.land import land
 from rewindow.control.ingest.landings import GENERATION
+from rewindow.engine.worker.landing.engine import ArrowLandingEngine
 from rewindow.errors import SourceError
+from rewindow.streams.serde.key_bytes import partition_of
 from rewindow.tables.delta.feeds import DeltaFeedTables
-from tests.ingest.land_by_arrow import land_by_arrow
-from tests.ingest.local_engine import log_rows
+from tests.ingest.land_by_arrow import Unused, land_by_arrow
+from tests.ingest.local_engine import HOUR, T0, log_rows, one_log
 
 NANOS, NANOS_IN_UTC = pa.timestamp("ns"), pa.timestamp("ns", "UTC")
 
@@ -95,3 +98,21 @@ def test_what_only_spark_decides_is_left_to_it(tmp_path, names):
         write(tmp_path, f"{name}.parquet", y=[number])
     with pytest.raises((AssertionError, TypeError)):
         landed(tmp_path)
+
+
+def test_the_value_of_a_directory_wins_over_that_of_its_files_also_in_the_partition(tmp_path):
+    for user, stored in (("ann", "x1"), ("bob", "x2"), ("cyd", None)):
+        write(tmp_path, f"user={user}/a.parquet", user=pa.array([stored], pa.string()))
+    found = {row["user"]: row["partition"] for row in landed(tmp_path)}
+    assert found == {user: partition_of(user, 3) for user in ("ann", "bob", "cyd")}
+
+
+def test_the_statistics_of_a_column_that_directories_give_are_not_used(tmp_path):
+    """A file's own ``got`` is long over, but its directory's is not."""
+    engine = ArrowLandingEngine(Unused, Unused(), project_root=str(tmp_path), most_rows=10**9)
+    feed, tables = one_log(every="1h", arrived_at="got"), DeltaFeedTables(f"{tmp_path}/w")
+    write(tmp_path, f"got={T0}/a.parquet", got=[1])
+    write(tmp_path, f"got={T0 + HOUR}/b.parquet", got=[2])
+    for hours in (1, 2):
+        land(feed, tables, engine, now_ms=T0 + hours * HOUR)
+    assert sorted((row["arrived_at"], row["landing"]) for row in log_rows(tables)) == [(T0, 1), (T0 + HOUR, 2)]

@@ -117,7 +117,7 @@ class RowReader:
         and of a last time that Python cannot represent (beyond the year 9999) or that is in another unit.
         """
         source = self.sources[self.spec.arrived_at] if self.spec.arrived_at else None
-        if source is None or self.types[source] not in (*INTEGERS, *TIMES):
+        if source is None or source in dict(piece.values) or self.types[source] not in (*INTEGERS, *TIMES):
             return None
         for number in range(group.num_columns):
             column = group.column(number)
@@ -258,8 +258,9 @@ def _fitting(path: str) -> Iterator[None]:
 
 
 def _batches(portion: Portion, names: set[str], coded: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
-    with open_parquet(portion.piece.path, coded) as file:
-        stored = [name for name in file.schema_arrow.names if name in names]
+    outside = dict(portion.piece.values)  # the file may have these columns too, with other values
+    with open_parquet(portion.piece.path, [name for name in coded if name not in outside]) as file:
+        stored = [name for name in file.schema_arrow.names if name in names and name not in outside]
         for number in portion.row_groups:
             group = file.metadata.row_group(number)
             rows = max(1, min(_READ_ROWS, group.num_rows * _READ_BYTES // max(group.total_byte_size, 1)))
