@@ -11,6 +11,7 @@ from dataclasses import replace
 import pytest
 from pydantic import ValidationError
 
+from rewindow.config.feed_spec import feed_spec
 from rewindow.contracts.ingest import SourceSpec
 from rewindow.engine.worker.source_files import look_at_files, unchanged
 from rewindow.errors import ConfigError, LandedFileError, SourceError, StorageError
@@ -231,3 +232,29 @@ def test_files_need_an_arrival_where_one_is_asked_for():
         feed_config(log={"arrived_at": None})
     with pytest.raises(ValidationError, match="arrived_at: COLUMN"):
         feed_config(landing={}, log={"arrived_at": None, "timestamp": "arrival"})
+
+
+@pytest.mark.parametrize("root", ["p[1]", "p?q", "p*", "p[!a]", "{p}", "p\\q"])
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [("raw", ["a.csv", "sub/b.csv"]), ("raw/*.csv", ["a.csv"]), ("./raw//a.csv", ["a.csv"]), ("r*/sub", ["sub/b.csv"])],
+)
+def test_only_the_configured_path_is_a_pattern(tmp_path, root, path, found):
+    for folder in (root, "p1", "p1q"):
+        for name in ("a.csv", "sub/b.csv"):
+            file = tmp_path / folder / "raw" / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(f"{folder}, {name}")
+    feed = feed_config(log={"source": {"format": "csv", "path": path}})
+    (log,) = feed_spec(feed, project_root=str(tmp_path / root), warehouse="w").logs
+    look = look_at_files(log.source, None)
+    assert [piece.path for piece in look.fresh] == [str(tmp_path / root / "raw" / name) for name in found]
+    first = "raw/" if path.startswith("r*") else ""
+    assert [piece.name for piece in look.fresh] == [first + name for name in found]
+
+
+def test_an_absolute_path_is_a_pattern_as_a_whole(folder):
+    path = str(folder.parent / "r[a]w" / "*.csv")
+    feed = feed_config(log={"source": {"format": "csv", "path": path}})
+    (log,) = feed_spec(feed, project_root=str(folder), warehouse="w").logs
+    assert names(look_at_files(log.source, None)) == ["a.csv"]

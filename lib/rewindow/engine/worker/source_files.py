@@ -102,9 +102,11 @@ def _find(spec: SourceSpec) -> tuple[str, dict[str, _File]]:
     Each landing looks at all files that were ever landed, so a file costs one call of `stat` here and little else.
     """
     location = str(Path(spec.location))  # without doubled or trailing slashes, so that it begins each path
-    if has_magic(location):
-        base = _folder_of_pattern(location)
-        paths = [path for match in glob(location, recursive=True) for path in _below(spec, match)]  # noqa: PTH207 - absolute
+    root, configured = _parts(spec)
+    if has_magic(configured):
+        base = str(Path(root, _folder_of_pattern(configured)))
+        matches = glob(configured, root_dir=root or None, recursive=True)  # noqa: PTH207 - may be absolute
+        paths = [path for match in matches for path in _below(spec, str(Path(root, match)))]
         _refuse_tables(spec, base, paths)
     else:
         base = location if Path(location).is_dir() else str(Path(location).parent)
@@ -116,6 +118,12 @@ def _find(spec: SourceSpec) -> tuple[str, dict[str, _File]]:
         message = f"the source {spec.name} has no files at {location}: fix `path:`, or wait for the first file"
         raise SourceError(message)
     return base, found
+
+
+def _parts(spec: SourceSpec) -> tuple[str, str]:
+    """Return the project's root, which is no pattern whatever its name, and the configured path, which may be one."""
+    root = spec.location.removesuffix(f"/{spec.name}")
+    return ("", str(Path(spec.location))) if root == spec.location else (root or "/", str(Path(spec.name)))
 
 
 def _file(spec: SourceSpec, name: str, path: str) -> _File:
