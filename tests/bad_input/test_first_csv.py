@@ -151,3 +151,13 @@ def test_a_csv_file_that_may_be_half_written_is_told_unless_its_producer_never_e
     assert not warns("n6.csv", f"16,ann,2.5,{day}")
     _, said = say("land", "orders", "--new-generation")
     assert "n3.csv of the log orders and 3 more files do not end with the end of a line. If they were still" in said
+
+
+@pytest.mark.parametrize("command", ["explain", "run", "check"])
+def test_numbers_are_numbers_before_the_first_landing_too(say: Say, shop: Path, command: str) -> None:
+    edited(shop, "conf/feeds/orders.yaml", (', options: {header: "true", inferSchema: "true"}', ""))
+    edited(shop, "jobs/daily_orders.py", ('        .where("amount > 0")\n', ""))
+    _, text = say(command, "daily_orders")
+    assert "was landed as text" not in text
+    assert say("land", "orders")[0] == 0
+    assert say(command, "daily_orders")[0] == 0

@@ -48,7 +48,8 @@ def test_the_rows_of_a_csv_file_tell_its_types(tmp_path: Path) -> None:
     types = {"k": "long", "n": "long", "x": "double", "s": "string", "at": "unsure", "e": "unsure", "b": "boolean"}
     assert expected(tmp_path, "csv", options=INFER) == types
     assert expected(tmp_path, "csv", options=INFER, key="at") == {**types, "at": "string"}
-    assert set((expected(tmp_path, "csv", options=HEADER) or {}).values()) == {"string"}
+    assert expected(tmp_path, "csv", options=HEADER) == expected(tmp_path, "csv") == types, "as a landing infers them"
+    assert set((expected(tmp_path, "csv", options={"inferschema": "false"}) or {}).values()) == {"string"}
     assert expected(tmp_path, "csv", options={**INFER, "nullValue": "de"}) == {
         **dict.fromkeys(types, "unsure"),
         "k": "string",

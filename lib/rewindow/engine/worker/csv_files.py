@@ -37,6 +37,11 @@ def has_header(source: SourceSpec) -> bool:
     return source.format == "csv" and lower_options(source).get("header", "true").lower() == "true"
 
 
+def infers_types(source: SourceSpec) -> bool:
+    """Return whether the types of CSV columns are inferred, as they are by default. Otherwise all columns are texts."""
+    return lower_options(source).get("inferschema", "true").lower() == "true"
+
+
 def doubled_quotes(options: Mapping[str, str]) -> dict[str, str]:
     """Return Spark's option for quotes within values that are doubled (RFC 4180), unless the options state another escape.
 

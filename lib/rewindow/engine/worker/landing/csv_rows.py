@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.csv as pc_csv
 
 from rewindow.contracts.ingest import Piece, SourceSpec
-from rewindow.engine.worker.csv_files import lower_options, positions
+from rewindow.engine.worker.csv_files import infers_types, lower_options, positions
 from rewindow.engine.worker.landing.source_types import UnsuitableError, schema_of
 from rewindow.engine.worker.landing.text_files import check_files, usual_bytes
 from rewindow.engine.worker.landing.text_values import inferred_type, typed
@@ -43,7 +43,7 @@ def csv_schema(source: SourceSpec, pieces: Sequence[Piece]) -> str:
     texts = pa.concat_tables([_texts(source, piece.path) for piece in pieces], promote_options="default")
     if len({name.lower() for name in texts.column_names}) < len(texts.column_names):
         raise UnsuitableError("its files have columns that differ in case only")
-    is_inferred = lower_options(source).get("inferschema", "true").lower() == "true"
+    is_inferred = infers_types(source)
     return schema_of(
         {name: inferred_type(name, texts[name]) if is_inferred else "string" for name in texts.column_names}
     )

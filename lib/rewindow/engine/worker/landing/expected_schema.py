@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rewindow.contracts.ingest import LogSpec, SourceLook
-from rewindow.engine.worker.csv_files import csv_lines, csv_names, encoding_of, has_header, lower_options
+from rewindow.engine.worker.csv_files import csv_lines, csv_names, encoding_of, has_header, infers_types, lower_options
 from rewindow.engine.worker.file_fields import local_files
 from rewindow.engine.worker.landing.ddl import UNSURE, declared_columns
 from rewindow.engine.worker.landing.log_columns import nested_renames
@@ -56,7 +56,7 @@ def _csv(spec: LogSpec, files: Sequence[Path]) -> dict[str, Any] | None:
     options = lower_options(spec.source)
     if not files or not has_header(spec.source) or "comment" in options:
         return None
-    is_inferred = options.get("inferschema", "false").lower() == "true"
+    is_inferred = infers_types(spec.source)
     has_defaults = set(options) <= {
         "header",
         "inferschema",

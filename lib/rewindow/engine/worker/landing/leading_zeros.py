@@ -11,7 +11,7 @@ from itertools import islice
 import pyarrow as pa
 
 from rewindow.contracts.ingest import LogSpec, SourceLook
-from rewindow.engine.worker.csv_files import csv_lines, encoding_of, has_header, lower_options
+from rewindow.engine.worker.csv_files import csv_lines, encoding_of, has_header, infers_types, lower_options
 from rewindow.engine.worker.file_fields import local_files
 
 _FILES, _LINES = 8, 1_000
@@ -22,7 +22,7 @@ _LEADING_ZERO = re.compile(r"\s*[+-]?0\d+\s*")
 def leading_zeros(spec: LogSpec, look: SourceLook, numbers: Collection[str]) -> Iterator[tuple[str, str]]:
     """Yield the columns among ``numbers`` with such values, each with the first one. Only for CSV files without a schema."""
     source, options = spec.source, lower_options(spec.source)
-    is_inferred = source.schema is None and options.get("inferschema", "true").lower() == "true"
+    is_inferred = source.schema is None and infers_types(source)
     if not is_inferred or not has_header(source):
         return
     old, found = {new: name for name, new in (spec.renames or {}).items()}, dict[str, str]()
