@@ -53,6 +53,12 @@ def test_quotes_behind_a_backslash_are_refused_until_the_source_says_so(engine_a
     assert landed(engine_at, tmp_path, options=options) == [("ann", 'the "best" one')]
 
 
+def test_the_case_of_an_option_does_not_matter(engine_at, tmp_path):
+    write(tmp_path, [("ann", "2026-01-31T10:00:00Z", "01")])
+    options = {"inferschema": "false", "encoding": "UTF-8"}
+    assert landed(engine_at, tmp_path, options=options) == [("ann", "01")]
+
+
 def test_times_of_day_are_texts(engine_at, tmp_path):
     """Spark takes them as times of the day on which it reads them: the same file would land other rows tomorrow."""
     write(tmp_path, [("ann", 1, "10:00"), ("bob", 2, "7:5:1")])

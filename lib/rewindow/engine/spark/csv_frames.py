@@ -14,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql import types as T  # noqa: N812
 
 from rewindow.contracts.ingest import LogSpec, Piece, SourceLook
+from rewindow.engine.spark.exact_paths import exact_paths, inferable_paths
 from rewindow.engine.spark.text_checks import as_texts, checked, has_date, is_dateless
 from rewindow.engine.worker.csv_files import check_has, csv_columns, positions
 from rewindow.engine.worker.file_fields import directory_columns
@@ -50,7 +51,7 @@ def read_csv(
     reader = spark.read.format("csv").options(**options).option("columnNameOfCorruptRecord", corrupt)
     # A reader that leaves out columns does not notice that a line has too few values, and shifts them.
     reader = reader.option("mode", "PERMISSIVE").option("columnPruning", "false")
-    paths = [piece.path for piece in pieces]
+    paths = exact_paths(pieces)
     bad = T.StructField(corrupt, T.StringType())
     if header is None:  # Spark refuses files whose header has other names
         read = T.StructType([*as_texts(schema, spec.source.options), bad])
@@ -77,7 +78,7 @@ def read_csv(
 
 def inferred(spark: SparkSession, spec: LogSpec, options: Mapping[str, str], pieces: Sequence[Piece]) -> T.StructType:
     """Return the columns of all files, each with the type that Spark infers for its values in all of them."""
-    groups = [[piece.path for piece in alike] for _, alike in by_header(spec, pieces)]
+    groups = [inferable_paths(alike, options) for _, alike in by_header(spec, pieces)]
     frames = [spark.read.format("csv").options(**options).load(paths) for paths in groups]
     schemas = [_dated(spark, frame, options, paths) for frame, paths in zip(frames, groups, strict=True)]
     if len(frames) == 1:

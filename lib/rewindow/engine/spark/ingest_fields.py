@@ -11,6 +11,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from rewindow.contracts.ingest import LogColumns, LogSpec, SourceLook
 from rewindow.contracts.source_fields import FileFields, SourceFields, fields_of_schema
+from rewindow.engine.spark.exact_paths import exact_paths
 from rewindow.engine.spark.ingest_frames import path_of_row, read_options
 from rewindow.engine.worker.file_fields import directory_columns, shown
 
@@ -24,7 +25,7 @@ def json_fields(spark: SparkSession, spec: LogSpec, columns: LogColumns, look: S
     """
     known, structs, _ = fields_of_schema(json.loads(columns.source_schema or "{}"))
     options = {**read_options(spec, look), "mode": "PERMISSIVE", "singleVariantColumn": "row"}
-    parsed = spark.read.format("json").options(**options).load([piece.path for piece in look.fresh or look.rest])
+    parsed = spark.read.format("json").options(**options).load(exact_paths(look.fresh or look.rest))
     # A line with a lone value is no row: `unreadable` decides on it, and the file's other lines have fields.
     by_file = parsed.where("schema_of_variant(row) rlike '^(OBJECT|ARRAY)'").groupBy(path_of_row().alias("path"))
     found = by_file.agg(F.expr("schema_of_variant_agg(row)").alias("schema")).collect()

@@ -16,6 +16,7 @@ from rewindow.contracts.ingest import ARRIVAL, LogColumns, LogSpec, Piece, ReadW
 from rewindow.contracts.source_fields import is_read, read_columns, read_schema
 from rewindow.contracts.time_units import RANGES, wrong_unit
 from rewindow.engine.spark.csv_frames import by_header, inferred, read_csv
+from rewindow.engine.spark.exact_paths import exact_paths, inferable_paths
 from rewindow.engine.spark.ingest_columns import (
     SourceColumn,
     arrival_unit,
@@ -28,7 +29,7 @@ from rewindow.engine.spark.open_table import named, open_delta
 from rewindow.engine.spark.partitioning import partition_column
 from rewindow.engine.spark.text_checks import as_written, checked
 from rewindow.engine.worker.bad_values import CONSTANTS_OPTION
-from rewindow.engine.worker.csv_files import doubled_quotes, has_header, lower_options
+from rewindow.engine.worker.csv_files import doubled_quotes, has_header, infers_types, lower_options
 from rewindow.engine.worker.file_fields import check_not_empty
 from rewindow.engine.worker.landing.log_columns import log_columns
 from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, NO_TIME, PARTITION, TIMESTAMP, order_name
@@ -157,7 +158,7 @@ class SourceFrame:
         if self._look.schema is not None:
             return self._read_table(schema, pieces)
         reader = self._spark.read.format(source.format).options(**read_options(self._spec, self._look))
-        paths, needed = [piece.path for piece in pieces], read_columns(self._spec, columns)
+        paths, needed = exact_paths(pieces), read_columns(self._spec, columns)
         if source.format not in TEXT_FORMATS:
             check_not_empty(pieces)
             return reader.schema(schema).load(paths)
@@ -179,7 +180,7 @@ class SourceFrame:
             return self._read_version(look.version, pieces)
         check_not_empty(pieces)
         stored = T.StructType([field for field in schema.fields if field.name not in look.partition_columns])
-        frame = self._spark.read.schema(stored).parquet(*(piece.path for piece in pieces))
+        frame = self._spark.read.schema(stored).parquet(*exact_paths(pieces))
         if not look.partition_columns and all(piece.arrival_ms is None for piece in pieces):
             return frame
         joined = frame.withColumn(_PIECE, path_of_row()).join(
@@ -231,14 +232,14 @@ class SourceFrame:
                 raise ConfigError(message) from error
         options = read_options(self._spec, self._look)
         if source.format == "csv":
-            options.setdefault("inferSchema", "true")
+            options["inferSchema"] = str(infers_types(source)).lower()
         if source.format == "parquet":
             options.setdefault("mergeSchema", "true")
         pieces = (*self._look.rest, *self._look.fresh)
         if has_header(source):
             found = inferred(self._spark, self._spec, options, pieces)
         else:
-            paths = [piece.path for piece in pieces]
+            paths = inferable_paths(pieces, options)
             found = self._spark.read.format(source.format).options(**options).load(paths).schema
         # Spark adds a column for lines that it cannot read; the landing names them.
         return T.StructType([field for field in found.fields if field.name != _CORRUPT])
