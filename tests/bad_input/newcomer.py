@@ -134,7 +134,13 @@ CASES = [
     _code("forgets an import", "import Count, ", "import ", "NameError", "shop_job.py:18"),
     _code("gives a class instead of an aggregate", "Count()", "Count", "as in Count()"),
     _edited(
-        "forgets inferSchema", "conf/feeds/orders.yaml", ', inferSchema: "true"', "", 78, "landed as text", "`schema`"
+        "turns inferSchema off",
+        "conf/feeds/orders.yaml",
+        'inferSchema: "true"',
+        'inferSchema: "false"',
+        78,
+        "landed as text",
+        "`schema`",
     ),
     _edited(
         "misspells the key",
