@@ -32,15 +32,22 @@ def run_or_beginning(state: JobState, branch: Branch, text: str) -> CommittedRun
 def find_run(state: JobState, branch: Branch, text: str, or_else: str = "") -> CommittedRun:
     """Return the run named ``branch/number``, or by its number in the branch.
 
-    Raises `UsageError` (2) for a run that is not in the branch's chain, and lists the last runs that are. ``or_else``: what
-    else the caller takes, as the end of this list.
+    Raises `UsageError` (2) for a number that several runs of the branch's chain have, and for a run that is not in the
+    chain; then it lists the last runs that are. ``or_else``: what else the caller takes, as the end of this list.
     """
-    name, _, number = text.rpartition("/")
-    for run in branch.runs:
-        if run.spec.name == text or (not name and str(run.spec.number) == number):
-            return run
+    found = [run for run in branch.runs if text in (run.spec.name, str(run.spec.number))]
+    if len(found) > 1:
+        names = [run.spec.name for run in found]
+        message = (
+            f"{len(found)} runs of branch {branch.name!r} have the number {text}, because a promotion has brought runs of "
+            f"another branch: {', '.join(names)}. Name the run in full, such as {names[-1]}"
+        )
+        raise UsageError(message)
+    if found:
+        return found[0]
+    name = text.rpartition("/")[0]
     known = ", ".join(run.spec.name for run in branch.runs[-8:])
-    whole = text if name else f"{branch.name}/{number}"
+    whole = text if name else f"{branch.name}/{text}"
     is_committed = any(run.spec.name == whole for run in state.committed)
     why = "was rewound, replaced by a promotion, or belongs to another branch" if is_committed else "does not exist"
     undo = ". To undo a promotion, restore the code, then backfill and promote again" if is_committed else ""

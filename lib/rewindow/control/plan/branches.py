@@ -15,8 +15,9 @@ from rewindow.streams.record import UNKNOWN
 
 @dataclass(frozen=True, slots=True)
 class LedgerRow:
-    """A ledger row: its number (from 1), kind and JSON body. ``recorded_at`` (epoch ms) decides only what `gc` keeps.
+    """A ledger row: its number (from 1), kind and JSON body.
 
+    ``recorded_at`` (epoch ms) decides what `gc` keeps, and which reports are read along with a fold in a catalog; no result.
     ``token`` is unique to the append that wrote the row, and empty before the row is stored.
     """
 
@@ -88,8 +89,8 @@ class Branch:
 
     @property
     def next_number(self) -> int:
-        """The number of the next run. No two runs of a branch have one number, so a run's name says which run it is."""
-        return max(len(self.runs), self.last_number) + 1
+        """The number of the next run: above the last one that the branch itself used, and above that of the head (ADR-141)."""
+        return max(len(self.runs), self.last_number, self.head.spec.number if self.head else 0) + 1
 
     @property
     def head(self) -> CommittedRun | None:

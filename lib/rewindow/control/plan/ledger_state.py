@@ -77,8 +77,8 @@ def _fold_plan(state: JobState, row: LedgerRow) -> JobState:
         raise broken(row, f"the branch {spec.branch!r} is sealed")
     if branch.standing is not Standing.OPEN:
         raise broken(row, f"the branch {spec.branch!r} is {branch.standing}")
-    # Before numbers were used once, a run's number was that of its position in the chain.
-    numbers = (branch.next_number, len(branch.runs) + 1)
+    # A run's number was first its position in the chain, then that or the next one that its branch had not used (ADR-141).
+    numbers = (branch.next_number, max(len(branch.runs), branch.last_number) + 1, len(branch.runs) + 1)
     if spec.parent != (head.spec.run if head else None) or spec.number not in numbers:
         raise broken(row, f"run {spec.name} says its parent is {spec.parent}, the ledger's is {head and head.spec.run}")
     if spec.input.first != branch.last_epoch + 1 or spec.input.last < spec.input.first - spec.final:
