@@ -18,7 +18,7 @@ _WRITER = "_writer"
 
 
 def dated(rows: Iterable[LedgerRow]) -> list[LedgerRow]:
-    """Return the rows; those without a time get the current one. Only people read it."""
+    """Return the rows; those without a time get the current one (`LedgerRow.recorded_at`)."""
     now = now_ms()
     return [replace(row, recorded_at=row.recorded_at or now) for row in rows]
 
