@@ -89,7 +89,7 @@ def decide_rewind(state: JobState, name: str, to: str) -> LedgerRow | None:
 def decide_branch(state: JobState, name: str, parent: str, at: CommittedRun | None) -> LedgerRow | None:
     """Return the row that creates a branch after a run of its parent (None: at the beginning); None if it is open there.
 
-    Raises `ConfigError` (78) for a name that was ever used otherwise (ADR-23).
+    Raises `ConfigError` (78) for a name that was ever used otherwise (ADR-23), or one that `check_case` refuses.
     """
     known = state.branches.get(name)
     if known is not None and known.is_open and (known.parent, known.base) == (parent, at):
@@ -97,8 +97,24 @@ def decide_branch(state: JobState, name: str, parent: str, at: CommittedRun | No
     if known is not None or name == MAIN:
         message = f"branch name {name!r} was used before and cannot be reused: choose another name"
         raise ConfigError(message)
+    check_case(state, name)
     check_has_state(state, at.spec.run if at else None)
     return LedgerRow(state.rows + 1, BRANCH, {"branch": name, "parent": parent, "at": at.spec.run if at else None})
+
+
+def check_case(state: JobState, name: str) -> None:
+    """Raise `ConfigError` (78) for the name of a new branch that differs only in case from a name that was ever used.
+
+    On a disk or in a catalog that ignores case, both branches would write the same tables.
+    """
+    if name == MAIN or name in state.branches:
+        return
+    if same := [other for other in (MAIN, *state.branches) if other.casefold() == name.casefold()]:
+        message = (
+            f"branch name {name!r} differs only in case from {same[0]!r}, which was used before. Where case is ignored, both "
+            "would write the same tables: choose another name"
+        )
+        raise ConfigError(message)
 
 
 def decide_promote(state: JobState, branch: str, into: str, binding: JobBinding) -> LedgerRow | None:

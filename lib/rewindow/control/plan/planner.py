@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.ingest.stored_progress import interval_ends
-from rewindow.control.plan.branch_decisions import BEGINNING, check_open
+from rewindow.control.plan.branch_decisions import BEGINNING, check_case, check_open
 from rewindow.control.plan.branches import Branch, CommittedRun, JobState
 from rewindow.control.plan.compatibility import Fit, obstacles, verdicts
 from rewindow.control.plan.job_diff import changes_since, code_changes
@@ -46,9 +46,11 @@ def plan_run(
     """Return the next run of the requested branch, or `UpToDate`.
 
     Raises `NotNowError` (75) while another attempt is alive or a landing is missing, `SourceError` (66) if a new
-    generation dropped landings of the parent, and `CheckpointError` (76) for an incompatible job or a sealed branch.
+    generation dropped landings of the parent, `CheckpointError` (76) for an incompatible job or a sealed branch, and
+    `ConfigError` (78) for a new branch that `check_case` refuses.
     """
     branch = state.branch(request.branch)
+    check_case(state, request.branch)
     check_open(branch)
     if request.key is not None and (made := run_of_request(branch, request.key)) is not None:
         return UpToDate(f"the request {request.key!r} is committed as run {made.spec.name}")
