@@ -38,7 +38,7 @@ class ReadsStores(Protocol):
         ...
 
     def rows(self, store: str) -> Any:
-        """Return a store's rows as an Arrow table, sorted by key. Raises `UsageError` (2) for an unknown store."""
+        """Return a store's rows as an Arrow table, sorted by key and partition. Raises `UsageError` (2) for an unknown store."""
         ...
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from rewindow.app.cli.printing import Printer, describe_result
@@ -17,6 +16,7 @@ from rewindow.control.plan.planner import UpToDate
 from rewindow.control.repair import Republished
 from rewindow.control.run import RunReport
 from rewindow.report.text import counted
+from rewindow.streams.serde.meta_columns import PARTITION
 from rewindow.tables.delta.state_query import StoreChange
 
 
@@ -75,14 +75,24 @@ class MaintenancePrinter(Printer):
         """Print how a store differs between two runs."""
         shown = changes[:limit]
         if self.as_json:
-            self.json({"count": len(changes), "changes": [asdict(change) for change in shown]})
+            self.json({"count": len(changes), "changes": [change.as_json() for change in shown]})
             return
-        rows = [{**change.key, runs[0]: _values(change.before), runs[1]: _values(change.after)} for change in shown]
-        self.say(f"Store {store}: {len(changes)} keys differ between {runs[0]} and {runs[1]}.")
+        in_several = any(change.in_several for change in changes)
+        rows = [
+            {
+                **({PARTITION: change.partition} if in_several else {}),
+                **change.key,
+                runs[0]: _values(change.before),
+                runs[1]: _values(change.after),
+            }
+            for change in shown
+        ]
+        what = "entries" if in_several else "keys"
+        self.say(f"Store {store}: {len(changes)} {what} differ between {runs[0]} and {runs[1]}.")
         if rows:
             self.table("", with_readable_times(rows, shown[0].key))
         if len(changes) > len(shown):
-            self.say(f"{len(shown)} of {len(changes)} keys. Use --limit to show more.")
+            self.say(f"{len(shown)} of {len(changes)} {what}. Use --limit to show more.")
 
     def exported(self, store: str, to: str, count: int) -> None:
         """Print the result of `state export`."""

@@ -88,7 +88,7 @@ def state_diff(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Compare a store after two runs, key by key. Exits with 1 if they differ."""
+    """Compare a store after two runs, key by key in each partition. Exits with 1 if they differ."""
     project = Project.open(folder, target, debug=debug)
     first, second = (_stores(project, job, branch, run) for run in (run_a, run_b))
     changed = list(changes(first.rows(store), second.rows(store), first.keys(store)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,11 +31,20 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class StoreChange:
-    """A key whose value differs between two runs. None: the key is absent."""
+    """An entry whose value differs between two runs: a key in one partition. None: the key is absent there.
+
+    ``in_several``: whether the store has this key in several partitions, as a processor's may, and each has its own value.
+    """
 
     key: Row
+    partition: int
     before: Row | None
     after: Row | None
+    in_several: bool = False
+
+    def as_json(self) -> Row:
+        """Return the JSON form."""
+        return {"key": self.key, "partition": self.partition, "before": self.before, "after": self.after}
 
 
 class Stores:
@@ -51,7 +61,7 @@ class Stores:
         return [self._describe(store) for store in sorted(self._binding.stores)]
 
     def rows(self, store: str, where: Mapping[str, str] | None = None) -> pa.Table:
-        """Return a store's rows, sorted by key. ``where``: only rows with these values, as text, in key columns.
+        """Return a store's rows, sorted by key and partition. ``where``: only rows with these values, as text, in key columns.
 
         Raises `UsageError` (2) for an unknown store or column.
         """
@@ -62,7 +72,7 @@ class Stores:
                 message = f"{column!r} is not a key column of store {store!r}: its key columns are {_listed(keys)}"
                 raise UsageError(message)
             rows = rows.filter(pa.array([_text(one) == value for one in rows[column].to_pylist()], pa.bool_()))
-        return rows.sort_by([(name, "ascending") for name in keys]) if rows.num_rows else rows
+        return rows.sort_by([(name, "ascending") for name in (*keys, PARTITION)]) if rows.num_rows else rows
 
     def keys(self, store: str) -> Sequence[str]:
         """Return the names of a store's key columns. Raises `UsageError` (2) for an unknown store."""
@@ -91,11 +101,15 @@ class Stores:
 
 
 def changes(first: pa.Table, second: pa.Table, keys: Sequence[str]) -> Iterator[StoreChange]:
-    """Yield the keys, in order, whose values differ between two states of a store."""
+    """Yield the entries, in the order of keys and partitions, whose values differ between two states of a store."""
     one, other = _by_key(first, keys), _by_key(second, keys)
-    for key in sorted({**one, **other}, key=repr):
-        if one.get(key) != other.get(key):
-            yield StoreChange(dict(zip(keys, key, strict=True)), one.get(key), other.get(key))
+    entries = {**one, **other}
+    copies = Counter(key for key, _partition in entries)
+    for entry in sorted(entries, key=repr):
+        if one.get(entry) != other.get(entry):
+            key, partition = entry
+            named = dict(zip(keys, key, strict=True))
+            yield StoreChange(named, partition, one.get(entry), other.get(entry), in_several=copies[key] > 1)
 
 
 def as_rows(rows: pa.Table) -> list[Row]:
@@ -122,11 +136,12 @@ def export(rows: pa.Table, to: Path) -> None:
         to.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in as_rows(rows)), encoding="utf-8")
 
 
-def _by_key(rows: pa.Table, keys: Sequence[str]) -> dict[tuple[Any, ...], Row]:
+def _by_key(rows: pa.Table, keys: Sequence[str]) -> dict[tuple[tuple[Any, ...], int], Row]:
+    """Return the values by key and partition: stores of different tasks may have the same key."""
     found = {}
     for row in as_rows(rows):
-        key = tuple(row[name] for name in keys)
-        found[key] = {name: value for name, value in row.items() if name not in keys and name != PARTITION}
+        entry = tuple(row[name] for name in keys), row[PARTITION]
+        found[entry] = {name: value for name, value in row.items() if name not in keys and name != PARTITION}
     return found
 
 

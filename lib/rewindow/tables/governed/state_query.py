@@ -9,6 +9,7 @@ import pyarrow as pa
 from rewindow.control.plan.branch_decisions import check_has_state
 from rewindow.control.plan.branches import CommittedRun, JobState
 from rewindow.errors import UsageError
+from rewindow.streams.serde.meta_columns import PARTITION
 from rewindow.tables.governed.store_changes import store_changes
 from rewindow.tables.governed.warehouse import CatalogTables
 from rewindow.tables.shared.store_rows import current_rows
@@ -24,7 +25,7 @@ class CatalogStores:
         self._binding = run.spec.binding
 
     def rows(self, store: str) -> pa.Table:
-        """Return a store's rows, sorted by key.
+        """Return a store's rows, sorted by key and partition.
 
         Raises `UsageError` (2) for an unknown store, `StorageError` (74) if the journal lacks a block.
         """
@@ -32,7 +33,7 @@ class CatalogStores:
         journal, basis = self._tables.journal(run.spec.job), self._state.basis(run.spec.run)
         changes = store_changes(journal, run, basis, [store], self._tables.reports)[store]
         rows = current_rows(changes, run, store, self._tables.reports(run))
-        return rows.sort_by([(name, "ascending") for name in keys]) if rows.num_rows else rows
+        return rows.sort_by([(name, "ascending") for name in (*keys, PARTITION)]) if rows.num_rows else rows
 
     def keys(self, store: str) -> Sequence[str]:
         """Return the names of a store's key columns. Raises `UsageError` (2) for an unknown store."""

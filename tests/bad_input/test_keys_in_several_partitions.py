@@ -1,0 +1,55 @@
+"""A processor's store may have one key in several partitions, each with its own value: `state diff` compares each. Without Spark."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.bad_input.scene import FEED, TARGET, Bench, hour
+
+MODULE = """\
+from rewindow import Processor, StreamsBuilder, key_value_store
+
+
+class Count(Processor):
+    def init(self, context):
+        self.store = context.store("n")
+
+    def process(self, record):
+        self.store.put("total", (self.store.get("total") or 0) + 1)
+
+
+def build_topology():
+    builder = StreamsBuilder()
+    builder.add_store(key_value_store("n", key=str, value=int))
+    builder.stream("events").process(Count, stores=["n"], name="count")
+    return builder.build()
+"""
+
+
+def test_a_change_in_one_of_several_partitions_is_found(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.write("conf/feeds/activity.yaml", FEED)
+    bench.write("conf/targets/local.yaml", TARGET)
+    bench.write("conf/jobs/counts.yaml", "job: counts\ntopology: bench_job:build_topology\nfeed: activity\n")
+    bench.write("bench_job.py", MODULE)
+    for number, users in enumerate((("ann", "bob", "cyd"), ("ann", "cyd"), ("bob",))):
+        bench.rows(f"h{number}", [row for row in hour(number) if row["user"] in users])
+        for words in (("land", "activity"), ("run", "counts")):
+            answer = bench.run(*words)
+            assert answer.code == 0, answer
+    changes = {}
+    for runs in (("1", "2"), ("2", "3")):
+        answer = bench.run("state", "diff", "counts", "n", *runs, "--json")
+        assert answer.code == 1, answer
+        changes[runs] = [
+            (one["key"], one["partition"], one["before"], one["after"]) for one in json.loads(answer.out)["changes"]
+        ]
+    both = [change for found in changes.values() for change in found]
+    assert all(key == {"key": "total"} for key, *_values in both)
+    assert sorted(partition for _key, partition, *_values in changes["1", "2"] + changes["2", "3"]) == [0, 1]
+    for (_key, _partition, before, after), more in zip(both, (8, 4), strict=True):
+        assert after["value"] - before["value"] == more
+    said = bench.run("state", "diff", "counts", "n", "1", "3").out
+    assert "2 entries differ between 1 and 3" in said
+    assert "_partition" in said
