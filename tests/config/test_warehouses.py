@@ -64,6 +64,36 @@ def test_both_clients_of_a_bucket_get_one_endpoint_and_one_region(monkeypatch: p
     assert options_of("/folder/t") is None
 
 
+@pytest.mark.parametrize(("name", "value"), [("AWS_ENDPOINT_URL", "https://prod"), ("AWS_REGION", "eu-west-1")])
+def test_a_process_opens_one_place_under_a_uri(name: str, value: str):
+    uri, dev = f"s3://twice/{name}", {"AWS_ENDPOINT_URL": "https://dev", "AWS_REGION": "us-east-1"}
+    use(uri, {**dev, "AWS_ACCESS_KEY_ID": "first"})
+    what = "endpoint" if name == "AWS_ENDPOINT_URL" else "region"
+    with pytest.raises(ConfigError, match=f"opened it with another {what}. Open it in another process"):
+        use(f"{uri}/", {**dev, name: value})
+    assert options_of(f"{uri}/t") == {**dev, "AWS_ACCESS_KEY_ID": "first"}, "the first settings still count"
+
+
+def test_the_environment_leads_to_no_other_place_later(monkeypatch: pytest.MonkeyPatch):
+    use("s3://moved/w", {})
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "https://elsewhere")
+    with pytest.raises(ConfigError, match="another endpoint"):
+        use("s3://moved/w", {})
+
+
+def test_credentials_that_expire_are_replaced():
+    place = {"AWS_ENDPOINT": "https://told", "AWS_DEFAULT_REGION": "eu-west-1"}
+    use("s3://renewed/w", {**place, "AWS_SESSION_TOKEN": "first"})
+    use("s3://renewed/w", {"AWS_ENDPOINT_URL": "https://told/", "AWS_REGION": "eu-west-1", "AWS_SESSION_TOKEN": "second"})
+    assert (options_of("s3://renewed/w/t") or {})["AWS_SESSION_TOKEN"] == "second"
+
+
+def test_settings_that_are_refused_are_not_kept():
+    with pytest.raises(ConfigError, match="must be etag"):
+        use("s3://unsafe/w", {"AWS_CONDITIONAL_PUT": "disabled"})
+    assert options_of("s3://unsafe/w/t") == {}
+
+
 @pytest.mark.parametrize("location", ["gs://bucket/w", "abfss://files@account.dfs.core.windows.net/w"])
 def test_other_clouds_are_opened_without_a_word_to_them(location: str):
     use(location, {"AZURE_STORAGE_ACCOUNT_KEY": "a2V5"} if location.startswith("abfss") else {})

@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from pyarrow import fs
@@ -24,7 +24,18 @@ _S3 = ("s3", "s3a")
 _ENDPOINT = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 _REGION = ("AWS_REGION", "AWS_DEFAULT_REGION")
 _REFUSED = re.compile(r"\b40[13]\b|Forbidden|AccessDenied|ACCESS_DENIED|Unauthorized")
+
+
+class Place(NamedTuple):
+    """What tells buckets of one URI apart in S3 and its like. Elsewhere the URI is enough: Azure's names the account."""
+
+    endpoint: str = ""
+    region: str | None = None
+
+
 _KNOWN: dict[str, dict[str, str]] = {}
+_PLACES: dict[str, Place] = {}
+"""By URI: the place that this process has opened."""
 
 
 def is_uri(path: str) -> bool:
@@ -35,10 +46,24 @@ def is_uri(path: str) -> bool:
 def use(uri: str, options: Mapping[str, str]) -> None:
     """Register the settings for everything below a URI. The environment supplies settings that are not given.
 
-    Raises `ConfigError` (78) for settings with which two writers could commit the same version, or that cannot work.
+    A process opens one place under a URI, because what it has read of a table is kept by the table's URI (`delta.handle`).
+    Other credentials for the same place replace the former ones, as those that expire must.
+
+    Raises `ConfigError` (78) for settings with which two writers could commit the same version, that cannot work, or that lead
+    to another place than the process has opened.
     """
-    _KNOWN[uri.rstrip("/")] = {name.upper(): value for name, value in options.items()}
-    _check(uri)
+    uri, given = uri.rstrip("/"), {name.upper(): value for name, value in options.items()}
+    _check(uri, given)
+    get = _Settings(given)
+    place = Place(_endpoint(get).rstrip("/"), _region(get)) if urlsplit(uri).scheme in _S3 else Place()
+    if (before := _PLACES.get(uri, place)) != place:
+        names = (name for name, one, other in zip(Place._fields, before, place, strict=True) if one != other)
+        message = (
+            f"{uri}: this process has opened it with another {' and '.join(names)}. Open it in another process, or restart this "
+            "one (in a notebook: the kernel), or give the two warehouses different URIs"
+        )
+        raise ConfigError(message)
+    _PLACES[uri], _KNOWN[uri] = place, given
 
 
 def known() -> Mapping[str, Mapping[str, str]]:
@@ -109,12 +134,12 @@ def _options_of(path: str) -> Mapping[str, str]:
     return _KNOWN[max(above, key=len)] if above else {}
 
 
-def _check(uri: str) -> None:
-    scheme, get = urlsplit(uri).scheme, _Settings(_options_of(uri))
+def _check(uri: str, options: Mapping[str, str]) -> None:
+    scheme, get = urlsplit(uri).scheme, _Settings(options)
     if scheme not in BUCKETS:
         message = f"{uri}: a warehouse must be a local folder or a URI with one of the schemes {', '.join(BUCKETS)}"
         raise ConfigError(message)
-    if scheme == "gs" and _options_of(uri):
+    if scheme == "gs" and options:
         message = (
             f"storage_options: not supported for {uri}. Set GOOGLE_APPLICATION_CREDENTIALS in the environment instead"
         )
