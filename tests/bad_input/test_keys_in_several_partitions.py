@@ -1,4 +1,4 @@
-"""A processor's store may have one key in several partitions, each with its own value: `state diff` compares each. Without Spark."""
+"""A processor's store may have one key in several partitions, and `state diff` compares each. Without Spark."""
 
 from __future__ import annotations
 
