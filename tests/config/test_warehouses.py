@@ -65,7 +65,7 @@ def test_both_clients_of_a_bucket_get_one_endpoint_and_one_region(monkeypatch: p
 
 
 @pytest.mark.parametrize(("name", "value"), [("AWS_ENDPOINT_URL", "https://prod"), ("AWS_REGION", "eu-west-1")])
-def test_a_process_opens_one_place_under_a_uri(name: str, value: str):
+def test_a_process_opens_one_bucket_under_a_uri(name: str, value: str):
     uri, dev = f"s3://twice/{name}", {"AWS_ENDPOINT_URL": "https://dev", "AWS_REGION": "us-east-1"}
     use(uri, {**dev, "AWS_ACCESS_KEY_ID": "first"})
     what = "endpoint" if name == "AWS_ENDPOINT_URL" else "region"
@@ -74,7 +74,7 @@ def test_a_process_opens_one_place_under_a_uri(name: str, value: str):
     assert options_of(f"{uri}/t") == {**dev, "AWS_ACCESS_KEY_ID": "first"}, "the first settings still count"
 
 
-def test_the_environment_leads_to_no_other_place_later(monkeypatch: pytest.MonkeyPatch):
+def test_the_environment_leads_to_no_other_bucket_later(monkeypatch: pytest.MonkeyPatch):
     use("s3://moved/w", {})
     monkeypatch.setenv("AWS_ENDPOINT_URL", "https://elsewhere")
     with pytest.raises(ConfigError, match="another endpoint"):
@@ -82,10 +82,13 @@ def test_the_environment_leads_to_no_other_place_later(monkeypatch: pytest.Monke
 
 
 def test_credentials_that_expire_are_replaced():
-    place = {"AWS_ENDPOINT": "https://told", "AWS_DEFAULT_REGION": "eu-west-1"}
-    use("s3://renewed/w", {**place, "AWS_SESSION_TOKEN": "first"})
-    use("s3://renewed/w", {"AWS_ENDPOINT_URL": "https://told/", "AWS_REGION": "eu-west-1", "AWS_SESSION_TOKEN": "second"})
-    assert (options_of("s3://renewed/w/t") or {})["AWS_SESSION_TOKEN"] == "second"
+    given = {"AWS_ENDPOINT": "https://told", "AWS_DEFAULT_REGION": "eu-west-1"}
+    use("s3://renewed/w", {**given, "AWS_ACCESS_KEY_ID": "first"})
+    use(
+        "s3://renewed/w",
+        {"AWS_ENDPOINT_URL": "https://told/", "AWS_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": "second"},
+    )
+    assert (options_of("s3://renewed/w/t") or {})["AWS_ACCESS_KEY_ID"] == "second"
 
 
 def test_settings_that_are_refused_are_not_kept():

@@ -26,7 +26,7 @@ _REGION = ("AWS_REGION", "AWS_DEFAULT_REGION")
 _REFUSED = re.compile(r"\b40[13]\b|Forbidden|AccessDenied|ACCESS_DENIED|Unauthorized")
 
 
-class Place(NamedTuple):
+class Origin(NamedTuple):
     """What tells buckets of one URI apart in S3 and its like. Elsewhere the URI is enough: Azure's names the account."""
 
     endpoint: str = ""
@@ -34,8 +34,8 @@ class Place(NamedTuple):
 
 
 _KNOWN: dict[str, dict[str, str]] = {}
-_PLACES: dict[str, Place] = {}
-"""By URI: the place that this process has opened."""
+_ORIGINS: dict[str, Origin] = {}
+"""By URI: the origin of what this process has read."""
 
 
 def is_uri(path: str) -> bool:
@@ -46,24 +46,24 @@ def is_uri(path: str) -> bool:
 def use(uri: str, options: Mapping[str, str]) -> None:
     """Register the settings for everything below a URI. The environment supplies settings that are not given.
 
-    A process opens one place under a URI, because what it has read of a table is kept by the table's URI (`delta.handle`).
-    Other credentials for the same place replace the former ones, as those that expire must.
+    A process opens one bucket under a URI, because what it has read of a table is kept by the table's URI (`delta.handle`).
+    Other credentials for the same bucket replace the former ones, as those that expire must.
 
     Raises `ConfigError` (78) for settings with which two writers could commit the same version, that cannot work, or that lead
-    to another place than the process has opened.
+    to another bucket than the process has opened.
     """
     uri, given = uri.rstrip("/"), {name.upper(): value for name, value in options.items()}
     _check(uri, given)
     get = _Settings(given)
-    place = Place(_endpoint(get).rstrip("/"), _region(get)) if urlsplit(uri).scheme in _S3 else Place()
-    if (before := _PLACES.get(uri, place)) != place:
-        names = (name for name, one, other in zip(Place._fields, before, place, strict=True) if one != other)
+    origin = Origin(_endpoint(get).rstrip("/"), _region(get)) if urlsplit(uri).scheme in _S3 else Origin()
+    if (before := _ORIGINS.get(uri, origin)) != origin:
+        names = (name for name, one, other in zip(Origin._fields, before, origin, strict=True) if one != other)
         message = (
             f"{uri}: this process has opened it with another {' and '.join(names)}. Open it in another process, or restart this "
             "one (in a notebook: the kernel), or give the two warehouses different URIs"
         )
         raise ConfigError(message)
-    _PLACES[uri], _KNOWN[uri] = place, given
+    _ORIGINS[uri], _KNOWN[uri] = origin, given
 
 
 def known() -> Mapping[str, Mapping[str, str]]:
