@@ -162,6 +162,7 @@ def _call(feed: FeedSpec, tables: LandingTables, engine: LandingEngine, request:
     )
     if generation.is_new:
         progress = replace(fold_progress(rows, keep=generation.kept), unfinished=progress.unfinished)
+    progress = progress.waiting_for({spec.topic for spec in feed.logs})
     return Call(feed, request, progress, generation, attempt, tables, engine)
 
 

@@ -11,7 +11,7 @@ to land.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -54,6 +54,7 @@ class Progress:
     watermark_ms: int = UNKNOWN
     ranges: Mapping[TopicPartition, LandedRange] = field(default_factory=dict)
     deliveries: Mapping[TopicPartition, Delivery] = field(default_factory=dict)
+    """Those of all logs that ever delivered. A landing waits for the present ones only (`waiting_for`)."""
     held: Mapping[TopicPartition, tuple[HeldFile, ...]] = field(default_factory=dict)
     unfinished: tuple[Attempt, ...] = ()
     dead: frozenset[str] = frozenset()
@@ -66,6 +67,14 @@ class Progress:
     def held_paths(self, topic: str) -> frozenset[str]:
         """Return the files of a log with unreleased records, which the next landing may open by name."""
         return frozenset(file.path for files in self.held.values() for file in files if file.topic == topic)
+
+    def waiting_for(self, topics: Collection[str]) -> Progress:
+        """Return the progress from which a landing of these logs continues.
+
+        Nothing more comes from logs that a generation has removed or renamed, so the watermark does not wait for them. Their
+        landed ranges stay: a log that comes back continues with the next offset.
+        """
+        return replace(self, deliveries={tp: last for tp, last in self.deliveries.items() if tp.topic in topics})
 
     @property
     def generation(self) -> int:
