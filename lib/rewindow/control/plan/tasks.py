@@ -63,12 +63,13 @@ def bind_job(
 ) -> JobBinding:
     """Bind a job to its feed: return its fingerprint, and its stores and tables with their columns.
 
-    Raises `ConfigError` (78) for an undeclared output, an unknown topic, an undeclared type, or a field that
-    the code reads and no record has.
+    Raises `ConfigError` (78) for an undeclared output, an unknown topic, an internal topic that is called like a log, an
+    undeclared type, or a field that the code reads and no record has.
     """
     parts = topology.sub_topologies()
     for part in parts:
         _check_topics(topology, feed, part, logs)
+        _check_internal_topics(job, topology, feed, part)
     shapes = {}
     for part in parts:
         for store in part.stores:
@@ -108,6 +109,22 @@ def _check_topics(topology: Topology, feed: Feed, part: SubTopology, logs: LogSh
             message = (
                 f"the topology reads {source.topic!r}, which feed {feed.definition.feed!r} does not have (it has "
                 f"{', '.join(sorted(logs))})"
+            )
+            raise ConfigError(message).at_line(topology.lines.get(f"node {source.name}"))
+
+
+def _check_internal_topics(job: str, topology: Topology, feed: Feed, part: SubTopology) -> None:
+    """Refuse an internal topic that is called like a log, also one that the job does not seem to read.
+
+    A stream of that log would get the internal records instead, and what a task took is counted by the name of its topic.
+    """
+    for source in part.sources:
+        if source.is_internal and source.topic in feed.definition.logs:
+            what, (name, *_) = "global table" if source.is_global else "repartition", source.topic.rpartition("-")
+            message = (
+                f"job {job!r}: the internal topic of its {what} {name!r} is called {source.topic}, and so is a log of feed "
+                f"{feed.definition.feed!r}, so their records would be mixed up. Give the {what} another name: that of the "
+                "step or store that makes it"
             )
             raise ConfigError(message).at_line(topology.lines.get(f"node {source.name}"))
 
