@@ -26,6 +26,7 @@ from rewindow.control.ingest.intervals import Grid, Idleness, due_intervals
 from rewindow.control.ingest.later_rows import with_later
 from rewindow.control.ingest.problems import raise_all
 from rewindow.control.ingest.protocols import Call
+from rewindow.control.ingest.source_origins import kind_of, kind_of_position
 from rewindow.control.ingest.sources import NothingDue, complete_intervals, inspect_sources, look_at, rises
 from rewindow.control.ingest.waiting import waiting_read, waiting_rows
 from rewindow.errors import DataError, SourceError
@@ -173,9 +174,15 @@ def _all_columns(call: Call, looks: Mapping[str, SourceLook]) -> dict[str, LogCo
     return {**found, **grew}
 
 
+def _landed(call: Call, spec: LogSpec) -> Mapping[str, Any] | None:
+    """Return how far a source is landed; None if the kept landings are from a source of another kind."""
+    position = call.progress.positions.get(spec.topic)
+    return position if position and kind_of_position(position) == kind_of(spec.source.format) else None
+
+
 def _checked(call: Call, spec: LogSpec, columns: LogColumns, look: SourceLook) -> SourceLook:
     """Return a look whose position records the fields of all landed files. Raises `SourceError` (66) for other fields."""
-    before = landed_fields(call.progress.positions.get(spec.topic))
+    before = landed_fields(_landed(call, spec))
     is_landed = not look.fresh and not spec.is_output and not (look.rest and call.generation.is_new)
     found = before
     if not is_landed:
@@ -196,4 +203,4 @@ def _with_later(
         return look
     none_waits = not (look.fresh or look.rest) or (seen is not None and not seen.waiting)
     found = {} if none_waits else call.engine.later(spec, columns, look, window.until_ms)
-    return with_later(look, call.progress.positions.get(spec.topic), found)
+    return with_later(look, _landed(call, spec), found)

@@ -22,6 +22,7 @@ from rewindow.control.ingest.landings import (
     definition_as_json,
 )
 from rewindow.control.ingest.progress import Progress
+from rewindow.control.ingest.source_origins import kept_if
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.errors import ConfigError, SourceError
 
@@ -104,10 +105,11 @@ def _changed(feed: FeedSpec, progress: Progress, mistakes: Sequence[str]) -> Sou
     if mistakes:
         return SourceError(f"{message}, and the present one cannot be landed: {'; '.join(mistakes)}")
     message += f". Restore the configuration, or land everything again: `rewindow land {feed.feed} --new-generation`"
-    if progress.number and not _unkept(before, now):
+    condition = "" if feed.every else kept_if(before, now)
+    if progress.number and condition is not None and not _unkept(before, now):
         old, new = ({log["source"].get("schema") for log in one["logs"].values()} for one in (before, now))
         unless = "" if old == new else ", unless a landed column has another type now"
-        message += f". With `--keep {progress.number}`, what is landed stays as it is{unless}"
+        message += f". With `--keep {progress.number}`, what is landed stays as it is{condition}{unless}"
     return SourceError(message)
 
 

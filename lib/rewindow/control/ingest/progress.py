@@ -235,11 +235,13 @@ def _through(bodies: Iterable[Mapping[str, Any]]) -> int | None:
 def _merge_position(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the position after a landing: for files all files ever landed, otherwise the newest position.
 
+    With `every`, a generation that keeps landings may have files where an earlier one had a table.
+
     The files of ``before``, which this function made, are added to: a copy for each landing would make a year quadratic.
     """
     if "files" not in now:
         return now
-    files = {} if before is None else before["files"]
+    files = {} if before is None else before.get("files", {})
     files.update(now["files"])
     return {**now, "files": files}
 

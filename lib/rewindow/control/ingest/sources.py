@@ -10,6 +10,7 @@ from rewindow.contracts.ingest import FeedSpec, LogSpec, ReadWindow, SourceLook
 from rewindow.contracts.produced_epochs import EpochTimes
 from rewindow.control.ingest.intervals import Epochs, Grid
 from rewindow.control.ingest.later_rows import without_finished
+from rewindow.control.ingest.moved_sources import check_goes_on
 from rewindow.control.ingest.protocols import Call
 from rewindow.control.ingest.waiting import waiting_files, waiting_later, waiting_refused, waiting_unread
 from rewindow.control.ingest.watermarks import WatermarkPolicy, decide_watermark
@@ -106,10 +107,15 @@ def _nothing_due(call: Call, looks: Mapping[str, SourceLook] | None = None) -> N
 
 
 def look_at(call: Call, spec: LogSpec, window: ReadWindow) -> SourceLook:
-    """Inspect a source. If a new generation keeps landings, only rows that arrive later are due."""
+    """Inspect a source. If a new generation keeps landings, only rows that arrive later are due.
+
+    Raises `ConfigError` (78) if nothing tells which of them are new: see `check_goes_on`.
+    """
     generation = call.generation
     is_rebased = generation.is_new and window.until_ms is not None and spec.topic in generation.columns
     position = None if is_rebased else call.progress.positions.get(spec.topic)
+    if generation.is_new and position is not None:
+        check_goes_on(call, spec, position, window)
     if spec.source.format in TABLE_FORMATS:
         look = call.tables.look(spec, position, window)
     else:
