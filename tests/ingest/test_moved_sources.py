@@ -41,7 +41,7 @@ def refused(land, source, offer):
     with pytest.raises(SourceError) as changed:
         land(source)
     assert str(changed.value).endswith(f"{AGAIN}{offer}")
-    with pytest.raises(ConfigError, match="^--keep 1: the log events has another source now") as said:
+    with pytest.raises(ConfigError, match=r"^--keep 1: the log events has another source now") as said:
         land(source, new_generation=True, keep=1)
     assert AGAIN in str(said.value)
     assert "these would be landed twice" in str(said.value)

@@ -13,7 +13,7 @@ from rewindow.control.ingest.watermarks import HeldFile, release_offset
 from rewindow.control.ingest.write import _first_above
 from rewindow.streams.record import TopicPartition
 from rewindow.tables.delta.feeds import DeltaFeedTables
-from tests.ingest.local_engine import HOUR, T0, land_locally, landings, write_rows
+from tests.ingest.local_engine import HOUR, T0, land_locally, write_rows
 
 OTHERS = TopicPartition("others", 0)
 LAST = T0 + 4
@@ -28,9 +28,7 @@ def config(*logs: str, idle: str = "forever") -> FeedConfig:
 
 def write(root, topic, hour, rows=5):
     start = T0 + hour * HOUR
-    write_rows(
-        root / topic, f"h{hour}", [{"user": "u", "t": start + n, "got": start + n, "x": n} for n in range(rows)]
-    )
+    write_rows(root / topic, f"h{hour}", [{"user": "u", "t": start + n, "got": start + n, "x": n} for n in range(rows)])
 
 
 @pytest.fixture

@@ -106,7 +106,9 @@ def look_at_feed(project: Project, name: str, rows: Sequence[LedgerRow], now_ms:
 
 def _waiting(spec: FeedSpec, looks: Mapping[str, SourceLook], progress: Progress, now_ms: int) -> str:
     """Return what waits for the end of its interval: new files, or else rows of landed ones."""
-    return waiting_files(spec, looks, now_ms) or waiting_later(spec, progress.positions.values(), now_ms)
+    return waiting_files(spec, looks, now_ms) or waiting_later(
+        spec, (progress.positions.get(log.topic) for log in spec.logs), now_ms
+    )
 
 
 def _with_rows(spec: FeedSpec, looks: Mapping[str, SourceLook]) -> tuple[dict[str, SourceLook], list[str]]:

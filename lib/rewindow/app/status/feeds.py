@@ -124,7 +124,8 @@ def _quarantined(progress: Progress, feed: str, target: str) -> Iterator[Finding
 
 def _in_the_future(progress: Progress, now_ms: int, command: Command) -> Iterator[Finding]:
     """Yield a finding for each log of which landed files hold rows that arrive later than now, as the last landing recorded."""
-    for topic, position in progress.positions.items():
+    logs = progress.declared.get("logs", progress.positions)  # without those that a new generation has removed
+    for topic, position in ((topic, progress.positions[topic]) for topic in progress.positions if topic in logs):
         later = {name: at for name, at in (later_rows(position) or {}).items() if at > now_ms}
         if later:
             name = min(later, key=lambda one: (later[one], one))

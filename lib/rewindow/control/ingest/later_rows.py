@@ -20,8 +20,12 @@ Later = Mapping[str, int]
 
 
 def later_rows(position: Mapping[str, Any] | None) -> Later | None:
-    """Return what a source's position records; None if it records nothing, and any landed file may hold later rows."""
-    return None if position is None else position.get(_LATER)
+    """Return what a source's position records; None if it records nothing, and any landed file may hold later rows.
+
+    That of a table lists commits, whose rows `look_at_table` finds again.
+    """
+    later = None if position is None else position.get(_LATER)
+    return later if isinstance(later, Mapping) else None
 
 
 def without_finished(look: SourceLook, position: Mapping[str, Any] | None, until_ms: int) -> SourceLook:

@@ -1,8 +1,8 @@
 """A log gets another source while landings are kept: whether it can go on from where the former source was landed.
 
-With `every`, time tells what is new: what arrives after the last kept interval. Without it, and for a log that comes back, only
-the landed position does. It holds for landed files that are in another folder now, and for a table that was moved. In any other
-source all rows would be new, also those that the kept landings have (ADR-142).
+With `every`, time tells what is new: what arrives after the last kept interval. Without it, only the landed position does. It
+holds for landed files that are in another folder now, and for a table that was moved. In any other source all rows would be
+new, also those that the kept landings have (ADR-142).
 """
 
 from __future__ import annotations
@@ -39,10 +39,9 @@ def check_goes_on(call: Call, spec: LogSpec, position: Mapping[str, Any], window
 def _another(call: Call, spec: LogSpec, was: str | None, why: str) -> ConfigError:
     feed, name = call.feed.feed, spec.source.name
     change = f"{was} -> {name}" if was and was != name else name
-    nothing = "Nothing" if call.feed.every else "Without `every`, nothing"
     message = (
-        f"--keep {call.generation.kept}: the log {spec.topic} has another source now ({change}), which {why}. {nothing} "
-        "tells which of its rows the kept landings have, and these would be landed twice. Restore the source, give the "
+        f"--keep {call.generation.kept}: the log {spec.topic} has another source now ({change}), which {why}. Without `every`, "
+        "nothing tells which of its rows the kept landings have, and these would be landed twice. Restore the source, give the "
         f"new one a log of its own, or land everything again: `rewindow land {feed} --new-generation`"
     )
     return ConfigError(message)
