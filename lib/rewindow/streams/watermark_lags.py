@@ -41,5 +41,5 @@ def output_lags(topology: Sequence[Mapping[str, Any]]) -> dict[str, int]:
 
 def _internal_topics(topology: Sequence[Mapping[str, Any]]) -> frozenset[str]:
     """Return the topics between sub-topologies. An output may have a name with their suffix, but nothing here reads it."""
-    read = {node["source"] for part in topology for node in part["nodes"] if node.get("source") is not None}
+    read = [node["source"] for part in topology for node in part["nodes"] if node.get("source") is not None]
     return frozenset(topic for topic in read if topic.endswith((REPARTITION_SUFFIX, GLOBAL_SUFFIX)))
