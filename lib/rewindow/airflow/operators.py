@@ -174,8 +174,8 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
         state = process.state_of(started)
         if state != process.ENDED:
             return state
-        code = process.exit_code(started)
-        return _DONE if what_next(code, accepts=self._accepted(started)) is Next.DONE else str(code)
+        code, accepts = process.exit_code(started), self._accepted(process.result(started))
+        return _DONE if what_next(code, accepts=accepts) is Next.DONE else str(code)
 
     def is_job_active(self, status: str) -> bool:
         """Return whether the command is still running."""
@@ -190,8 +190,9 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
         started = self._started = process.Started.from_json(external_id)
         code = process.wait(started, self.log.info, poll_s=self.poll_s)
         try:
-            reason, accepts = reason_of(process.result(started)), self._accepted(started)
-            if code == DIFFERENT and not reason and not self._has_result(started):
+            result = process.result(started)
+            reason, accepts = reason_of(result), self._accepted(result)
+            if code == DIFFERENT and not reason and not self._has_result(result):
                 raise AirflowFailException(_NOT_RUN)
             raise_for_exit(context, code, reason, accepts=accepts, where=self._where)
             return self.get_job_result(external_id, context)
@@ -223,13 +224,13 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
         """The options with which a command on this worker finds the project and its target."""
         return shlex.join(["--project", self._folder, "--target", self.target])
 
-    def _accepted(self, started: process.Started) -> Collection[int]:
-        """Return the exit codes that are results of a command that has ended: none if it did not print its result."""
-        return self.accepts if self._has_result(started) else ()
+    def _accepted(self, printed: Mapping[str, Any]) -> Collection[int]:
+        """Return the exit codes that are results, given the JSON that the command printed: none without its result."""
+        return self.accepts if self._has_result(printed) else ()
 
-    def _has_result(self, started: process.Started) -> bool:
+    def _has_result(self, printed: Mapping[str, Any]) -> bool:
         command = next((argument for argument in self.arguments if argument), "")
-        return is_result(command, process.result(started))
+        return is_result(command, printed)
 
     def _start(self, line: Sequence[str], env: Mapping[str, str] | None = None) -> process.Started:
         own = {**(env or {}), **settings_or_fail(self.conn_id), **self.env}

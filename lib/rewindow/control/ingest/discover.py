@@ -26,7 +26,7 @@ from rewindow.control.ingest.intervals import Grid, Idleness, due_intervals
 from rewindow.control.ingest.later_rows import with_later
 from rewindow.control.ingest.problems import raise_all
 from rewindow.control.ingest.protocols import Call
-from rewindow.control.ingest.source_origins import kind_of, kind_of_position
+from rewindow.control.ingest.source_origins import position_of
 from rewindow.control.ingest.sources import NothingDue, complete_intervals, inspect_sources, look_at, rises
 from rewindow.control.ingest.waiting import waiting_read, waiting_rows
 from rewindow.errors import DataError, SourceError
@@ -176,8 +176,7 @@ def _all_columns(call: Call, looks: Mapping[str, SourceLook]) -> dict[str, LogCo
 
 def _landed(call: Call, spec: LogSpec) -> Mapping[str, Any] | None:
     """Return how far a source is landed; None if the kept landings are from a source of another kind."""
-    position = call.progress.positions.get(spec.topic)
-    return position if position and kind_of_position(position) == kind_of(spec.source.format) else None
+    return position_of(call.progress.positions.get(spec.topic), spec.source.format)
 
 
 def _checked(call: Call, spec: LogSpec, columns: LogColumns, look: SourceLook) -> SourceLook:

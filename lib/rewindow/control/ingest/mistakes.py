@@ -8,7 +8,7 @@ from typing import Any
 from rewindow.config.feed_spec import TABLE_FORMATS
 from rewindow.contracts.ingest import FeedSpec, LogSpec, SourceLook, SourceSpec
 from rewindow.control.ingest.progress import Progress
-from rewindow.control.ingest.source_origins import FILES, kind_of_position
+from rewindow.control.ingest.source_origins import position_of
 from rewindow.errors import LandedFileError, RewindowError
 
 Look = Callable[[SourceSpec, Mapping[str, Any] | None], SourceLook]
@@ -24,8 +24,7 @@ def mistakes(feed: FeedSpec, progress: Progress, look: Look, wrong_columns: Wron
             continue
         landed = progress.declared.get("logs", {}).get(spec.topic, {}).get("source", {}).get("name")
         position = progress.positions.get(spec.topic) if landed == spec.source.name else None
-        if position is not None and kind_of_position(position) != FILES:  # it was the name of a table
-            position = None
+        position = position_of(position, spec.source.format)  # it may have been the name of a table
         try:
             wrong = wrong_columns(spec, look(spec.source, position))
         except LandedFileError:  # a new generation could be landed

@@ -12,7 +12,7 @@ from typing import Any
 
 from rewindow.contracts.ingest import JOB, LogSpec, ReadWindow
 from rewindow.control.ingest.protocols import Call
-from rewindow.control.ingest.source_origins import FILES, is_same_origin, kind_of, kind_of_position
+from rewindow.control.ingest.source_origins import FILES, is_same_origin, kind_of, position_of
 from rewindow.errors import ConfigError, LandedFileError
 
 
@@ -21,7 +21,7 @@ def check_goes_on(call: Call, spec: LogSpec, position: Mapping[str, Any], window
     source = spec.source
     before = call.progress.declared.get("logs", {}).get(spec.topic, {}).get("source")
     was = before["name"] if before else None
-    if kind_of_position(position) != kind_of(source.format):
+    if position_of(position, source.format) is None:
         raise _another(call, spec, was, "is of another kind")
     if before and not is_same_origin(before, {"format": source.format, "name": source.name}):
         raise _another(call, spec, was, "is of another job")

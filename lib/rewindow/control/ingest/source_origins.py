@@ -16,10 +16,15 @@ def kind_of(source_format: str) -> str:
     return source_format if source_format in TABLE_FORMATS else FILES
 
 
-def kind_of_position(position: Mapping[str, Any]) -> str:
+def _kind_of_position(position: Mapping[str, Any]) -> str:
     """Return the kind of the source that a landed position is in."""
     kind: str = FILES if FILES in position else position["kind"]
     return kind
+
+
+def position_of(landed: Mapping[str, Any] | None, source_format: str) -> Mapping[str, Any] | None:
+    """Return a landed position; None without one, or if it is in a source of another kind."""
+    return landed if landed and _kind_of_position(landed) == kind_of(source_format) else None
 
 
 def is_same_origin(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:

@@ -257,11 +257,7 @@ class _TableLook:
 
 
 def _pieces(commits: Sequence[Dated]) -> list[Piece]:
-    return [
-        Piece(file.path, arrival, tuple((name, text or None) for name, text in file.values))
-        for commit, arrival in commits
-        for file in _new_files(commit)
-    ]
+    return [Piece(file.path, arrival, file.values) for commit, arrival in commits for file in _new_files(commit)]
 
 
 def _new_files(commit: TableCommit) -> Iterator[AddedFile]:

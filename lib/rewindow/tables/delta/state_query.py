@@ -23,6 +23,7 @@ from rewindow.tables.delta.checkpoints import changelog_files
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.json_values import json_value
+from rewindow.tables.shared.store_rows import in_order
 
 FORMATS = ("parquet", "csv", "json")
 
@@ -72,7 +73,7 @@ class Stores:
                 message = f"{column!r} is not a key column of store {store!r}: its key columns are {_listed(keys)}"
                 raise UsageError(message)
             rows = rows.filter(pa.array([_text(one) == value for one in rows[column].to_pylist()], pa.bool_()))
-        return rows.sort_by([(name, "ascending") for name in (*keys, PARTITION)]) if rows.num_rows else rows
+        return in_order(rows, keys)
 
     def keys(self, store: str) -> Sequence[str]:
         """Return the names of a store's key columns. Raises `UsageError` (2) for an unknown store."""

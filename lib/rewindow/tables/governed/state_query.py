@@ -9,10 +9,9 @@ import pyarrow as pa
 from rewindow.control.plan.branch_decisions import check_has_state
 from rewindow.control.plan.branches import CommittedRun, JobState
 from rewindow.errors import UsageError
-from rewindow.streams.serde.meta_columns import PARTITION
 from rewindow.tables.governed.store_changes import store_changes
 from rewindow.tables.governed.warehouse import CatalogTables
-from rewindow.tables.shared.store_rows import current_rows
+from rewindow.tables.shared.store_rows import current_rows, in_order
 
 
 class CatalogStores:
@@ -32,8 +31,7 @@ class CatalogStores:
         keys, run = self.keys(store), self._run
         journal, basis = self._tables.journal(run.spec.job), self._state.basis(run.spec.run)
         changes = store_changes(journal, run, basis, [store], self._tables.reports)[store]
-        rows = current_rows(changes, run, store, self._tables.reports(run))
-        return rows.sort_by([(name, "ascending") for name in (*keys, PARTITION)]) if rows.num_rows else rows
+        return in_order(current_rows(changes, run, store, self._tables.reports(run)), keys)
 
     def keys(self, store: str) -> Sequence[str]:
         """Return the names of a store's key columns. Raises `UsageError` (2) for an unknown store."""

@@ -98,8 +98,7 @@ def _epochs_after(
 ) -> Iterator[ProducedEpoch]:
     """Yield the epochs of some runs after one. The one that seals a branch holds nothing back."""
     watermarks: dict[tuple[str, int], Callable[[int], int]] = {}
-    first = _at(runs, landed + 1)
-    for run in (runs[at] for at in range(first, len(runs))):
+    for run in runs[_at(runs, landed + 1) :]:
         spec = run.spec
         feed = (spec.binding.feed, spec.input.generation)
         if feed not in watermarks:

@@ -40,6 +40,11 @@ def current_rows(changes: pa.Table, run: CommittedRun, store: str, reports: Iter
     return _without_expired(current, at, described["retention_ms"], _clocks(reports, store))
 
 
+def in_order(rows: pa.Table, keys: Sequence[str]) -> pa.Table:
+    """Return rows of a store in the order of its key columns and their partition."""
+    return rows.sort_by([(name, "ascending") for name in (*keys, PARTITION)]) if rows.num_rows else rows
+
+
 def snapshot_rows(rows: pa.Table, number: int, columns: Sequence[Column]) -> Iterator[tuple[int, pa.Table]]:
     """Yield each partition's rows of a snapshot of a store, as its changelog has them.
 
