@@ -15,18 +15,11 @@ from rewindow.contracts.steps import drive
 from rewindow.control.snapshot import write_snapshot
 from rewindow.tables.delta.warehouse import DeltaTables
 from tests.bad_input.scene import TARGET, Bench, copy_of, without_spark
+from tests.bad_input.test_why_time_limits import JOB as TWO_OUTPUTS
 from tests.bad_input.test_why_windows import DAY, FEED
 from tests.ingest.local_engine import HOUR
 
-JOB = """\
-job: counts
-topology: bench_job:build_topology
-feed: orders
-outputs:
-  windowed: {table: shop.windowed}
-  plain: {table: shop.plain}
-on_code_change: accept
-"""
+JOB = f"{TWO_OUTPUTS}on_code_change: accept\n"
 SECONDS = 1_357_000_000
 MODULE = """\
 from typing import NamedTuple

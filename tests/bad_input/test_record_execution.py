@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from rewindow.app.project import Project
 from rewindow.tables.delta.warehouse import DeltaTables
-from tests.bad_input.scene import TARGET, Bench, copy_of, make_template, without_spark
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    with without_spark():
-        yield make_template(tmp_path_factory.mktemp("bench") / "project")
+from tests.bad_input.scene import TARGET, Bench
 
 
 @pytest.fixture
-def bench(template: Bench, tmp_path: Path) -> Bench:
+def bench(bench: Bench) -> Bench:
     """The next landing waits for a run."""
-    bench = copy_of(template, tmp_path / "project")
     assert bench.run("land", "activity").code == 0
     return bench
 

@@ -31,10 +31,10 @@ from rewindow.dsl.operators.compound import Reduce
 from rewindow.engine.worker import parquet_writer
 from rewindow.engine.worker.vectorized import final_results
 from rewindow.engine.worker.vectorized.planner import describe_execution, why_one_by_one
-from rewindow.errors import DataError, LimitError
+from rewindow.errors import DataError
 from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.schema import Column
-from rewindow.streams.settings import Limits, OnError, Settings
+from rewindow.streams.settings import OnError, Settings
 from tests.engine.executions import Case, assert_equal, logs, replay, write_log
 
 KEY = Column("user", "string")
@@ -92,15 +92,6 @@ def test_values_beyond_the_kernels_fall_back_to_record_execution(tmp_path, aggre
     assert len(left.rows("output/finals")) == 1
 
 
-@pytest.mark.parametrize("aggregate", [Sum("amount"), Mean("amount")])
-def test_a_restored_sum_that_no_longer_fits_falls_back_after_a_task_with_small_sums(tmp_path, aggregate):
-    amounts = [1, 2, 4 * 10**18, 1, 2 * 10**18, 1, 4 * 10**18, 1]
-    rows = [(time, "k", Decimal(amount)) for time, amount in enumerate(amounts)]
-    rows += [(30, "z", Decimal(1)), (31, "z", Decimal(1))]
-    runs = both(case(aggregate, Column("amount", "decimal(20,0)"), rows, 5), tmp_path, list(pairwise(range(6))))
-    assert [run.report.is_vectorized for run in runs][:4] == [True, True, True, False]
-
-
 def test_a_select_beyond_64_bits_falls_back_to_record_execution(tmp_path):
     def stream(s):
         return s.select("amount * amount as square, 1.5 * amount as more").where("square > 3")
@@ -120,21 +111,6 @@ def test_a_sum_that_does_not_fit_has_the_error_of_record_execution(tmp_path):
     with pytest.raises(DataError, match="does not fit the type long"):
         replay(long, write_log(long, tmp_path / "log"), tmp_path, [(0, 1)], [Execution.AUTO])
     assert not list((tmp_path / "1").rglob("*.parquet")), "files of the abandoned attempt remain"
-
-
-@pytest.mark.parametrize("windows", [TimeWindows.of("10ms", grace="5ms"), SessionWindows.of("2ms", grace="5ms")])
-def test_a_store_with_too_many_rows_has_the_error_of_record_execution(tmp_path, windows):
-    builder = StreamsBuilder()
-    builder.stream("events").group_by_key().windowed_by(windows).count(store="windows").suppress(
-        until_window_closes()
-    ).to_stream().to("finals")
-    rows = [(time, f"key-{time}", 1) for time in range(8)]
-    small = case(Count(), Column("amount", "long"), rows)._replace(topology=builder.build())
-    enough, too_few = (small._replace(settings=Settings(limits=Limits(store_rows=most))) for most in (8, 7))
-    (found,) = both(enough, tmp_path / "enough", [(0, 1)])
-    assert found.report.is_vectorized
-    with pytest.raises(LimitError, match=r"the store 'windows' has 8 rows"):
-        replay(too_few, write_log(too_few, tmp_path / "log"), tmp_path / "few", [(0, 1)], [Execution.AUTO])
 
 
 def test_keys_without_a_window_are_dropped(tmp_path, monkeypatch):

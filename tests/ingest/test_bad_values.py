@@ -74,33 +74,6 @@ def test_a_bad_value_in_csv_is_named_with_its_line_and_column(tmp_path, old, new
     assert told.partition(". If")[0] == f"d3.csv, line 5, {said}".replace("5, it", "5: it")
 
 
-@pytest.mark.parametrize(
-    ("user", "said"),
-    [
-        (
-            '"two\nlines"',
-            "line 3, column user: a value goes on in the next line, which needs `options: {multiLine: true}`",
-        ),
-        (r'"the \"best\" one"', r"line 3: a backslash is before a quote within a value. If it escapes"),
-        (r'"the \"best\", so far"', r"line 3: a backslash is before a quote within a value. If it escapes"),
-        (r'"C:\temp\"', None),
-        ('"the ""best"" one, so far"', None),
-        (r"C:\temp\a" + '"b', None),
-    ],
-)
-def test_quotes_and_line_breaks_within_values_are_named_with_the_option_that_reads_them(tmp_path, user, said):
-    told = found(tmp_path, NAMES + GOOD + GOOD.replace("ann", user))
-    assert said is None if told is None else told.startswith(f"d3.csv, {said}")
-
-
-def test_a_time_without_a_date_is_no_time(tmp_path):
-    told = found(tmp_path, NAMES + GOOD.replace("2026-01-01T00:00:00Z", "08:30"))
-    assert told == (
-        "d3.csv, line 2, column at: '08:30' is a time without a date. If all of its values are, declare the column as STRING "
-        "under `schema:`"
-    )
-
-
 def test_csv_options_are_those_of_the_source(tmp_path):
     assert found(tmp_path, "# note\nann;-;1;true;;;\nann;x;1;true;;;\n", sep=";", header="false", nullValue="-",
                  comment="#") == "d3.csv, line 3, column amount: 'x' is not a number"  # fmt: skip
