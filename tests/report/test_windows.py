@@ -6,12 +6,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.bad_input.scene import FEED, JOB, SCORE, TARGET, Bench, goes_on, hour, without_spark
 from tests.ingest.local_engine import HOUR
 from tests.report.synthetic import prolong
 
+OTHERS = "  others: {source: {path: others, format: parquet}, key: user, timestamp: t, arrived_at: got}\n"
 WATERMARK = "semantics: {stream_time_from: watermark}\n"
 
 
@@ -79,6 +82,43 @@ def test_a_window_that_no_record_has_passed_may_wait_for_a_silent_partition_too(
     assert (
         "whose newest record is at 2023-11-14 22:50:00Z. `max_task_idle: 2h`, or another duration, in the feed's" in why
     )
+
+
+def test_nothing_waits_for_a_log_that_a_generation_has_removed(tmp_path: Path) -> None:
+    landing = "max_task_idle: forever\n"
+    with without_spark():
+        bench = started(tmp_path, WATERMARK, landing)
+        bench.write("conf/feeds/activity.yaml", f"{FEED}{OTHERS}{landing}")
+        (tmp_path / "others").mkdir()
+        pq.write_table(pa.Table.from_pylist(hour(0, 2)), tmp_path / "others/h0.parquet")
+        assert bench.run("land", "activity", "--new-generation", "--keep", "1").code == 0
+        bench.write("conf/feeds/activity.yaml", f"{FEED}{landing}")
+        bench.rows("h1", [row for row in hour(1) if row["user"] != "bob"])
+        assert bench.run("land", "activity", "--new-generation", "--keep", "2").code == 0
+        assert bench.run("run", "counts").code == 0
+        found = json.loads(bench.run("report", "counts", "--json").out)
+    assert found["progress"]["slowest"] == ["events-0"]
+    assert all("others" not in one["why"] for one in found["open_windows"]["shown"])
+    assert any("waits for events-0" in one["why"] for one in found["open_windows"]["shown"])
+    assert all("others" not in one["text"] for one in found["verdict"])
+
+
+def test_records_of_a_log_that_the_job_does_not_read_reach_no_window(tmp_path: Path) -> None:
+    with without_spark():
+        bench = started(tmp_path)
+        bench.write("conf/feeds/activity.yaml", f"{FEED}{OTHERS}")
+        (tmp_path / "others").mkdir()
+        pq.write_table(pa.Table.from_pylist(hour(5)), tmp_path / "others/h5.parquet")
+        assert bench.run("land", "activity", "--new-generation", "--keep", "1").code == 0
+        before = json.loads(bench.run("report", "counts", "--json").out)
+        assert bench.run("run", "counts").code == 0
+        after = json.loads(bench.run("report", "counts", "--json").out)
+    assert before["progress"]["waiting_records"] == 0
+    for found in (before, after):
+        assert all("that reach" not in one["why"] for one in found["open_windows"]["shown"])
+        why = found["open_windows"]["shown"][0]["why"]
+        assert "Only records of partition 0 advance it, the newest of which is at 2023-11-14 22:50:00Z, while" in why
+        assert any("silent since" in one["text"] for one in found["verdict"])
 
 
 def test_a_window_that_no_record_has_passed(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from rewindow.app.command_line import Command
 from rewindow.app.own_code import running_version
 from rewindow.app.project import Project
 from rewindow.app.sentences import as_assignments
-from rewindow.app.silent import lag_of
+from rewindow.app.silent import rules_of
 from rewindow.app.step_times import step_times
 from rewindow.app.times import parse_time, whole_number
 from rewindow.app.unfinished import how_it_ended, process_of
@@ -63,7 +63,7 @@ def report(project: Project, job: str, wanted: Wanted) -> Report:
         read_reports=tables.reports,
         read_store=cache(lambda store: _read_store(project, state, runs[-1], store)),
         accepted=state.accepted,
-        lag_ms=lag_of(project.root, runs[-1].spec.binding.feed),
+        rules=rules_of(project.root, runs[-1].spec.binding.feed),
         read_steps=lambda some: step_times(tables.warehouse, some) if isinstance(tables, DeltaTables) else {},
     )
     branches = JobBranches(project, job)

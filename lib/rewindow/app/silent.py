@@ -10,18 +10,19 @@ from rewindow.config.load import load_feed
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branches import Branch
 from rewindow.errors import RewindowError
-from rewindow.report.material import Material
+from rewindow.report.material import FeedRules, Material
 from rewindow.report.silent import silent_partitions
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.warehouse import Warehouse
 
 
-def lag_of(root: Path, feed: str) -> int:
-    """Return by how much the watermark of a feed is behind its newest record (ms); 0 if its file cannot be read."""
+def rules_of(root: Path, feed: str) -> FeedRules:
+    """Return what a feed's file says of its watermark and logs; nothing if the file cannot be read."""
     try:
-        return load_feed(root, feed).lag_ms
+        spec = load_feed(root, feed)
     except RewindowError:  # the next command that needs the file says what is wrong with it
-        return 0
+        return FeedRules()
+    return FeedRules(spec.lag_ms, frozenset(spec.logs))
 
 
 def after_last_run(root: Path, tables: Warehouse, branch: Branch, feed: Feed, again: str) -> dict[str, Any]:
@@ -37,8 +38,8 @@ def _silent_after(root: Path, tables: Warehouse, branch: Branch, feed: Feed) -> 
     """
     if branch.head is None or not isinstance(tables, DeltaTables):
         return []
-    lag_ms = lag_of(root, feed.definition.feed)
-    found = Material.of_reports(branch, feed, [branch.head], tables.reports, lag_ms=lag_ms)
+    rules = rules_of(root, feed.definition.feed)
+    found = Material.of_reports(branch, feed, [branch.head], tables.reports, rules=rules)
     try:
         return [one.as_json() for one in silent_partitions(found)]
     except RewindowError:

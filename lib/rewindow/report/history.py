@@ -10,7 +10,7 @@ from rewindow.report.drops import dropped_in
 from rewindow.report.figures import Clocks, Held, Progress, RunFigures, Schedule, StoreSize
 from rewindow.report.material import Material, records_of, rows_of
 from rewindow.streams.metrics import NODE, PUNCTUATE, SIMULATED_TIME
-from rewindow.streams.record import UNKNOWN, TopicPartition, known_time
+from rewindow.streams.record import UNKNOWN, known_time
 from rewindow.streams.serde.meta_columns import PARTITION
 
 _STREAM, _WALL = "STREAM_TIME", "WALL_CLOCK_TIME"
@@ -20,7 +20,7 @@ def progress(material: Material) -> Progress:
     """Return how far the head is, and what waits."""
     head, feed = material.head, material.feed
     taken, landings = head.spec.input.last, feed.landings
-    topic_partitions = {one for landing in landings[-1:] for one in landing.ranges}
+    topic_partitions = [one for landing in landings[-1:] for one in landing.ranges if one.topic in material.topics]
     waiting, held = range(material.branch.last_epoch + 1, len(landings) + 1), _held(material)
     return Progress(
         runs=len(material.runs),
@@ -131,26 +131,20 @@ def _least(times: Any) -> int | None:
 
 
 def _held(material: Material) -> list[Held]:
-    """Return the landed records that the feed's watermark holds back."""
+    """Return the landed records of the job that the feed's watermark holds back."""
     landings = material.feed.landings
     ranges = landings[-1].ranges if landings else {}
     return [
         Held(one.topic, one.partition, landed.end - landed.release, landed.max_timestamp)
         for one, landed in sorted(ranges.items())
-        if landed.end > landed.release
+        if landed.end > landed.release and one.topic in material.topics
     ]
 
 
 def _slowest(material: Material) -> list[str]:
-    """Return the topic-partitions whose newest record is the oldest, if others have later ones."""
+    """Return the topic-partitions that the watermark waits for, if a later record was landed."""
     landings = material.feed.landings
-    newest: dict[TopicPartition, int] = {
-        one: landed.max_timestamp
-        for landing in landings[-1:]
-        for one, landed in landing.ranges.items()
-        if landed.max_timestamp != UNKNOWN and one not in landing.given_up
-    }
-    least = min(newest.values(), default=UNKNOWN)
-    if not newest or least == max(newest.values()):
+    if not landings:
         return []
-    return [f"{one.topic}-{one.partition}" for one, at in sorted(newest.items()) if at == least]
+    slowest, newest = material.slowest(len(landings)), max(one.max_timestamp for one in landings[-1].ranges.values())
+    return [f"{one.topic}-{one.partition}" for one, at in slowest.items() if at < newest]

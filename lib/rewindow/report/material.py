@@ -6,13 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branches import Branch, CommittedRun
+from rewindow.control.plan.compatibility import topics_of
 from rewindow.control.plan.spec import OUTPUT
 from rewindow.report.run_totals import records_from_feed
+from rewindow.streams.record import UNKNOWN, TopicPartition
 
 Columns = Mapping[str, Sequence[Any]]
 """Rows of a store by column."""
@@ -30,6 +32,13 @@ class StepTimes:
     published_ms: int | None
 
 
+class FeedRules(NamedTuple):
+    """What a feed's file says: by how much its watermark is behind its newest record (ms), and its logs (None: unknown)."""
+
+    lag_ms: int = 0
+    logs: AbstractSet[str] | None = None
+
+
 @dataclass(frozen=True)
 class Material:
     """The input of a report on ``runs``, the last of which is ``head``.
@@ -37,7 +46,7 @@ class Material:
     ``planned_at`` has the time of each run's PLAN row, by run id. ``read_reports`` returns what a run's tasks reported,
     ``read_store`` a store's columns after the head, or None if the store is too large for a report. ``lagging`` counts
     the commits that tables lack, ``accepted`` has the ids of runs that were published although they had been on hold.
-    ``read_steps`` returns when the steps of runs ended, by run id, as far as that is known. ``lag_ms`` is the feed's.
+    ``read_steps`` returns when the steps of runs ended, by run id, as far as that is known.
     """
 
     branch: Branch
@@ -49,7 +58,7 @@ class Material:
     read_store: Callable[[str], Columns | None]
     read_steps: Callable[[Sequence[CommittedRun]], Mapping[int, StepTimes]] = lambda _runs: {}
     accepted: AbstractSet[int] = frozenset()
-    lag_ms: int = 0
+    rules: FeedRules = FeedRules()
 
     @classmethod
     def of_reports(
@@ -59,10 +68,10 @@ class Material:
         runs: Sequence[CommittedRun],
         read_reports: Callable[[CommittedRun], Sequence[TaskReport]],
         *,
-        lag_ms: int,
+        rules: FeedRules,
     ) -> Self:
         """Return what the reports of some runs tell, without stores, tables and times."""
-        return cls(branch, feed, runs, {}, {}, read_reports, lambda _store: None, lag_ms=lag_ms)
+        return cls(branch, feed, runs, {}, {}, read_reports, lambda _store: None, rules=rules)
 
     @property
     def head(self) -> CommittedRun:
@@ -95,6 +104,24 @@ class Material:
         """The small state of each task after the head, by sub-topology and partition."""
         known = self.reports[self.head.spec.run]
         return {(report.sub_topology, report.partition): report.state for report in known if report.state}
+
+    @cached_property
+    def topics(self) -> AbstractSet[str]:
+        """The topics that the job reads: a feed may have more."""
+        return {topic for part in self.head.spec.binding.topology for topic in topics_of(part)}
+
+    def slowest(self, epoch: int) -> dict[TopicPartition, int]:
+        """Return the topic-partitions that the watermark waits for after a landing, each with the time of its newest record.
+
+        It waits neither for idle ones nor for logs that the feed no longer has. Nothing if no record was landed.
+        """
+        landing, logs = self.feed.landings[epoch - 1], self.rules.logs
+        newest = {one: landed.max_timestamp for one, landed in landing.ranges.items() if landed.max_timestamp >= 0}
+        present = {
+            one: at for one, at in newest.items() if (logs is None or one.topic in logs) and one not in landing.given_up
+        }
+        least = min((present or newest).values(), default=UNKNOWN)
+        return {one: at for one, at in sorted((present or newest).items()) if at == least}
 
     def seconds_of(self, run: CommittedRun) -> float | None:
         """Return the time from a run's plan to its commit; None if the ledger does not tell."""

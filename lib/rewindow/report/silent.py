@@ -74,8 +74,9 @@ def silent_partitions(material: Material, *, will_follow: bool = False) -> list[
     if material.head.spec.final or not material.is_newest or not landings:
         return []
     waiting: dict[tuple[str, bool, bool], list[_Waiting]] = {}
-    newest, watermark = max(_newest(material, None).values(), default=UNKNOWN), landings[-1].watermark_ms
-    behind_ms = max(material.lag_ms, landings[-1].held_ms)
+    newest = max((landed.max_timestamp for landed in landings[-1].ranges.values()), default=UNKNOWN)
+    watermark = landings[-1].watermark_ms
+    behind_ms = max(material.rules.lag_ms, landings[-1].held_ms)
     follows = will_follow or follows_watermark(material)
     for timed in timed_nodes(material.head.spec.binding.topology):
         for partition, clock in sorted(clocks_of(material, timed).items()) if timed.final_after_ms is not None else ():
@@ -86,7 +87,7 @@ def silent_partitions(material: Material, *, will_follow: bool = False) -> list[
             by_feed, by_job = watermark < final_ms, not follows and own_ms < final_ms
             if by_feed or by_job:
                 at = TopicPartition(timed.topics[0] if timed.topics else timed.node, partition)
-                is_filtered = own_ms < max(_newest(material, partition).values(), default=UNKNOWN)
+                is_filtered = own_ms < _newest_read(material, timed, partition)
                 found = _Waiting(at, own_ms, results, is_filtered)
                 waiting.setdefault((timed.node, by_feed, by_job), []).append(found)
     return [_silent(material, *key, partitions, newest) for key, partitions in waiting.items()]
@@ -111,7 +112,7 @@ def _silent(
 ) -> Silent:
     counts = [one.results for one in waiting if one.results is not None]
     results = sum(counts) if len(counts) == len(waiting) else None
-    silent = _slowest(material) if by_feed else {one.at: one.newest_ms for one in waiting}
+    silent = material.slowest(len(material.feed.landings)) if by_feed else {one.at: one.newest_ms for one in waiting}
     since = min(silent.values())
     names = tuple(f"{one.topic}-{one.partition}" for one in sorted(silent))
     fixes = [*([what_moves(material, by_feed=True)] if by_feed else []), *([what_moves(material)] if by_job else [])]
@@ -129,23 +130,14 @@ def _results(material: Material, timed: TimedNode, partition: int) -> int | None
 def _own_time(material: Material, timed: TimedNode, partition: int, clock: int) -> int | None:
     """Return the time to which the records of a node's partition bring its clock; None if only a run tells."""
     if not timed.sub_topology:
-        newest = max(_newest(material, partition).values(), default=UNKNOWN)
+        newest = _newest_read(material, timed, partition)
         # A record that was taken has brought the clock to where it is; it may have been filtered before the node.
         return max(clock, newest) if newest > material.head.commit.watermark_ms else clock
     return None if len(material.feed.landings) > material.branch.last_epoch else clock
 
 
-def _newest(material: Material, partition: int | None) -> dict[TopicPartition, int]:
-    """Return the newest landed record of each topic-partition that delivered any."""
-    return {
-        one: landed.max_timestamp
-        for one, landed in material.feed.landings[-1].ranges.items()
-        if landed.max_timestamp >= 0 and partition in (None, one.partition)
-    }
-
-
-def _slowest(material: Material) -> dict[TopicPartition, int]:
-    """Return the topic-partitions that the feed's watermark waits for, each with its newest record."""
-    given_up = material.feed.landings[-1].given_up
-    newest = {one: at for one, at in _newest(material, None).items() if one not in given_up}
-    return {one: at for one, at in newest.items() if at == min(newest.values())}
+def _newest_read(material: Material, timed: TimedNode, partition: int) -> int:
+    """Return the time of the newest landed record of a partition, in the logs that the node's task reads."""
+    ranges = material.feed.landings[-1].ranges.items()
+    mine = (landed.max_timestamp for one, landed in ranges if one.partition == partition and one.topic in timed.topics)
+    return max(mine, default=UNKNOWN)

@@ -10,7 +10,7 @@ from rewindow.report.material import Columns, Material
 from rewindow.report.nodes import TimedNode, timed_nodes, waiting_joins
 from rewindow.report.text import asked, counted, instant
 from rewindow.streams.duration import in_words
-from rewindow.streams.record import MAX_MS, UNKNOWN, known_time
+from rewindow.streams.record import MAX_MS, UNKNOWN, TopicPartition, known_time
 from rewindow.streams.semantics import StreamTimeFrom
 from rewindow.streams.serde.meta_columns import PARTITION
 from rewindow.streams.serde.schema import has_bounds
@@ -140,7 +140,7 @@ def _held_back(material: Material, timed: TimedNode, partition: int, closes_at: 
         command = asked(material.head.spec.job, material.branch.name)
         waiting = len(landings) - taken
         if not timed.sub_topology and not follows_watermark(material):
-            waiting = _reaching(material, partition, closes_at)
+            waiting = _reaching(material, timed, partition, closes_at)
         what = f"{counted(waiting, 'landing')} that {'reaches' if waiting == 1 else 'reach'} it"
         if waiting:
             return f"{what} {'waits' if waiting == 1 else 'wait'} to be replayed: `rewindow run {command}`"
@@ -153,14 +153,13 @@ def _held_back(material: Material, timed: TimedNode, partition: int, closes_at: 
     if not newest or (timed.sub_topology and not follows_watermark(material)):
         return "It advances with later records"
     last = landings[taken - 1]
-    waited_for = {one: time for one, time in newest.items() if one not in last.given_up} or newest
-    slowest, at = min(waited_for.items(), key=lambda item: item[1])
+    slowest, at = next(iter(material.slowest(taken).items()))
     waits = (
         f"the feed's watermark waits for {slowest.topic}-{slowest.partition}, whose newest record is at {instant(at)}"
     )
     if max(newest.values()) < closes_at:
         none = f"No record that late has been landed: the newest one is at {instant(max(newest.values()))}"
-        is_waiting = last.watermark_ms == at - material.lag_ms < max(newest.values()) - material.lag_ms
+        is_waiting = last.watermark_ms == at - material.rules.lag_ms < max(newest.values()) - material.rules.lag_ms
         if is_waiting and not last.held_ms and follows_watermark(material):
             return f"{none}. Later ones alone do not advance the clock, because {waits}. {what_moves(material, by_feed=True)}"
         if not last.held_ms or not follows_watermark(material):
@@ -170,9 +169,9 @@ def _held_back(material: Material, timed: TimedNode, partition: int, closes_at: 
     if last.held_ms and last.watermark_ms < closes_at:
         held = f"the job that makes its records may hold them back for {in_words(last.held_ms)}"
         return f"The feed's watermark is at {instant(last.watermark_ms)}, because {held}"
-    if max(newest.values()) - material.lag_ms < closes_at:
-        return f"The feed's watermark is `lag: {in_words(material.lag_ms)}` behind its newest record"
-    mine = max((time for one, time in newest.items() if one.partition == partition), default=UNKNOWN)
+    if max(newest.values()) - material.rules.lag_ms < closes_at:
+        return f"The feed's watermark is `lag: {in_words(material.rules.lag_ms)}` behind its newest record"
+    mine = max((time for one, time in newest.items() if _is_read(timed, one, partition)), default=UNKNOWN)
     if not follows_watermark(material) and closes_at <= mine <= last.watermark_ms:
         return (
             f"The newest record of partition {partition} is at {instant(mine)}, but did not reach {timed.node}: an operator "
@@ -180,19 +179,27 @@ def _held_back(material: Material, timed: TimedNode, partition: int, closes_at: 
         )
     if follows_watermark(material) or mine >= closes_at:
         return f"{waits[0].upper()}{waits[1:]}. {what_moves(material, by_feed=True)}"
+    last_one = "and none was landed" if mine == UNKNOWN else f"the newest of which is at {instant(mine)}"
     return (
-        f"Only records of partition {partition} advance it, the newest of which is at {instant(mine)}, while another partition "
-        f"is later. {what_moves(material)}"
+        f"Only records of partition {partition} advance it, {last_one}, while another partition is later. "
+        f"{what_moves(material)}"
     )
 
 
-def _reaching(material: Material, partition: int, closes_at: int) -> int:
-    """Return how many landings that are not taken have records of a partition; 0 if these do not reach a time."""
+def _reaching(material: Material, timed: TimedNode, partition: int, closes_at: int) -> int:
+    """Return how many landings that are not taken have records for a node's partition; 0 if these do not reach a time."""
     waiting = material.feed.landings[material.head.spec.input.last :]
-    mine = [[landed for one, landed in landing.ranges.items() if one.partition == partition] for landing in waiting]
+    mine = [
+        [landed for one, landed in landing.ranges.items() if _is_read(timed, one, partition)] for landing in waiting
+    ]
     if max((landed.max_timestamp for landed in mine[-1]), default=UNKNOWN) < closes_at:
         return 0
     return sum(any(landed.end > landed.start for landed in ranges) for ranges in mine)
+
+
+def _is_read(timed: TimedNode, one: TopicPartition, partition: int) -> bool:
+    """Whether a task reads a topic-partition: a feed may have logs that the job does not read."""
+    return one.partition == partition and one.topic in timed.topics
 
 
 def follows_watermark(material: Material) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 from rewindow.app.command_line import Command
 from rewindow.app.listing import Entry, Looks, Status, branch_entry, missing_feed, removed_runs, with_feed_trouble
 from rewindow.app.project import Project
-from rewindow.app.silent import lag_of
+from rewindow.app.silent import rules_of
 from rewindow.app.status.bounds import Upkeep, exceeded
 from rewindow.app.status.feeds import landed_at
 from rewindow.app.status.figures import (
@@ -117,8 +117,8 @@ def _from_reports(project: Project, config: JobConfig, branch: Branch, looks: Lo
     """Return what waits, and what the last runs dropped."""
     feed = find_feed(config.feed, looks.rows(config.feed), project.tables.home)
     runs = branch.runs[-config.alerts.runs :]
-    lag_ms = lag_of(project.root, config.feed)
-    found = Material.of_reports(branch, feed, runs, project.tables.reports, lag_ms=lag_ms)
+    rules = rules_of(project.root, config.feed)
+    found = Material.of_reports(branch, feed, runs, project.tables.reports, rules=rules)
     will_follow = config.semantics.stream_time_from == StreamTimeFrom.WATERMARK.value
     return lag_figures(found) | dropped_figures(found) | silent_figures(found, will_follow=will_follow)
 

@@ -13,13 +13,14 @@ from rewindow.app.first_rows import find_outputs, is_quarantine
 from rewindow.app.open_tables import direct
 from rewindow.app.project import Project
 from rewindow.app.run_references import with_runs
-from rewindow.app.silent import lag_of
+from rewindow.app.silent import rules_of
 from rewindow.control.plan.branches import Branch, JobState
 from rewindow.control.plan.spec import MAIN, OUTPUT
 from rewindow.control.run import Job
 from rewindow.engine.worker.provenance.output_rows import rows_of_key
 from rewindow.engine.worker.provenance.replay import Traced
 from rewindow.errors import DataError, UsageError
+from rewindow.report.material import FeedRules
 from rewindow.streams.serde.canonical_json import dump_value
 from rewindow.streams.serde.schema import Column, has_bounds
 from rewindow.streams.settings import TaskConfig
@@ -43,8 +44,7 @@ class Output:
     tables: DeltaTables
     state: JobState
     branch: Branch
-    lag_ms: int = 0
-    """By how much the feed's watermark is behind its newest record."""
+    rules: FeedRules = FeedRules()
 
     @classmethod
     def find(cls, project: Project, name: str, branch: str) -> Output:
@@ -70,7 +70,7 @@ class Output:
         state = tables.state(config.job)
         found = state.branch(branch) if branch == MAIN else with_runs(config.job, state, branch)
         return cls(
-            job, topics[0], config.outputs[topics[0]].table, tables, state, found, lag_of(project.root, config.feed)
+            job, topics[0], config.outputs[topics[0]].table, tables, state, found, rules_of(project.root, config.feed)
         )
 
     def traced(self, partition: int) -> Traced:

@@ -138,4 +138,4 @@ def partner_sentences(past: History, newest_ms: int) -> Iterator[str]:
 
 def _material(past: History) -> Material:
     of = past.output
-    return Material.of_reports(of.branch, of.job.feed, [past.last], of.tables.reports, lag_ms=of.lag_ms)
+    return Material.of_reports(of.branch, of.job.feed, [past.last], of.tables.reports, rules=of.rules)
