@@ -39,9 +39,14 @@ def drops(material: Material) -> list[Drop]:
     taken = sum(records_of(run) for run in runs)
     often = {timed.node for timed in timed_nodes(material.head.spec.binding.topology) if not timed.has_one_window}
     return [
-        Drop(kind, where, reason, records, None if not taken or (kind == LATE and where in often) else records / taken)
+        Drop(kind, where, reason, records, _share(records, taken, counts_records=kind != LATE or where not in often))
         for (kind, where, reason), records in sorted(found.items(), key=lambda item: (-item[1], item[0]))
     ]
+
+
+def _share(records: int, taken: int, *, counts_records: bool) -> float | None:
+    """Return the part of the records; None if a node counts more than the job took, because one above it multiplies them."""
+    return records / taken if counts_records and 0 < records <= taken else None
 
 
 def dropped_in(material: Material, run: CommittedRun) -> dict[str, int] | None:

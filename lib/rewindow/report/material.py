@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
@@ -58,7 +58,7 @@ class Material:
     read_store: Callable[[str], Columns | None]
     read_steps: Callable[[Sequence[CommittedRun]], Mapping[int, StepTimes]] = lambda _runs: {}
     accepted: AbstractSet[int] = frozenset()
-    rules: FeedRules = FeedRules()
+    rules: FeedRules = field(default_factory=FeedRules)
 
     @classmethod
     def of_reports(

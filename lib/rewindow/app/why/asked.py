@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+from rewindow.app.hints import above
 from rewindow.app.why.history import Candidates, History
 from rewindow.app.why.open_windows import open_windows
+from rewindow.app.why.output import Output
 from rewindow.app.why.waiting import Holding, holding
 from rewindow.app.why.windows import AskedTime, sessions, sliding_starts, windows_of
-from rewindow.engine.worker.provenance.extent import own_key
+from rewindow.engine.worker.provenance.extent import changes_keys, own_key
 from rewindow.streams.record import TopicPartition, Window, Windowed
 from rewindow.streams.serde.key_bytes import partition_of
 from rewindow.streams.windows.session_sliding import SessionWindows, SlidingWindows
@@ -89,6 +91,14 @@ def _asked(past: History, values: Sequence[Any], start_ms: int | None, at: Asked
     return Asked(own, partition, window, taken, waiting, own_sessions, still_open, held)
 
 
+def made_by(output: Output) -> str | None:
+    """Return what makes the output's keys, which the logs then do not have: a repartition or a node; None if nothing does."""
+    layout = output.layout
+    if len(layout.tasks()) > 1:
+        return "a repartition"
+    return next((node.name for node in above(layout.topology, layout.sink) if changes_keys(node)), None)
+
+
 def contains(window: Window, time_ms: int, windows: Windows | None) -> bool:
     """Whether a window contains a time. The ends of sessions and of sliding windows belong to them."""
     return window.start_ms <= time_ms <= window.end_ms - isinstance(windows, GridWindows)
@@ -105,7 +115,7 @@ def _times(past: History, start_ms: int | None) -> tuple[int, int] | None:
 def _landed(past: History, own: Any, partition: int, times: tuple[int, int] | None) -> Candidates:
     """Return the landed records of a key, within some times if they are known, if the key's task reads logs."""
     layout, feed = past.output.layout, past.output.job.feed
-    if len(layout.tasks()) > 1 or not feed.landings:
+    if made_by(past.output) is not None or not feed.landings:
         return {}
     found: Candidates = {}
     for source in layout.part.sources:

@@ -8,7 +8,7 @@ from typing import Any
 
 from rewindow.app.hints import inner_joins
 from rewindow.app.project import Project
-from rewindow.app.why.asked import Asked, ask, contains
+from rewindow.app.why.asked import Asked, ask, contains, made_by
 from rewindow.app.why.facts import LateFacts, Missing, MissingFacts, OpenFacts, RecordFacts, no_answer
 from rewindow.app.why.fate import Fate, among, as_reached, fate_of
 from rewindow.app.why.history import History
@@ -154,7 +154,7 @@ def _in_no_session(past: History, asked: Asked, fate: Fate, at: AskedTime) -> Mi
 
 def _told(project: Project, past: History, asked: Asked, fate: Fate, windows: Sequence[OpenFacts]) -> MissingFacts:
     output, facts = past.output, Facts(past)
-    landings, parts = output.job.feed.landings, output.layout.tasks()
+    landings, is_on_hold = output.job.feed.landings, bool(output.state.on_hold(output.branch.name))
     late = facts.late(fate.missed(asked.spans), asked.taken)
     records = facts.unused(asked.taken, set())  # of all open windows
     is_session = isinstance(windows_of(output), SessionWindows)
@@ -173,11 +173,9 @@ def _told(project: Project, past: History, asked: Asked, fate: Fate, windows: Se
     }
     dropped = [*map(_dropped, late), *quarantined(past, asked.own)]
     clocks = [*_waiting(waits), *clock_sentences(past, asked.partition)]
-    if len(parts) > 1:
+    if (maker := made_by(output)) is not None:
         times = None if first is None else (first.start_ms, first.end_ms - isinstance(windows_of(output), GridWindows))
-        moved = (
-            "The key is made by a repartition, so its records are not looked for, but dropped ones in the quarantine"
-        )
+        moved = f"The key is made by {maker}, so its records are not looked for, but dropped ones in the quarantine"
         reasons = [*dropped_by_runs(past, asked.own, times), moved, *clocks]
         return no_answer(output, Missing.WAITING, "there is no row yet", reasons, **known)
     if not records and asked.waiting:
@@ -188,22 +186,19 @@ def _told(project: Project, past: History, asked: Asked, fate: Fate, windows: Se
     if len(late) >= len(records):
         which = "all records of the key" + ("" if first is None else f" in the window from {instant(first.start_ms)}")
         return no_answer(output, Missing.DROPPED, f"{which} were dropped", dropped, **known)
-    if not fate.kept and parts[0][0].stores:
-        reasons = [*dropped, _let_go(output, counted(len(records) - len(late), "record"))]
-        return no_answer(output, Missing.LET_GO, "no record of the key has reached a store", reasons, **known)
-    dropped += _left_out(output, shown, fate, late)
     if asked.waiting:
         dropped.append(_not_taken(output, asked.waiting))
+    if not fate.kept and (fate.stores or not is_on_hold):
+        reasons = [_let_go(output, counted(len(records) - len(late), "record")), *dropped]
+        what = "reached a store" if fate.stores else "led to a row"
+        return no_answer(output, Missing.LET_GO, f"no record of the key has {what}", reasons, **known)
+    dropped += _left_out(output, shown, fate, late)
     if waits is not None and waits.is_open and first is not None:
         reached = sum(fate.reached((one.topic, one.offset), [first]) for one in shown)
         named = windows or [OpenFacts(first.start_ms, first.end_ms, waits.closes_at_ms, reached)]
         reasons = [*open_sentences(named), *clocks, *dropped]
         return no_answer(output, Missing.OPEN, open_headline(named), reasons, **known)
-    sent = (
-        []
-        if output.state.on_hold(output.branch.name)
-        else ["The job has taken records of the key, but has sent no result of them"]
-    )
+    sent = [] if is_on_hold else ["The job has taken records of the key, but has sent no result of them"]
     partners = partner_sentences(past, max(one.timestamp_ms for one in records))
     return no_answer(output, Missing.WAITING, "there is no row yet", [*sent, *partners, *clocks, *dropped], **known)
 

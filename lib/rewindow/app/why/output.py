@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
 from typing import Any
@@ -22,6 +22,7 @@ from rewindow.engine.worker.provenance.replay import Traced
 from rewindow.errors import DataError, UsageError
 from rewindow.report.material import FeedRules
 from rewindow.streams.serde.canonical_json import dump_value
+from rewindow.streams.serde.coercion import coerce_text, coercer
 from rewindow.streams.serde.schema import Column, has_bounds
 from rewindow.streams.settings import TaskConfig
 from rewindow.streams.topology import Topology
@@ -44,7 +45,7 @@ class Output:
     tables: DeltaTables
     state: JobState
     branch: Branch
-    rules: FeedRules = FeedRules()
+    rules: FeedRules = field(default_factory=FeedRules)
 
     @classmethod
     def find(cls, project: Project, name: str, branch: str) -> Output:
@@ -174,9 +175,9 @@ def _values(text: str | None, column: Column) -> Sequence[Any]:
     try:
         match column.type:
             case "string":
-                return [text]
+                return [coerce_text(text)]
             case "long":
-                return [int(text)]
+                return [coercer("long")(int(text))]
             case "double":
                 return [float(text)]
             case "boolean":
@@ -186,7 +187,7 @@ def _values(text: str | None, column: Column) -> Sequence[Any]:
             case "json":
                 return [dump_value(text), *_canonical(text)]
             case _:
-                return [Decimal(text)]
+                return [coercer(column.type)(Decimal(text))]
     except (ValueError, KeyError, InvalidOperation, DataError) as error:
         message = f"{text!r} is no value of the column {column.name!r}, which has the type {column.type}"
         raise UsageError(message) from error

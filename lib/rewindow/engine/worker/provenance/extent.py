@@ -11,7 +11,7 @@ from rewindow.dsl.operators.window_aggregate import WindowAggregate
 from rewindow.dsl.operators.windowed import EmitStrategy
 from rewindow.engine.worker.provenance.replay import Traced
 from rewindow.engine.worker.provenance.watcher import entry_of
-from rewindow.streams.nodes import ProcessorNode
+from rewindow.streams.nodes import Node, ProcessorNode
 from rewindow.streams.record import Windowed
 from rewindow.streams.state.stores import BUFFER, JOIN, KEY_VALUE, RECORDS, SESSION, WINDOW
 
@@ -49,7 +49,7 @@ def extents(traced: Traced, key: Any, timestamp: int) -> list[Extent]:
     kinds = {store.kind for part in parts for store in part.stores}
     if not all(_is_known(node) for node in nodes):
         return [Extent()]
-    keeps_keys = len(parts) == 1 and not any(type(node.supplier).__name__ in _RENAMES for node in nodes)
+    keeps_keys = len(parts) == 1 and not any(map(changes_keys, nodes))
     if keeps_keys and kinds <= {KEY_VALUE} and key.__class__ is not Windowed:
         return [Extent(is_of_key=True), Extent()]
     start_ms = timestamp
@@ -93,6 +93,11 @@ def _clocks(traced: Traced) -> tuple[str, ...]:
     if len(suppliers) == 2 and aggregates[0].emit is EmitStrategy.ON_WINDOW_CLOSE:
         return ()
     return tuple(found)
+
+
+def changes_keys(node: Node) -> bool:
+    """Whether a node gives records other keys."""
+    return isinstance(node, ProcessorNode) and type(node.supplier).__name__ in _RENAMES
 
 
 def own_key(key: Any) -> Any:

@@ -1,0 +1,110 @@
+"""`why` of a job without windows and stores, or one that gives records other keys; and of keys that no row can have."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.bad_input.scene import FEED, JOB, T0, TARGET, Bench, goes_on, without_spark
+
+MODULE = """\
+from rewindow import StreamsBuilder
+
+
+def build_topology():
+    builder = StreamsBuilder()
+    builder.stream("events"){steps}.to("totals")
+    return builder.build()
+"""
+LARGE = ".filter(lambda key, row: row.x > 5)"
+RENAMED = '.select_key(lambda key, row: "u-" + key, key=str, name="prefixed")'
+COUNTED = '.flat_map_values(lambda row: [row, row, row], name="three").group_by_key().count(store="n").to_stream()'
+USERS = "abcdefgh"
+
+
+@pytest.fixture(autouse=True)
+def _in_process() -> Iterator[None]:
+    with without_spark():
+        yield
+
+
+def replayed(root: Path, steps: str, users: pa.Array) -> Bench:
+    bench = Bench(root)
+    bench.write("conf/feeds/activity.yaml", FEED)
+    bench.write("conf/jobs/counts.yaml", JOB)
+    bench.write("conf/targets/local.yaml", TARGET)
+    bench.write("bench_job.py", MODULE.format(steps=steps))
+    times = [T0 + n for n in range(len(users))]
+    (root / "raw").mkdir()
+    rows = {"user": users, "t": times, "got": times, "x": list(range(len(users)))}
+    pq.write_table(pa.table(rows), root / "raw/h0.parquet")
+    goes_on(bench)
+    return bench
+
+
+def missing(bench: Bench, key: str) -> dict[str, Any]:
+    answer = bench.run("why", "counts", key, "--missing", "--json")
+    assert answer.code == 0, answer
+    found: dict[str, Any] = json.loads(answer.out)
+    return found
+
+
+def test_a_filter_lets_a_record_go_for_good(tmp_path: Path) -> None:
+    found = missing(replayed(tmp_path, LARGE, pa.array(list(USERS))), "a")
+    assert (found["why"], found["headline"]) == ("let_go", "no record of the key has led to a row")
+    assert found["reasons"][0].startswith("A condition or function of the job let 1 record go")
+
+
+def test_a_record_that_no_run_took_is_named_beside_one_that_was_let_go(tmp_path: Path) -> None:
+    bench = replayed(tmp_path, LARGE, pa.array(list(USERS)))
+    bench.rows("h1", [{"user": "a", "t": T0 + 10, "got": T0 + 10, "x": 9}])
+    assert bench.run("land", "activity").code == 0
+    found = missing(bench, "a")
+    assert found["why"] == "let_go"
+    assert any("1 record of the key landed after the last run" in one for one in found["reasons"])
+
+
+def test_a_key_that_the_job_makes_is_not_looked_for_in_the_logs(tmp_path: Path) -> None:
+    bench = replayed(tmp_path, RENAMED + LARGE, pa.array(list(USERS)))
+    found = missing(bench, "u-a")
+    assert found["why"] == "waiting"
+    assert any(
+        one.startswith("The key is made by prefixed, so its records are not looked for") for one in found["reasons"]
+    )
+    assert bench.run("why", "counts", "u-h").code == 0
+
+
+@pytest.mark.parametrize("flags", [(), ("--missing",)])
+@pytest.mark.parametrize(
+    ("users", "key"),
+    [
+        (pa.array([1, 2, 3], pa.decimal128(10, 2)), "1.555"),
+        (pa.array([1, 2, 3], pa.decimal128(10, 2)), "NaN"),
+        (pa.array([1, 2, 3], pa.decimal128(10, 2)), "1e400"),
+        (pa.array([1, 2, 3], pa.int64()), "99999999999999999999"),
+        (pa.array(["a", "b"]), "\udcff"),
+    ],
+)
+def test_a_key_that_does_not_fit_its_column(tmp_path: Path, users: pa.Array, key: str, flags: tuple[str, ...]) -> None:
+    bench = replayed(tmp_path, "", users)
+    answer = bench.run("why", "counts", key, *flags)
+    assert answer.code == 2, answer
+    assert "is no value of the column 'user', which has the type" in answer.err
+
+
+def test_a_decimal_with_fewer_digits_than_its_column_is_found(tmp_path: Path) -> None:
+    bench = replayed(tmp_path, "", pa.array([1, 2, 3], pa.decimal128(10, 2)))
+    assert bench.run("why", "counts", "2.0").code == 0
+
+
+def test_more_drops_than_records_have_no_share(tmp_path: Path) -> None:
+    bench = replayed(tmp_path, COUNTED, pa.array(["a", *[None] * 7]))
+    answer = bench.run("report", "counts", "--json", "--out", str(tmp_path / "r.html"))
+    (drop,) = json.loads(answer.out)["drops"]
+    assert (drop["records"], drop["share"]) == (21, None)
