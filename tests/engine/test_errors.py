@@ -98,6 +98,16 @@ CASES = {
         AccessError,
         "Mkdirs failed to create file:/x (exists=false): grant",
     ),
+    "rights": (
+        "[INSUFFICIENT_PERMISSIONS] Insufficient privileges: User does not have MODIFY on Table 'main.rw.x'. SQLSTATE: 42501",
+        AccessError,
+        "User does not have MODIFY on Table 'main.rw.x': grant the access",
+    ),
+    "rights without a state": (
+        "PERMISSION_DENIED: User does not have USE SCHEMA on Schema 'main.rw'.",
+        AccessError,
+        "User does not have USE SCHEMA on Schema 'main.rw': grant the access",
+    ),
     "path": (
         "[PATH_NOT_FOUND] Path does not exist: file:/nope. SQLSTATE: 42K03",
         SourceError,

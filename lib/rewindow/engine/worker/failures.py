@@ -84,7 +84,18 @@ _MEANINGS: Final[tuple[tuple[tuple[str, ...], type[RewindowError], str], ...]] =
         ConfigError,
         "every executor needs the interpreter that the target names (spark: {spark.pyspark.python: ..})",
     ),
-    (("Permission denied", "AccessControlException", "AccessDenied", "Mkdirs failed"), AccessError, "grant the access"),
+    (
+        (
+            "Permission denied",
+            "PERMISSION_DENIED",
+            "INSUFFICIENT_PERMISSIONS",
+            "AccessControlException",
+            "AccessDenied",
+            "Mkdirs failed",
+        ),
+        AccessError,
+        "grant the access",
+    ),
     (
         ("PATH_NOT_FOUND", "DELTA_TABLE_NOT_FOUND", "FILE_NOT_EXIST", "FileNotFoundException", "NoSuchFileException"),
         SourceError,
