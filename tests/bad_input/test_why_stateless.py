@@ -103,6 +103,11 @@ def test_a_decimal_with_fewer_digits_than_its_column_is_found(tmp_path: Path) ->
     assert bench.run("why", "counts", "2.0").code == 0
 
 
+def test_a_key_that_is_not_a_number_is_found_in_the_logs(tmp_path: Path) -> None:
+    found = missing(replayed(tmp_path, LARGE, pa.array([float("nan"), 1.0, float("nan")])), "nan")
+    assert (found["why"], len(found["records"])) == ("let_go", 2)
+
+
 def test_more_drops_than_records_have_no_share(tmp_path: Path) -> None:
     bench = replayed(tmp_path, COUNTED, pa.array(["a", *[None] * 7]))
     answer = bench.run("report", "counts", "--json", "--out", str(tmp_path / "r.html"))

@@ -11,6 +11,7 @@ from rewindow.app.why.facts import Missing, MissingFacts, no_answer
 from rewindow.app.why.key_form import example, is_landed
 from rewindow.app.why.output import Output
 from rewindow.config.load import load_job
+from rewindow.report.material import DETAILED_RUNS
 from rewindow.report.text import keep_dropped, see_quarantined
 from rewindow.streams.drop_totals import sum_by_reason
 from rewindow.streams.metrics import SKIPPED_RECORDS
@@ -36,9 +37,10 @@ def without_key(project: Project, output: Output, key: Mapping[str, Sequence[Any
     if not _means_none(key) or output.branch.head is None or (is_text and is_landed(output, key)):
         return None
     skipped = list(_skipped(output))
-    total, name = sum(count for _, count in skipped), output.job.name
+    total, name, runs_known = sum(count for _, count in skipped), output.job.name, len(output.branch.runs)
+    last = f" in the last {DETAILED_RUNS} of {runs_known:,} runs" if runs_known > DETAILED_RUNS else ""
     if not total:
-        headline = f"no run of {name} has skipped a record without a key"
+        headline = f"no run of {name} has skipped a record without a key{last}"
         return no_answer(output, Missing.NO_KEY, headline, [_written(output)])
     are, them = ("record without a key was", "it") if total == 1 else ("records without a key were", "them")
     runs = ", ".join(f"{count:,} in run {run}" for run, count in skipped[-_MOST_RUNS:])
@@ -49,7 +51,7 @@ def without_key(project: Project, output: Output, key: Mapping[str, Sequence[Any
         _written(output),
     ]
     return no_answer(
-        output, Missing.NO_KEY, f"{total:,} {are} skipped, so {output.table} has no row of {them}", reasons
+        output, Missing.NO_KEY, f"{total:,} {are} skipped{last}, so {output.table} has no row of {them}", reasons
     )
 
 
@@ -58,9 +60,9 @@ def _means_none(key: Mapping[str, Sequence[Any]]) -> bool:
 
 
 def _skipped(output: Output) -> Iterator[tuple[str, int]]:
-    """Yield the runs of the branch that skipped records without a key on the way to the output, and how many."""
+    """Yield the last runs of the branch that skipped records without a key on the way to the output, and how many."""
     nodes = {node.name for node in above(output.layout.topology, output.layout.sink)}
-    for run in output.branch.runs:
+    for run in output.branch.runs[-DETAILED_RUNS:]:
         rows = [row for report in output.tables.reports(run) for row in report.metrics if row["node"] in nodes]
         if count := sum_by_reason(rows, SKIPPED_RECORDS).get("null-key", 0):
             yield run.spec.name, count

@@ -21,9 +21,11 @@ def quarantined(past: History, own: Any) -> Iterator[str]:
     if not any((one.counts or {}).get("quarantined") for one in feed.landings):
         return
     of_feed = (pc.field("name") == feed.definition.feed) & pc.field("node").is_null()
-    key = _parts(own)
+    key, logs = _parts(own), feed.definition.logs
     reasons = [
-        row["reason"] for row in _rows(past, of_feed, own) if row["topic"] in topics and _has(row["record"], key)
+        row["reason"]
+        for row in _rows(past, of_feed, own)
+        if row["topic"] in topics and _has(row["record"], [column.name for column in logs[row["topic"]].key], key)
     ]
     yield from _told(reasons, feed.definition.feed, "row", "is in the quarantine", "are in the quarantine")
 
@@ -78,8 +80,10 @@ def _key(record: str | None) -> list[str]:
     return [*map(str, parts)]
 
 
-def _has(record: str | None, parts: list[str]) -> bool:
-    """Whether a quarantined row has the parts of a key among its columns, or in its text if it could not be parsed."""
+def _has(record: str | None, names: Sequence[str], parts: list[str]) -> bool:
+    """Whether a quarantined row has the parts of a key in the key's columns, or in its text if it could not be parsed."""
     columns: Any = json.loads(record or "{}")
+    if isinstance(columns, dict) and columns.keys() >= set(names):
+        return [str(columns[name]) for name in names] == parts
     texts = [str(value) for value in (columns.values() if isinstance(columns, dict) else [columns])]
     return all(part in texts or (len(texts) == 1 and part in texts[0]) for part in parts)

@@ -5,6 +5,7 @@ Row groups whose statistics exclude such records are not read.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -195,14 +196,18 @@ def _is_key(rows: pa.Table, own: Mapping[str, Any]) -> Any:
     """Return which rows have a key."""
     found: Any = None
     for name, value in own.items():
-        column = rows[name]
-        same = (
-            pc.is_null(column)
-            if value is None
-            else pc.fill_null(pc.equal(column, pa.scalar(value, column.type)), fill_value=False)
-        )
+        same = _is_value(rows[name], value)
         found = same if found is None else pc.and_(found, same)
     return found
+
+
+def _is_value(column: Any, value: Any) -> Any:
+    """Return which values of a column are the given one. Unlike in Arrow, null is null and NaN is NaN."""
+    if value is None:
+        return pc.is_null(column)
+    is_nan = isinstance(value, float) and math.isnan(value)
+    same = pc.is_nan(column) if is_nan else pc.equal(column, pa.scalar(value, column.type))
+    return pc.fill_null(same, fill_value=False)
 
 
 def _first_since(files: Sequence[LogFile], start: int, end: int, since_ms: int) -> int:
