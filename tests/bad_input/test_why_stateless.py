@@ -25,6 +25,7 @@ def build_topology():
 LARGE = ".filter(lambda key, row: row.x > 5)"
 RENAMED = '.select_key(lambda key, row: "u-" + key, key=str, name="prefixed")'
 COUNTED = '.flat_map_values(lambda row: [row, row, row], name="three").group_by_key().count(store="n").to_stream()'
+JOINED = '.join(builder.global_table("names", store="rows"), lambda key, value: key, lambda one, other: other)'
 USERS = "abcdefgh"
 
 
@@ -34,16 +35,20 @@ def _in_process() -> Iterator[None]:
         yield
 
 
-def replayed(root: Path, steps: str, users: pa.Array) -> Bench:
+def replayed(root: Path, steps: str, users: pa.Array, *more: str) -> Bench:
+    """Land and replay a record of each user; ``more`` logs of the feed have the same records."""
     bench = Bench(root)
-    bench.write("conf/feeds/activity.yaml", FEED)
+    (event_log,) = (line for line in FEED.splitlines() if "events:" in line)
+    logs = [event_log.replace("events:", f"{name}:").replace("path: raw", f"path: {name}") for name in more]
+    bench.write("conf/feeds/activity.yaml", "\n".join([FEED.rstrip("\n"), *logs, ""]))
     bench.write("conf/jobs/counts.yaml", JOB)
     bench.write("conf/targets/local.yaml", TARGET)
     bench.write("bench_job.py", MODULE.format(steps=steps))
     times = [T0 + n for n in range(len(users))]
-    (root / "raw").mkdir()
     rows = {"user": users, "t": times, "got": times, "x": list(range(len(users)))}
-    pq.write_table(pa.table(rows), root / "raw/h0.parquet")
+    for folder in ("raw", *more):
+        (root / folder).mkdir()
+        pq.write_table(pa.table(rows), root / folder / "h0.parquet")
     goes_on(bench)
     return bench
 
@@ -75,9 +80,17 @@ def test_a_key_that_the_job_makes_is_not_looked_for_in_the_logs(tmp_path: Path) 
     found = missing(bench, "u-a")
     assert found["why"] == "waiting"
     assert any(
-        one.startswith("The key is made by prefixed, so its records are not looked for") for one in found["reasons"]
+        one.startswith("The key is made by prefixed, so records of the key are not looked for")
+        for one in found["reasons"]
     )
     assert bench.run("why", "counts", "u-h").code == 0
+
+
+def test_a_global_table_makes_no_key(tmp_path: Path) -> None:
+    bench = replayed(tmp_path, JOINED, pa.array(list(USERS)), "names")
+    found = missing(bench, "zoe")
+    assert any(one.startswith("The job reads a global table, so records of the key are") for one in found["reasons"])
+    assert not any("is made by" in one for one in found["reasons"])
 
 
 @pytest.mark.parametrize("flags", [(), ("--missing",)])

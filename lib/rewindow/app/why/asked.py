@@ -14,6 +14,7 @@ from rewindow.app.why.output import Output
 from rewindow.app.why.waiting import Holding, holding
 from rewindow.app.why.windows import AskedTime, sessions, sliding_starts, windows_of
 from rewindow.engine.worker.provenance.extent import changes_keys, own_key
+from rewindow.streams.nodes import SourceNode
 from rewindow.streams.record import TopicPartition, Window, Windowed
 from rewindow.streams.serde.key_bytes import partition_of
 from rewindow.streams.windows.session_sliding import SessionWindows, SlidingWindows
@@ -91,12 +92,15 @@ def _asked(past: History, values: Sequence[Any], start_ms: int | None, at: Asked
     return Asked(own, partition, window, taken, waiting, own_sessions, still_open, held)
 
 
-def made_by(output: Output) -> str | None:
-    """Return what makes the output's keys, which the logs then do not have: a repartition or a node; None if nothing does."""
+def not_looked_for(output: Output) -> str | None:
+    """Return why the logs are not asked for the output's keys, as the start of a sentence; None if they are."""
     layout = output.layout
-    if len(layout.tasks()) > 1:
-        return "a repartition"
-    return next((node.name for node in above(layout.topology, layout.sink) if changes_keys(node)), None)
+    nodes = [*above(layout.topology, layout.sink)]
+    if any(isinstance(node, SourceNode) and node.is_internal and not node.is_global for node in nodes):
+        return "The key is made by a repartition"
+    if (maker := next((node.name for node in nodes if changes_keys(node)), None)) is not None:
+        return f"The key is made by {maker}"
+    return "The job reads a global table" if len(layout.tasks()) > 1 else None
 
 
 def contains(window: Window, time_ms: int, windows: Windows | None) -> bool:
@@ -115,7 +119,7 @@ def _times(past: History, start_ms: int | None) -> tuple[int, int] | None:
 def _landed(past: History, own: Any, partition: int, times: tuple[int, int] | None) -> Candidates:
     """Return the landed records of a key, within some times if they are known, if the key's task reads logs."""
     layout, feed = past.output.layout, past.output.job.feed
-    if made_by(past.output) is not None or not feed.landings:
+    if not_looked_for(past.output) is not None or not feed.landings:
         return {}
     found: Candidates = {}
     for source in layout.part.sources:

@@ -8,7 +8,7 @@ from typing import Any
 
 from rewindow.app.hints import inner_joins
 from rewindow.app.project import Project
-from rewindow.app.why.asked import Asked, ask, contains, made_by
+from rewindow.app.why.asked import Asked, ask, contains, not_looked_for
 from rewindow.app.why.facts import LateFacts, Missing, MissingFacts, OpenFacts, RecordFacts, no_answer
 from rewindow.app.why.fate import Fate, among, as_reached, fate_of
 from rewindow.app.why.history import History
@@ -173,9 +173,9 @@ def _told(project: Project, past: History, asked: Asked, fate: Fate, windows: Se
     }
     dropped = [*map(_dropped, late), *quarantined(past, asked.own)]
     clocks = [*_waiting(waits), *clock_sentences(past, asked.partition)]
-    if (maker := made_by(output)) is not None:
+    if (because := not_looked_for(output)) is not None:
         times = None if first is None else (first.start_ms, first.end_ms - isinstance(windows_of(output), GridWindows))
-        moved = f"The key is made by {maker}, so its records are not looked for, but dropped ones in the quarantine"
+        moved = f"{because}, so records of the key are not looked for, but dropped ones in the quarantine"
         reasons = [*dropped_by_runs(past, asked.own, times), moved, *clocks]
         return no_answer(output, Missing.WAITING, "there is no row yet", reasons, **known)
     if not records and asked.waiting:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from rewindow.app.why.asked import not_looked_for
 from rewindow.app.why.facts import (
     LateFacts,
     PunctuationFacts,
@@ -115,7 +116,7 @@ def candidates_of(past: History, traced: Traced, key: Any) -> Candidates:
     A session's records may be as far from it as keeps the session open.
     """
     times = _times(past.output, key)
-    if times is None or len(traced.tasks()) > 1:
+    if times is None or not_looked_for(past.output) is not None:
         return {}
     if key.window.is_session:
         described, own = past.last.spec.binding.topology, traced.leads_to_output()
@@ -175,8 +176,8 @@ def _run_facts(run: CommittedRun) -> RunFacts:
 def _notes(past: History, traced: Traced, run: CommittedRun, key: Any, changed: Sequence[str]) -> Iterable[str]:
     if changed:
         yield f"The job has changed since run {run.spec.name}; the code that there is now gives the same row"
-    if len(traced.tasks()) > 1:
-        yield "The key is made by a repartition, so dropped records are looked for in the quarantine only (`dropped: quarantine`)"
+    if (because := not_looked_for(past.output)) is not None:
+        yield f"{because}, so dropped records are looked for in the quarantine only (`dropped: quarantine`)"
         yield from dropped_by_runs(past, own_key(key), _times(past.output, key))
     if any(part.global_stores for part, _ in traced.tasks()):
         yield "A global table is read: its records are named only if they were read under a key"
