@@ -225,3 +225,20 @@ def test_an_output_that_a_failed_run_left_takes_other_columns(backend: Backend, 
     spark.sql(f"INSERT INTO {name.quoted} VALUES ('published')")
     with pytest.raises(CheckpointError, match="has other columns"):
         create_table(spark, name, [Column("x", "long")], (), {OWNER: owner("left", "main")})
+
+
+def test_a_table_of_version_0_that_somebody_else_filled_is_refused(backend: Backend, spark: SparkSession) -> None:
+    tables = backend.tables()
+    if not isinstance(tables, CatalogTables):
+        pytest.skip("of files: tests/bad_input/test_leftovers.py")
+    mine = {OWNER: owner("left", "main")}
+    for table, owned, error in (
+        ("theirs", "", ConfigError),
+        ("filled", f"'{OWNER}' = '{mine[OWNER]}'", CheckpointError),
+    ):
+        name = TableName.parse(f"{tables.home}.{table}", "")
+        properties = f"TBLPROPERTIES ({owned})" if owned else ""
+        spark.sql(f"CREATE TABLE {name.quoted} USING delta {properties} AS SELECT 'precious' AS note")
+        with pytest.raises(error):
+            create_table(spark, name, [Column("x", "long")], (), mine)
+        assert [row.note for row in spark.table(name.quoted).collect()] == ["precious"]

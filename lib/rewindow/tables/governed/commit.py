@@ -60,7 +60,12 @@ def create_table(
             found += [(column.name, _type(column)) for column in added]
     due = [(column.name, _type(column)) for column in columns]
     if not grows and sorted(found) != sorted(due) and table_version(spark, name) == 0:
-        # An attempt that failed created it, and nothing was ever published to it.
+        # An attempt that failed created it, unless it is another's or has rows: CREATE TABLE ... AS SELECT makes version 0, too.
+        check_properties(spark, name, properties or {})
+        with mapped():
+            has_rows = bool(spark.table(name.quoted).limit(1).collect())
+        if has_rows:
+            raise other_columns(str(name), found, due)
         with mapped():
             spark.sql(
                 f"CREATE OR REPLACE TABLE {name.quoted} ({ddl(columns)}) USING delta{partitioned} TBLPROPERTIES ({written})"
