@@ -20,6 +20,13 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
         yield make_template(tmp_path_factory.mktemp("bench") / "project")
 
 
+@pytest.fixture(scope="module")
+def in_process() -> Iterator[None]:
+    """Let the commands of a module execute the project's work in this process."""
+    with without_spark():
+        yield
+
+
 @pytest.fixture
 def bench(template: Bench, tmp_path: Path) -> Bench:
     return copy_of(template, tmp_path / "project")

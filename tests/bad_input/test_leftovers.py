@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.bad_input.scene import JOB, Bench, copy_of, goes_on, without_spark
+from tests.bad_input.scene import JOB, Bench, copy_of, goes_on
 
 FAILING = """\
 def score(row):
@@ -20,10 +19,7 @@ def score(row):
 """
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _in_process() -> Iterator[None]:
-    with without_spark():
-        yield
+pytestmark = pytest.mark.usefixtures("in_process")
 
 
 @pytest.fixture

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
 
-from tests.bad_input.scene import Bench, goes_on, make_template, without_spark
+from tests.bad_input.scene import Bench, goes_on, make_template
 
 COMMANDS = (("run", "counts"), ("show", "counts"), ("verify", "counts"))
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _in_process() -> Iterator[None]:
-    with without_spark():
-        yield
+pytestmark = pytest.mark.usefixtures("in_process")
 
 
 @pytest.fixture(scope="module")

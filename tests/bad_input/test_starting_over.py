@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 
 import pytest
 
-from tests.bad_input.scene import Answer, Bench, copy_of, goes_on, hour, without_spark
+from tests.bad_input.scene import Answer, Bench, copy_of, goes_on, hour
 
-
-@pytest.fixture(scope="module", autouse=True)
-def _in_process() -> Iterator[None]:
-    with without_spark():
-        yield
+pytestmark = pytest.mark.usefixtures("in_process")
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.bad_input.scene import FEED, JOB, T0, TARGET, Bench, goes_on, without_spark
+from tests.bad_input.scene import FEED, JOB, T0, TARGET, Bench, goes_on
 
 MODULE = """\
 from rewindow import StreamsBuilder
@@ -29,10 +28,7 @@ JOINED = '.join(builder.global_table("names", store="rows"), lambda key, value: 
 USERS = "abcdefgh"
 
 
-@pytest.fixture(autouse=True)
-def _in_process() -> Iterator[None]:
-    with without_spark():
-        yield
+pytestmark = pytest.mark.usefixtures("in_process")
 
 
 def replayed(root: Path, steps: str, users: pa.Array, *more: str) -> Bench:

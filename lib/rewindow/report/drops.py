@@ -8,10 +8,9 @@ from typing import Any
 
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.control.plan.branches import CommittedRun
-from rewindow.control.plan.compatibility import topics_of
 from rewindow.report.figures import Bucket, Drop, Lateness
 from rewindow.report.material import Material, records_of
-from rewindow.report.nodes import timed_nodes
+from rewindow.report.nodes import timed_nodes, topics_read
 from rewindow.streams.drop_totals import DROPS, sum_by_reason
 from rewindow.streams.grace_needed import BOUNDS_MS, BUCKETS
 from rewindow.streams.metrics import GRACE_NEEDED, LATE_RECORD_DROP, NODE, RECORD_LATENESS, add_up
@@ -98,5 +97,5 @@ def lateness(material: Material) -> list[Lateness]:
 def _quarantined(material: Material, run: CommittedRun) -> int:
     landings = material.feed.landings
     mine = (landings[number - 1] for number in run.spec.epochs if number <= len(landings))
-    topics = {topic for part in run.spec.binding.topology for topic in topics_of(part)}
+    topics = topics_read(run.spec.binding.topology)
     return sum(landing.quarantined_of(topics) for landing in mine)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branches import Branch, CommittedRun
-from rewindow.control.plan.compatibility import topics_of
 from rewindow.control.plan.spec import OUTPUT
+from rewindow.report.nodes import topics_read
 from rewindow.report.run_totals import records_from_feed
 from rewindow.streams.record import UNKNOWN, TopicPartition
 
@@ -56,9 +56,9 @@ class Material:
     lagging: Mapping[str, int]
     read_reports: Callable[[CommittedRun], Sequence[TaskReport]]
     read_store: Callable[[str], Columns | None]
+    rules: FeedRules
     read_steps: Callable[[Sequence[CommittedRun]], Mapping[int, StepTimes]] = lambda _runs: {}
     accepted: AbstractSet[int] = frozenset()
-    rules: FeedRules = field(default_factory=FeedRules)
 
     @classmethod
     def of_reports(
@@ -108,7 +108,7 @@ class Material:
     @cached_property
     def topics(self) -> AbstractSet[str]:
         """The topics that the job reads: a feed may have more."""
-        return {topic for part in self.head.spec.binding.topology for topic in topics_of(part)}
+        return topics_read(self.head.spec.binding.topology)
 
     def slowest(self, epoch: int) -> dict[TopicPartition, int]:
         """Return the topic-partitions that the watermark waits for after a landing, each with the time of its newest record.

@@ -9,6 +9,7 @@ from typing import Any
 
 from rewindow.control.plan.compatibility import topics_of
 from rewindow.streams.duration import to_ms
+from rewindow.streams.record import TopicPartition
 
 _DURATION = re.compile(r"\b(grace|size|difference|gap|limit|advance)=((?:\d+(?:ms|[smhdw]))+)")
 _WAITS = re.compile(r"\b(before|after|grace)=(-?(?:\d+(?:ms|[smhdw]))+)")
@@ -39,6 +40,10 @@ class TimedNode:
     spans: Mapping[str, int] = field(default_factory=dict)
     """The size, advance, difference or gap of its windows, in milliseconds."""
 
+    def reads(self, one: TopicPartition, partition: int) -> bool:
+        """Whether its task of a partition reads a topic-partition: a feed may have logs that the job does not read."""
+        return one.partition == partition and one.topic in self.topics
+
     def all_final_at(self, clock_ms: int) -> int:
         """Return when all results are final that a clock has let in: the last windows of records up to it, plus grace."""
         if "size" in self.spans:
@@ -47,6 +52,11 @@ class TimedNode:
         else:
             end = clock_ms + self.spans.get("difference", 0)  # a session ends with its last record
         return end + (self.final_after_ms or 0)
+
+
+def topics_read(topology: Sequence[Mapping[str, Any]]) -> set[str]:
+    """Return the topics that a topology reads."""
+    return {topic for part in topology for topic in topics_of(part)}
 
 
 def timed_nodes(topology: Sequence[Mapping[str, Any]]) -> Iterator[TimedNode]:

@@ -139,5 +139,5 @@ def _own_time(material: Material, timed: TimedNode, partition: int, clock: int) 
 def _newest_read(material: Material, timed: TimedNode, partition: int) -> int:
     """Return the time of the newest landed record of a partition, in the logs that the node's task reads."""
     ranges = material.feed.landings[-1].ranges.items()
-    mine = (landed.max_timestamp for one, landed in ranges if one.partition == partition and one.topic in timed.topics)
+    mine = (landed.max_timestamp for one, landed in ranges if timed.reads(one, partition))
     return max(mine, default=UNKNOWN)

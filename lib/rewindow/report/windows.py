@@ -10,7 +10,7 @@ from rewindow.report.material import Columns, Material
 from rewindow.report.nodes import TimedNode, timed_nodes, waiting_joins
 from rewindow.report.text import asked, counted, instant
 from rewindow.streams.duration import in_words
-from rewindow.streams.record import MAX_MS, UNKNOWN, TopicPartition, known_time
+from rewindow.streams.record import MAX_MS, UNKNOWN, known_time
 from rewindow.streams.semantics import StreamTimeFrom
 from rewindow.streams.serde.meta_columns import PARTITION
 from rewindow.streams.serde.schema import has_bounds
@@ -171,7 +171,7 @@ def _held_back(material: Material, timed: TimedNode, partition: int, closes_at: 
         return f"The feed's watermark is at {instant(last.watermark_ms)}, because {held}"
     if max(newest.values()) - material.rules.lag_ms < closes_at:
         return f"The feed's watermark is `lag: {in_words(material.rules.lag_ms)}` behind its newest record"
-    mine = max((time for one, time in newest.items() if _is_read(timed, one, partition)), default=UNKNOWN)
+    mine = max((time for one, time in newest.items() if timed.reads(one, partition)), default=UNKNOWN)
     if not follows_watermark(material) and closes_at <= mine <= last.watermark_ms:
         return (
             f"The newest record of partition {partition} is at {instant(mine)}, but did not reach {timed.node}: an operator "
@@ -189,17 +189,10 @@ def _held_back(material: Material, timed: TimedNode, partition: int, closes_at: 
 def _reaching(material: Material, timed: TimedNode, partition: int, closes_at: int) -> int:
     """Return how many landings that are not taken have records for a node's partition; 0 if these do not reach a time."""
     waiting = material.feed.landings[material.head.spec.input.last :]
-    mine = [
-        [landed for one, landed in landing.ranges.items() if _is_read(timed, one, partition)] for landing in waiting
-    ]
+    mine = [[landed for one, landed in landing.ranges.items() if timed.reads(one, partition)] for landing in waiting]
     if max((landed.max_timestamp for landed in mine[-1]), default=UNKNOWN) < closes_at:
         return 0
     return sum(any(landed.end > landed.start for landed in ranges) for ranges in mine)
-
-
-def _is_read(timed: TimedNode, one: TopicPartition, partition: int) -> bool:
-    """Whether a task reads a topic-partition: a feed may have logs that the job does not read."""
-    return one.partition == partition and one.topic in timed.topics
 
 
 def follows_watermark(material: Material) -> bool:

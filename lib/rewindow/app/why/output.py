@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
 from typing import Any
@@ -45,7 +45,7 @@ class Output:
     tables: DeltaTables
     state: JobState
     branch: Branch
-    rules: FeedRules = field(default_factory=FeedRules)
+    rules: FeedRules
 
     @classmethod
     def find(cls, project: Project, name: str, branch: str) -> Output:

@@ -18,6 +18,7 @@ from rewindow.control.plan.stored_format import check_layout
 from rewindow.engine.spark.errors import mapped
 from rewindow.errors import ConfigError, RewindowError, StorageError, one_line
 from rewindow.streams.serde.schema import Column
+from rewindow.tables.governed.history import has_files
 from rewindow.tables.governed.names import TableName
 
 _TYPES: Mapping[str, str] = {"long": "bigint", "json": "string"}
@@ -62,9 +63,7 @@ def create_table(
     if not grows and sorted(found) != sorted(due) and table_version(spark, name) == 0:
         # An attempt that failed created it, unless it is another's or has rows: CREATE TABLE ... AS SELECT makes version 0, too.
         check_properties(spark, name, properties or {})
-        with mapped():
-            has_rows = bool(spark.table(name.quoted).limit(1).collect())
-        if has_rows:
+        if has_files(spark, name):
             raise other_columns(str(name), found, due)
         with mapped():
             spark.sql(
