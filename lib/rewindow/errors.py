@@ -164,14 +164,13 @@ def failed_io(error: BaseException | None, message: str) -> RewindowError:
 
 
 def not_committed(what: str, attempts: int, failure: BaseException | None) -> RewindowError:
-    """Return the error for a commit that is not in the table after several attempts; its class as of `failed_io`.
+    """Return the error for a commit that is not in the table after several attempts; its class is that of the failure.
 
     ``what``: the table, or the row of a ledger.
     """
     why = f": {one_line(failure)}" if failure else ""
-    return failed_io(
-        failure, f"{what} could not be committed in {attempts} attempts{why}. Fix the cause, then run again"
-    )
+    message = f"{what} could not be committed in {attempts} attempts{why}. Fix the cause, then run again"
+    return type(failure)(message) if isinstance(failure, RewindowError) else failed_io(failure, message)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from rewindow.control.plan.branches import LedgerRow
 from rewindow.control.plan.commit import JournalFile
 from rewindow.control.plan.ledger_state import fold
 from rewindow.control.plan.needed_blocks import Needed
+from rewindow.control.plan.repair_decisions import decide_restage
 from rewindow.control.plan.retention import decide_forget, decide_snapshot
 from rewindow.control.plan.spec import MAIN
 from tests.control.ledgers import plan_row, planned, run_rows
@@ -65,3 +66,15 @@ def test_a_planned_attempt_keeps_everything() -> None:
     rows = dated([*rows, plan_row(planned(rows, "b"))], LONG_AGO)
     assert kept(rows, "b", NOW) == list(PARTS)
     assert not Needed(rows, fold(rows), NOW).is_known("c")
+
+
+def test_a_run_that_was_staged_again_shows_its_metrics_once() -> None:
+    parts = ("metric", "output")
+    rows = three_runs()
+    run = fold(rows).branch(MAIN).runs[1]
+    rows = dated([*rows, decide_restage(fold(rows), run, "b2", JournalFile("s", 1, "0" * 32))], NOW)
+
+    def shown(attempt: str) -> list[str]:
+        return [part for part in parts if Needed(rows, fold(rows), NOW + 1).has(attempt, part)]
+
+    assert {attempt: shown(attempt) for attempt in ("a", "b", "b2")} == {"a": [*parts], "b": [], "b2": [*parts]}

@@ -96,6 +96,7 @@ def test_runs_whose_staged_rows_are_gone_are_repeated(
 ) -> None:
     tables = jobs.tables()
     first = tables.state(scene.JOB).branch(MAIN).runs[0]
+    metrics = spark.table(f"{tables.home}.rewindow_metrics").count()
     spark.sql(
         f"DELETE FROM {tables.home}.rewindow_ledger "
         f"WHERE kind = 'block' AND attempt = '{first.commit.attempt}' AND path NOT LIKE '%metrics%'"
@@ -103,6 +104,7 @@ def test_runs_whose_staged_rows_are_gone_are_repeated(
     spark.sql(f"DROP TABLE {table_of(jobs)}")
     done = drive(jobs.republishing(MAIN))
     assert [*done.repeated] == [first.spec.name]
+    assert spark.table(f"{tables.home}.rewindow_metrics").count() == metrics
     assert jobs.outputs(MAIN) == expected[2]
     kinds = [[row.kind for row in rows] for rows in jobs.tables().own.ledger(scene.JOB).appends()]
     assert [RESTAGE] in kinds

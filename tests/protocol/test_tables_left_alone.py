@@ -5,12 +5,15 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from rewindow.errors import CheckpointError, StorageError
+from rewindow.contracts.steps import drive
+from rewindow.control.branch import accept
+from rewindow.errors import AccessError, CheckpointError, StorageError
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.governed import looks
+from rewindow.tables.governed import looks, publish
 from rewindow.tables.governed.commit import OWNER, is_there, owner, table_version
 from rewindow.tables.governed.history import TableLook
 from rewindow.tables.governed.names import TableName
+from rewindow.tables.governed.publish import land_once
 from rewindow.tables.governed.versions import lacking, version_of
 from rewindow.tables.governed.warehouse import CatalogTables
 from rewindow.tables.shared.publications import due_tables, publication_id
@@ -68,6 +71,25 @@ def test_a_change_in_the_place_of_a_publication_is_noticed(jobs: Backend, spark:
     assert not is_there(spark, name, app, version, Column("_run", "long"))
     with pytest.raises(StorageError, match="altered outside rewindow"):
         jobs.run("instead", scene.LANDINGS)
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["first", "second"])
+def test_a_change_before_one_of_several_publications_is_noticed(jobs: Backend, spark: SparkSession, which: int) -> None:
+    branch = f"several-{which}"
+    jobs.run(branch, 1)
+    jobs.run(branch, 3, expects=True)
+    jobs.run(branch, scene.LANDINGS)  # waits behind the run that is on hold
+    accepting = accept(scene.JOB, branch, None, jobs.tables())
+    publishing = (step for step in accepting if step.startswith(f"publish {TARGET}"))
+    for _ in range(which + 1):
+        next(publishing)
+    if which == 0:
+        accepting.close()  # killed: the table lacks two commits
+    spark.sql(f"DELETE FROM {table_of(jobs, branch)[0].quoted}")
+    with pytest.raises(StorageError, match="altered outside rewindow"):
+        drive(jobs.running(branch) if which == 0 else accepting)
+    drive(jobs.republishing(branch))
+    assert jobs.run(branch, scene.LANDINGS) == jobs.run("undisturbed", 1, 3, scene.LANDINGS)
 
 
 def test_a_change_while_a_run_looks_is_noticed(
@@ -135,6 +157,25 @@ def test_asking_whether_a_publication_is_there_writes_nothing(jobs: Backend, spa
         assert is_there(spark, name, app, version, asked)
         assert not is_there(spark, name, app, version + 1, asked)
     assert table_version(spark, name) == before
+
+
+def test_a_right_that_is_missing_is_not_tried_again(
+    jobs: Backend, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs.run("denied", 1)
+    name, app, version = table_of(jobs, "denied")
+    tried: list[int] = []
+
+    def denied(*_given: object, **_named: object) -> None:
+        tried.append(1)
+        message = "[INSUFFICIENT_PERMISSIONS] User does not have MODIFY: grant the access"
+        raise AccessError(message)
+
+    monkeypatch.setattr(publish, "add_once", denied)
+    with pytest.raises(AccessError, match="does not have MODIFY"):
+        land_once(spark, spark.table(name.quoted), name, app, version + 1, is_last=True)
+    assert len(tried) == 1
+    land_once(spark, spark.table(name.quoted), name, app, version, is_last=True)  # another process had the right
 
 
 def _histories(monkeypatch: pytest.MonkeyPatch) -> list[TableName]:

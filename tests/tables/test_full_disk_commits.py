@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from rewindow.errors import AccessError, LimitError, StorageError, not_committed, one_line
+from rewindow.errors import AccessError, ConfigError, LimitError, StorageError, not_committed, one_line
 from rewindow.storage.atomic_files import Draft
 from rewindow.tables.delta.create_table import create_table
 from rewindow.tables.delta.files import Folder
@@ -81,6 +81,7 @@ def test_the_cause_of_a_commit_that_not_committed_decides_the_exit_code() -> Non
     assert isinstance(not_committed("t", 3, None), StorageError)
     assert isinstance(not_committed("t", 3, DeltaError("Permission denied (os error 13)")), AccessError)
     assert isinstance(not_committed("t", 3, OSError(28, "No space left on device")), LimitError)
+    assert isinstance(not_committed("t", 3, ConfigError("no such column")), ConfigError)
     assert one_line("a \x1b[31mred\x1b[0m\n  word") == "a red word"
 
 

@@ -14,11 +14,12 @@ from rewindow.control.plan.ledger_state import COMMIT, PLAN, fold
 from rewindow.control.plan.ledger_state_gc import RESTAGE, SNAPSHOT
 from rewindow.control.plan.spec import CHANGELOG, OUTPUT
 
-_OUTPUT, _CHANGELOG, _INTERNAL = OUTPUT.rstrip("/"), CHANGELOG.rstrip("/"), "internal"
+_OUTPUT, _CHANGELOG, _INTERNAL, _METRIC = OUTPUT.rstrip("/"), CHANGELOG.rstrip("/"), "internal", "metric"
 WHY: Mapping[str, str] = {
     _OUTPUT: "of a run that was rewound, dropped or staged again",
     _CHANGELOG: "of a run that was forgotten or staged again",
     _INTERNAL: "the internal logs of an attempt",
+    _METRIC: "the metrics of a run that was staged again",
 }
 """Why rows of an attempt that counted can be deleted, by part. Rows of other parts stay."""
 
@@ -66,8 +67,10 @@ def _named(rows: Iterable[LedgerRow]) -> Iterable[tuple[str, int]]:
 
 
 def _parts(state: JobState) -> frozenset[tuple[str, str]]:
-    """Return what outputs are published and republished from, and what the state after a run is restored from."""
+    """Return what outputs are published and republished from, what the state after a run is restored from, and metrics."""
     outputs = [run.commit.attempt for one in state.branches.values() if one.is_kept for run in one.runs]
     runs = (*state.committed, *state.snapshots.values())
     stores = [run.commit.attempt for run in runs if run.spec.run not in state.forgotten]
-    return frozenset((*((one, _OUTPUT) for one in outputs), *((one, _CHANGELOG) for one in stores)))
+    metrics = [run.commit.attempt for run in state.committed]
+    parts = ((_OUTPUT, outputs), (_CHANGELOG, stores), (_METRIC, metrics))
+    return frozenset((one, part) for part, attempts in parts for one in attempts)

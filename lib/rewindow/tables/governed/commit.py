@@ -18,7 +18,7 @@ from rewindow.control.plan.stored_format import check_layout
 from rewindow.engine.spark.errors import mapped
 from rewindow.errors import ConfigError, RewindowError, StorageError, one_line
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.governed.history import has_files
+from rewindow.tables.governed.history import exists, has_files
 from rewindow.tables.governed.names import TableName
 
 _TYPES: Mapping[str, str] = {"long": "bigint", "json": "string"}
@@ -49,7 +49,7 @@ def create_table(
     wanted = {**KEPT, **(properties or {})}
     written = ", ".join(f"'{key}' = '{value}'" for key, value in wanted.items())
     with mapped():
-        if not spark.catalog.tableExists(name.quoted):
+        if not exists(spark, name):
             if not spark.catalog.databaseExists(name.quoted_schema):  # creating may need rights that this user lacks
                 spark.sql(f"CREATE SCHEMA IF NOT EXISTS {name.quoted_schema}")
             what = f"({ddl(columns)}) USING delta{partitioned} TBLPROPERTIES ({written})"
@@ -135,10 +135,11 @@ def add_once(
     stated = {"app": app_id, "version": version, **({"token": token} if token else {})}
     stated |= {"whole": True} if is_whole else {}
     writer = writer.option("userMetadata", json.dumps(stated))
-    if replaces is not None:
-        writer.mode("overwrite").option("replaceWhere", replaces).saveAsTable(name.quoted)
-    else:
-        writer.mode("append").saveAsTable(name.quoted)
+    with mapped():
+        if replaces is not None:
+            writer.mode("overwrite").option("replaceWhere", replaces).saveAsTable(name.quoted)
+        else:
+            writer.mode("append").saveAsTable(name.quoted)
 
 
 def is_there(spark: SparkSession, name: TableName, app_id: str, version: int, column: Column) -> bool:
@@ -167,9 +168,9 @@ def owner(job: str, branch: str) -> str:
 
 def table_version(spark: SparkSession, name: TableName) -> int | None:
     """Return a table's Delta version; None if there is no table."""
+    if not exists(spark, name):
+        return None
     with mapped():
-        if not spark.catalog.tableExists(name.quoted):
-            return None
         (last,) = spark.sql(f"DESCRIBE HISTORY {name.quoted} LIMIT 1").select("version").collect()
     return int(last["version"])
 

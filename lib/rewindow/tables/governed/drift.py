@@ -21,17 +21,15 @@ from rewindow.control.plan.commit import add_digests
 from rewindow.control.plan.spec import MAIN, OUTPUT
 from rewindow.engine.spark.errors import mapped
 from rewindow.engine.worker.digest import RowsDigest
-from rewindow.errors import StorageError
+from rewindow.tables.governed.history import exists
 from rewindow.tables.governed.looks import Looks
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.publish import own_rows, published_tables
+from rewindow.tables.governed.row_counts import NO_RUN, altered, check_counts
 from rewindow.tables.governed.versions import is_on_its_way, lacking, ordinal_at
-from rewindow.tables.shared.drift import Drift, difference_of, publish_again
+from rewindow.tables.shared.drift import Drift, difference_of
 from rewindow.tables.shared.job_source import NewEpochs
 from rewindow.tables.shared.publications import Due, due_rows, net, older_ledger, publication_id
-
-_NO_RUN = -1
-"""Stands for the run of rows that name none."""
 
 
 def check_published(
@@ -51,8 +49,8 @@ def check_published(
         if not (due.target.startswith(OUTPUT) and lacking(due, 0)):
             continue
         name = name_of(due.table.path)
-        if not spark.catalog.tableExists(name.quoted):
-            raise _drifted(job, branch, Drift(due.target, str(name), "is gone"))
+        if not exists(spark, name):
+            raise altered(job, branch, Drift(due.target, str(name), "is gone"))
         found = look(name, publication_id(state.ledger, job, due.target))
         published = ordinal_at(due, found.reached)
         if published > len(due.publications):  # unless another process has committed since
@@ -61,21 +59,7 @@ def check_published(
                 raise older_ledger(str(name), job, published, len(due.publications))
             check_published(spark, job, newer, branch, name_of, now, look)
             return
-        if not (found.is_untouched or is_on_its_way(due, found.reached)):
-            with mapped():
-                rows = spark.table(name.quoted).groupBy("_run").count().collect()
-            counted = Counter({_NO_RUN if row["_run"] is None else row["_run"]: row["count"] for row in rows})
-            wanted = due_rows(due, published)
-            if counted != wanted:
-                raise _drifted(job, branch, Drift(due.target, str(name), difference_of(wanted, counted, state)))
-
-
-def _drifted(job: str, branch: str, drift: Drift) -> StorageError:
-    message = (
-        f"{drift.path} {drift.what}: it was altered outside rewindow (RESTORE, DELETE, UPDATE, a drop). "
-        f"{publish_again(job, branch)}"
-    )
-    return StorageError(message)
+        check_counts(spark, job, state, branch, due, name, found)
 
 
 def find_drift(
@@ -86,7 +70,7 @@ def find_drift(
         if not lacking(due, 0):
             continue
         name = name_of(due.table.path)
-        if not spark.catalog.tableExists(name.quoted):
+        if not exists(spark, name):
             yield Drift(due.target, str(name), "is gone")
             continue
         version = look(name, publication_id(state.ledger, job, due.target)).reached
@@ -148,7 +132,7 @@ def _digests(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     digests: dict[int, RowsDigest] = {}
     rows = Counter[int]()
     for batch in batches:
-        runs = pc.fill_null(batch.column("_run"), _NO_RUN)
+        runs = pc.fill_null(batch.column("_run"), NO_RUN)
         for run in pc.unique(runs).to_pylist():
             own = batch.filter(pc.equal(runs, run))
             digests.setdefault(run, RowsDigest()).update(own)

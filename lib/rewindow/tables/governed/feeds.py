@@ -25,11 +25,11 @@ from rewindow.engine.spark.errors import mapped
 from rewindow.tables.governed.blocks import block_path, rows_of_block
 from rewindow.tables.governed.commit import OWNER, create_table, is_there, owner
 from rewindow.tables.governed.folds import Given
-from rewindow.tables.governed.history import has_files, last_version
+from rewindow.tables.governed.history import exists, has_files, last_version
 from rewindow.tables.governed.job_source import look_at_output
 from rewindow.tables.governed.journal import SparkJournal
 from rewindow.tables.governed.landed_appends import QUARANTINED, LandedAppends, landed_appends, to_store
-from rewindow.tables.governed.log_publication import LogPublication, columns_of
+from rewindow.tables.governed.log_publication import LogPublication, columns_of, emptied
 from rewindow.tables.governed.log_rows import frame_of_log
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.own_rows import feed_name
@@ -97,9 +97,8 @@ class CatalogFeedTables:
         Raises `CheckpointError` (76) if one has other columns, `ConfigError` (78) if it belongs to another feed.
         """
         self.journal(feed).prepare()
-        catalog = self._spark_of().catalog
         for topic, schema in logs.items():
-            if catalog.tableExists(self._tables.log_name(feed, topic).quoted):
+            if exists(self._spark_of(), self._tables.log_name(feed, topic)):
                 self._create_log(feed, topic, schema)
         if logs:
             self._create_quarantine()
@@ -149,9 +148,7 @@ class CatalogFeedTables:
         newest = self._landed(of.feed)[-1]
         for topic in (topic for topic in of.logs if topic not in of.source_offsets and newest.last_of(topic)):
             spark, name = self._spark_of(), self._tables.log_name(of.feed, topic)
-            with mapped():
-                is_there = spark.catalog.tableExists(name.quoted)
-            reached = last_version(spark, name, app_id) if is_there else 0
+            reached = last_version(spark, name, app_id) if has_files(spark, name) else 0
             landed = newest if reached >= newest.last.get(topic, 0) else self._all_landed(of.feed)[-1]
             numbers = {number for number, _ in landed.due(topic)}
             counted = enumerate(landed.appends, landed.before + 1)
@@ -248,6 +245,10 @@ class CatalogFeedTables:
             paths = [path for path, _ in some]
             frame = frame_of_log(spark, self.journal(feed), paths, log.columns)
             land_once(spark, frame, name, log.app_id, ordinal, is_last=ordinal == last)
+            if (
+                is_empty and not log.is_shared and not has_files(spark, name)
+            ):  # Delta has the version, so it skipped the rows
+                raise emptied(name, feed)
 
     def _check_claim(self, feed: str, name: TableName, log: LogPublication, reached: int) -> None:
         """Check that a table has the rows of this ledger, and of no other. Raises `CheckpointError` (76)."""

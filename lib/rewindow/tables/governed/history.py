@@ -88,11 +88,17 @@ def is_newest(spark: SparkSession, name: TableName, version: int) -> bool:
     return False
 
 
+def exists(spark: SparkSession, name: TableName) -> bool:
+    """Return whether the catalog has a table or view."""
+    with mapped():
+        return bool(spark.catalog.tableExists(name.quoted))
+
+
 def has_files(spark: SparkSession, name: TableName) -> bool:
     """Return whether a table exists and has files."""
+    if not exists(spark, name):
+        return False
     with mapped():
-        if not spark.catalog.tableExists(name.quoted):
-            return False
         (detail,) = spark.sql(f"DESCRIBE DETAIL {name.quoted}").select("numFiles").collect()
     return bool(detail["numFiles"])
 

@@ -26,7 +26,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.control.plan.stored_rows import StoredFold, StoredRows, identity
-from rewindow.errors import CheckpointError, InvariantError, NotNowError, not_committed
+from rewindow.errors import AccessError, CheckpointError, InvariantError, NotNowError, not_committed
 from rewindow.tables.governed import folds
 from rewindow.tables.governed.folds import Found, Given, KeptFold
 from rewindow.tables.governed.history import last_version
@@ -185,6 +185,8 @@ class SparkLedger:
                 made = _loaded(text, kind, rows[0].recorded_at, first, str(self._table.name))
                 self._known = known._replace(later=[*known.later, made])
                 return True
+            if isinstance(failure, AccessError):
+                raise failure
             known = self._look(afresh=True)
         if known.rows < first:
             if last_version(self._table.spark_of(), self._table.name, self._app_id) > known.appends:

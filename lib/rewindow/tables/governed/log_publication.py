@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from rewindow.contracts.landed_columns import LOG_COLUMNS
 from rewindow.control.ingest.landings import LogSchema
+from rewindow.errors import StorageError
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.governed.landed_appends import LandedAppends
 from rewindow.tables.governed.names import TableName
@@ -33,3 +34,12 @@ class LogPublication(NamedTuple):
 def columns_of(schema: LogSchema) -> tuple[Column, ...]:
     """Return the columns of a log's table."""
     return (*(Column(name, "int") for name in LOG_PARTITIONS), *LOG_COLUMNS, *schema.key, *schema.value)
+
+
+def emptied(name: TableName, feed: str) -> StorageError:
+    """Return the error of a log from which all rows were deleted: a table that was filled once does not take them again."""
+    message = (
+        f"all rows of the log {name} were deleted outside rewindow. Remove the table, `DROP TABLE {name}`, then land again, and "
+        f"the rows are written anew: `rewindow land {feed}`"
+    )
+    return StorageError(message)

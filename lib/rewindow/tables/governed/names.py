@@ -45,6 +45,11 @@ class TableName(NamedTuple):
         return f"{self.catalog}.{self.schema}.{self.name}"
 
 
+def log_name(home: TableName, feed: str, topic: str) -> TableName:
+    """Return the name of the table of a log, in the schema of ``home``."""
+    return home._replace(name=re.sub("[-.]", "_", f"log_{feed}__{topic}"))
+
+
 def output_name(text: str, branch: str, default_catalog: str) -> str:
     """Return the full name of an output table; for a branch other than main with the branch as suffix.
 

@@ -20,7 +20,7 @@ from rewindow.errors import RewindowError
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.governed.blocks import BLOCK
 from rewindow.tables.governed.commit import add_once, create_table
-from rewindow.tables.governed.history import recent_token
+from rewindow.tables.governed.history import exists, recent_token
 from rewindow.tables.governed.metrics_view import create_metrics_view
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.noted_commit import commit_noted
@@ -73,17 +73,14 @@ class OwnTable:
         if not self.exists():
             create_table(spark, self.name, COLUMNS, ("name",), _PROPERTIES)
             self._exists = True
-        with mapped():
-            has_view = spark.catalog.tableExists(view.quoted)
-        if not has_view:
+        if not exists(spark, view):
             create_metrics_view(spark, view, self.name, METRIC)
         self._is_prepared = True
 
     def exists(self) -> bool:
         """Return whether the table exists."""
         if not self._exists:
-            with mapped():
-                self._exists = self.spark_of().catalog.tableExists(self.name.quoted)
+            self._exists = exists(self.spark_of(), self.name)
         return self._exists
 
     def frame(self) -> DataFrame:

@@ -17,17 +17,18 @@ from pyspark.sql import types as T  # noqa: N812
 
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.control.plan.branches import CommittedRun, JobState
-from rewindow.control.plan.spec import CHANGELOG, RunSpec, TableSpec
+from rewindow.control.plan.spec import CHANGELOG, OUTPUT, RunSpec, TableSpec
 from rewindow.control.plan.tasks import METRICS_TARGET
 from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.settings import for_packs
-from rewindow.errors import not_committed
+from rewindow.errors import AccessError, not_committed
 from rewindow.tables.governed.blocks import batches_of_block, block_path
 from rewindow.tables.governed.commit import OWNER, add_once, check_properties, owner, table_version
-from rewindow.tables.governed.history import last_version
+from rewindow.tables.governed.history import exists, last_version
 from rewindow.tables.governed.journal import SparkJournal
 from rewindow.tables.governed.looks import Looks
 from rewindow.tables.governed.names import TableName
+from rewindow.tables.governed.row_counts import check_counts
 from rewindow.tables.governed.versions import begins_epoch, changes_rows, lacking, ordinal_at, version_of
 from rewindow.tables.shared.publications import SHARED_TABLES, Due, due_tables, net, publication_id, unknown_rows
 
@@ -67,7 +68,9 @@ def publish(
 ) -> Iterator[str]:
     """Publish what is committed and a branch's tables lack; yield the name of each commit before it.
 
-    Raises `StorageError` (74) if a commit does not land.
+    Of several publications, the table is looked at before each one: the history tells of alterations only since the last but one.
+
+    Raises `StorageError` (74) if a commit does not land, or if a table that lacks several was altered.
     """
     for due in published_tables(state, branch):
         if not lacking(due, 0):
@@ -84,6 +87,8 @@ def publish(
             replaces_all = begins_epoch(due, ordinal) or (not version and len(lacking(due, 0)) > 1)
             frame, replaces = _rows(spark(), journal, due, ordinal, name, reports, replaces_all=replaces_all)
             is_last = ordinal == ordinals[-1]
+            if len(ordinals) > 1 and due.target.startswith(OUTPUT):
+                check_counts(spark(), journal.name, state, branch, due, name, look(name, app_id))
             look.forget(name)
             land_once(
                 spark(),
@@ -171,8 +176,7 @@ def _lacking_now(
 ) -> list[int]:
     if not lacking(due, 0):
         return []
-    with mapped():
-        is_there = spark().catalog.tableExists(name.quoted)
+    is_there = exists(spark(), name)
     version = look(name, publication_id(state.ledger, job, due.target)).reached if is_there else 0
     return lacking(due, ordinal_at(due, version))
 
@@ -243,7 +247,8 @@ def land_once(
 ) -> None:
     """Add rows as a table's next version of an application id. Raises `StorageError` (74) if it is not there in the end.
 
-    The history is asked, unless Spark reports no failure of the last one (``is_last``).
+    The history is asked, unless Spark reports no failure of the last one (``is_last``). A right that is missing is not tried
+    again: `AccessError` (77).
     """
     failure: Exception | None = None
     for _ in range(_ATTEMPTS):
@@ -256,6 +261,8 @@ def land_once(
             failure = error
         if last_version(spark, name, app_id) >= version:
             return
+        if isinstance(failure, AccessError):
+            raise failure
     raise not_committed(str(name), _ATTEMPTS, failure) from failure
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
@@ -31,12 +30,13 @@ from rewindow.tables.governed.drift import check_published, find_drift
 from rewindow.tables.governed.held_plan import may_hold
 from rewindow.tables.governed.job_folds import give_state
 from rewindow.tables.governed.journal import SparkJournal
+from rewindow.tables.governed.journal_rows import JournalRows
 from rewindow.tables.governed.landed_files import landed_files
 from rewindow.tables.governed.ledger import SparkLedger
 from rewindow.tables.governed.looks import JobLooks
-from rewindow.tables.governed.names import TableName
+from rewindow.tables.governed.names import TableName, log_name
 from rewindow.tables.governed.own_rows import OwnRows, feed_name
-from rewindow.tables.governed.own_table import NAME
+from rewindow.tables.governed.own_table import METRIC, NAME
 from rewindow.tables.governed.publish import (
     check_targets,
     claim,
@@ -69,8 +69,7 @@ class CatalogTables:
         self.warehouse = warehouse.rstrip("/")
         self._spark_of = spark
         self._home = TableName.parse(f"{home}.{NAME}", "")
-        self.own = OwnRows(spark, self._home)
-        self._states, self._folded_feeds = JobStates(), Feeds()
+        self.own, self._states, self._folded_feeds = OwnRows(spark, self._home), JobStates(), Feeds()
         self._reports, self.looks = RunReports(self.journal), JobLooks(spark, self.own)
         self._created, self._logs = set[tuple[str, str]](), dict[str, tuple[str, str]]()
 
@@ -104,6 +103,8 @@ class CatalogTables:
         has_landed = self.own.append(job, dated(rows), give_state, attempts, self.looks(job).seen() if attempts else ())
         if not has_landed and rows[0].kind == SNAPSHOT:  # the next one has another number
             self.journal(job).drop(attempts)
+        if has_landed and rows[0].kind == RESTAGE:  # otherwise the view shows the metrics of both attempts
+            JournalRows(self.own.table, job).delete([f"{rows[0].body['was']}/{METRIC}"])
         return has_landed
 
     def ledger_rows(self, job: str) -> Sequence[LedgerRow]:
@@ -129,7 +130,7 @@ class CatalogTables:
 
     def log_name(self, feed: str, topic: str) -> TableName:
         """Return the table of a log that `land` writes. Its properties name its feed and topic (ADR-58)."""
-        return self._home._replace(name=re.sub("[-.]", "_", f"log_{feed}__{topic}"))
+        return log_name(self._home, feed, topic)
 
     def log_table(self, feed: Feed, topic: str) -> LogTable:
         """Return the table of a log: Spark reads it for the tasks of large sub-topologies."""
