@@ -79,15 +79,15 @@ def test_a_change_before_one_of_several_publications_is_noticed(jobs: Backend, s
     jobs.run(branch, 1)
     jobs.run(branch, 3, expects=True)
     jobs.run(branch, scene.LANDINGS)  # waits behind the run that is on hold
-    accepting = accept(scene.JOB, branch, None, jobs.tables())
-    publishing = (step for step in accepting if step.startswith(f"publish {TARGET}"))
+    steps = accept(scene.JOB, branch, None, jobs.tables())
+    publishing = (step for step in steps if step.startswith(f"publish {TARGET}"))
     for _ in range(which + 1):
         next(publishing)
     if which == 0:
-        accepting.close()  # killed: the table lacks two commits
+        steps.close()  # killed: the table lacks two commits
     spark.sql(f"DELETE FROM {table_of(jobs, branch)[0].quoted}")
     with pytest.raises(StorageError, match="altered outside rewindow"):
-        drive(jobs.running(branch) if which == 0 else accepting)
+        drive(jobs.running(branch) if which == 0 else steps)
     drive(jobs.republishing(branch))
     assert jobs.run(branch, scene.LANDINGS) == jobs.run("undisturbed", 1, 3, scene.LANDINGS)
 

@@ -116,7 +116,7 @@ class SparkJournal:
         self._appended.add(attempt)
         parts = {batch["sub_topology"][0].as_py() for batch in held}
         while held:
-            batches, size = [held.pop(0)], 0
+            batches, size = [held[0]], held.pop(0).nbytes
             while held and (size := size + held[0].nbytes) <= _MOST_BYTES:
                 batches.append(held.pop(0))
             self._parts += 1
