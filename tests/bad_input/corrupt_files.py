@@ -53,7 +53,7 @@ _TEXT_AGAIN = "`rewindow land text --new-generation"
 CSVS = {
     "a new CSV file without a column": (
         "user,t",
-        ("1.csv has no x, which is landed", "`optional: [x]`", _TEXT_AGAIN),
+        ("1.csv has no x, which is landed", "`optional: [x]` to land null"),
     ),
     "a new CSV file with one column more": (
         "user,t,y,x",

@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from rewindow.report.held_back import follows_watermark, what_moves
 from rewindow.report.material import Material
 from rewindow.report.nodes import TimedNode, timed_nodes
 from rewindow.report.text import counted, instant
-from rewindow.report.windows import clocks_of, follows_watermark, what_moves
+from rewindow.report.windows import clocks_of
 from rewindow.streams.record import UNKNOWN, TopicPartition
 
 _MOST_NAMED = 5

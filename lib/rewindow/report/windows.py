@@ -6,12 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rewindow.report.figures import OpenWindow, OpenWindows
+from rewindow.report.held_back import why_open
 from rewindow.report.material import Columns, Material
 from rewindow.report.nodes import TimedNode, timed_nodes, waiting_joins
-from rewindow.report.text import asked, counted, instant
-from rewindow.streams.duration import in_words
 from rewindow.streams.record import MAX_MS, UNKNOWN, known_time
-from rewindow.streams.semantics import StreamTimeFrom
 from rewindow.streams.serde.meta_columns import PARTITION
 from rewindow.streams.serde.schema import has_bounds
 
@@ -120,98 +118,3 @@ def _entries(
         waits = timed.sends_nulls or not is_null if is_buffer else closes_at > clocks.get(partition, UNKNOWN)
         if waits:
             yield partition, None if start is None else (start, end), closes_at
-
-
-def why_open(material: Material, timed: TimedNode, closes_at: int, clocks: Mapping[int, int]) -> str:
-    """Return what the clocks of a node wait for, in a sentence."""
-    partition, clock = min(clocks.items(), key=lambda item: item[1])
-    if clock == UNKNOWN:
-        at = f"No record has reached {timed.node} in partition {partition} yet"
-    else:
-        at = f"The clock of {timed.node} in partition {partition} is at {instant(clock)}, {in_words(closes_at - clock)} short"
-    return f"{at}. {_held_back(material, timed, partition, closes_at)}"
-
-
-def _held_back(material: Material, timed: TimedNode, partition: int, closes_at: int) -> str:
-    if not material.is_newest:
-        return "Later runs have taken later records"
-    landings, taken = material.feed.landings, material.head.spec.input.last
-    if len(landings) > taken and landings[-1].watermark_ms >= closes_at:
-        command = asked(material.head.spec.job, material.branch.name)
-        waiting = len(landings) - taken
-        if not timed.sub_topology and not follows_watermark(material):
-            waiting = _reaching(material, timed, partition, closes_at)
-        what = f"{counted(waiting, 'landing')} that {'reaches' if waiting == 1 else 'reach'} it"
-        if waiting:
-            return f"{what} {'waits' if waiting == 1 else 'wait'} to be replayed: `rewindow run {command}`"
-        taken = len(landings)
-    newest = {
-        topic_partition: landed.max_timestamp
-        for topic_partition, landed in (landings[taken - 1].ranges.items() if 0 < taken <= len(landings) else ())
-        if landed.max_timestamp >= 0
-    }
-    if not newest or (timed.sub_topology and not follows_watermark(material)):
-        return "It advances with later records"
-    last = landings[taken - 1]
-    slowest, at = next(iter(material.slowest(taken).items()))
-    waits = (
-        f"the feed's watermark waits for {slowest.topic}-{slowest.partition}, whose newest record is at {instant(at)}"
-    )
-    if max(newest.values()) < closes_at:
-        none = f"No record that late has been landed: the newest one is at {instant(max(newest.values()))}"
-        is_waiting = last.watermark_ms == at - material.rules.lag_ms < max(newest.values()) - material.rules.lag_ms
-        if is_waiting and not last.held_ms and follows_watermark(material):
-            return f"{none}. Later ones alone do not advance the clock, because {waits}. {what_moves(material, by_feed=True)}"
-        if not last.held_ms or not follows_watermark(material):
-            return none
-        below = f"{in_words(last.held_ms)} below that of the job that makes its records, which may hold them back for so long"
-        return f"{none}. The feed's watermark is at {instant(last.watermark_ms)}, {below}"
-    if last.held_ms and last.watermark_ms < closes_at:
-        held = f"the job that makes its records may hold them back for {in_words(last.held_ms)}"
-        return f"The feed's watermark is at {instant(last.watermark_ms)}, because {held}"
-    if max(newest.values()) - material.rules.lag_ms < closes_at:
-        return f"The feed's watermark is `lag: {in_words(material.rules.lag_ms)}` behind its newest record"
-    mine = max((time for one, time in newest.items() if timed.reads(one, partition)), default=UNKNOWN)
-    if not follows_watermark(material) and closes_at <= mine <= last.watermark_ms:
-        return (
-            f"The newest record of partition {partition} is at {instant(mine)}, but did not reach {timed.node}: an operator "
-            f"before it filters or changes such records. {what_moves(material)}"
-        )
-    if follows_watermark(material) or mine >= closes_at:
-        return f"{waits[0].upper()}{waits[1:]}. {what_moves(material, by_feed=True)}"
-    last_one = "and none was landed" if mine == UNKNOWN else f"the newest of which is at {instant(mine)}"
-    return (
-        f"Only records of partition {partition} advance it, {last_one}, while another partition is later. "
-        f"{what_moves(material)}"
-    )
-
-
-def _reaching(material: Material, timed: TimedNode, partition: int, closes_at: int) -> int:
-    """Return how many landings that are not taken have records for a node's partition; 0 if these do not reach a time."""
-    waiting = material.feed.landings[material.head.spec.input.last :]
-    mine = [[landed for one, landed in landing.ranges.items() if timed.reads(one, partition)] for landing in waiting]
-    if max((landed.max_timestamp for landed in mine[-1]), default=UNKNOWN) < closes_at:
-        return 0
-    return sum(any(landed.end > landed.start for landed in ranges) for ranges in mine)
-
-
-def follows_watermark(material: Material) -> bool:
-    """Return whether the feed's watermark moves the clocks of the job, besides records."""
-    return material.head.spec.binding.semantics.get("stream_time_from") == StreamTimeFrom.WATERMARK.value
-
-
-def what_moves(material: Material, *, by_feed: bool = False) -> str:
-    """Return what makes results final that wait for a partition without records.
-
-    ``by_feed``: the feed's watermark waits for it, too.
-    """
-    if by_feed:
-        feed = material.feed.definition.feed
-        return (
-            "`max_task_idle: 2h`, or another duration, in the feed's file lets its watermark pass a partition that has been "
-            f"silent for that long, from the next `rewindow land {feed}` on"
-        )
-    return (
-        "`semantics: {stream_time_from: watermark}` in the job's file lets the feed's watermark advance its clock, from the "
-        "next landing on. That is a change, which the next run takes with `--accept-changes`"
-    )

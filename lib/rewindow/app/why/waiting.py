@@ -12,9 +12,10 @@ from rewindow.app.why.windows import windows_of
 from rewindow.contracts.instants import instant
 from rewindow.dsl.operators.stream_join import StreamJoin
 from rewindow.errors import CheckpointError
+from rewindow.report.held_back import why_open
 from rewindow.report.material import Material
 from rewindow.report.nodes import TimedNode, timed_nodes
-from rewindow.report.windows import BUFFER_TIME, clocks_of, why_open
+from rewindow.report.windows import BUFFER_TIME, clocks_of
 from rewindow.streams.nodes import ProcessorNode
 from rewindow.streams.record import UNKNOWN, Window, known_time
 from rewindow.streams.windows.session_sliding import SessionWindows
