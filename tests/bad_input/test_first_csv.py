@@ -61,8 +61,28 @@ def test_a_sum_of_texts_says_how_to_land_them_as_numbers(say: Say, shop: Path) -
     code, text = say("run", "daily_orders")
     assert code == 78
     assert (
-        "convert it with map_values, or give its source a `schema` with a number and land with --new-generation" in text
+        "convert it with map_values, or land it as a number: declare that in the source's `schema:`, give it a new"
+        in text
     )
+    columns = "order_id BIGINT, customer STRING, amount DOUBLE, ordered_at TIMESTAMP, received_at TIMESTAMP"
+    edited(shop, "data/orders/first_days.csv", (",EUR 12.5,", ",12.5,"))
+    edited(shop, "conf/feeds/orders.yaml", ("path: data/orders,", f'path: data/orders, schema: "{columns}",'))
+    code, text = say("land", "orders", "--new-generation")
+    assert code == 76
+    assert (
+        "give the column another name (`columns: {amount_2: amount}`), because a log keeps the type of each name"
+        in text
+    )
+    edited(
+        shop,
+        "conf/feeds/orders.yaml",
+        ("    value: [order_id, amount]", "    columns: {amount_2: amount}\n    value: [order_id, amount_2]"),
+    )
+    edited(shop, "jobs/daily_orders.py", ('Sum("amount")', 'Sum("amount_2")'))
+    code, text = say("land", "orders", "--new-generation")
+    assert code == 0, text
+    code, text = say("run", "daily_orders")
+    assert code == 0, text
 
 
 def test_keys_that_differ_are_shown_with_times_not_with_milliseconds(say: Say, shop: Path) -> None:

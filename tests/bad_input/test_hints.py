@@ -105,6 +105,16 @@ def test_time_that_only_records_advance_is_explained(bench: Bench) -> None:
     assert "Only records of the same partition advance time: `semantics: {stream_time_from: watermark}`" in hint
 
 
+def test_records_that_wait_for_the_watermark_are_not_the_time(bench: Bench) -> None:
+    bench.edit("shop_job.py", '"1d", grace="6h"', '"52w", grace="6h"')
+    bench.edit("conf/jobs/daily_orders.yaml", "semantics: {stream_time_from: watermark}", "")
+    bench.edit("conf/feeds/orders.yaml", "logs:", "lag: 10s\nlogs:")
+    land(bench, "second", [6])
+    _, (hint,) = ran(bench)
+    assert "The feed's watermark is at" in hint, hint
+    assert "waits for it), and a window closes 6h after its end" in hint, hint
+
+
 def test_records_that_are_all_late_are_counted_by_reason(bench: Bench) -> None:
     _, hints = ran(bench)
     assert hints == []

@@ -131,13 +131,29 @@ def test_numbers_among_texts_in_json_are_named_with_their_places(say: Say, shop:
     ) in text
 
 
+def test_a_column_of_numbers_that_one_value_makes_a_text_is_named_once(say: Say, shop: Path, orders: Path) -> None:
+    rows = [row(number) for number in range(1, 10)]
+    orders.write_text(HEAD + "".join(rows) + row(10).replace("12.5", "n/a"))
+    code, text = say("land", "orders")
+    assert code == 0, text
+    assert (
+        "warning: feed orders: amount of orders was landed as text, because not all of its values are numbers, like 'n/a'. If it "
+        "is a number, declare amount DOUBLE in a `schema:` of the source, with `unreadable: skip` for such lines, give the "
+        "column another name (`columns: {amount_2: amount}`), because a log keeps the type of each name, and `rewindow land "
+        "orders --new-generation`\n"
+    ) in text
+    (orders.parent / "more.csv").write_text(HEAD + row(11, at="2026-01-07T08:15:00Z", got="2026-01-07T08:16:00Z"))
+    assert "not all of its values" not in say("land", "orders")[1]
+
+
 def test_leading_zeros_that_an_inferred_number_loses_are_named_once(say: Say, shop: Path, orders: Path) -> None:
     orders.write_text(HEAD + row(1, "007") + row(2, "07") + row(3, "12"))
     code, text = say("land", "orders")
     assert code == 0, text
     assert (
         "warning: feed orders: customer of orders was landed as a number, which loses the zeros of values like '007'. If these "
-        "are texts, declare customer STRING in a `schema:` of the source, and `rewindow land orders --new-generation`\n"
+        "are texts, declare customer STRING in a `schema:` of the source, give the column another name (`columns: {customer_2: "
+        "customer}`), because a log keeps the type of each name, and `rewindow land orders --new-generation`\n"
     ) in text
     (orders.parent / "more.csv").write_text(HEAD + row(4, "008", "2026-01-07T08:15:00Z", "2026-01-07T08:16:00Z"))
     code, text = say("land", "orders")

@@ -11,8 +11,14 @@ import pytest
 
 Say = Callable[..., tuple[int, str]]
 LATER = "order_id,customer,amount,ordered_at,received_at\n9,ann,12.5,2026-01-09T08:15:00Z,2026-01-09T08:16:00Z\n"
-WAITS = "2 results of orders-per-day-suppress wait for orders-0, orders-1, silent since 2026-01-06 09:30:00Z"
-REACHED = WAITS.replace("silent since 2026-01-06 09:30:00Z", "of which no record after 2026-01-06 09:30:00Z reached it")
+WAITS = (
+    "2 results of orders-per-day-suppress wait for orders-0 (silent since 2026-01-06 09:30:00Z), "
+    "orders-1 (silent since 2026-01-07 18:45:00Z)"
+)
+REACHED = (
+    "2 results of orders-per-day-suppress wait for orders-0 (no record after 2026-01-06 09:30:00Z reached it), "
+    "orders-1 (no record after 2026-01-07 18:45:00Z reached it)"
+)
 BY_JOB = "`semantics: {stream_time_from: watermark}` in the job's file"
 BY_FEED = "`max_task_idle: 2h`, or another duration, in the feed's file"
 

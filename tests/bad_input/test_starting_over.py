@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 
 import pytest
@@ -45,7 +46,9 @@ def done(answer: Answer) -> str:
     return answer.out
 
 
-def test_an_output_keeps_no_rows_of_a_deleted_ledger(bench: Bench, at_once: dict[str, str]) -> None:
+def test_an_output_keeps_no_rows_of_a_deleted_ledger(
+    bench: Bench, at_once: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     deleted(bench, "rewindow", "state", "logs")
     bench.rows("h0", [{**row, "x": row["x"] + 1} for row in hour(0)])  # as many rows as before
     done(bench.run("land", "activity"))
@@ -53,6 +56,8 @@ def test_an_output_keeps_no_rows_of_a_deleted_ledger(bench: Bench, at_once: dict
         bench.run("run", "counts"), "alerts/totals has rows that the ledger of job 'counts' did not publish", "reset"
     )
     refused(bench.run("reset", "counts", "--json"), "--yes", code=2)
+    monkeypatch.setattr("sys.stdin", io.StringIO())  # nobody answers
+    refused(bench.run("reset", "counts"), "was not confirmed, so nothing was changed", "--yes", code=2)
     assert "alerts/totals" in done(bench.run("reset", "counts", "--yes"))
     done(bench.run("run", "counts"))
     done(bench.run("show", "counts", "--hashes"))

@@ -69,6 +69,28 @@ def test_records_that_the_watermark_holds_back_name_the_partition_that_it_waits_
     assert "The feed's watermark waits for events-0, whose newest record is at 2023-11-14 22:50:00Z" in why
 
 
+def test_the_newest_record_is_the_newest_that_was_landed_also_if_it_waits_to_be_replayed(tmp_path: Path) -> None:
+    with without_spark():
+        bench = started(tmp_path)
+        bench.rows("h1", [{**row, "t": row["t"] + 60_000, "got": row["got"] + 60_000} for row in hour(0)[-3:]])
+        assert bench.run("land", "activity").code == 0
+        found = json.loads(bench.run("report", "counts", "--json").out)
+    (why,) = {one["why"].partition(". ")[2] for one in found["open_windows"]["shown"]}
+    assert why == "No record that late has been landed: the newest one is at 2023-11-14 22:56:00Z"
+
+
+def test_a_watermark_that_waits_for_no_partition_names_none(tmp_path: Path) -> None:
+    with without_spark():
+        found = only_partition_1_goes_on(started(tmp_path, WATERMARK, "max_task_idle: 0\nlag: 30m\n"))
+    assert found["progress"]["slowest"] == []
+    assert any(one["text"] == "Held back: 4 landed records above the feed's watermark" for one in found["verdict"]), (
+        found["verdict"]
+    )
+    assert {one["why"].partition(". ")[2] for one in found["open_windows"]["shown"]} == {
+        "The feed's watermark is `lag: 30m` behind its newest record"
+    }
+
+
 def test_a_window_that_no_record_has_passed_may_wait_for_a_silent_partition_too(tmp_path: Path) -> None:
     with without_spark():
         bench = started(tmp_path, WATERMARK, "max_task_idle: forever\n")

@@ -92,16 +92,21 @@ def _next_close(job: Job, report: RunReport, windows: Windows) -> str:
     by_watermark = job.binding.semantics.get("stream_time_from") == "watermark"
     landed = job.feed.landings[report.spec.input.last - 1]
     newest_ms = max((one.max_timestamp for one in landed.ranges.values()), default=-1)
-    now_ms = report.commit.watermark_ms if by_watermark else newest_ms
-    time = "Time is" if by_watermark else "The newest record is at"
-    sentences = [f"{time} {instant(now_ms)}"]
+    watermark_ms = report.commit.watermark_ms
+    if by_watermark:
+        time = f"Time is {instant(watermark_ms)}"
+    elif watermark_ms < newest_ms:
+        time = f"The feed's watermark is at {instant(watermark_ms)} (the newest record, at {instant(newest_ms)}, waits for it)"
+    else:
+        time = f"The newest record is at {instant(newest_ms)}"
+    sentences = [time]
     if isinstance(windows, TimeWindows):
         grace_ms = windows.final_after_end_ms
         closes = f"{in_words(grace_ms)} after its end" if grace_ms else "at its end"
-        sentences = [f"{sentences[0]}, and a window closes {closes}"]
+        sentences = [f"{time}, and a window closes {closes}"]
     elif isinstance(windows, SessionWindows):
         closes = in_words(windows.final_after_end_ms - 1)
-        sentences = [f"{sentences[0]}, and a session closes {closes} after its last record"]
+        sentences = [f"{time}, and a session closes {closes} after its last record"]
     if not by_watermark:
         sentences.append(
             "Only records of the same partition advance time: `semantics: {stream_time_from: watermark}` lets the landing's "

@@ -1,6 +1,6 @@
 """Notice columns that are hardly what was meant, when a generation is landed for the first time.
 
-Numbers with commas, like ``12,50``, become texts, which no sum takes, and so do numbers of JSON among texts. Texts keep the
+Numbers with commas, like ``12,50``, become texts, which no sum takes, and so do numbers among texts like ``n/a``. Texts keep the
 blanks around them, also as keys. Numbers with leading zeros, like ``007``, lose them. Times before 1980 are of something else.
 """
 
@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
-from rewindow.config.feed import FeedConfig
+from rewindow.config.feed import FeedConfig, LogConfig
 from rewindow.config.feed_spec import feed_spec
 from rewindow.contracts.ingest import LogSpec, SourceLook
 from rewindow.contracts.instants import instant
+from rewindow.contracts.landed_columns import other_name
 from rewindow.control.ingest.landings import Feed, LogSchema
 from rewindow.control.ingest.protocols import LandReport
 from rewindow.errors import RewindowError, StorageError
@@ -27,6 +29,9 @@ _ENOUGH = 1_000
 """So many rows are looked at."""
 _FIRST_TIME_MS = 315_532_800_000
 """1980-01-01: event logs are younger."""
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
+_MOST = 0.8
+"""The share of numbers from which on the others seem to be mistakes."""
 _COMMAS = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+|[+-]?\d{1,3}(,\d{3})+\.\d+")
 
 
@@ -41,14 +46,14 @@ def naming_unlikely_columns(report: LandReport, tables: Warehouse, config: FeedC
     if report.landings[0] != feed.definition.kept + 1:
         return report
     found = (
-        *_unlikely_texts(tables, feed),
+        *_unlikely_texts(tables, feed, {topic for topic, log in config.logs.items() if _infers_types(log)}),
         *_unlikely_values(tables, feed, config, project_root),
         *_no_times(feed, config),
     )
     return replace(report, warnings=(*report.warnings, *found))
 
 
-def _unlikely_texts(tables: DeltaTables, feed: Feed) -> Iterator[str]:
+def _unlikely_texts(tables: DeltaTables, feed: Feed, inferred: AbstractSet[str]) -> Iterator[str]:
     name = feed.definition.feed
     for topic, schema in feed.definition.logs.items():
         columns, keys = _texts(schema), [column.name for column in schema.key]
@@ -59,8 +64,15 @@ def _unlikely_texts(tables: DeltaTables, feed: Feed) -> Iterator[str]:
                 yield (
                     f"feed {name}: {column} of {topic} was landed as text, but its values are numbers with commas, like "
                     f"{values[0]!r}. Declare {column} DECIMAL(12,2) in a `schema:` of the source, with "
-                    "`options: {locale: de-DE}` or that of the numbers, and "
+                    f"`options: {{locale: de-DE}}` or that of the numbers, {other_name(column)}, and "
                     f"`rewindow land {name} --new-generation`"
+                )
+            elif column not in keys and topic in inferred and _are_mostly_numbers(values):
+                other = next((f", like {one!r}" for one in values if not _NUMBER.fullmatch(one.strip())), "")
+                yield (
+                    f"feed {name}: {column} of {topic} was landed as text, because not all of its values are numbers{other}. "
+                    f"If it is a number, declare {column} DOUBLE in a `schema:` of the source, with `unreadable: skip` for such "
+                    f"lines, {other_name(column)}, and `rewindow land {name} --new-generation`"
                 )
             elif all(one[0].isspace() for one in values):
                 yield (
@@ -74,6 +86,17 @@ def _unlikely_texts(tables: DeltaTables, feed: Feed) -> Iterator[str]:
                     f"than {padded[0].strip()!r}. If they are the same, remove the blanks, and "
                     f"`rewindow land {name} --new-generation`"
                 )
+
+
+def _are_mostly_numbers(values: list[str]) -> bool:
+    numbers = sum(_NUMBER.fullmatch(one.strip()) is not None for one in values)
+    return numbers >= _MOST * len(values)
+
+
+def _infers_types(log: LogConfig) -> bool:
+    options = {name.lower(): value.lower() for name, value in log.source.options.items()}
+    is_csv = log.source.format == "csv" and log.source.schema_ddl is None
+    return is_csv and options.get("inferschema", "true") == "true"
 
 
 def _first_texts(path: str, names: list[str]) -> Iterator[tuple[str, list[str]]]:
@@ -102,8 +125,8 @@ def _unlikely_values(tables: DeltaTables, feed: Feed, config: FeedConfig, projec
             for column, example in leading_zeros(spec, look, _numbers(schema)):
                 yield (
                     f"feed {name}: {column} of {spec.topic} was landed as a number, which loses the zeros of values like "
-                    f"{example!r}. If these are texts, declare {column} STRING in a `schema:` of the source, and "
-                    f"`rewindow land {name} --new-generation`"
+                    f"{example!r}. If these are texts, declare {column} STRING in a `schema:` of the source, "
+                    f"{other_name(column)}, and `rewindow land {name} --new-generation`"
                 )
         else:
             for column, one, other in mixed_texts(spec, look, _texts(schema)):

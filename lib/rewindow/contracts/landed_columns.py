@@ -25,3 +25,10 @@ QUARANTINE_COLUMNS = (
 ``name`` is the feed or the job. ``record`` is the JSON of the key and value, or of a source's columns. ``offset``, ``node``
 and ``_run`` are null for a landing; ``arrived_at`` is null for a job, whose ``landing`` is the epoch of the record.
 """
+
+
+def other_name(column: str) -> str:
+    """Return the advice for a column that is to have another type. It begins with a verb."""
+    return (
+        f"give the column another name (`columns: {{{column}_2: {column}}}`), because a log keeps the type of each name"
+    )

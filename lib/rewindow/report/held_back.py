@@ -18,14 +18,13 @@ class _Landed(NamedTuple):
     """What the last landing says that a clock could be at.
 
     ``newest`` is the time of the newest record, ``mine`` that of the newest one in the node's partition, in ms. ``waits`` says
-    what the feed's watermark waits for, the newest record of which is at ``slowest_ms``.
+    what the feed's watermark waits for; it is empty if it waits for no partition.
     """
 
     landing: Landing
     newest: int
     mine: int
     waits: str
-    slowest_ms: int
 
 
 def why_open(material: Material, timed: TimedNode, closes_at: int, clocks: Mapping[int, int]) -> str:
@@ -47,8 +46,7 @@ def _held_back(material: Material, timed: TimedNode, partition: int, closes_at: 
         if waiting:
             what = f"{counted(waiting, 'landing')} that {'reaches it waits' if waiting == 1 else 'reach it wait'}"
             return f"{what} to be replayed: `rewindow run {asked(material.head.spec.job, material.branch.name)}`"
-        taken = len(landings)
-    landed = _landed(material, timed, partition, taken)
+    landed = _landed(material, timed, partition)
     if landed is None or (timed.sub_topology and not follows_watermark(material)):
         return "It advances with later records"
     if landed.newest < closes_at:
@@ -69,17 +67,22 @@ def _reaching(material: Material, timed: TimedNode, partition: int, closes_at: i
     return sum(any(landed.end > landed.start for landed in ranges) for ranges in mine)
 
 
-def _landed(material: Material, timed: TimedNode, partition: int, last: int) -> _Landed | None:
-    """Return what a landing says; None if no record was landed."""
-    landing = material.feed.landings[last - 1] if 0 < last <= len(material.feed.landings) else None
+def _landed(material: Material, timed: TimedNode, partition: int) -> _Landed | None:
+    """Return what the last landing says, also if it is not replayed yet; None if no record was landed."""
+    landings = material.feed.landings
+    landing = landings[-1] if landings else None
     ranges = landing.ranges.items() if landing else ()
     newest = {one: landed.max_timestamp for one, landed in ranges if landed.max_timestamp >= 0}
     if landing is None or not newest:
         return None
-    slowest, at = next(iter(material.slowest(last).items()))
     mine = max((time for one, time in newest.items() if timed.reads(one, partition)), default=UNKNOWN)
-    waits = f"waits for {slowest.topic}-{slowest.partition}, whose newest record is at {instant(at)}"
-    return _Landed(landing, max(newest.values()), mine, waits, at)
+    first = next(iter(material.waits_for.items()), None)
+    waits = (
+        f"waits for {first[0].topic}-{first[0].partition}, whose newest record is at {instant(first[1])}"
+        if first
+        else ""
+    )
+    return _Landed(landing, max(newest.values()), mine, waits)
 
 
 def _not_landed(material: Material, landed: _Landed) -> str:
@@ -87,11 +90,11 @@ def _not_landed(material: Material, landed: _Landed) -> str:
     none = f"No record that late has been landed: the newest one is at {instant(landed.newest)}"
     if not follows_watermark(material):
         return none
-    landing, lag_ms = landed.landing, material.rules.lag_ms
+    landing = landed.landing
     if landing.held_ms:
         below = f"{in_words(landing.held_ms)} below that of the job that makes its records, which may hold them back for so long"
         return f"{none}. The feed's watermark is at {instant(landing.watermark_ms)}, {below}"
-    if landing.watermark_ms == landed.slowest_ms - lag_ms < landed.newest - lag_ms:
+    if landed.waits:
         waits = f"Later ones alone do not advance the clock, because the feed's watermark {landed.waits}"
         return f"{none}. {waits}. {what_moves(material, by_feed=True)}"
     return none
@@ -105,7 +108,10 @@ def _held_by_watermark(material: Material, landed: _Landed, closes_at: int) -> s
         return f"The feed's watermark is at {instant(landing.watermark_ms)}, because {held}"
     if landed.newest - lag_ms < closes_at:
         return f"The feed's watermark is `lag: {in_words(lag_ms)}` behind its newest record"
-    if follows_watermark(material) or landed.mine >= max(closes_at, landing.watermark_ms + 1):
+    is_held = follows_watermark(material) or landed.mine >= max(closes_at, landing.watermark_ms + 1)
+    if is_held and not landed.waits:
+        return f"The feed's watermark is at {instant(landing.watermark_ms)}, and later records wait for it"
+    if is_held:
         return f"The feed's watermark {landed.waits}. {what_moves(material, by_feed=True)}"
     return None
 

@@ -34,7 +34,7 @@ def progress(material: Material) -> Progress:
         waiting_landings=len(waiting),
         waiting_records=sum(feed.records(waiting, one) for one in topic_partitions),
         landed_through_ms=known_time(landings[-1].watermark_ms) if landings else None,
-        slowest=_slowest(material) if held else (),
+        slowest=[f"{one.topic}-{one.partition}" for one in material.waits_for] if held else (),
         held=held,
         lagging=dict(material.lagging),
     )
@@ -139,12 +139,3 @@ def _held(material: Material) -> list[Held]:
         for one, landed in sorted(ranges.items())
         if landed.end > landed.release and one.topic in material.topics
     ]
-
-
-def _slowest(material: Material) -> list[str]:
-    """Return the topic-partitions that the watermark waits for, if a later record was landed."""
-    landings = material.feed.landings
-    if not landings:
-        return []
-    slowest, newest = material.slowest(len(landings)), max(one.max_timestamp for one in landings[-1].ranges.values())
-    return [f"{one.topic}-{one.partition}" for one, at in slowest.items() if at < newest]

@@ -110,18 +110,27 @@ class Material:
         """The topics that the job reads: a feed may have more."""
         return topics_read(self.head.spec.binding.topology)
 
-    def slowest(self, epoch: int) -> dict[TopicPartition, int]:
-        """Return the topic-partitions that the watermark waits for after a landing, each with the time of its newest record.
+    @cached_property
+    def waits_for(self) -> Mapping[TopicPartition, int]:
+        """The topic-partitions that the watermark of the last landing waits for, each with the time of its newest record.
 
-        It waits neither for idle ones nor for logs that the feed no longer has. Nothing if no record was landed.
+        It waits neither for idle ones nor for logs that the feed no longer has. Empty, too, if something else decided it: the
+        `lag` alone, the job that makes the feed's records, or `land --watermark`.
         """
-        landing, logs = self.feed.landings[epoch - 1], self.rules.logs
-        newest = {one: landed.max_timestamp for one, landed in landing.ranges.items() if landed.max_timestamp >= 0}
+        landings, logs, lag_ms = self.feed.landings, self.rules.logs, self.rules.lag_ms
+        ranges = landings[-1].ranges.items() if landings else ()
+        newest = {one: landed.max_timestamp for one, landed in ranges if landed.max_timestamp >= 0}
+        if not newest:
+            return {}
         present = {
-            one: at for one, at in newest.items() if (logs is None or one.topic in logs) and one not in landing.given_up
+            one: at
+            for one, at in newest.items()
+            if (logs is None or one.topic in logs) and one not in landings[-1].given_up
         }
-        least = min((present or newest).values(), default=UNKNOWN)
-        return {one: at for one, at in sorted((present or newest).items()) if at == least}
+        least = min(present.values(), default=UNKNOWN)
+        if not least - lag_ms <= landings[-1].watermark_ms < max(newest.values()) - lag_ms:
+            return {}
+        return {one: at for one, at in sorted(present.items()) if at == least}
 
     def seconds_of(self, run: CommittedRun) -> float | None:
         """Return the time from a run's plan to its commit; None if the ledger does not tell."""

@@ -23,31 +23,38 @@ _MOST_NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class Silent:
-    """Results of a node that wait for silent partitions, the newest record of which is at ``since_ms``.
+    """Results of a node that wait for silent partitions, with the time of the newest record of each (ms).
 
-    ``results`` is None if the node does not say how many. ``behind_ms``: how far the feed is beyond that record. With
-    ``is_filtered``, a partition has newer records, but an operator before the node filters or changes them.
+    ``results`` is None if the node does not say how many. ``behind_ms``: how far the feed is beyond the earliest of these
+    records. With ``is_filtered``, a partition has newer records, but an operator before the node filters or changes them.
     """
 
     node: str
     results: int | None
-    partitions: tuple[str, ...]
-    since_ms: int
+    newest_ms: Mapping[str, int]
     behind_ms: int
     fix: str
     is_filtered: bool = False
 
     @property
+    def since_ms(self) -> int:
+        """The earliest time of a newest record."""
+        return min(self.newest_ms.values())
+
+    @property
     def what(self) -> str:
-        """What waits, as a sentence without its full stop."""
+        """What waits, as a sentence without its full stop. Each partition has its time if they differ."""
         count = "results" if self.results is None else counted(self.results, "result")
         verb = "waits" if self.results == 1 else "wait"
-        shown = ", ".join(self.partitions[:_MOST_NAMED])
-        more = len(self.partitions) - _MOST_NAMED
-        named = f"{shown} and {more} more" if more > 0 else shown
-        if self.is_filtered:
-            return f"{count} of {self.node} {verb} for {named}, of which no record after {instant(self.since_ms)} reached it"
-        return f"{count} of {self.node} {verb} for {named}, silent since {instant(self.since_ms)}"
+        shown = [*self.newest_ms.items()][:_MOST_NAMED]
+        more = f" and {len(self.newest_ms) - len(shown)} more" if len(self.newest_ms) > len(shown) else ""
+        told = "no record after {} reached it" if self.is_filtered else "silent since {}"
+        if len({time for _, time in shown}) > 1:
+            named = ", ".join(f"{name} ({told.format(instant(time))})" for name, time in shown) + more
+        else:
+            of = "of which " if self.is_filtered else ""
+            named = f"{', '.join(name for name, _ in shown)}{more}, {of}{told.format(instant(self.since_ms))}"
+        return f"{count} of {self.node} {verb} for {named}"
 
     def __str__(self) -> str:
         """Return what waits and what helps, as sentences without the last full stop."""
@@ -58,7 +65,7 @@ class Silent:
         return {
             "node": self.node,
             "results": self.results,
-            "partitions": list(self.partitions),
+            "partitions": list(self.newest_ms),
             "since_ms": self.since_ms,
             "behind_ms": self.behind_ms,
             "fix": self.fix,
@@ -85,7 +92,8 @@ def silent_partitions(material: Material, *, will_follow: bool = False) -> list[
             own_ms = _own_time(material, timed, partition, clock)
             if clock == UNKNOWN or own_ms is None or results == 0 or newest - behind_ms < final_ms:
                 continue
-            by_feed, by_job = watermark < final_ms, not follows and own_ms < final_ms
+            by_feed = watermark < final_ms and bool(material.waits_for)
+            by_job = not follows and own_ms < final_ms
             if by_feed or by_job:
                 at = TopicPartition(timed.topics[0] if timed.topics else timed.node, partition)
                 is_filtered = own_ms < _newest_read(material, timed, partition)
@@ -113,12 +121,11 @@ def _silent(
 ) -> Silent:
     counts = [one.results for one in waiting if one.results is not None]
     results = sum(counts) if len(counts) == len(waiting) else None
-    silent = material.slowest(len(material.feed.landings)) if by_feed else {one.at: one.newest_ms for one in waiting}
-    since = min(silent.values())
-    names = tuple(f"{one.topic}-{one.partition}" for one in sorted(silent))
+    silent = material.waits_for if by_feed else {one.at: one.newest_ms for one in waiting}
+    times = {f"{one.topic}-{one.partition}": silent[one] for one in sorted(silent)}
     fixes = [*([what_moves(material, by_feed=True)] if by_feed else []), *([what_moves(material)] if by_job else [])]
     is_filtered = not by_feed and any(one.is_filtered for one in waiting)
-    return Silent(node, results, names, since, newest - since, ". ".join(fixes), is_filtered)
+    return Silent(node, results, times, newest - min(times.values()), ". ".join(fixes), is_filtered)
 
 
 def _results(material: Material, timed: TimedNode, partition: int) -> int | None:

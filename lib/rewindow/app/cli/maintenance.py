@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Annotated
 
 import typer
+from typer.exceptions import Abort
 
 from rewindow.app.cli.completing import names
 from rewindow.app.cli.options import Branch, Debug, Folder, Job, Json, Takeover, Target
@@ -92,12 +93,23 @@ def reset(
     tables = maintenance.would_reset()
     if tables and not yes:
         question = reset_question(job, tables)
-        if as_json or not typer.confirm(question, err=True):
+        if as_json or not _is_confirmed(question):
             message = f"`reset {job}` was not confirmed, so nothing was changed: answer y, or add --yes"
             raise UsageError(message)
     with printer.progress() as on_step:
         done = maintenance.reset(on_step=on_step)
     printer.was_reset(job, done, maintenance.outdated() if done else [])
+
+
+def _is_confirmed(question: str) -> bool:
+    """Ask. Nobody who can answer, as in a scheduler, is a no."""
+    try:
+        return typer.confirm(question, err=True)
+    except Abort as error:
+        if not isinstance(error.__context__, EOFError):
+            raise
+        typer.echo(err=True)
+        return False
 
 
 def gc(

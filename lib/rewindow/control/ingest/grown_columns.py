@@ -8,6 +8,7 @@ from typing import Any
 
 from rewindow.config.feed_spec import TABLE_FORMATS
 from rewindow.contracts.ingest import LogColumns, LogSpec
+from rewindow.contracts.landed_columns import other_name
 from rewindow.errors import ConfigError
 
 
@@ -45,9 +46,10 @@ def grown(spec: LogSpec, kept: LogColumns, now: LogColumns) -> LogColumns:
     if gone or other:
         what = "it is left out" if gone else f"it is {found[other[0]].type} now"
         column = landed[(gone or other)[0]]
+        first = f"{other_name(column.name)}, and land" if other and not gone else "Land"
         message = (
             f"log {spec.topic}: {column.name} was landed as {column.type}, but {what}, so kept landings and new ones would not "
-            "fit together. Land everything again: `rewindow land FEED --new-generation`"
+            f"fit together. {first[0].upper()}{first[1:]} everything again: `rewindow land FEED --new-generation`"
         )
         raise ConfigError(message)
     values = [landed.get(column.name, column) for column in now.value]

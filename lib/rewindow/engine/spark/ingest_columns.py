@@ -15,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql import types as T  # noqa: N812
 
 from rewindow.contracts.ingest import LogSpec
+from rewindow.contracts.landed_columns import other_name
 from rewindow.contracts.text_times import form_of_times
 from rewindow.contracts.time_units import MS, RANGES
 from rewindow.engine.spark.text_checks import has_date
@@ -57,11 +58,13 @@ def landed(spec: LogSpec, column: Column, found: Mapping[str, SourceColumn]) -> 
     found_type = None if source is None else landed_type(source.type.jsonValue())
     is_canonical = spec.is_output and (found_type, column.type) == ("string", "json")
     if source is None or (found_type != column.type and not is_canonical):
-        change = "is gone" if source is None else f"is now {source.type.simpleString()}"
-        message = (
-            f"{spec.source.name}: column {column.name}, landed as {column.type}, {change}. Restore it, rename it under "
-            "`columns:`, or land a new generation: `rewindow land FEED --new-generation`"
-        )
+        if source is None:
+            what = "is gone. Restore it, rename it under `columns:`, or land a new generation"
+        else:
+            now = source.type.simpleString()
+            what = f"is now {now}. Restore it, or {other_name(column.name)}, and land a new generation"
+        landed_as = f"column {column.name}, landed as {column.type}, {what}"
+        message = f"{spec.source.name}: {landed_as}: `rewindow land FEED --new-generation`"
         raise SourceError(message)
     return _converted(source, spec.zone).alias(column.name)
 

@@ -49,7 +49,10 @@ def sum_type(row: Shape, field: str | None, key: Sequence[str] = (), *, aggregat
     if column_type in ("string", "binary"):
         what = f"{aggregate}({'' if field is None else json.dumps(field, ensure_ascii=False)})"
         kind = "text" if column_type == "string" else "bytes"
-        fix = "convert it with map_values, or give its source a `schema` with a number and land with --new-generation"
+        fix = (
+            "convert it with map_values, or land it as a number: declare that in the source's `schema:`, give it a new name in "
+            "`columns:`, as a log keeps the type of each name, and land with --new-generation"
+        )
         if is_landed:
             raise ConfigError(f"{what}: {field or 'the value'} was landed as {kind}, and it takes numbers: {fix}")
         raise ConfigError(f"{what}: {field or 'the value'} is {kind}, and it takes numbers: convert it with map_values")

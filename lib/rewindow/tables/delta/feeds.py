@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from deltalake import Schema as DeltaSchema
 
 from rewindow.contracts.ingest import LogSpec, ReadWindow, SourceLook
-from rewindow.contracts.landed_columns import LOG_COLUMNS, QUARANTINE_COLUMNS
+from rewindow.contracts.landed_columns import LOG_COLUMNS, QUARANTINE_COLUMNS, other_name
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.control.ingest.landings import Feed, LogSchema
 from rewindow.control.ingest.progress import progress_lines
@@ -272,7 +272,7 @@ def _missing_columns(path: str, table: DeltaTable, schema: LogSchema) -> list[pa
         if field.name in existing and existing[field.name] != field.type:
             message = (
                 f"the log {path} has {field.name} as {existing[field.name]} from an older generation, "
-                f"now it is {field.type}: give the column another name under `columns:`"
+                f"now it is {field.type}: {other_name(field.name)}, and use that name wherever the feed and its jobs name it"
             )
             raise CheckpointError(message)
     return [field for field in wanted if field.name not in existing]

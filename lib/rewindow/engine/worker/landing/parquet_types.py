@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from rewindow.contracts.ingest import LogSpec
+from rewindow.contracts.landed_columns import other_name
 from rewindow.engine.worker.landing.source_types import INTEGERS, TIMES, decimal_of, fits, type_name
 from rewindow.errors import SourceError, StorageError
 
@@ -33,7 +34,8 @@ def check_types(spec: LogSpec, path: str, schema: pq.ParquetSchema, wanted: Mapp
             what = (
                 f"stores {name} as {stored}, but the log reads {shown_type(kind)}, as the other files have it. "
                 f"Fix the file{_PANDAS if kind in _SHOWN and stored == 'DOUBLE' else ''}. "
-                "If all files are to have the new type, write them anew, and `rewindow land FEED --new-generation`"
+                f"If all files are to have the new type, write them anew, {other_name(name)}, and "
+                "`rewindow land FEED --new-generation`"
             )
         if what is not None:
             message = f"log {spec.topic}: {Path(path).name} {what}. Nothing was landed"
