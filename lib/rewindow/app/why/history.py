@@ -88,7 +88,7 @@ class History:
     def within(self, extent: Extent, key: Any, partition: int, until: int, candidates: Offsets) -> list[Epoch]:
         """Return the epochs that a replay up to epoch ``until`` needs, and after it those of candidates.
 
-        Before an epoch with candidates comes the one before it, whose watermark may close windows.
+        Before the first epoch and one with candidates comes the one before it, whose watermark may close windows.
         """
         wanted: set[int] = set()
         if extent.is_of_key:
@@ -100,7 +100,9 @@ class History:
         first = self._first_since(extent.since_ms)
         later = wanted | {number - 1 for number in wanted}
         return [
-            epoch for epoch in self.epochs if epoch.number >= first and (epoch.number <= until or epoch.number in later)
+            epoch
+            for epoch in self.epochs
+            if epoch.number >= first - 1 and (epoch.number <= until or epoch.number in later)
         ]
 
     def reading(self, search: Search, extent: Extent, key: Any, candidates: Offsets) -> ReadLog:
