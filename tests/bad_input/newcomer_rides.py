@@ -183,7 +183,7 @@ CASES = [
     _called("plan busy_bike", 78, "no conf/jobs/busy_bike.yaml", "busy_bikes"),
     _called("plan busy_bikes --until 2026-13-01", 2, "'2026-13-01' is not a valid time"),
     _called("diff busy_bikes main", 2, "'BRANCH_B'"),
-    _called("state show busy_bikes last-rides", 2, "has no run on branch 'main' yet", "`rewindow run busy_bikes`"),
+    _called("state show busy_bikes last-rides", 2, "has no runs on branch 'main' yet", "`rewindow run busy_bikes`"),
     _called("rewind busy_bikes --to 1", 2, "run '1' does not exist"),
     _called("verify busy_bikes", 2, "has no runs on branch 'main'"),
     _called("run busy_bikes --target prod", 78, "no conf/targets/prod.yaml", "available: local"),

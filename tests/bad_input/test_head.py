@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bad_input.scene import Bench, copy_of, hour
+from tests.bad_input.scene import JOB, Bench, copy_of, hour
 
 
 def test_the_first_and_the_last_rows_are_shown_in_the_order_of_time(template: Bench) -> None:
@@ -31,12 +31,21 @@ def test_times_are_readable_and_the_title_says_how_many_rows_there_are(template:
     assert "_offset" not in out
 
 
-def test_a_job_that_never_ran_and_an_unknown_branch_have_no_rows(template: Bench, tmp_path: Path) -> None:
+def test_a_branch_that_the_job_does_not_have_is_refused(template: Bench, tmp_path: Path) -> None:
     bench = copy_of(template, tmp_path / "project")
-    answer = bench.run("head", "counts", "--branch", "fix")
+    for words in (("head", "counts"), ("head", "rewindow.quarantine", "--of", "counts"), ("republish", "counts")):
+        answer = bench.run(*words, "--branch", "fix")
+        assert answer.code == 2
+        assert "job 'counts' has no runs on branch 'fix' yet (branches with runs: main)" in answer.err
+
+
+def test_a_job_that_never_ran_has_no_rows(template: Bench, tmp_path: Path) -> None:
+    bench = copy_of(template, tmp_path / "project")
+    bench.write("conf/jobs/other.yaml", JOB.replace("counts", "other").replace("alerts.totals", "alerts.other"))
+    answer = bench.run("head", "other")
     assert answer.code == 0
-    assert "alerts.totals does not exist yet: no run of counts has written it on branch fix." in answer.out
-    assert json.loads(bench.run("head", "counts", "--branch", "fix", "--json").out)["tables"][0]["count"] is None
+    assert "alerts.other does not exist yet: no run of other has written it on branch main." in answer.out
+    assert json.loads(bench.run("head", "other", "--json").out)["tables"][0]["count"] is None
 
 
 def test_a_table_that_is_gone_is_not_one_that_was_never_written(bench: Bench) -> None:
@@ -100,11 +109,20 @@ def test_quarantined_records_are_shown_with_their_reasons(bench: Bench) -> None:
         assert (one["count"], [row["reason"] for row in one["rows"]]) == (len(rows), [row["reason"] for row in rows])
     refused = bench.run("head", "rewindow.quarantine", "--of", "count")
     assert (refused.code, "did you mean `counts`? " in refused.err) == (2, True), refused
+    assert bench.run("backfill", "counts", "--from", "1", "--branch", "again").code == 0
+    for branch, count, runs in ((None, 6, {"main/3", "again/1"}), ("main", 2, {"main/3"}), ("again", 4, {"again/1"})):
+        words = ["head", "rewindow.quarantine", "--of", "counts", *([] if branch is None else ["--branch", branch])]
+        answer = json.loads(bench.run(*words, "--json").out)
+        assert (answer["branch"], answer["tables"][0]["count"]) == (branch, count)
+        assert {row["_run"] for row in answer["tables"][0]["rows"]} == runs
+    refused = bench.run("head", "rewindow.quarantine", "--branch", "again")
+    assert (refused.code, "name the job, `--of JOB`" in refused.err) == (2, True), refused
+    assert bench.run("branch", "drop", "counts", "again").code == 0
     refused = bench.run("head", "counts", "--of", "counts")
     assert (refused.code, "'counts' is not that: leave it out" in refused.err) == (2, True), refused
     assert bench.run("rewind", "counts", "--to", "main/2").code == 0
     rewound = json.loads(bench.run("head", "rewindow.quarantine", "--json").out)["tables"][0]
-    assert {row["_run"] for row in rewound["rows"]} == {"main/3 (taken back)", None}
+    assert {row["_run"] for row in rewound["rows"]} == {"main/3 (taken back)", "again/1 (taken back)", None}
 
 
 def test_a_store_without_the_key_says_so(template: Bench) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
+from rewindow.app.known_branches import no_runs
 from rewindow.app.project import Project
 from rewindow.control.plan.branch_decisions import BEGINNING, find_run
 from rewindow.control.plan.branches import Branch, CommittedRun, JobState
@@ -54,11 +55,10 @@ def as_of(project: Project, job: str, branch: str, at: str | None) -> AsOf:
         pass
     known = state.branch(name)
     run = known.head if at is None else None if at == BEGINNING else find_run(state, known, at)
+    if not known.runs:
+        raise no_runs(job, state, name)
     if run is None:
-        others = sorted(one.name for one in state.branches.values() if one.runs)
-        first = f"branches with runs: {', '.join(others)}" if others else f"run `rewindow run {job}` first"
-        message = f"job {job!r} has no run on branch {name!r} yet: {first}" if not known.runs else _beginning(job, name)
-        raise UsageError(message)
+        raise UsageError(_beginning(job, name))
     return AsOf(state, known, run)
 
 

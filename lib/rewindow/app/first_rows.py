@@ -7,13 +7,14 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from rewindow.app.known_branches import check_has_branch
 from rewindow.app.open_tables import direct
 from rewindow.app.project import Project
 from rewindow.app.quarantine_rows import open_quarantine
 from rewindow.config.job import JobConfig
 from rewindow.config.load import load_job, names_of
 from rewindow.config.mistakes import did_you_mean
-from rewindow.control.plan.spec import OUTPUT
+from rewindow.control.plan.spec import MAIN, OUTPUT
 from rewindow.errors import StorageError, UsageError
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.first_rows import first_rows
@@ -31,25 +32,28 @@ _SHOWN = ("name", "landing", "topic", "partition", "offset", "timestamp", "node"
 
 
 def output_rows(
-    project: Project, name: str, *, branch: str, limit: int, last: bool, of: str | None = None
+    project: Project, name: str, *, branch: str | None, limit: int, last: bool, of: str | None = None
 ) -> Iterator[dict[str, Any]]:
     """Yield each output table that ``name`` names, a job or a table: its job, topic, path, number of rows and some rows.
 
     The name ``rewindow.quarantine`` stands for the quarantine, which belongs to no job; ``of`` is a job or feed that put records
-    there. ``keys`` are the columns of the table's key. A row has the table's key and value columns, ``_timestamp``, and as
-    ``_run`` the name of the run that wrote it. A table that does not exist yet has ``count`` None. Raises `UsageError` (2) for a
-    name that no job and no output has, or a dropped branch whose rows `gc` has deleted, `StorageError` (74) if a table or its
-    files are gone.
+    there, and ``branch`` one of the job's branches (None: all). Of outputs, None is the main branch.
+
+    ``keys`` are the columns of the table's key. A row has the table's key and value columns, ``_timestamp``, and as ``_run`` the
+    name of the run that wrote it. A table that does not exist yet has ``count`` None. Raises `UsageError` (2) for a name that no
+    job and no output has, a branch that the job does not have, or a dropped one whose rows `gc` has deleted, `StorageError` (74)
+    if a table or its files are gone.
     """
     if is_quarantine(name):
-        yield _quarantine(project, limit, last=last, of=of)
+        yield _quarantine(project, limit, last=last, of=of, branch=branch)
         return
     if of is not None:
         raise UsageError(f"--of selects records of {_QUARANTINE}, and {name!r} is not that: leave it out")
     config, topics = find_outputs(project, name, or_else=f", or {_QUARANTINE}")
     tables = direct(project.tables, "query the table there")
     state = tables.state(config.job)
-    known = state.branch(safe_name(branch, "branch"))
+    known = state.branch(safe_name(branch or MAIN, "branch"))
+    check_has_branch(config.job, state, known.name)
     check_not_deleted(config.job, known, tables.version_of)
     runs = {run.spec.run: run.spec.name for run in known.runs}
     for topic in topics:
@@ -66,14 +70,16 @@ def output_rows(
         }
         if table is None or tables.version_of(table) is None:
             if table is not None:
-                tables.check_published(config.job, state, branch)  # names the repair of a table that runs have written
+                tables.check_published(
+                    config.job, state, known.name
+                )  # names the repair of a table that runs have written
             yield {**found, "count": None, "rows": []}
             continue
         keys = [column.name for column in table.columns if not column.name.startswith("_")]
         try:
             rows = first_rows(table_path(tables.warehouse, table.path), limit, last=last, keys=keys)
         except StorageError:
-            tables.check_published(config.job, state, branch)  # if files are gone, it names the repair
+            tables.check_published(config.job, state, known.name)  # if files are gone, it names the repair
             raise
         shown = [
             {column: value for column, value in row.items() if column not in INTERNAL} | {"_run": runs.get(row["_run"])}
@@ -82,7 +88,7 @@ def output_rows(
         yield {**found, "count": tables.count_rows(table), "rows": shown}
 
 
-def _quarantine(project: Project, limit: int, *, last: bool, of: str | None) -> dict[str, Any]:
+def _quarantine(project: Project, limit: int, *, last: bool, of: str | None, branch: str | None) -> dict[str, Any]:
     """Return the quarantine as `output_rows` does its tables: rows of jobs in the order of runs, then those of landings.
 
     Rows of landings that a later generation replaced are left out; ``replaced`` is their number.
@@ -97,8 +103,7 @@ def _quarantine(project: Project, limit: int, *, last: bool, of: str | None) -> 
     found: dict[str, Any] = {"job": None, "topic": None, "table": _QUARANTINE, "on_hold": [], "keys": []}
     if quarantine is None:
         return {**found, "count": 0, "rows": [], "replaced": 0}
-    where = None if of is None else pc.field("name") == of
-    count, first = quarantine.first(limit, _SORTED, last=last, where=where)
+    count, first = quarantine.first(limit, _SORTED, last=last, where=_where(project, tables, of, branch))
     rows = as_rows(first)
     columns = [name for name in _SHOWN if any(row[name] is not None for row in rows)]
     runs, has_runs = _RunNames(tables), any(row["_run"] is not None for row in rows)
@@ -108,6 +113,20 @@ def _quarantine(project: Project, limit: int, *, last: bool, of: str | None) -> 
         for row in rows
     ]
     return {**found, "count": count, "rows": shown, "replaced": quarantine.replaced_rows}
+
+
+def _where(project: Project, tables: DeltaTables, of: str | None, branch: str | None) -> pc.Expression | None:
+    """Return the condition of rows of the quarantine; None for all."""
+    mine = None if of is None else pc.field("name") == of
+    if branch is None:
+        return mine
+    if of is None or of not in names_of(project.root, "jobs"):
+        raise UsageError(
+            f"--branch selects the records that a job dropped on a branch: name the job, `--of JOB`, with {_QUARANTINE}"
+        )
+    state = tables.state(of)
+    check_has_branch(of, state, branch)
+    return mine & pc.field("_run").isin([run.spec.run for run in state.branch(branch).runs])
 
 
 class _RunNames:
@@ -124,7 +143,7 @@ class _RunNames:
             return None
         if job not in self._known:
             state = self._tables.state(job)
-            kept = {one.spec.run for branch in state.branches.values() for one in branch.runs}
+            kept = {one.spec.run for branch in state.branches.values() if branch.is_kept for one in branch.runs}
             self._known[job] = {
                 one.spec.run: one.spec.name + ("" if one.spec.run in kept else " (taken back)")
                 for one in state.committed

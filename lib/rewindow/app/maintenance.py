@@ -6,6 +6,7 @@ import time
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from rewindow.app.known_branches import check_has_branch
 from rewindow.app.open_tables import direct, open_feed_gc, open_job_gc, open_repair, output_location
 from rewindow.app.project import Project
 from rewindow.app.publishing import on_hold
@@ -70,7 +71,9 @@ class JobMaintenance:
         """
         project = self._project
         with naming(JOB=self._job):
-            check_not_deleted(self._job, project.tables.state(self._job).branch(branch), project.tables.version_of)
+            state = project.tables.state(self._job)
+            check_has_branch(self._job, state, branch)
+            check_not_deleted(self._job, state.branch(branch), project.tables.version_of)
             job = project.bind(self._job, branch)
             asked = Asked(branch, None if all_tables else [OUTPUT + name for name in outputs])
             repair = open_repair(project.tables)

@@ -10,6 +10,7 @@ from typing import Any
 
 from rewindow.app.branches import JobBranches
 from rewindow.app.command_line import Command
+from rewindow.app.known_branches import no_runs
 from rewindow.app.own_code import running_version
 from rewindow.app.project import Project
 from rewindow.app.sentences import as_assignments
@@ -86,10 +87,7 @@ def report(project: Project, job: str, wanted: Wanted) -> Report:
 def _selected(job: str, state: JobState, branch: Branch, wanted: Wanted) -> tuple[Sequence[CommittedRun], str]:
     """Return the runs to report on, and the words for them."""
     if not branch.runs:
-        others = sorted(name for name, one in state.branches.items() if one.runs)
-        more = f" (branches with runs: {', '.join(others)})" if others else f": run `rewindow run {job}` first"
-        message = f"job {job!r} has no runs on branch {branch.name!r} yet{more}"
-        raise UsageError(message)
+        raise no_runs(job, state, branch.name)
     if wanted.run is not None and wanted.since is not None:
         message = "--run and --since cannot be used together: choose one"
         raise UsageError(message)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from rewindow.app.cli.completing import jobs_and_tables, names
-from rewindow.app.cli.options import Branch, Debug, Folder, Json, Target
+from rewindow.app.cli.options import AnyBranch, Debug, Folder, Json, Target
 from rewindow.app.cli.printing import Printer
 from rewindow.app.first_rows import is_quarantine, output_rows
 from rewindow.app.held_rows import held_rows
@@ -50,7 +50,7 @@ def head(
         bool,
         typer.Option("--held", help="Show the rows of the first run on hold, which are not published."),
     ] = False,
-    branch: Branch = MAIN,
+    branch: AnyBranch = None,
     target: Target = "local",
     folder: Folder = ".",
     as_json: Json = False,
@@ -62,17 +62,17 @@ def head(
         raise UsageError("--held shows rows of a job's outputs: omit --of, and name a job or an output table")
     printer = Printer(as_json=as_json)
     if held:
-        found = list(held_rows(project, name, branch=branch, limit=limit, last=last))
+        found = list(held_rows(project, name, branch=branch or MAIN, limit=limit, last=last))
     else:
         found = list(output_rows(project, name, branch=branch, limit=limit, last=last, of=of))
     if as_json:
-        printer.json({"branch": branch, "tables": found})
+        printer.json({"branch": branch if is_quarantine(name) else branch or MAIN, "tables": found})
         return
     for line in explain_holds([found[0]["hold"]]) if held and found else ():
         printer.say(line)
     for one in found:
         for run in one.get("on_hold", ())[:1]:
-            job = asked(one["job"], branch)
+            job = asked(one["job"], branch or MAIN)
             printer.say(
                 f"Run {run} is on hold, so its rows, and those of the runs behind it, are not in {one['table']}: "
                 f"`rewindow plan {job}` says why, `rewindow head {job} --held` shows its rows, and "
@@ -84,7 +84,9 @@ def head(
                 f"{one['replaced']:,} more {were} of landings that `rewindow land --new-generation` has replaced, and not shown."
             )
         if one["count"] is None:
-            printer.say(f"{one['table']} does not exist yet: no run of {one['job']} has written it on branch {branch}.")
+            printer.say(
+                f"{one['table']} does not exist yet: no run of {one['job']} has written it on branch {branch or MAIN}."
+            )
             continue
         if not one["count"]:
             run = f"Run {one['hold']['run']} adds no rows to {one['table']}." if held else None

@@ -44,6 +44,15 @@ Branch = Annotated[
         callback=checked_branch,
     ),
 ]
+AnyBranch = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Branch to look at. Default: main; of rewindow.quarantine, all branches.",
+        autocompletion=branches,
+        callback=checked_branch,
+    ),
+]
 AcceptChanges = Annotated[
     bool, typer.Option(help="Resume from a checkpoint of different code, if its stores are still compatible.")
 ]
