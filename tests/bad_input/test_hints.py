@@ -115,6 +115,21 @@ def test_records_that_wait_for_the_watermark_are_not_the_time(bench: Bench) -> N
     assert "waits for it), and a window closes 6h after its end" in hint, hint
 
 
+def test_a_run_that_takes_nothing_names_what_waits(tmp_path: Path) -> None:
+    with without_spark():
+        bench = daily_project(tmp_path / "project")
+        bench.edit("conf/feeds/orders.yaml", "logs:", "max_task_idle: forever\nlogs:")
+        bench.rows("ann", [{"user": user, "t": T0, "got": T0, "x": 1} for user in ("ann", "bob")])
+        for words in (("land", "orders"), ("run", "daily_orders")):
+            assert bench.run(*words).code == 0
+        bench.rows("late", [{"user": "ann", "t": T0 + DAY, "got": T0 + DAY, "x": 1}])
+        assert bench.run("land", "orders").code == 0
+        answer = bench.run("run", "daily_orders")
+    assert answer.code == 0, answer.err
+    waits = "The run took no records: 1 landed record waits for the feed's watermark, which is at 2023-11-14 22:00:00Z."
+    assert f"{waits} `rewindow report daily_orders` names what that waits for." in answer.out, answer.out
+
+
 def test_records_that_are_all_late_are_counted_by_reason(bench: Bench) -> None:
     _, hints = ran(bench)
     assert hints == []

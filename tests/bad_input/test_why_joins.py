@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from rewindow.contracts.instants import instant
-from tests.bad_input.newcomer import daily_project
+from tests.bad_input.newcomer import ROWS_FEED, daily_project
 from tests.bad_input.scene import HOUR, T0, without_spark
 
 CODE = """\
@@ -28,9 +31,20 @@ STREAMS = (
 )
 
 
+INNER = (
+    'orders.join(builder.stream("others"), either, JoinWindows.of("1h", grace="1h"), name="both").to("daily-orders")'
+)
+OTHERS = "  others: {source: {path: others, format: parquet}, key: user, timestamp: t, arrived_at: got, value: [x]}\n"
+
+
 def missing(tmp_path: Path, join: str) -> str:
     with without_spark():
         bench = daily_project(tmp_path / "project")
+        if join == INNER:
+            bench.write("conf/feeds/orders.yaml", ROWS_FEED + OTHERS)
+            others = [{"user": "ann", "t": T0, "got": T0, "x": 1}]
+            (bench.root / "others").mkdir()
+            pq.write_table(pa.Table.from_pylist(others), bench.root / "others/one.parquet")
         bench.write("shop_job.py", CODE.format(join=join))
         bench.rows("one", [{"user": user, "t": T0, "got": T0, "x": x} for user, x in (("ann", 9), ("bob", 1))])
         for words in (("land", "orders"), ("run", "daily_orders")):
@@ -52,3 +66,10 @@ def test_a_record_that_waits_for_a_partner_has_a_deadline(tmp_path: Path) -> Non
     said = missing(tmp_path, STREAMS)
     deadline = instant(T0 + HOUR + HOUR // 6)
     assert f" sends a record without a partner once stream time is past {deadline}." in said, said
+
+
+def test_the_log_without_a_partner_is_named(tmp_path: Path) -> None:
+    said = missing(tmp_path, INNER)
+    assert "- both sends nothing for a record without a partner, and none of the key was taken from others." in said, (
+        said
+    )

@@ -1,4 +1,4 @@
-"""Hints on a run: why an output got no rows although it took records, and stores that did not fit into memory."""
+"""Hints on a run: why it took no records, or an output got no rows of those, and stores that did not fit into memory."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 from rewindow.contracts.instants import instant
 from rewindow.control.plan.spec import MAIN
 from rewindow.control.run import Job, RunReport
+from rewindow.report.nodes import topics_read
+from rewindow.report.text import asked, counted
 from rewindow.streams.drop_totals import DROPS, sum_by_reason
 from rewindow.streams.duration import in_words
 from rewindow.streams.nodes import Node, ProcessorNode, SinkNode, SourceNode
@@ -23,13 +25,14 @@ _TABLE_JOINS = ("stream_table_join(", "global_table_join(")
 
 
 def hints(job: Job, report: RunReport) -> Iterator[str]:
-    """Yield a sentence for stores that spilled, and for each output without rows of a run that took records for it."""
+    """Yield a sentence for stores that spilled, a run without records, and each output without rows of those it took for it."""
     if report.spilled:
         have = "has" if len(report.spilled) == 1 else "have"
         yield (
             f"{', '.join(report.spilled)} {have} exceeded `store_memory` and spilled to disk: the rows are the same, but the run "
             f"is slower. Raise `limits: {{store_memory: ...}}` in conf/jobs/{job.name}.yaml"
         )
+    yield from _held(job, report)
     topology = job.code.topology
     for node in topology.nodes.values():
         if not isinstance(node, SinkNode) or node.is_internal or _rows(report, f"output/{node.topic}"):
@@ -40,6 +43,18 @@ def hints(job: Job, report: RunReport) -> Iterator[str]:
         if taken and not report.spec.final:
             what = "its 1 record" if taken == 1 else f"its {taken:,} records"
             yield f"{node.topic} got no rows from {what}: {_reason(job, report, upstream, taken)}"
+
+
+def _held(job: Job, report: RunReport) -> Iterator[str]:
+    """Yield that a run took no records, if the feed's watermark holds back what was landed."""
+    landed, topics = job.feed.landings[report.spec.input.last - 1], topics_read(report.spec.binding.topology)
+    held = sum(one.end - one.release for where, one in landed.ranges.items() if where.topic in topics)
+    if held and not any(report.commit.consumed.get(topic) for topic in topics):
+        verb = "waits" if held == 1 else "wait"
+        yield (
+            f"The run took no records: {counted(held, 'landed record')} {verb} for the feed's watermark, which is at "
+            f"{instant(landed.watermark_ms)}. `rewindow report {asked(job.name, report.spec.branch)}` names what that waits for"
+        )
 
 
 def _reason(job: Job, report: RunReport, upstream: list[Node], taken: int) -> str:

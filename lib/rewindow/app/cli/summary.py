@@ -11,7 +11,7 @@ from rewindow.control.plan.spec import MAIN
 from rewindow.control.run import RunReport
 from rewindow.report.nodes import timed_nodes
 from rewindow.report.run_totals import dropped_by_reason, records_from_feed, rows_by_output
-from rewindow.report.text import keep_dropped, see_quarantined
+from rewindow.report.text import counted, keep_dropped, see_quarantined
 from rewindow.streams.drop_totals import DROPS, sum_by_reason
 from rewindow.streams.metrics import LATE_RECORD_DROP, PUNCTUATE, QUARANTINED
 
@@ -66,10 +66,9 @@ def _mostly_late(result: RunReport) -> Iterator[str]:
     )
     if 0 < records <= _MOSTLY * max((sum(reasons.values()) for reasons in late), default=0):
         branch = "" if result.spec.branch == MAIN else f" --branch {result.spec.branch}"
-        yield (
-            f"  Of the {records:,} records of the run, half or more were late: the lateness in `rewindow report {result.spec.job}"
-            f"{branch}` shows which grace period keeps them."
-        )
+        report = f"rewindow report {result.spec.job}{branch}"
+        what = f"Of the {counted(records, 'record')} of the run, half or more were late"
+        yield f"  {what}: the lateness in `{report}` shows which grace period keeps them."
 
 
 def _how_to_see(result: RunReport, dropped: Mapping[str, Mapping[str, int]]) -> Iterator[str]:

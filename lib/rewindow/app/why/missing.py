@@ -199,7 +199,7 @@ def _told(project: Project, past: History, asked: Asked, fate: Fate, windows: Se
         reasons = [*open_sentences(named), *clocks, *dropped]
         return no_answer(output, Missing.OPEN, open_headline(named), reasons, **known)
     sent = [] if is_on_hold else ["The job has taken records of the key, but has sent no result of them"]
-    partners = partner_sentences(past, max(one.timestamp_ms for one in records))
+    partners = partner_sentences(past, asked.taken)
     return no_answer(output, Missing.WAITING, "there is no row yet", [*sent, *partners, *clocks, *dropped], **known)
 
 

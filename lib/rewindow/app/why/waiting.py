@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rewindow.app.hints import above
-from rewindow.app.why.history import History
+from rewindow.app.why.history import Candidates, History
 from rewindow.app.why.windows import windows_of
 from rewindow.contracts.instants import instant
 from rewindow.dsl.operators.stream_join import StreamJoin
@@ -125,12 +125,18 @@ def clock_sentences(past: History, partition: int) -> Iterator[str]:
         yield f"Branch {past.output.branch.name} is sealed: no run follows"
 
 
-def partner_sentences(past: History, newest_ms: int) -> Iterator[str]:
-    """Yield until when the key's records, the newest of which has this time, wait for a partner in joins of streams."""
+def partner_sentences(past: History, taken: Candidates) -> Iterator[str]:
+    """Yield what the key's records, those that were taken, wait for in joins of streams, and until when."""
     layout = past.output.layout
+    newest_ms = max((time for known in taken.values() for time in known.values()), default=UNKNOWN)
+    lacking = sorted(set(layout.external) - {topic for (topic, _), known in taken.items() if known})
     for node in above(layout.topology, layout.sink):
         join = node.supplier if isinstance(node, ProcessorNode) else None
-        if isinstance(join, StreamJoin) and join.keeps_left and not join.windows.is_eager:
+        if isinstance(join, StreamJoin) and not join.keeps_left:
+            is_known = bool(lacking) and not past.output.is_windowed
+            none = f", and none of the key was taken from {' or '.join(lacking)}" if is_known else ""
+            yield f"{node.name} sends nothing for a record without a partner{none}"
+        elif isinstance(join, StreamJoin) and not join.windows.is_eager:
             windows = join.windows
             ahead_ms = max(windows.after_ms, windows.before_ms) if join.keeps_right else windows.after_ms
             until_ms = newest_ms + ahead_ms + windows.grace_ms
