@@ -122,10 +122,17 @@ def test_a_run_that_takes_nothing_names_what_waits(tmp_path: Path) -> None:
         bench.rows("ann", [{"user": user, "t": T0, "got": T0, "x": 1} for user in ("ann", "bob")])
         for words in (("land", "orders"), ("run", "daily_orders")):
             assert bench.run(*words).code == 0
-        bench.rows("late", [{"user": "ann", "t": T0 + DAY, "got": T0 + DAY, "x": 1}])
+        bench.rows("late", [{"user": "cyd", "t": T0 + DAY, "got": T0 + DAY, "x": 1}])
         assert bench.run("land", "orders").code == 0
         answer = bench.run("run", "daily_orders")
+        why = bench.run("why", "daily_orders", "cyd", "--missing")
     assert answer.code == 0, answer.err
+    assert "1 record of the key is later than the feed's watermark" in why.out, why
+    assert (
+        "The feed's watermark is at 2023-11-14 22:00:00Z, which waits for orders-0, whose newest record is at"
+        in why.out
+    )
+    assert "stream_time_from" not in why.out
     waits = "The run took no records: 1 landed record waits for the feed's watermark, which is at 2023-11-14 22:00:00Z."
     assert f"{waits} `rewindow report daily_orders` names what that waits for." in answer.out, answer.out
 

@@ -17,7 +17,7 @@ from rewindow.app.why.open_windows import open_headline, open_sentences
 from rewindow.app.why.output import Output, Row
 from rewindow.app.why.quarantined import dropped_by_runs, quarantined
 from rewindow.app.why.row import META, Facts
-from rewindow.app.why.waiting import Waits, clock_sentences, partner_sentences
+from rewindow.app.why.waiting import Waits, clock_sentences, held_sentences, partner_sentences
 from rewindow.app.why.windows import AskedTime, of_window, start_column, told_sessions, windowed_node, windows_of
 from rewindow.contracts.instants import instant
 from rewindow.report.text import asked as command_of
@@ -180,7 +180,9 @@ def _told(project: Project, past: History, asked: Asked, fate: Fate, windows: Se
         return no_answer(output, Missing.WAITING, "there is no row yet", reasons, **known)
     if not records and asked.waiting:
         headline, _, fix = _not_taken(output, asked.waiting).partition(": ")
-        return no_answer(output, Missing.NOT_TAKEN, headline, [f"{fix[0].upper()}{fix[1:]}", *clocks], **known)
+        is_held = len(landings) <= output.branch.last_epoch
+        why = [*held_sentences(past), *clock_sentences(past, asked.partition)] if is_held else clocks
+        return no_answer(output, Missing.NOT_TAKEN, headline, [f"{fix[0].upper()}{fix[1:]}", *why], **known)
     if not records:
         return no_answer(output, Missing.NEVER_LANDED, *never_landed(project, past, asked), **known)
     if len(late) >= len(records):
