@@ -9,7 +9,7 @@ from rewindow.report.charts import Bar, bars, grouped
 from rewindow.report.facts import Report
 from rewindow.report.figures import Bucket, Lateness
 from rewindow.report.html import Html, table, tag
-from rewindow.report.text import DASH, dated, number, see_quarantined, share, span
+from rewindow.report.text import DASH, counted, dated, number, see_quarantined, share, span
 from rewindow.streams.duration import in_words
 from rewindow.streams.grace_needed import BOUNDS_MS
 
@@ -72,11 +72,13 @@ def _told(one: Lateness) -> str:
     if not one.largest_ms:
         behind = "all in order"
     if not one.buckets:
-        return f"{number(one.records)} records, {behind}. None came after the end of its window: any grace keeps all."
+        return (
+            f"{counted(one.records, 'record')}, {behind}. None came after the end of its window: any grace keeps all."
+        )
     return (
-        f"{number(one.records)} records, {behind}. {share(one.in_time, one.records)} came before their window ended. "
+        f"{counted(one.records, 'record')}, {behind}. {share(one.in_time, one.records)} came before their window ended. "
         f"A grace of {span(one.needed_ms, at_most=True)} keeps every record; "
-        f"{'none was' if not one.late else f'{number(one.late)} were'} late"
+        f"{'none was' if not one.late else '1 was' if one.late == 1 else f'{number(one.late)} were'} late"
         f"{f' with the grace of {in_words(one.grace_ms)}' if one.grace_ms is not None else ''}."
     )
 

@@ -113,7 +113,7 @@ def cost_section(report: Report) -> Iterator[Html]:
     rows = [
         ("a run without records", seconds(cost.fixed_seconds)),
         ("each million records", seconds(cost.seconds_per_million)),
-        (f"what waits now ({number(report.progress.waiting_records)} records)", seconds(cost.waiting_seconds)),
+        (f"what waits now ({counted(report.progress.waiting_records, 'record')})", seconds(cost.waiting_seconds)),
         ("all records of the branch in one run", seconds(cost.all_seconds)),
     ]
     yield table("Forecast: a line through records and seconds of the last runs", ("for", "time"), rows, numbers=(1,))
