@@ -94,15 +94,24 @@ def test_a_watermark_that_waits_for_no_partition_names_none(tmp_path: Path) -> N
 def test_a_window_that_no_record_has_passed_may_wait_for_a_silent_partition_too(tmp_path: Path) -> None:
     with without_spark():
         bench = started(tmp_path, WATERMARK, "max_task_idle: forever\n")
+        bench.rows("h1", [{**row, "t": row["t"] + 8 * 60_000} for row in hour(0)[-3:] if row["user"] != "bob"])
+        goes_on(bench)
+        found = json.loads(bench.run("report", "counts", "--json").out)
+    why = found["open_windows"]["shown"][0]["why"]
+    newest = "No record that late has been landed: the newest one is at 2023-11-14 23:03:00Z"
+    assert (
+        f"{newest}. Later ones alone do not advance the clock, because the feed's watermark waits for events-0" in why
+    )
+
+
+def test_held_records_of_a_key_name_the_partition_that_the_watermark_waits_for(tmp_path: Path) -> None:
+    with without_spark():
+        bench = started(tmp_path, WATERMARK, "max_task_idle: forever\n")
         only_partition_1_goes_on(bench)
         why = bench.run("why", "counts", "ann", "--missing", "--window", "2023-11-14T23:45").out
-    newest = "No record that late has been landed: the newest one is at 2023-11-14 23:55:00Z"
     assert (
-        f"{newest}. Later ones alone do not advance the clock, because the feed's watermark waits for events-0, whose"
-        in why
-    )
-    assert (
-        "whose newest record is at 2023-11-14 22:50:00Z. `max_task_idle: 2h`, or another duration, in the feed's" in why
+        "The feed's watermark is at 2023-11-14 22:50:00Z, which waits for events-0, whose newest record is at 2023-11-14 "
+        "22:50:00Z. `max_task_idle: 2h`, or another duration, in the feed's" in why
     )
 
 
