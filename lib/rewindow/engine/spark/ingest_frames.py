@@ -28,8 +28,8 @@ from rewindow.engine.spark.ingest_columns import (
 from rewindow.engine.spark.open_table import named, open_delta
 from rewindow.engine.spark.partitioning import partition_column
 from rewindow.engine.spark.text_checks import as_written, checked
-from rewindow.engine.worker.bad_values import CONSTANTS_OPTION
 from rewindow.engine.worker.csv_files import doubled_quotes, has_header, infers_types, lower_options
+from rewindow.engine.worker.double_texts import CONSTANTS_OPTION
 from rewindow.engine.worker.file_fields import check_not_empty
 from rewindow.engine.worker.landing.log_columns import log_columns
 from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, NO_TIME, PARTITION, TIMESTAMP, order_name

@@ -1,4 +1,7 @@
-"""Check what Spark reads from text files without an error, but not as written: decimals of other locales, lost characters."""
+"""Check what Spark reads from text files without an error, but not as written: decimals of other locales, lost characters.
+
+Numbers that no DOUBLE holds are infinite for Spark.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from pyspark.sql import types as T  # noqa: N812
 from rewindow.contracts.decimal_texts import BY_COMMAS, BY_POINTS, MOST_DIGITS, UNCERTAIN
 from rewindow.contracts.ingest import LogSpec
 from rewindow.engine.worker.csv_files import lower_options
+from rewindow.engine.worker.double_texts import takes_infinity
 
 _LOST = "\ufffd"
 """Stands for bytes that were no character in the encoding."""
@@ -66,6 +70,9 @@ def checked(frame: DataFrame, schema: T.StructType, spec: LogSpec, corrupt: str)
         elif not is_csv and _is_decimal(field):
             number = converted[field.name] = _exact(column, field.dataType)
             bad.append(F.when(column.isNotNull() & number.isNull(), column.cast("string")))
+        elif isinstance(field.dataType, T.DoubleType | T.FloatType):
+            if not takes_infinity(spec.source.format, given):
+                bad.append(F.when(F.abs(column) == float("inf"), column.cast("string")))
         elif isinstance(field.dataType, T.StringType):
             if not states_encoding:
                 bad.append(F.when(column.contains(_LOST), column))

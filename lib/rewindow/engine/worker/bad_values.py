@@ -18,7 +18,6 @@ from typing import Any, NoReturn
 import pyarrow as pa
 
 from rewindow.contracts.decimal_texts import (
-    AGAIN,
     BY_COMMAS,
     BY_POINTS,
     DEFAULT_LOCALE,
@@ -33,6 +32,7 @@ from rewindow.contracts.instants import instant
 from rewindow.contracts.source_fields import is_read
 from rewindow.contracts.time_units import MS, UNITS, as_ms, unit_of_text
 from rewindow.engine.worker.csv_files import csv_lines, csv_names, encoding_of, has_header, lower_options, positions
+from rewindow.engine.worker.double_texts import CONSTANTS_OPTION, NUMBER, is_beyond, takes_infinity, wrong_text
 from rewindow.engine.worker.escaped_quotes import escaped_quote
 from rewindow.engine.worker.file_fields import directory_columns, local_files, shown
 from rewindow.engine.worker.time_texts import Verdict, judge_text
@@ -41,11 +41,6 @@ _WHOLE = ("byte", "short", "integer", "long")
 _BITS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 _LOST = "\ufffd"
 _DATELESS = re.compile(r"\s*T?\d{1,2}(:\d{1,2})+(\.\d*)?\s*")
-_COMMA_NUMBER = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+")
-_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[dDfF]?\s*|[+-]?(NaN|Inf|Infinity)")
-CONSTANTS_OPTION = "allowNonNumericNumbers"
-"""Spark's option for NaN and Infinity, which are not JSON: by default Spark takes them, rewindow does not."""
-
 _NO_CONSTANT = f"write null, or add `options: {{{CONSTANTS_OPTION}: true}}` to the source, which lands it as a DOUBLE"
 
 
@@ -159,9 +154,9 @@ def _wrong_text(value: str, kind: Any, options: Mapping[str, str]) -> str | None
     if kind in _WHOLE:
         if re.fullmatch(r"\s*[+-]?\d+\s*", value):
             return _too_large(int(value), kind)
-        return _not_whole(value) if _NUMBER.fullmatch(value) else "is not a number"
+        return _not_whole(value) if NUMBER.fullmatch(value) else "is not a number"
     if kind in {"float", "double"}:
-        return None if _NUMBER.fullmatch(value) else _not_a_double(value)
+        return wrong_text(value, kind, options)
     if str(kind).startswith("decimal"):
         return _wrong_decimal(value, kind, options.get("locale"))
     if kind == "string" and _LOST in value and not {"encoding", "charset"} & set(options):
@@ -222,15 +217,6 @@ def _too_large(value: int, kind: str) -> str | None:
     return None if -most <= value < most else f"does not fit {kind.upper()} of {_BITS[kind]} bits"
 
 
-def _not_a_double(value: str) -> str:
-    if not _COMMA_NUMBER.fullmatch(value.strip()):
-        return "is not a number"
-    return (
-        "is not a number. If commas begin the fractions of all files, declare the column as DECIMAL(12,2), add "
-        f"`options: {{locale: de-DE}}` to the source, {AGAIN}"
-    )
-
-
 def _wrong_decimal(value: str, kind: str, stated: str | None) -> str | None:
     """Return what is wrong with a decimal; None if nothing is, or nobody can tell: locales have symbols of their own."""
     if stated is None and re.search(UNCERTAIN, value):
@@ -241,7 +227,7 @@ def _wrong_decimal(value: str, kind: str, stated: str | None) -> str | None:
     if separator in value and re.search(groups, value) is None:
         return told_decimal(locale)
     if locale.lower().replace("_", "-") == DEFAULT_LOCALE.lower():
-        is_number = _NUMBER.fullmatch(value.replace(",", "")) is not None
+        is_number = NUMBER.fullmatch(value.replace(",", "")) is not None
     else:
         is_number = any(letter.isdigit() for letter in value) and not any(
             letter.isalpha() for letter in value.replace("E", "")
@@ -286,6 +272,9 @@ def _wrong_json(value: Any, kind: Any, path: str, options: Mapping[str, str]) ->
                 yield path, value, wrong
             elif (kind in {"float", "double"} or kind.startswith("decimal")) and not is_number:
                 yield path, value, "is not a number"
+            elif kind in {"float", "double"}:
+                if "." not in path and is_beyond(value, kind) and not takes_infinity("json", options):
+                    yield path, value, f"is what the parser makes of a number beyond those of {kind.upper()}"
             elif wrong := _wrong_scalar(value, kind, options, is_nested="." in path):
                 yield path, value, wrong
 

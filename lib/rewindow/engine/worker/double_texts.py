@@ -1,0 +1,51 @@
+"""Texts of floating-point numbers: which are none, and which no DOUBLE or FLOAT holds, so that parsers make them infinite."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping
+
+from rewindow.contracts.decimal_texts import AGAIN
+
+NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[dDfF]?\s*|[+-]?(NaN|Inf|Infinity)")
+CONSTANTS_OPTION = "allowNonNumericNumbers"
+"""Spark's option for NaN and Infinity, which are not JSON: by default Spark takes them, rewindow does not."""
+_INFINITIES = frozenset({"positiveinf", "negativeinf"})
+"""Spark's options that state how a csv file writes infinite numbers."""
+_COMMA_NUMBER = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+")
+_MOST: Mapping[str, float] = {"float": 3.4028234663852886e38, "double": sys.float_info.max}
+
+
+def takes_infinity(source_format: str, options: Mapping[str, str]) -> bool:
+    """Return whether a source states that its files have infinite numbers. The names of ``options`` are in lower case."""
+    if source_format == "csv":
+        return not _INFINITIES.isdisjoint(options)
+    return options.get(CONSTANTS_OPTION.lower(), "false").lower() == "true"
+
+
+def wrong_text(text: str, kind: str, options: Mapping[str, str]) -> str | None:
+    """Return what is wrong with a csv text of a DOUBLE or FLOAT, as the end of a sentence; None if nothing is."""
+    if NUMBER.fullmatch(text):
+        if takes_infinity("csv", options) or not is_beyond(_as_float(text.strip()), kind):
+            return None
+        fix = "If the files mean infinity, state how, like `options: {positiveInf: Inf}`"
+        return f"is beyond the numbers of {kind.upper()}. {fix}"
+    if not _COMMA_NUMBER.fullmatch(text.strip()):
+        return "is not a number"
+    return (
+        "is not a number. If commas begin the fractions of all files, declare the column as DECIMAL(12,2), add "
+        f"`options: {{locale: de-DE}}` to the source, {AGAIN}"
+    )
+
+
+def is_beyond(number: float, kind: str) -> bool:
+    """Return whether a type does not hold a number, or only as infinity."""
+    return abs(number) > _MOST[kind]
+
+
+def _as_float(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:  # Java takes a letter for the type
+        return float(text[:-1])
