@@ -90,7 +90,7 @@ def test_an_aggregate_of_rows_needs_a_field(aggregate: Any) -> None:
 def test_a_sum_of_text_says_which_column_was_landed_as_text(aggregate: Any, what: str) -> None:
     with pytest.raises(
         ConfigError,
-        match=rf'{what}\("name"\): name was landed as text, and it takes numbers: convert it with map_values, or give',
+        match=rf'{what}\("name"\): name was landed as text, and it takes numbers: convert it with map_values, or land',
     ):
         types(aggregate)
 
