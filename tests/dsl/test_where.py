@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import NamedTuple
 
 import pytest
@@ -80,6 +81,32 @@ def _sent(condition, *values):
 def test_only_true_conditions_keep_a_record():
     sales = [Sale(1, "de", True), Sale(2, None, None), Sale(None, "fr", False)]
     assert _sent("amount > 0 and (country is null or country = 'de')", *sales) == sales[:2]
+
+
+@pytest.mark.parametrize(
+    ("condition", "kept"),
+    [
+        ("value = 40.85", ["40.85"]),
+        ("40.850 = value", ["40.85"]),
+        ("value <> 40.85", ["0.10", "0.30"]),
+        ("value >= 0.10", ["0.10", "40.85", "0.30"]),
+        ("value < 0.10", []),
+        ("value between 0.10 and 0.30", ["0.10", "0.30"]),
+        ("value in (0.10, 0.3)", ["0.10", "0.30"]),
+        ("value > -0.1", ["0.10", "40.85", "0.30"]),
+        ("value > 40", ["40.85"]),
+    ],
+)
+def test_a_literal_that_is_compared_with_a_decimal_is_exact(condition, kept):
+    truth = parse(condition).truth
+    amounts = [Decimal(text) for text in ("0.10", "40.85", "0.30")]
+    assert [one for one in amounts if truth(lambda _name, one=one: one)] == [Decimal(text) for text in kept]
+
+
+def test_a_decimal_and_a_float_of_two_fields_are_compared_as_floats():
+    fields = {"exact": Decimal("40.85"), "binary": 40.85}
+    assert parse("exact = binary").truth(fields.__getitem__)
+    assert not parse("binary > exact").truth(fields.__getitem__)
 
 
 def test_a_scalar_value_is_named_value():

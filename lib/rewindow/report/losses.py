@@ -111,8 +111,11 @@ def _kept(one: Lateness) -> Html:
         )
         for grace, kept in sorted(kept_with.items())
     ]
+    least = (
+        "at least so many, " if one.windows.startswith("gap ") else ""
+    )  # a record that is kept can make a session longer for others
     return table(
-        "With this grace you would have kept, in at least their last window",
+        f"With this grace you would have kept, {least}in at least their last window",
         ("grace", "kept", "dropped"),
         rows,
         numbers=(0, 1, 2),

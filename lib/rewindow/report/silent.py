@@ -35,6 +35,7 @@ class Silent:
     behind_ms: int
     fix: str
     is_filtered: bool = False
+    are_sessions: bool = False
 
     @property
     def since_ms(self) -> int:
@@ -44,7 +45,8 @@ class Silent:
     @property
     def what(self) -> str:
         """What waits, as a sentence without its full stop. Each partition has its time if they differ."""
-        count = "results" if self.results is None else counted(self.results, "result")
+        most = "up to " if self.are_sessions and (self.results or 0) > 1 else ""  # merged ones wait, too, to be removed
+        count = "results" if self.results is None else f"{most}{counted(self.results, 'result')}"
         verb = "waits" if self.results == 1 else "wait"
         shown = [*self.newest_ms.items()][:_MOST_NAMED]
         more = f" and {len(self.newest_ms) - len(shown)} more" if len(self.newest_ms) > len(shown) else ""
@@ -81,7 +83,7 @@ def silent_partitions(material: Material, *, will_follow: bool = False) -> list[
     landings = material.feed.landings
     if material.head.spec.final or not material.is_newest or not landings:
         return []
-    waiting: dict[tuple[str, bool, bool], list[_Waiting]] = {}
+    waiting: dict[tuple[str, bool, bool, bool], list[_Waiting]] = {}
     newest = max((landed.max_timestamp for landed in landings[-1].ranges.values()), default=UNKNOWN)
     watermark = landings[-1].watermark_ms
     behind_ms = max(material.rules.lag_ms, landings[-1].held_ms)
@@ -98,7 +100,7 @@ def silent_partitions(material: Material, *, will_follow: bool = False) -> list[
                 at = TopicPartition(timed.topics[0] if timed.topics else timed.node, partition)
                 is_filtered = own_ms < _newest_read(material, timed, partition)
                 found = _Waiting(at, own_ms, results, is_filtered)
-                waiting.setdefault((timed.node, by_feed, by_job), []).append(found)
+                waiting.setdefault((timed.node, "gap" in timed.spans, by_feed, by_job), []).append(found)
     return [_silent(material, *key, partitions, newest) for key, partitions in waiting.items()]
 
 
@@ -114,6 +116,7 @@ class _Waiting(NamedTuple):
 def _silent(
     material: Material,
     node: str,
+    are_sessions: bool,  # noqa: FBT001
     by_feed: bool,  # noqa: FBT001 - part of a key
     by_job: bool,  # noqa: FBT001
     waiting: Sequence[_Waiting],
@@ -125,7 +128,7 @@ def _silent(
     times = {f"{one.topic}-{one.partition}": silent[one] for one in sorted(silent)}
     fixes = [*([what_moves(material, by_feed=True)] if by_feed else []), *([what_moves(material)] if by_job else [])]
     is_filtered = not by_feed and any(one.is_filtered for one in waiting)
-    return Silent(node, results, times, newest - min(times.values()), ". ".join(fixes), is_filtered)
+    return Silent(node, results, times, newest - min(times.values()), ". ".join(fixes), is_filtered, are_sessions)
 
 
 def _results(material: Material, timed: TimedNode, partition: int) -> int | None:

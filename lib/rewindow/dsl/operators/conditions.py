@@ -3,7 +3,8 @@
     amount >= 10 and (country in ('de', 'fr') or country is null) and not is_test
 
 Names are fields of the value. ``value``, ``key`` and ``timestamp`` (epoch ms) are the record's own unless a field has that
-name. Literals are integers, floats with a decimal point, 'texts' (with '' for a quote), true and false. Comparisons
+name. Literals are integers, floats with a decimal point, 'texts' (with '' for a quote), true and false. A literal that is
+compared with a decimal is that decimal: ``amount = 40.85`` is exact. Comparisons
 (= <> != < <= > >=, between, in) with a null are null; and, or and not treat null as SQL does. Only records for which the
 condition is true are kept.
 """
@@ -13,6 +14,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from rewindow.dsl.operators.expressions import Literal, Look, Name, Reader, Term
@@ -43,7 +45,12 @@ class Compare:
     def truth(self, look: Look) -> Truth:
         """Return the truth value, None for null."""
         left, right = self.left.value(look), self.right.value(look)
-        return None if left is None or right is None else bool(OPERATORS[self.operator](left, right))
+        if left is None or right is None:
+            return None
+        if left.__class__ is not right.__class__:
+            is_written = isinstance(self.left if left.__class__ is float else self.right, Literal)
+            left, right = _alike(left, right, is_written=is_written), _alike(right, left, is_written=is_written)
+        return bool(OPERATORS[self.operator](left, right))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +99,18 @@ class Both:
         if left is self.decides or right is self.decides:
             return self.decides
         return None if left is None or right is None else not self.decides
+
+
+def _alike(value: Any, other: Any, *, is_written: bool) -> Any:
+    """Return a value as SQL compares it with another one. ``is_written``: the float of the two is a literal.
+
+    That is the decimal that it is written as, because no float has the value of 40.85. Otherwise both are floats.
+    """
+    if is_written and value.__class__ is float and other.__class__ is Decimal:
+        return Decimal(repr(value))
+    if not is_written and value.__class__ is Decimal and other.__class__ is float:
+        return float(value)
+    return value
 
 
 Condition = Compare | IsNull | Not | Both

@@ -124,7 +124,10 @@ _MEANINGS: Final[tuple[tuple[tuple[str, ...], type[RewindowError], str], ...]] =
             "Number of column in CSV header",
         ),
         SourceError,
-        "a new file has other columns than the landed files: fix it, or run `rewindow land FEED --new-generation`",
+        (
+            "the file has other columns than the others, or is no such file (a picture, an archive): fix or remove it. If all "
+            "files have these columns now, run `rewindow land FEED --new-generation`"
+        ),
     ),
     (
         ("FAILED_READ_FILE",),
