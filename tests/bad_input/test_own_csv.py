@@ -160,6 +160,18 @@ def test_leading_zeros_that_an_inferred_number_loses_are_named_once(say: Say, sh
     assert "zeros" not in text
 
 
+def test_times_before_1970_are_named_with_their_lines(say: Say, shop: Path, orders: Path) -> None:
+    orders.write_text(HEAD + row(1) + row(2, at="1969-12-31T00:00:00Z") + row(3, at="1960-12-31T00:00:00Z"))
+    code, text = say("land", "orders")
+    assert code == 65
+    assert (
+        "log orders: 2 rows have no valid time in ordered_at: "
+        "first_days.csv, line 3: the timestamp '1969-12-31T00:00:00Z' is before 1970; "
+        "first_days.csv, line 4: the timestamp '1960-12-31T00:00:00Z' is before 1970. Nothing was landed. Fix the source"
+        in text
+    )
+
+
 def test_a_column_of_numbers_that_are_no_times_is_named(say: Say, shop: Path, orders: Path) -> None:
     settings(shop, "timestamp: ordered_at", "timestamp: order_id")
     code, text = say("land", "orders")

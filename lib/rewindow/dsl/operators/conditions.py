@@ -104,7 +104,7 @@ class Both:
 def _alike(value: Any, other: Any, *, is_written: bool) -> Any:
     """Return a value as SQL compares it with another one. ``is_written``: the float of the two is a literal.
 
-    That is the decimal that it is written as, because no float has the value of 40.85. Otherwise both are floats.
+    That is the decimal that it is written as, because no float has the value of 40.85 (ADR-143). Otherwise both are floats.
     """
     if is_written and value.__class__ is float and other.__class__ is Decimal:
         return Decimal(repr(value))

@@ -76,7 +76,7 @@ class Collect(_Ordered):
     In record execution each record stores and sends the whole list, so use it for windows and keys with few records there. The
     limit ``list_items`` ends a run whose list grows longer (71).
 
-    In an output table the list is a column of JSON text, like ``[1, 2]``: pandas and SQL read the text. Later operators of the
+    In an output table the list is a column of JSON text, like ``[1,2]``: pandas and SQL read the text. Later operators of the
     same job get a list, and so does a second job whose feed lands the output.
     """
 

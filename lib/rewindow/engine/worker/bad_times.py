@@ -10,6 +10,7 @@ import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -28,6 +29,7 @@ _SHOWN = 3
 """Rows that a message names."""
 _MOST_BYTES = 256 << 20
 """Once a bad row is found, reading ends after this much."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _WHOLE = ("byte", "short", "integer", "long")
 
 
@@ -103,12 +105,23 @@ def _wrong(spec: LogSpec, column: str, value: Any, kind: Any, known: str | None)
         return f"a negative timestamp ({number})" if number < 0 and not is_arrival else ""
     if kind == "string" and isinstance(value, int | float):
         return f"the {what} {value} is a number, but a text in other rows"
+    if isinstance(value, str) and not is_arrival and _is_before_1970(value):
+        return f"the {what} {value!r} is before 1970"
     if kind != "string" or not isinstance(value, str):
         return ""  # as another type, a wrong one is null
     verdict = Verdict.NONE if value == known else judge_text(value, form_of_times(spec.source))
     if verdict is Verdict.NONE:
         return f"the {what} {value!r} {NOT_A_TIME}"
     return "" if verdict is Verdict.TIME else None
+
+
+def _is_before_1970(text: str) -> bool:
+    """Return whether a text in the form of ISO 8601 is a time that Kafka cannot have."""
+    try:
+        at = datetime.fromisoformat(text.strip())
+    except ValueError:
+        return False
+    return (at if at.tzinfo else at.replace(tzinfo=UTC)) < _EPOCH
 
 
 def _values(spec: LogSpec, path: str, column: str, kind: Any, *, is_cut_told: bool) -> Iterator[tuple[str, Any]]:
