@@ -140,7 +140,7 @@ CASES = [
         'inferSchema: "false"',
         78,
         "landed as text",
-        "`schema`",
+        "`schema:`",
     ),
     _edited(
         "misspells the key",
