@@ -40,6 +40,13 @@ def shop(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def orders(shop: Path) -> Path:
+    """The only file of the feed."""
+    (file,) = (shop / "data/orders").iterdir()
+    return file
+
+
+@pytest.fixture
 def say(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], shop: Path
 ) -> Callable[..., tuple[int, str]]:

@@ -12,7 +12,6 @@ from rewindow.config.feed_spec import feed_spec
 from rewindow.contracts.ingest import FAIL, SKIP, Piece, SourceSpec, TimestampPolicy
 from rewindow.engine.worker.bad_times import bad_times
 from rewindow.engine.worker.bad_values import first_bad_value
-from rewindow.engine.worker.double_texts import wrong_text
 from rewindow.engine.worker.timestamps import UNREADABLE, InvalidTimestampError, judge
 from rewindow.errors import DataError
 from tests.ingest.land_by_arrow import land_by_arrow
@@ -176,23 +175,6 @@ def test_nan_and_infinity_are_no_json_unless_the_source_allows_them(tmp_path, va
         "to the source, which lands it as a DOUBLE"
     )
     assert found(tmp_path, lines, "json", allowNonNumericNumbers="true") is None
-
-
-@pytest.mark.parametrize(
-    ("text", "kind", "is_wrong"),
-    [
-        ("1e400", "double", True),
-        ("-1E999d", "double", True),
-        ("Inf", "double", True),
-        ("1e39", "float", True),
-        ("1e39", "double", False),
-        ("1.5f", "float", False),
-        ("NaN", "double", False),
-    ],
-)
-def test_a_number_beyond_its_type_is_wrong_unless_the_source_states_infinity(text, kind, is_wrong):
-    assert (wrong_text(text, kind, {}) is not None) is is_wrong
-    assert wrong_text(text, kind, {"positiveinf": "Inf"}) is None
 
 
 def test_a_file_without_a_bad_value_says_nothing(tmp_path):

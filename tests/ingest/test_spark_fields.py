@@ -2,38 +2,19 @@
 
 from __future__ import annotations
 
-import gzip
-
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
 
-from rewindow.control.ingest.land import land
 from rewindow.errors import ConfigError, DataError, SourceError
 from rewindow.tables.delta.feeds import DeltaFeedTables
-from tests.ingest.local_engine import HOUR, T0, log_rows, one_log
+from tests.ingest.local_engine import HOUR, T0, log_rows
+from tests.ingest.text_files import Files
 
 pytestmark = pytest.mark.spark
 
 FIRST = '{"user": "ann", "t": 1, "amount": 5, "at": {"zip": 1, "n": null}, "tags": [{"k": 1}]}\n'
-
-
-class Files:
-    """A feed of text files."""
-
-    def __init__(self, root, engine, kind="json", **options):
-        self.root, self.engine, self.kind = root, engine, kind
-        self.tables, self.options = DeltaFeedTables(f"{root}/w"), options
-        (root / "raw").mkdir()
-
-    def write(self, name, text):
-        path = self.root / "raw" / name
-        path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
-
-    def land(self, now_ms=T0, **log):
-        source = {"path": "raw", "format": self.kind, **self.options}
-        return land(one_log(source=source, **log), self.tables, self.engine, now_ms=now_ms)
 
 
 def test_a_renamed_json_field_is_refused_and_lands_no_null(engine_at, tmp_path):
@@ -162,27 +143,6 @@ def test_nan_in_json_is_refused_with_its_line_or_landed_as_the_source_says(engin
     loose.write("d1.json", lines)
     assert loose.land().rows == 2
     assert sorted(str(row["amount"]) for row in log_rows(loose.tables)) == ["1.5", "nan"]
-
-
-LINES = {
-    "csv": "user,t,amount\nann,1,1.5\nbob,2,1e400\n",
-    "json": '{"user": "ann", "t": 1, "amount": 1.5}\n{"user": "bob", "t": 2, "amount": 1e400}\n',
-}
-INFINITE = {"csv": {"positiveInf": "Inf"}, "json": {"allowNonNumericNumbers": "true"}}
-
-
-@pytest.mark.parametrize("kind", ["csv", "json"])
-def test_a_number_that_no_double_holds_is_refused_unless_the_source_has_infinite_numbers(engine_at, tmp_path, kind):
-    feed = Files(tmp_path, engine_at(tmp_path), kind)
-    feed.write(f"d1.{kind}", LINES[kind])
-    with pytest.raises(DataError, match=rf"d1\.{kind}, line {3 if kind == 'csv' else 2}.*beyond .* of DOUBLE"):
-        feed.land()
-    assert feed.land(unreadable="skip").quarantined == 1
-    (tmp_path / "loose").mkdir()
-    loose = Files(tmp_path / "loose", engine_at(tmp_path / "loose"), kind, options=INFINITE[kind])
-    loose.write(f"d1.{kind}", LINES[kind])
-    assert loose.land().rows == 2
-    assert sorted(str(row["amount"]) for row in log_rows(loose.tables)) == ["1.5", "inf"]
 
 
 EVENT = '{"user": {"name": "%s", "geo": {"zip": %d}}, "meta": {"t": %d, "got": %d}, "amount": %d}\n'

@@ -1,0 +1,122 @@
+"""Columns that are hardly what was meant are named once, after the first landing of a generation."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.bad_input.own_csv import HEAD, Say, row, settings
+
+COMMAS = {
+    "decimal commas": ("12,50", "7,20", True),
+    "dots for thousands": ("1.234,50", "7,20", True),
+    "commas for thousands": ("1,234.50", "12,000.00", True),
+    "texts": ("12,50", "none", False),
+    "lists": ("1, 2", "3, 4", False),
+}
+
+
+@pytest.mark.parametrize("case", COMMAS)
+def test_numbers_with_commas_that_were_landed_as_text_are_named_once(
+    case: str, say: Say, shop: Path, orders: Path
+) -> None:
+    first, second, is_named = COMMAS[case]
+    settings(shop, "inferSchema", "quote")
+    settings(shop, '"true"}}', '"\\""}}')
+    lines = [row(1).replace("12.5", f'"{first}"'), row(2).replace("12.5", f'"{second}"'), row(3).replace("12.5", "")]
+    orders.write_text(HEAD + "".join(lines))
+    code, text = say("land", "orders")
+    assert code == 0, text
+    warned = f"amount of orders was landed as text, but its values are numbers with commas, like '{first}'. "
+    assert (f"warning: feed orders: {warned}" in text) is is_named
+    assert (
+        "Declare amount DECIMAL(12,2) in a `schema:` of the source, with `options: {locale: de-DE}`" in text
+    ) is is_named
+    (orders.parent / "more.csv").write_text(HEAD + row(4, at="2026-01-07T08:15:00Z", got="2026-01-07T08:16:00Z"))
+    code, text = say("land", "orders")
+    assert code == 0, text
+    assert "commas" not in text
+
+
+def test_blanks_after_separators_are_named_once(say: Say, shop: Path, orders: Path) -> None:
+    orders.write_text(HEAD + row(1, " Ann") + row(2, " Bob"))
+    code, text = say("land", "orders")
+    assert code == 0, text
+    assert (
+        "warning: feed orders: the values of customer of orders begin with a blank, like ' Bob', which is another text than "
+        "'Bob'. If the blanks follow the separators of a file, remove them, and `rewindow land orders --new-generation`\n"
+    ) in text
+    (orders.parent / "more.csv").write_text(HEAD + row(4, " Cid", "2026-01-07T08:15:00Z", "2026-01-07T08:16:00Z"))
+    code, text = say("land", "orders")
+    assert code == 0, text
+    assert "blank" not in text
+    (orders.parent / "third.csv").write_text(HEAD.replace("customer", " customer") + row(5, " Dan"))
+    code, text = say("land", "orders")
+    assert code == 66, text
+    assert "third.csv has no customer, which is landed. It has ' customer', which no landed file has" in text
+
+
+def test_keys_with_blanks_around_them_are_named_once(say: Say, orders: Path) -> None:
+    orders.write_text(HEAD + row(1, "Bob") + row(2, "Bob "))
+    code, text = say("land", "orders")
+    assert code == 0, text
+    assert (
+        "warning: feed orders: keys in customer of orders have blanks around them, like 'Bob ', which is another key than 'Bob'. "
+        "If they are the same, remove the blanks, and `rewindow land orders --new-generation`\n"
+    ) in text
+
+
+@pytest.mark.spark
+def test_numbers_among_texts_in_json_are_named_with_their_places(say: Say, shop: Path, orders: Path) -> None:
+    settings(shop, "format: csv", "format: json")
+    settings(shop, ', options: {header: "true", inferSchema: "true"}', "")
+    times = {"ordered_at": "2026-01-05T08:15:00Z", "received_at": "2026-01-05T08:16:00Z"}
+    rows = [{"order_id": 1, "customer": "ann", "amount": amount, **times} for amount in (12.5, "n/a")]
+    orders.unlink()
+    (orders.parent / "first.json").write_text("".join(json.dumps(one) + "\n" for one in rows))
+    code, text = say("land", "orders")
+    assert code == 0, text
+    assert (
+        'warning: feed orders: amount of orders was landed as text, because it is 12.5 in first.json, line 1, and "n/a" in '
+        "first.json, line 2. Fix the file, or declare amount STRING in a `schema:` of the source, and `rewindow land orders "
+        "--new-generation`\n"
+    ) in text
+
+
+def test_a_column_of_numbers_that_one_value_makes_a_text_is_named_once(say: Say, shop: Path, orders: Path) -> None:
+    rows = [row(number) for number in range(1, 10)]
+    orders.write_text(HEAD + "".join(rows) + row(10).replace("12.5", "n/a"))
+    code, text = say("land", "orders")
+    assert code == 0, text
+    assert (
+        "warning: feed orders: amount of orders was landed as text, because not all of its values are numbers, like 'n/a'. If it "
+        "is a number, declare amount DOUBLE in a `schema:` of the source, with `unreadable: skip` for such lines, give the "
+        "column another name (`columns: {amount_2: amount}`), because a log keeps the type of each name, and `rewindow land "
+        "orders --new-generation`\n"
+    ) in text
+    (orders.parent / "more.csv").write_text(HEAD + row(11, at="2026-01-07T08:15:00Z", got="2026-01-07T08:16:00Z"))
+    assert "not all of its values" not in say("land", "orders")[1]
+
+
+def test_leading_zeros_that_an_inferred_number_loses_are_named_once(say: Say, shop: Path, orders: Path) -> None:
+    orders.write_text(HEAD + row(1, "007") + row(2, "07") + row(3, "12"))
+    code, text = say("land", "orders")
+    assert code == 0, text
+    assert (
+        "warning: feed orders: customer of orders was landed as a number, which loses the zeros of values like '007'. If these "
+        "are texts, declare customer STRING in a `schema:` of the source, give the column another name (`columns: {customer_2: "
+        "customer}`), because a log keeps the type of each name, and `rewindow land orders --new-generation`\n"
+    ) in text
+    (orders.parent / "more.csv").write_text(HEAD + row(4, "008", "2026-01-07T08:15:00Z", "2026-01-07T08:16:00Z"))
+    code, text = say("land", "orders")
+    assert "zeros" not in text
+
+
+def test_a_column_of_numbers_that_are_no_times_is_named(say: Say, shop: Path, orders: Path) -> None:
+    settings(shop, "timestamp: ordered_at", "timestamp: order_id")
+    code, text = say("land", "orders")
+    assert code == 0, text
+    assert "warning: feed orders: no time of orders is after 1970-01-01 00:00:00" in text
+    assert "Is order_id the column with the times, in milliseconds?" in text
