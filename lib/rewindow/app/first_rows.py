@@ -70,9 +70,8 @@ def output_rows(
         }
         if table is None or tables.version_of(table) is None:
             if table is not None:
-                tables.check_published(
-                    config.job, state, known.name
-                )  # names the repair of a table that runs have written
+                # Names the repair of a table that runs have written.
+                tables.check_published(config.job, state, known.name)
             yield {**found, "count": None, "rows": []}
             continue
         keys = [column.name for column in table.columns if not column.name.startswith("_")]

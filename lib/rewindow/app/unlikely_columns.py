@@ -7,17 +7,18 @@ blanks around them, also as keys. Numbers with leading zeros, like ``007``, lose
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
-from rewindow.config.feed import FeedConfig, LogConfig
+from rewindow.config.feed import FeedConfig
 from rewindow.config.feed_spec import feed_spec
 from rewindow.contracts.ingest import LogSpec, SourceLook
 from rewindow.contracts.instants import instant
 from rewindow.contracts.landed_columns import other_name
 from rewindow.control.ingest.landings import Feed, LogSchema
 from rewindow.control.ingest.protocols import LandReport
+from rewindow.engine.worker.csv_files import infers_types
 from rewindow.errors import RewindowError, StorageError
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.content_hash import read_batches
@@ -45,9 +46,10 @@ def naming_unlikely_columns(report: LandReport, tables: Warehouse, config: FeedC
     feed = tables.feed(report.feed)
     if report.landings[0] != feed.definition.kept + 1:
         return report
+    specs = feed_spec(config, project_root=project_root, warehouse=tables.warehouse).logs
     found = (
-        *_unlikely_texts(tables, feed, {topic for topic, log in config.logs.items() if _infers_types(log)}),
-        *_unlikely_values(tables, feed, config, project_root),
+        *_unlikely_texts(tables, feed, {spec.topic for spec in specs if _is_inferred(spec)}),
+        *_unlikely_values(feed, specs),
         *_no_times(feed, config),
     )
     return replace(report, warnings=(*report.warnings, *found))
@@ -93,10 +95,8 @@ def _are_mostly_numbers(values: list[str]) -> bool:
     return numbers >= _MOST * len(values)
 
 
-def _infers_types(log: LogConfig) -> bool:
-    options = {name.lower(): value.lower() for name, value in log.source.options.items()}
-    is_csv = log.source.format == "csv" and log.source.schema_ddl is None
-    return is_csv and options.get("inferschema", "true") == "true"
+def _is_inferred(spec: LogSpec) -> bool:
+    return spec.source.format == "csv" and spec.source.schema is None and infers_types(spec.source)
 
 
 def _first_texts(path: str, names: list[str]) -> Iterator[tuple[str, list[str]]]:
@@ -114,12 +114,12 @@ def _first_texts(path: str, names: list[str]) -> Iterator[tuple[str, list[str]]]
     yield from ((name, found) for name, found in values.items() if found)
 
 
-def _unlikely_values(tables: DeltaTables, feed: Feed, config: FeedConfig, project_root: str) -> Iterator[str]:
+def _unlikely_values(feed: Feed, specs: Sequence[LogSpec]) -> Iterator[str]:
     from rewindow.engine.worker.landing.json_texts import mixed_texts  # noqa: PLC0415 - loads pyarrow
     from rewindow.engine.worker.landing.leading_zeros import leading_zeros  # noqa: PLC0415
 
     name = feed.definition.feed
-    for spec, look in _text_sources(tables, config, project_root):
+    for spec, look in _text_sources(specs):
         schema = feed.definition.logs[spec.topic]
         if spec.source.format == "csv":
             for column, example in leading_zeros(spec, look, _numbers(schema)):
@@ -136,10 +136,10 @@ def _unlikely_values(tables: DeltaTables, feed: Feed, config: FeedConfig, projec
                 )
 
 
-def _text_sources(tables: DeltaTables, config: FeedConfig, project_root: str) -> Iterator[tuple[LogSpec, SourceLook]]:
+def _text_sources(specs: Sequence[LogSpec]) -> Iterator[tuple[LogSpec, SourceLook]]:
     from rewindow.engine.worker.source_files import look_at_files  # noqa: PLC0415 - loads pyarrow
 
-    for spec in feed_spec(config, project_root=project_root, warehouse=tables.warehouse).logs:
+    for spec in specs:
         if spec.source.format in ("csv", "json"):
             try:
                 look = look_at_files(spec.source, None, to_land=False)

@@ -3,28 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
-from rewindow.control.ingest.landings import Landing
 from rewindow.report.material import Material
 from rewindow.report.nodes import TimedNode
 from rewindow.report.text import asked, counted, instant
 from rewindow.streams.duration import in_words
 from rewindow.streams.record import UNKNOWN
 from rewindow.streams.semantics import StreamTimeFrom
-
-
-class _Landed(NamedTuple):
-    """What the last landing says that a clock could be at.
-
-    ``newest`` is the time of the newest record, ``mine`` that of the newest one in the node's partition, in ms. ``waits`` says
-    what the feed's watermark waits for; it is empty if it waits for no partition.
-    """
-
-    landing: Landing
-    newest: int
-    mine: int
-    waits: str
 
 
 def why_open(material: Material, timed: TimedNode, closes_at: int, clocks: Mapping[int, int]) -> str:
@@ -46,13 +31,13 @@ def _held_back(material: Material, timed: TimedNode, partition: int, closes_at: 
         if waiting:
             what = f"{counted(waiting, 'landing')} that {'reaches it waits' if waiting == 1 else 'reach it wait'}"
             return f"{what} to be replayed: `rewindow run {asked(material.head.spec.job, material.branch.name)}`"
-    landed = _landed(material, timed, partition)
-    if landed is None or (timed.sub_topology and not follows_watermark(material)):
+    if not material.newest or (timed.sub_topology and not follows_watermark(material)):
         return "It advances with later records"
-    if landed.newest < closes_at:
-        return _not_landed(material, landed)
-    return _held_by_watermark(material, landed, closes_at) or _held_by_partition(
-        material, timed, partition, landed.mine, closes_at
+    if max(material.newest.values()) < closes_at:
+        return _not_landed(material)
+    mine = material.newest_read(timed, partition)
+    return _held_by_watermark(material, mine, closes_at) or _held_by_partition(
+        material, timed, partition, mine, closes_at
     )
 
 
@@ -67,52 +52,37 @@ def _reaching(material: Material, timed: TimedNode, partition: int, closes_at: i
     return sum(any(landed.end > landed.start for landed in ranges) for ranges in mine)
 
 
-def _landed(material: Material, timed: TimedNode, partition: int) -> _Landed | None:
-    """Return what the last landing says, also if it is not replayed yet; None if no record was landed."""
-    landings = material.feed.landings
-    landing = landings[-1] if landings else None
-    ranges = landing.ranges.items() if landing else ()
-    newest = {one: landed.max_timestamp for one, landed in ranges if landed.max_timestamp >= 0}
-    if landing is None or not newest:
-        return None
-    mine = max((time for one, time in newest.items() if timed.reads(one, partition)), default=UNKNOWN)
-    first = next(iter(material.waits_for.items()), None)
-    waits = (
-        f"waits for {first[0].topic}-{first[0].partition}, whose newest record is at {instant(first[1])}"
-        if first
-        else ""
-    )
-    return _Landed(landing, max(newest.values()), mine, waits)
-
-
-def _not_landed(material: Material, landed: _Landed) -> str:
+def _not_landed(material: Material) -> str:
     """Return why no record is late enough, and why later ones may not help."""
-    none = f"No record that late has been landed: the newest one is at {instant(landed.newest)}"
+    none = f"No record that late has been landed: the newest one is at {instant(max(material.newest.values()))}"
     if not follows_watermark(material):
         return none
-    landing = landed.landing
+    landing, waits = material.feed.landings[-1], waited_for(material)
     if landing.held_ms:
         below = f"{in_words(landing.held_ms)} below that of the job that makes its records, which may hold them back for so long"
         return f"{none}. The feed's watermark is at {instant(landing.watermark_ms)}, {below}"
-    if landed.waits:
-        waits = f"Later ones alone do not advance the clock, because the feed's watermark {landed.waits}"
-        return f"{none}. {waits}. {what_moves(material, by_feed=True)}"
+    if waits:
+        later = f"Later ones alone do not advance the clock, because the feed's watermark {waits}"
+        return f"{none}. {later}. {what_moves(material, by_feed=True)}"
     return none
 
 
-def _held_by_watermark(material: Material, landed: _Landed, closes_at: int) -> str | None:
-    """Return what the feed's watermark waits for, although there are later records; None if it does not hold the clock."""
-    landing, lag_ms = landed.landing, material.rules.lag_ms
+def _held_by_watermark(material: Material, mine: int, closes_at: int) -> str | None:
+    """Return what the feed's watermark waits for, although there are later records; None if it does not hold the clock.
+
+    ``mine`` is the time of the newest record that advances the clock.
+    """
+    landing, lag_ms, waits = material.feed.landings[-1], material.rules.lag_ms, waited_for(material)
     if landing.held_ms and landing.watermark_ms < closes_at:
         held = f"the job that makes its records may hold them back for {in_words(landing.held_ms)}"
         return f"The feed's watermark is at {instant(landing.watermark_ms)}, because {held}"
-    if landed.newest - lag_ms < closes_at:
+    if max(material.newest.values()) - lag_ms < closes_at:
         return f"The feed's watermark is `lag: {in_words(lag_ms)}` behind its newest record"
-    is_held = follows_watermark(material) or landed.mine >= max(closes_at, landing.watermark_ms + 1)
-    if is_held and not landed.waits:
+    is_held = follows_watermark(material) or mine >= max(closes_at, landing.watermark_ms + 1)
+    if is_held and not waits:
         return f"The feed's watermark is at {instant(landing.watermark_ms)}, and later records wait for it"
     if is_held:
-        return f"The feed's watermark {landed.waits}. {what_moves(material, by_feed=True)}"
+        return f"The feed's watermark {waits}. {what_moves(material, by_feed=True)}"
     return None
 
 
@@ -127,6 +97,13 @@ def _held_by_partition(material: Material, timed: TimedNode, partition: int, min
         last = "and none was landed" if mine == UNKNOWN else f"the newest of which is at {instant(mine)}"
         why = f"Only records of partition {partition} advance it, {last}, while another partition is later"
     return f"{why}. {what_moves(material)}"
+
+
+def waited_for(material: Material) -> str:
+    """Return the first partition that the feed's watermark waits for, as "waits for ..."; empty if it waits for none."""
+    for one, at in material.waits_for.items():
+        return f"waits for {one.topic}-{one.partition}, whose newest record is at {instant(at)}"
+    return ""
 
 
 def follows_watermark(material: Material) -> bool:

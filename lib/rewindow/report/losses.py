@@ -111,9 +111,8 @@ def _kept(one: Lateness) -> Html:
         )
         for grace, kept in sorted(kept_with.items())
     ]
-    least = (
-        "at least so many, " if one.windows.startswith("gap ") else ""
-    )  # a record that is kept can make a session longer for others
+    # A record that is kept can make a session longer for others.
+    least = "at least so many, " if one.windows.startswith("gap ") else ""
     return table(
         f"With this grace you would have kept, {least}in at least their last window",
         ("grace", "kept", "dropped"),

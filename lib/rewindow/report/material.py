@@ -12,7 +12,7 @@ from rewindow.contracts.staged_files import TaskReport
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branches import Branch, CommittedRun
 from rewindow.control.plan.spec import OUTPUT
-from rewindow.report.nodes import topics_read
+from rewindow.report.nodes import TimedNode, topics_read
 from rewindow.report.run_totals import records_from_feed
 from rewindow.streams.record import UNKNOWN, TopicPartition
 
@@ -111,26 +111,34 @@ class Material:
         return topics_read(self.head.spec.binding.topology)
 
     @cached_property
+    def newest(self) -> Mapping[TopicPartition, int]:
+        """The time of the newest record of each topic-partition, also of records that no run has taken. None of those without."""
+        ranges = self.feed.landings[-1].ranges.items() if self.feed.landings else ()
+        return {one: landed.max_timestamp for one, landed in ranges if landed.max_timestamp >= 0}
+
+    def newest_read(self, timed: TimedNode, partition: int) -> int:
+        """Return the time of the newest record of a partition, in the logs that a node's task reads; `UNKNOWN` for none."""
+        return max((at for one, at in self.newest.items() if timed.reads(one, partition)), default=UNKNOWN)
+
+    @cached_property
     def waits_for(self) -> Mapping[TopicPartition, int]:
         """The topic-partitions that the watermark of the last landing waits for, each with the time of its newest record.
 
         It waits neither for idle ones nor for logs that the feed no longer has. Empty, too, if something else decided it: the
         `lag` alone, the job that makes the feed's records, or `land --watermark`.
         """
-        landings, logs, lag_ms = self.feed.landings, self.rules.logs, self.rules.lag_ms
-        ranges = landings[-1].ranges.items() if landings else ()
-        newest = {one: landed.max_timestamp for one, landed in ranges if landed.max_timestamp >= 0}
-        if not newest:
+        if not self.newest:
             return {}
+        landing, logs, lag_ms = self.feed.landings[-1], self.rules.logs, self.rules.lag_ms
         present = {
             one: at
-            for one, at in newest.items()
-            if (logs is None or one.topic in logs) and one not in landings[-1].given_up
+            for one, at in sorted(self.newest.items())
+            if (logs is None or one.topic in logs) and one not in landing.given_up
         }
         least = min(present.values(), default=UNKNOWN)
-        if not least - lag_ms <= landings[-1].watermark_ms < max(newest.values()) - lag_ms:
+        if not least - lag_ms <= landing.watermark_ms < max(self.newest.values()) - lag_ms:
             return {}
-        return {one: at for one, at in sorted(present.items()) if at == least}
+        return {one: at for one, at in present.items() if at == least}
 
     def seconds_of(self, run: CommittedRun) -> float | None:
         """Return the time from a run's plan to its commit; None if the ledger does not tell."""

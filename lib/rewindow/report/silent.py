@@ -34,8 +34,8 @@ class Silent:
     newest_ms: Mapping[str, int]
     behind_ms: int
     fix: str
-    is_filtered: bool = False
-    are_sessions: bool = False
+    is_filtered: bool
+    are_sessions: bool
 
     @property
     def since_ms(self) -> int:
@@ -83,8 +83,8 @@ def silent_partitions(material: Material, *, will_follow: bool = False) -> list[
     landings = material.feed.landings
     if material.head.spec.final or not material.is_newest or not landings:
         return []
-    waiting: dict[tuple[str, bool, bool, bool], list[_Waiting]] = {}
-    newest = max((landed.max_timestamp for landed in landings[-1].ranges.values()), default=UNKNOWN)
+    waiting: dict[tuple[str, bool, bool], list[_Waiting]] = {}
+    newest = max(material.newest.values(), default=UNKNOWN)
     watermark = landings[-1].watermark_ms
     behind_ms = max(material.rules.lag_ms, landings[-1].held_ms)
     follows = will_follow or follows_watermark(material)
@@ -98,9 +98,9 @@ def silent_partitions(material: Material, *, will_follow: bool = False) -> list[
             by_job = not follows and own_ms < final_ms
             if by_feed or by_job:
                 at = TopicPartition(timed.topics[0] if timed.topics else timed.node, partition)
-                is_filtered = own_ms < _newest_read(material, timed, partition)
-                found = _Waiting(at, own_ms, results, is_filtered)
-                waiting.setdefault((timed.node, "gap" in timed.spans, by_feed, by_job), []).append(found)
+                is_filtered = own_ms < material.newest_read(timed, partition)
+                found = _Waiting(at, own_ms, results, is_filtered, are_sessions="gap" in timed.spans)
+                waiting.setdefault((timed.node, by_feed, by_job), []).append(found)
     return [_silent(material, *key, partitions, newest) for key, partitions in waiting.items()]
 
 
@@ -111,12 +111,12 @@ class _Waiting(NamedTuple):
     newest_ms: int
     results: int | None
     is_filtered: bool
+    are_sessions: bool
 
 
 def _silent(
     material: Material,
     node: str,
-    are_sessions: bool,  # noqa: FBT001
     by_feed: bool,  # noqa: FBT001 - part of a key
     by_job: bool,  # noqa: FBT001
     waiting: Sequence[_Waiting],
@@ -128,7 +128,9 @@ def _silent(
     times = {f"{one.topic}-{one.partition}": silent[one] for one in sorted(silent)}
     fixes = [*([what_moves(material, by_feed=True)] if by_feed else []), *([what_moves(material)] if by_job else [])]
     is_filtered = not by_feed and any(one.is_filtered for one in waiting)
-    return Silent(node, results, times, newest - min(times.values()), ". ".join(fixes), is_filtered, are_sessions)
+    return Silent(
+        node, results, times, newest - min(times.values()), ". ".join(fixes), is_filtered, waiting[0].are_sessions
+    )
 
 
 def _results(material: Material, timed: TimedNode, partition: int) -> int | None:
@@ -141,14 +143,7 @@ def _results(material: Material, timed: TimedNode, partition: int) -> int | None
 def _own_time(material: Material, timed: TimedNode, partition: int, clock: int) -> int | None:
     """Return the time to which the records of a node's partition bring its clock; None if only a run tells."""
     if not timed.sub_topology:
-        newest = _newest_read(material, timed, partition)
+        newest = material.newest_read(timed, partition)
         # A record that was taken has brought the clock to where it is; it may have been filtered before the node.
         return max(clock, newest) if newest > material.head.commit.watermark_ms else clock
     return None if len(material.feed.landings) > material.branch.last_epoch else clock
-
-
-def _newest_read(material: Material, timed: TimedNode, partition: int) -> int:
-    """Return the time of the newest landed record of a partition, in the logs that the node's task reads."""
-    ranges = material.feed.landings[-1].ranges.items()
-    mine = (landed.max_timestamp for one, landed in ranges if timed.reads(one, partition))
-    return max(mine, default=UNKNOWN)

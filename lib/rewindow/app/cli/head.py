@@ -60,19 +60,19 @@ def head(
     project = Project.open(folder, target, debug=debug)
     if held and (of is not None or is_quarantine(name)):
         raise UsageError("--held shows rows of a job's outputs: omit --of, and name a job or an output table")
-    printer = Printer(as_json=as_json)
+    printer, shown_branch = Printer(as_json=as_json), branch or MAIN
     if held:
-        found = list(held_rows(project, name, branch=branch or MAIN, limit=limit, last=last))
+        found = list(held_rows(project, name, branch=shown_branch, limit=limit, last=last))
     else:
         found = list(output_rows(project, name, branch=branch, limit=limit, last=last, of=of))
     if as_json:
-        printer.json({"branch": branch if is_quarantine(name) else branch or MAIN, "tables": found})
+        printer.json({"branch": branch if is_quarantine(name) else shown_branch, "tables": found})
         return
     for line in explain_holds([found[0]["hold"]]) if held and found else ():
         printer.say(line)
     for one in found:
         for run in one.get("on_hold", ())[:1]:
-            job = asked(one["job"], branch or MAIN)
+            job = asked(one["job"], shown_branch)
             printer.say(
                 f"Run {run} is on hold, so its rows, and those of the runs behind it, are not in {one['table']}: "
                 f"`rewindow plan {job}` says why, `rewindow head {job} --held` shows its rows, and "
@@ -85,7 +85,7 @@ def head(
             )
         if one["count"] is None:
             printer.say(
-                f"{one['table']} does not exist yet: no run of {one['job']} has written it on branch {branch or MAIN}."
+                f"{one['table']} does not exist yet: no run of {one['job']} has written it on branch {shown_branch}."
             )
             continue
         if not one["count"]:

@@ -12,7 +12,7 @@ from rewindow.app.why.windows import windows_of
 from rewindow.contracts.instants import instant
 from rewindow.dsl.operators.stream_join import StreamJoin
 from rewindow.errors import CheckpointError
-from rewindow.report.held_back import what_moves, why_open
+from rewindow.report.held_back import waited_for, what_moves, why_open
 from rewindow.report.material import Material
 from rewindow.report.nodes import TimedNode, timed_nodes
 from rewindow.report.windows import BUFFER_TIME, clocks_of
@@ -128,10 +128,9 @@ def clock_sentences(past: History, partition: int) -> Iterator[str]:
 def held_sentences(past: History) -> Iterator[str]:
     """Yield what the feed's watermark waits for, if it holds back records that were landed."""
     material = _material(past)
-    for where, time_ms in list(material.waits_for.items())[:1]:
-        waits = f"which waits for {where.topic}-{where.partition}, whose newest record is at {instant(time_ms)}"
+    if waits := waited_for(material):
         at = instant(material.feed.landings[-1].watermark_ms)
-        yield f"The feed's watermark is at {at}, {waits}. {what_moves(material, by_feed=True)}"
+        yield f"The feed's watermark is at {at}, which {waits}. {what_moves(material, by_feed=True)}"
 
 
 def partner_sentences(past: History, taken: Candidates) -> Iterator[str]:

@@ -47,10 +47,21 @@ class Compare:
         left, right = self.left.value(look), self.right.value(look)
         if left is None or right is None:
             return None
-        if left.__class__ is not right.__class__:
-            is_written = isinstance(self.left if left.__class__ is float else self.right, Literal)
-            left, right = _alike(left, right, is_written=is_written), _alike(right, left, is_written=is_written)
+        if left.__class__ is Decimal or right.__class__ is Decimal:
+            left, right = self._as_in_sql(left, right)
         return bool(OPERATORS[self.operator](left, right))
+
+    def _as_in_sql(self, left: Any, right: Any) -> tuple[Any, Any]:
+        """Return operands, one of which is a decimal, as SQL compares them.
+
+        A literal is the decimal that it is written as, because no float has the value of 40.85 (ADR-143). Otherwise a float
+        makes both floats.
+        """
+        if left.__class__ is float:
+            return (Decimal(repr(left)), right) if isinstance(self.left, Literal) else (left, float(right))
+        if right.__class__ is float:
+            return (left, Decimal(repr(right))) if isinstance(self.right, Literal) else (float(left), right)
+        return left, right
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,18 +110,6 @@ class Both:
         if left is self.decides or right is self.decides:
             return self.decides
         return None if left is None or right is None else not self.decides
-
-
-def _alike(value: Any, other: Any, *, is_written: bool) -> Any:
-    """Return a value as SQL compares it with another one. ``is_written``: the float of the two is a literal.
-
-    That is the decimal that it is written as, because no float has the value of 40.85 (ADR-143). Otherwise both are floats.
-    """
-    if is_written and value.__class__ is float and other.__class__ is Decimal:
-        return Decimal(repr(value))
-    if not is_written and value.__class__ is Decimal and other.__class__ is float:
-        return float(value)
-    return value
 
 
 Condition = Compare | IsNull | Not | Both

@@ -25,7 +25,7 @@ from rewindow.engine.spark.errors import mapped
 from rewindow.tables.governed.blocks import block_path, rows_of_block
 from rewindow.tables.governed.commit import OWNER, create_table, is_there, owner
 from rewindow.tables.governed.folds import Given
-from rewindow.tables.governed.history import exists, has_files, last_version
+from rewindow.tables.governed.history import exists, has_files, last_version, look_at
 from rewindow.tables.governed.job_source import look_at_output
 from rewindow.tables.governed.journal import SparkJournal
 from rewindow.tables.governed.landed_appends import QUARANTINED, LandedAppends, landed_appends, to_store
@@ -148,12 +148,18 @@ class CatalogFeedTables:
         newest = self._landed(of.feed)[-1]
         for topic in (topic for topic in of.logs if topic not in of.source_offsets and newest.last_of(topic)):
             spark, name = self._spark_of(), self._tables.log_name(of.feed, topic)
-            reached = last_version(spark, name, app_id) if has_files(spark, name) else 0
+            reached = self._reached(name, app_id) if exists(spark, name) else 0
             landed = newest if reached >= newest.last.get(topic, 0) else self._all_landed(of.feed)[-1]
             numbers = {number for number, _ in landed.due(topic)}
             counted = enumerate(landed.appends, landed.before + 1)
             lacking[topic] = sum(len(some) for at, some in counted if at in numbers and at > reached)
         return {topic: count for topic, count in lacking.items() if count}
+
+    def _reached(self, name: TableName, app_id: str) -> int:
+        """Return the last version under an application id; 0, too, if somebody has removed all rows since."""
+        spark = self._spark_of()
+        look = look_at(spark, name, app_id)
+        return look.reached if look.is_untouched or has_files(spark, name) else 0
 
     def _has_lost(self, feed: str, landed: LandedAppends, topic: str) -> bool:
         """Return whether a log lacks all rows, also those of landings that a stored fold covers."""

@@ -17,7 +17,7 @@ from rewindow.contracts.ingest import ARRIVAL, LogSpec, Piece, ReadWindow, Sourc
 from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.open_table import named, open_delta
 from rewindow.errors import ConfigError, DataError, SourceError
-from rewindow.tables.governed.history import is_quiet
+from rewindow.tables.governed.history import exists, is_quiet
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.shared.feeds import DELTA
 
@@ -50,10 +50,10 @@ def look_at_table(
     Raises `SourceError` (66) if there is no table, or if it is no longer the one that was landed; `DataError` (65) if a
     version removed rows; `ConfigError` (78) if its new rows cannot be determined.
     """
+    if not exists(spark, name):
+        message = f"there is no table {name}: fix `source:`, or create the table first"
+        raise SourceError(message)
     with mapped():
-        if not spark.catalog.tableExists(name.quoted):
-            message = f"there is no table {name}: fix `source:`, or create the table first"
-            raise SourceError(message)
         (detail,) = spark.sql(f"DESCRIBE DETAIL {name.quoted}").select("id", "properties").collect()
     if spec.source_offsets is None and dict(detail["properties"]).get(_TRACKING) != "true":
         message = (
