@@ -17,8 +17,14 @@ from rewindow.engine.worker.double_texts import wrong_text
         ("1e39", "double", False),
         ("1.5f", "float", False),
         ("NaN", "double", False),
+        ("3.4028235677973362e38", "float", False),
+        ("3.4028235677973366e38", "float", True),
     ],
 )
-def test_a_number_beyond_its_type_is_wrong_unless_the_source_states_infinity(text, kind, is_wrong):
+def test_a_number_beyond_its_type_is_wrong(text, kind, is_wrong):
     assert (wrong_text(text, kind, {}) is not None) is is_wrong
-    assert wrong_text(text, kind, {"positiveinf": "Inf"}) is None
+
+
+@pytest.mark.parametrize(("text", "is_wrong"), [("oo", False), ("-Inf", False), ("Inf", True), ("1e400", True)])
+def test_a_source_that_states_infinity_has_its_texts_of_it_and_no_other(text, is_wrong):
+    assert (wrong_text(text, "double", {"positiveinf": "oo"}) is not None) is is_wrong

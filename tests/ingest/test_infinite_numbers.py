@@ -14,18 +14,42 @@ LINES = {
     "csv": "user,t,amount\nann,1,1.5\nbob,2,1e400\n",
     "json": '{"user": "ann", "t": 1, "amount": 1.5}\n{"user": "bob", "t": 2, "amount": 1e400}\n',
 }
-INFINITE = {"csv": {"positiveInf": "Inf"}, "json": {"allowNonNumericNumbers": "true"}}
 
 
 @pytest.mark.parametrize("kind", ["csv", "json"])
-def test_a_number_that_no_double_holds_is_refused_unless_the_source_has_infinite_numbers(engine_at, tmp_path, kind):
+def test_a_number_that_no_double_holds_is_refused(engine_at, tmp_path, kind):
     feed = Files(tmp_path, engine_at(tmp_path), kind)
     feed.write(f"d1.{kind}", LINES[kind])
     with pytest.raises(DataError, match=rf"d1\.{kind}, line {3 if kind == 'csv' else 2}.*beyond .* of DOUBLE"):
         feed.land()
     assert feed.land(unreadable="skip").quarantined == 1
-    (tmp_path / "loose").mkdir()
-    loose = Files(tmp_path / "loose", engine_at(tmp_path / "loose"), kind, options=INFINITE[kind])
-    loose.write(f"d1.{kind}", LINES[kind])
-    assert loose.land().rows == 2
-    assert sorted(str(row["amount"]) for row in log_rows(loose.tables)) == ["1.5", "inf"]
+
+
+def test_a_csv_source_that_states_infinity_still_refuses_numbers_that_no_double_holds(engine_at, tmp_path):
+    feed = Files(tmp_path, engine_at(tmp_path), "csv", options={"positiveInf": "oo", "nanValue": "-"})
+    feed.write("d1.csv", "user,t,amount\nann,1,1.5\nbob,2,oo\ncyd,3,-Inf\ndan,4,-\neve,5,1e400\nfay,6,\n")
+    with pytest.raises(DataError, match=r"d1\.csv, line 6, column amount: '1e400' is beyond .* of DOUBLE"):
+        feed.land()
+    assert feed.land(unreadable="skip").quarantined == 1
+    amounts = {row["user"]: str(row["amount"]) for row in log_rows(feed.tables)}
+    assert amounts == {"ann": "1.5", "bob": "inf", "cyd": "-inf", "dan": "nan", "fay": "None"}
+
+
+def test_a_json_source_that_allows_infinity_lands_such_numbers_as_infinity(engine_at, tmp_path):
+    feed = Files(tmp_path, engine_at(tmp_path), "json", options={"allowNonNumericNumbers": "true"})
+    feed.write("d1.json", LINES["json"])
+    assert feed.land().rows == 2
+    assert sorted(str(row["amount"]) for row in log_rows(feed.tables)) == ["1.5", "inf"]
+
+
+@pytest.mark.parametrize("value", ['{"x": 1e400}', "[1, 1e400]", '[{"x": {"y": [-1e999]}}]'])
+def test_numbers_within_objects_and_lists_of_json_are_checked(engine_at, tmp_path, value):
+    feed = Files(tmp_path, engine_at(tmp_path), "json")
+    good = value.replace("1e400", "1.5").replace("-1e999", "2.5")
+    feed.write(
+        "d1.json", f'{{"user": "ann", "t": 1, "amount": {good}}}\n{{"user": "bob", "t": 2, "amount": {value}}}\n'
+    )
+    with pytest.raises(DataError, match=r"d1\.json, line 2, field amount.*beyond .* of DOUBLE"):
+        feed.land()
+    assert feed.land(unreadable="skip").quarantined == 1
+    assert len(log_rows(feed.tables)) == 1

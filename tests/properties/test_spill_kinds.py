@@ -19,7 +19,7 @@ from rewindow.streams.serde.binding import bound
 from rewindow.streams.state.savepoint import UNDOABLE, Undo
 from rewindow.streams.state.spill import Disk, OpenSpill
 from rewindow.streams.state.stores import BUFFER, PREFIX, RECORDS, Store, StoreBuilder
-from rewindow.streams.state.suppress_buffer import Update
+from rewindow.streams.state.suppress_buffer import TimeOrderedBuffer, Update
 from rewindow.streams.topology import SubTopology
 from rewindow.testing.memory_spill import MemorySpill
 from tests.properties.effort import examples
@@ -117,7 +117,10 @@ def stories(draw: st.DrawFn, kinds: list[str]) -> tuple[StoreBuilder, list[Step]
 
 def empty_store(builder: StoreBuilder, disk: Disk | None) -> Store:
     part = SubTopology(0, (SourceNode("in"), ProcessorNode("p", ("in",), stores=("s",))), (builder,))
-    return new_store(bound(part, {}).stores[0], disk)
+    store = new_store(bound(part, {}).stores[0], disk)
+    if isinstance(store, TimeOrderedBuffer):
+        store.sends_tombstones = False  # so that `results` counts them
+    return store
 
 
 def called(store: Any, name: str, arguments: tuple[Any, ...]) -> Any:
@@ -137,7 +140,13 @@ def observed(make: Callable[[], Store], steps: list[Step], *, attempts: bool) ->
     rows: dict[Any, Any] = {}
     for name, arguments in steps:
         if name == "len":
-            yield len(store), store.clock_ms, store.expired.total, getattr(store, "size", None)
+            yield (
+                len(store),
+                store.clock_ms,
+                store.expired.total,
+                getattr(store, "size", None),
+                getattr(store, "results", None),
+            )
         elif name in ("attempt", "done"):
             if name == "attempt" and not attempts:
                 continue
@@ -160,6 +169,7 @@ def observed(make: Callable[[], Store], steps: list[Step], *, attempts: bool) ->
                 clock_ms, store = store.clock_ms, make()
                 undo = Undo(store)
                 store.restore(sorted(rows.items(), key=repr), clock_ms)
+                yield getattr(store, "size", None), getattr(store, "results", None)
         else:
             yield called(store, name, arguments)
     yield len(store), store.clock_ms, store.expired.total, list(store.rows()), list(store.take_changes())

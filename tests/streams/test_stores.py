@@ -111,6 +111,9 @@ def test_a_buffer_evicts_the_oldest_first_live_and_restored(steps: list[Any]) ->
     restored = buffer()
     restored.restore(log)
     assert dict(store.rows()) == dict(restored.rows()) == model
+    assert store.results == restored.results == len(model)
+    store.sends_tombstones = restored.sends_tombstones = False
+    assert store.results == restored.results == sum(entry.value is not None for entry in model.values())
     assert list(store.pop_until(9)) == list(restored.pop_until(9))
     assert len(store) == 0
 

@@ -17,6 +17,7 @@ from rewindow import (
     TimeWindows,
     Topology,
     until_time_limit,
+    until_window_closes,
 )
 from rewindow.contracts.tasks import JobCode
 from rewindow.engine.worker.sqlite_spill import SqliteSpill
@@ -53,11 +54,20 @@ def build_held_join() -> Topology:
     return builder.build()
 
 
+def build_final_sessions() -> Topology:
+    builder = StreamsBuilder()
+    sessions = builder.stream("events").group_by_key().windowed_by(SessionWindows.of("5m", grace="5m"))
+    total = sessions.aggregate(lambda: 0, lambda _user, _event, sum_: sum_ + 1, lambda _user, a, b: a + b, store="sums")
+    total.suppress(until_window_closes()).to_stream().to("totals")
+    return builder.build()
+
+
 BUILDS = {
     "counts": build_counts,
     "hopping windows": partial(build_windows, TimeWindows.of("20m", grace="5m").advance_by("10m")),
     "sliding windows": partial(build_windows, SlidingWindows.of("20m", grace="5m")),
     "sessions": partial(build_windows, SessionWindows.of("5m", grace="5m")),
+    "final sessions": build_final_sessions,
     "a join, held back": build_held_join,
 }
 
@@ -68,7 +78,7 @@ def test_spilling_stores_leave_the_same_tables(
 ) -> None:
     warehouse = str(tmp_path)
     land(warehouse, LANDINGS)
-    replay(warehouse, "memory", "memory", build=build)
+    in_memory = replay(warehouse, "memory", "memory", build=build)
     written: list[bytes] = []
     write = SqliteSpill.write
     monkeypatch.setattr(
@@ -76,7 +86,8 @@ def test_spilling_stores_leave_the_same_tables(
     )
     monkeypatch.setattr(scene, "JobCode", partial(JobCode, settings=Settings(limits=Limits(store_memory=1))))
     for landing in range(1, LANDINGS + 1):
-        replay(warehouse, f"disk-{landing}", "disk", through_landing=landing, build=build)
+        spilled = replay(warehouse, f"disk-{landing}", "disk", through_landing=landing, build=build)
     assert len(written) > 2 * LANDINGS
+    assert spilled.commit.held == in_memory.commit.held
     tables = DeltaTables(warehouse)
     assert tables.hashes(JOB, "disk") == tables.hashes(JOB, "memory")

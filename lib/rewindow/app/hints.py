@@ -71,8 +71,6 @@ def _reason(job: Job, report: RunReport, upstream: list[Node], taken: int) -> st
         return f"all were dropped, {text}"
     if waiting and is_stored:
         what = "1 result waits" if waiting == 1 else f"{waiting:,} results wait"
-        if waiting > 1 and isinstance(windows, SessionWindows):
-            what = f"up to {what}"  # sessions that were merged wait, too, to be removed
         where = "in a suppress" if windows is None else f"for open windows. {_next_close(job, report, windows)}"
         return f"{what} {where}" + (f". Any others did not pass {_named(below)}" if below else "")
     filters = below if is_stored else [one for one in filters if one not in below] or filters

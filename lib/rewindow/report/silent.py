@@ -35,7 +35,6 @@ class Silent:
     behind_ms: int
     fix: str
     is_filtered: bool
-    are_sessions: bool
 
     @property
     def since_ms(self) -> int:
@@ -45,8 +44,7 @@ class Silent:
     @property
     def what(self) -> str:
         """What waits, as a sentence without its full stop. Each partition has its time if they differ."""
-        most = "up to " if self.are_sessions and (self.results or 0) > 1 else ""  # merged ones wait, too, to be removed
-        count = "results" if self.results is None else f"{most}{counted(self.results, 'result')}"
+        count = "results" if self.results is None else counted(self.results, "result")
         verb = "waits" if self.results == 1 else "wait"
         shown = [*self.newest_ms.items()][:_MOST_NAMED]
         more = f" and {len(self.newest_ms) - len(shown)} more" if len(self.newest_ms) > len(shown) else ""
@@ -99,7 +97,7 @@ def silent_partitions(material: Material, *, will_follow: bool = False) -> list[
             if by_feed or by_job:
                 at = TopicPartition(timed.topics[0] if timed.topics else timed.node, partition)
                 is_filtered = own_ms < material.newest_read(timed, partition)
-                found = _Waiting(at, own_ms, results, is_filtered, are_sessions="gap" in timed.spans)
+                found = _Waiting(at, own_ms, results, is_filtered)
                 waiting.setdefault((timed.node, by_feed, by_job), []).append(found)
     return [_silent(material, *key, partitions, newest) for key, partitions in waiting.items()]
 
@@ -111,7 +109,6 @@ class _Waiting(NamedTuple):
     newest_ms: int
     results: int | None
     is_filtered: bool
-    are_sessions: bool
 
 
 def _silent(
@@ -128,9 +125,7 @@ def _silent(
     times = {f"{one.topic}-{one.partition}": silent[one] for one in sorted(silent)}
     fixes = [*([what_moves(material, by_feed=True)] if by_feed else []), *([what_moves(material)] if by_job else [])]
     is_filtered = not by_feed and any(one.is_filtered for one in waiting)
-    return Silent(
-        node, results, times, newest - min(times.values()), ". ".join(fixes), is_filtered, waiting[0].are_sessions
-    )
+    return Silent(node, results, times, newest - min(times.values()), ". ".join(fixes), is_filtered)
 
 
 def _results(material: Material, timed: TimedNode, partition: int) -> int | None:

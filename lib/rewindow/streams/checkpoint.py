@@ -69,8 +69,8 @@ def open_stores(
 
 
 def held_in(stores: Mapping[str, Store]) -> dict[str, int]:
-    """Return the number of records in each suppress buffer."""
-    return {name: len(store) for name, store in stores.items() if isinstance(store, TimeOrderedBuffer)}
+    """Return the number of results in each suppress buffer: of entries that will be sent if no more updates come."""
+    return {name: store.results for name, store in stores.items() if isinstance(store, TimeOrderedBuffer)}
 
 
 @dataclass(slots=True)
@@ -79,7 +79,7 @@ class TaskState:
 
     Times are epoch milliseconds, -1 if unknown. ``offsets`` has the next offset to read of each topic, ``emitted`` the
     next offset to write. ``calls`` and ``registrations`` number the schedules ever made. ``held`` has the number of
-    records in each suppress buffer.
+    results in each suppress buffer: see `held_in`.
     """
 
     stream_time_ms: int = UNKNOWN

@@ -6,6 +6,8 @@ Numbers that no DOUBLE holds are infinite for Spark.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import reduce
+from operator import or_
 
 from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame
@@ -15,7 +17,7 @@ from pyspark.sql import types as T  # noqa: N812
 from rewindow.contracts.decimal_texts import BY_COMMAS, BY_POINTS, MOST_DIGITS, UNCERTAIN
 from rewindow.contracts.ingest import LogSpec
 from rewindow.engine.worker.csv_files import lower_options
-from rewindow.engine.worker.double_texts import takes_infinity
+from rewindow.engine.worker.double_texts import INFINITIES, infinities, takes_infinity
 
 _LOST = "\ufffd"
 """Stands for bytes that were no character in the encoding."""
@@ -35,16 +37,13 @@ def is_dateless(field: T.StructField, options: Mapping[str, str]) -> bool:
 
 def as_texts(schema: T.StructType, options: Mapping[str, str]) -> T.StructType:
     """Return the schema with which to read a CSV file: some types as texts, which `checked` converts."""
-    return T.StructType(
-        [
-            T.StructField(
-                field.name,
-                T.StringType() if _is_decimal(field) or is_dateless(field, options) else field.dataType,
-                field.nullable,
-            )
-            for field in schema
-        ]
-    )
+    has_infinity = takes_infinity("csv", {name.lower(): value for name, value in options.items()})
+
+    def read_as(field: T.StructField) -> T.DataType:
+        is_text = _is_decimal(field) or is_dateless(field, options) or (has_infinity and _is_floating(field.dataType))
+        return T.StringType() if is_text else field.dataType
+
+    return T.StructType([T.StructField(field.name, read_as(field), field.nullable) for field in schema])
 
 
 def as_written(schema: T.StructType) -> T.StructType:
@@ -57,6 +56,7 @@ def checked(frame: DataFrame, schema: T.StructType, spec: LogSpec, corrupt: str)
     is_csv, given = spec.source.format == "csv", lower_options(spec.source)
     states_encoding = bool({"encoding", "charset"} & set(given))
     quote = given.get("quote", '"')
+    has_infinity = takes_infinity(spec.source.format, given)
     may_escape = is_csv and bool(quote) and "escape" not in given
     bad, converted = [F.col(corrupt)], {}
     for field in schema:
@@ -70,9 +70,12 @@ def checked(frame: DataFrame, schema: T.StructType, spec: LogSpec, corrupt: str)
         elif not is_csv and _is_decimal(field):
             number = converted[field.name] = _exact(column, field.dataType)
             bad.append(F.when(column.isNotNull() & number.isNull(), column.cast("string")))
-        elif isinstance(field.dataType, T.DoubleType | T.FloatType):
-            if not takes_infinity(spec.source.format, given):
-                bad.append(F.when(F.abs(column) == float("inf"), column.cast("string")))
+        elif is_csv and has_infinity and _is_floating(field.dataType):
+            double = converted[field.name] = _floating(column, field.dataType, given)
+            is_beyond = (F.abs(double) == float("inf")) & ~column.isin(*infinities(given))
+            bad.append(F.when((column != "") & (double.isNull() | is_beyond), column))
+        elif not has_infinity and _may_be_infinite(field.dataType):
+            bad.append(F.when(_has_infinity(column, field.dataType), column.cast("string")))
         elif isinstance(field.dataType, T.StringType):
             if not states_encoding:
                 bad.append(F.when(column.contains(_LOST), column))
@@ -107,6 +110,40 @@ def _number(text: Expression, kind: T.DataType, locale: str | None) -> Expressio
     return F.when(fits, _exact(read(text, _as_written(kind).simpleString()), kind))
 
 
+def _floating(text: Expression, kind: T.DataType, options: Mapping[str, str]) -> Expression:
+    """Return a text as Spark's CSV parser reads it, with the source's texts of infinity; null if it is no number."""
+    given = {name: value for name, value in options.items() if name in {"nanvalue", *INFINITIES}}
+    read = {"sep": _SEPARATOR, "quote": _NO_QUOTE, **given}
+    return F.when(~text.rlike("[\r\n]"), F.from_csv(text, f"number {kind.simpleString()}", read)["number"])
+
+
+def _may_be_infinite(kind: T.DataType) -> bool:
+    """Return whether values of a type are floating-point numbers, or contain some."""
+    match kind:
+        case T.ArrayType():
+            return _may_be_infinite(kind.elementType)
+        case T.MapType():
+            return _may_be_infinite(kind.valueType)
+        case T.StructType():
+            return any(_may_be_infinite(field.dataType) for field in kind)
+    return _is_floating(kind)
+
+
+def _has_infinity(value: Expression, kind: T.DataType) -> Expression:
+    """Return whether a value of such a type is infinite, or contains infinite numbers. Null values are not."""
+    match kind:
+        case T.ArrayType():
+            found = F.exists(value, lambda one: _has_infinity(one, kind.elementType))
+        case T.MapType():
+            found = F.exists(F.map_values(value), lambda one: _has_infinity(one, kind.valueType))
+        case T.StructType():
+            fields = [field for field in kind if _may_be_infinite(field.dataType)]
+            found = reduce(or_, (_has_infinity(value.getField(field.name), field.dataType) for field in fields))
+        case _:
+            found = F.abs(value) == float("inf")
+    return F.coalesce(found, F.lit(False))
+
+
 def _exact(number: Expression, kind: T.DataType) -> Expression:
     """Return a decimal as another type; null if it does not fit, or would be rounded."""
     found = number.try_cast(kind)
@@ -121,6 +158,10 @@ def _as_written(kind: T.DataType) -> T.DataType:
     if not isinstance(kind, T.DecimalType):
         return kind
     return T.DecimalType(MOST_DIGITS, MOST_DIGITS - kind.precision + kind.scale)
+
+
+def _is_floating(kind: T.DataType) -> bool:
+    return isinstance(kind, T.DoubleType | T.FloatType)
 
 
 def _is_decimal(field: T.StructField) -> bool:

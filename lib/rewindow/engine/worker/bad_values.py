@@ -261,6 +261,11 @@ def _wrong_json(value: Any, kind: Any, path: str, options: Mapping[str, str]) ->
                 yield path, value, "is not a list"
             for item in value if isinstance(value, list) else ():
                 yield from _wrong_json(item, inner, path, options)
+        case {"type": "map", "valueType": inner}:
+            if not isinstance(value, dict):
+                yield path, value, "is not an object"
+            for name, item in value.items() if isinstance(value, dict) else ():
+                yield from _wrong_json(item, inner, f"{path}.{name}", options)
         case "boolean":
             if not isinstance(value, bool):
                 yield path, value, "is not true or false"
@@ -273,7 +278,7 @@ def _wrong_json(value: Any, kind: Any, path: str, options: Mapping[str, str]) ->
             elif (kind in {"float", "double"} or kind.startswith("decimal")) and not is_number:
                 yield path, value, "is not a number"
             elif kind in {"float", "double"}:
-                if "." not in path and is_beyond(value, kind) and not takes_infinity("json", options):
+                if is_beyond(value, kind) and not takes_infinity("json", options):
                     yield path, value, f"is what the parser makes of a number beyond those of {kind.upper()}"
             elif wrong := _wrong_scalar(value, kind, options, is_nested="." in path):
                 yield path, value, wrong

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping
 
 from rewindow.contracts.decimal_texts import AGAIN
@@ -11,24 +10,35 @@ from rewindow.contracts.decimal_texts import AGAIN
 NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[dDfF]?\s*|[+-]?(NaN|Inf|Infinity)")
 CONSTANTS_OPTION = "allowNonNumericNumbers"
 """Spark's option for NaN and Infinity, which are not JSON: by default Spark takes them, rewindow does not."""
-_INFINITIES = frozenset({"positiveinf", "negativeinf"})
-"""Spark's options that state how a csv file writes infinite numbers."""
+INFINITIES: Mapping[str, str] = {"positiveinf": "Inf", "negativeinf": "-Inf"}
+"""Spark's options that state how a csv file writes infinite numbers, and their defaults."""
 _COMMA_NUMBER = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+")
-_MOST: Mapping[str, float] = {"float": 3.4028234663852886e38, "double": sys.float_info.max}
+_FIRST_BEYOND: Mapping[str, int] = {"float": 2**128 - 2**103, "double": 2**1024 - 2**970}
+"""The least number that is rounded to infinity."""
 
 
 def takes_infinity(source_format: str, options: Mapping[str, str]) -> bool:
     """Return whether a source states that its files have infinite numbers. The names of ``options`` are in lower case."""
     if source_format == "csv":
-        return not _INFINITIES.isdisjoint(options)
+        return not INFINITIES.keys().isdisjoint(options)
     return options.get(CONSTANTS_OPTION.lower(), "false").lower() == "true"
+
+
+def infinities(options: Mapping[str, str]) -> list[str]:
+    """Return the texts of infinity in a csv file. The names of ``options`` are in lower case."""
+    return [options.get(name, default) for name, default in INFINITIES.items()]
 
 
 def wrong_text(text: str, kind: str, options: Mapping[str, str]) -> str | None:
     """Return what is wrong with a csv text of a DOUBLE or FLOAT, as the end of a sentence; None if nothing is."""
+    has_infinity = takes_infinity("csv", options)
+    if text == options.get("nanvalue") or (has_infinity and text in infinities(options)):
+        return None
     if NUMBER.fullmatch(text):
-        if takes_infinity("csv", options) or not is_beyond(_as_float(text.strip()), kind):
+        if not is_beyond(_as_float(text.strip()), kind):
             return None
+        if has_infinity:
+            return f"is beyond the numbers of {kind.upper()}"
         fix = "If the files mean infinity, state how, like `options: {positiveInf: Inf}`"
         return f"is beyond the numbers of {kind.upper()}. {fix}"
     if not _COMMA_NUMBER.fullmatch(text.strip()):
@@ -40,8 +50,8 @@ def wrong_text(text: str, kind: str, options: Mapping[str, str]) -> str | None:
 
 
 def is_beyond(number: float, kind: str) -> bool:
-    """Return whether a type does not hold a number, or only as infinity."""
-    return abs(number) > _MOST[kind]
+    """Return whether a type holds a number only as infinity, or not at all."""
+    return abs(number) >= _FIRST_BEYOND[kind]
 
 
 def _as_float(text: str) -> float:

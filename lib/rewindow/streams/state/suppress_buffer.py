@@ -58,7 +58,15 @@ class TimeOrderedBuffer(GroupedStore):
         """Whether no task ever started with it: its metrics then begin with a sample of an empty buffer."""
         self.size = 0
         """What all entries count towards a limit in bytes."""
+        self.sends_tombstones = True
+        """Whether an entry without a value is sent, too."""
+        self._tombstones = 0
         self._counts, self._sizes = Measure(), Measure()
+
+    @property
+    def results(self) -> int:
+        """How many of its entries will be sent, if no more updates come."""
+        return len(self) if self.sends_tombstones else len(self) - self._tombstones
 
     def measured_by(self, metrics: Metrics) -> None:
         """Sample the entries and their bytes after each put, after each round of evictions, and once at the start."""
@@ -98,8 +106,10 @@ class TimeOrderedBuffer(GroupedStore):
         size += 8 if value.__class__ is int else encoded_size(value)
         if prior is not None:
             size += encoded_size(prior)
+        self._tombstones += value is None
         if entry is not None:
             self.size -= entry.size
+            self._tombstones -= entry.value is None
             if old is not None and old != prior:
                 size += 8 if old.__class__ is int else encoded_size(old)
         self.size += size
@@ -151,14 +161,18 @@ class TimeOrderedBuffer(GroupedStore):
     def _take_spilled(self, time_ms: int) -> Iterator[tuple[Any, Buffered]]:
         if self._spilled is not None:
             for key, entry in self._spilled.take_due(time_ms):
-                self.size -= entry.size
+                self._forget(entry)
                 yield key, entry
 
     def _remove(self, key: Any) -> Buffered:
         note_removal(self._changed, key)
         entry = self._rows.entries.pop(key)
-        self.size -= entry.size
+        self._forget(entry)
         return entry
+
+    def _forget(self, entry: Buffered) -> None:
+        self.size -= entry.size
+        self._tombstones -= entry.value is None
 
     def _load(self, rows: Iterable[tuple[Any, Any]], clock_ms: int) -> None:
         del clock_ms
@@ -171,13 +185,24 @@ class TimeOrderedBuffer(GroupedStore):
         self._rows.clear()
         for key, entry in entries.items():
             self._rows.admit(key, entry)
-        self.size = sum(entry.size for entry in entries.values())
+        self.size, self._tombstones = _totals(entries.values())
 
     def restore(self, rows: Iterable[tuple[Any, Any]], clock_ms: int = UNKNOWN) -> None:
         """See `Store`."""
         super().restore(rows, clock_ms)
         if self._spilled is not None:
-            self.size += sum(self._spilled.decode(row)[1].size for row in self._spilled.live_rows())
+            size, tombstones = _totals(self._spilled.decode(row)[1] for row in self._spilled.live_rows())
+            self.size += size
+            self._tombstones += tombstones
+
+
+def _totals(entries: Iterable[Buffered]) -> tuple[int, int]:
+    """Return the bytes of entries, and how many of them have no value."""
+    size = tombstones = 0
+    for entry in entries:
+        size += entry.size
+        tombstones += entry.value is None
+    return size, tombstones
 
 
 def _by_time(row: tuple[Any, Buffered]) -> tuple[int, bytes]:

@@ -64,7 +64,8 @@ class WindowTask(VectorizedTask):
     @property
     def held(self) -> int:
         """See `VectorizedTask`."""
-        return int(np.count_nonzero(self.groups.frame["held"]))
+        slots = np.flatnonzero(self.groups.frame["held"] & ~self.groups.without_value())
+        return len(slots) - (self.results(slots)[0].null_count if self.plan.is_single else 0)
 
     def end_epoch(self, epoch: Epoch) -> list[pa.Array]:
         """See `VectorizedTask`."""

@@ -88,7 +88,7 @@ class SessionTask(VectorizedTask):
     @property
     def held(self) -> int:
         """See `VectorizedTask`."""
-        return int(np.count_nonzero(self.frame["held"])) + len(self.tombstones())
+        return int(np.count_nonzero(self.frame["held"]))
 
     def tombstones(self) -> set[Session]:
         """Return the sessions for which the buffer holds a tombstone."""

@@ -84,7 +84,7 @@ class VectorizedTask(ABC):
     @property
     @abstractmethod
     def held(self) -> int:
-        """The number of entries in the buffer of the suppress."""
+        """The number of results in the buffer of the suppress: see `streams.checkpoint.held_in`."""
 
     def _aggregate(
         self, timestamps: Array, highest: Array, numbers: Array, operands: Operands, orders: Array | None
