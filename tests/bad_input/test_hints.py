@@ -161,6 +161,16 @@ def test_a_run_without_records_or_with_rows_has_no_hint(bench: Bench) -> None:
     assert hints == []
 
 
+def test_a_run_that_has_nothing_to_do_names_what_is_wrong_with_the_file_of_its_feed(bench: Bench) -> None:
+    ran(bench)
+    bench.edit("conf/feeds/orders.yaml", "partitions:", "partitons:")
+    out, _ = ran(bench)
+    assert (
+        "Nothing to run: branch 'main' has taken all epochs through 1. The next landing of orders is refused: " in out
+    )
+    assert "partitons is not a known key: did you mean `partitions`?" in out
+
+
 def test_a_run_that_only_publishes_what_a_killed_call_had_committed_says_so(bench: Bench) -> None:
     ran(bench)
     (output,) = bench.root.glob("warehouse/shop/*/_delta_log")

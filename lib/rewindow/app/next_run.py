@@ -7,13 +7,14 @@ from pathlib import Path
 
 from rewindow.app.readers import replayed_removed
 from rewindow.app.refused_later import LaterRefusals
+from rewindow.config.load import load_feed
 from rewindow.control.heartbeat import this_attempt
 from rewindow.control.plan.branches import JobState
 from rewindow.control.plan.job_diff import changes_since
 from rewindow.control.plan.planner import Alive, UpToDate, is_accepted_code, plan_run
 from rewindow.control.plan.spec import RunRequest, RunSpec
 from rewindow.control.run import Job
-from rewindow.errors import naming
+from rewindow.errors import RewindowError, naming
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.warehouse import Warehouse
 
@@ -57,7 +58,14 @@ def next_run(tables: Warehouse, job: Job, state: JobState, request: RunRequest, 
     return decision
 
 
-def with_changes(tables: Warehouse, job: Job, request: RunRequest, done: UpToDate) -> UpToDate:
+def with_all_reasons(root: Path, tables: Warehouse, job: Job, request: RunRequest, done: UpToDate) -> UpToDate:
+    """Return why there is nothing to run, with what else the user should know of the branch and the feed."""
+    return _with_refused_landing(
+        root, job, _with_removed(root, tables, job, request, _with_changes(tables, job, request, done))
+    )
+
+
+def _with_changes(tables: Warehouse, job: Job, request: RunRequest, done: UpToDate) -> UpToDate:
     """Return why there is nothing to run, with the changes since the checkpoint that the next run will accept."""
     known = tables.state(job.name).branch(request.branch)
     changed = changes_since(known, job.binding)
@@ -67,7 +75,7 @@ def with_changes(tables: Warehouse, job: Job, request: RunRequest, done: UpToDat
     return UpToDateButChanged(done.reason, known.head.spec.name, tuple(changed), needs_option)
 
 
-def with_removed(root: Path, tables: Warehouse, job: Job, request: RunRequest, done: UpToDate) -> UpToDate:
+def _with_removed(root: Path, tables: Warehouse, job: Job, request: RunRequest, done: UpToDate) -> UpToDate:
     """Return why there is nothing to run, and whether the branch has replayed rows of runs that another job no longer has."""
     feed = job.feed.definition.feed
     of = replayed_removed(root, tables, feed, tables.state(job.name).branch(request.branch).last_epoch)
@@ -75,3 +83,13 @@ def with_removed(root: Path, tables: Warehouse, job: Job, request: RunRequest, d
         return done
     told = f"The branch has replayed rows of runs that {of} no longer has: `rewindow land {feed}` says how to land them again"
     return replace(done, reason=f"{done.reason}. {told}")
+
+
+def _with_refused_landing(root: Path, job: Job, done: UpToDate) -> UpToDate:
+    """Return why there is nothing to run, and what is wrong with the feed's file: nothing more is landed until it is mended."""
+    feed = job.feed.definition.feed
+    try:
+        load_feed(root, feed)
+    except RewindowError as error:
+        return replace(done, reason=f"{done.reason}. The next landing of {feed} is refused: {error}")
+    return done

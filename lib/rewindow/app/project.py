@@ -20,7 +20,7 @@ from rewindow.app.extractors import extractor_versions
 from rewindow.app.hints import hints
 from rewindow.app.kept_landings import naming_kept
 from rewindow.app.never_landed import expected_feed, lands_next
-from rewindow.app.next_run import next_run, with_changes, with_removed
+from rewindow.app.next_run import next_run, with_all_reasons
 from rewindow.app.open_engines import open_inline_engine, open_landing_engine, open_spark_engine
 from rewindow.app.open_session import open_session, starting_spark
 from rewindow.app.open_tables import open_feed_tables, open_tables, warehouse_location
@@ -170,8 +170,7 @@ class Project:
             done = drive(machine, told.watching(on_step))
         told.done(lambda: run_done(self.locator, bound, done))
         if isinstance(done, UpToDate):
-            done = with_changes(self.tables, bound, request, done)
-            return with_removed(self.root, self.tables, bound, request, done)
+            return with_all_reasons(self.root, self.tables, bound, request, done)
         return replace(done, hints=tuple(hints(bound, done)))
 
     def show(self, job: str, *, branch: str = MAIN, hashes: bool = False) -> dict[str, Any]:
