@@ -24,6 +24,7 @@ def edited(shop: Path, file: str, *changes: tuple[str, str]) -> None:
 Say = Callable[..., tuple[int, str]]
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize(("column", "name"), [(-1, "received_at"), (-2, "ordered_at")])
 def test_times_in_another_form_name_the_column_and_the_option_that_reads_them(
     say: Say, shop: Path, column: int, name: str

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 
 from rewindow.errors import one_line
 from rewindow.tables.delta import handle
-from tests.bad_input.scene import Answer, Bench, copy_of
+from tests.bad_input.scene import FRESH, SCORE, Answer, Bench, copy_of, hour
 
 OUT, JOURNAL, METRICS = "alerts/totals", "rewindow/journal", "rewindow/metrics"
 
@@ -63,6 +63,30 @@ def test_the_command_that_a_message_names_repairs_the_tables(template: Bench, tm
     assert call(bench, "republish", "counts").code == 0
     assert [call(bench, *words).code for words in COMMANDS] == [0, 0, 0, 0]
     assert bench.result() == clean.result()
+
+
+def test_runs_of_two_versions_of_the_code_are_repeated_one_after_the_other(template: Bench, tmp_path: Path) -> None:
+    bench = copy_of(template, tmp_path / "project")
+    earlier, later = SCORE.replace("* 2", "* 3"), SCORE.replace("* 2", "* 4")
+    bench.code(earlier)
+    assert call(bench, "backfill", "counts", "--from", "1", "--branch", "fix").code == 0
+    assert call(bench, "promote", "counts", "fix").code == 0
+    for number, code in (FRESH + 1, earlier), (FRESH + 2, later):
+        bench.code(code)
+        bench.rows(f"hour-{number}", hour(number))
+        assert [call(bench, *words).code for words in COMMANDS[:3]] == [0, 0, 0]
+    before = bench.result()
+    shutil.rmtree(bench.warehouse / OUT)
+    for code, named in (later, "main/3"), (earlier, "main/4"):
+        bench.code(code)
+        refused = call(bench, "republish", "counts")
+        assert refused.code == 76
+        assert f"run {named} must be replayed, but was made by different code" in refused.err
+    bench.code(later)
+    repaired = call(bench, "republish", "counts")
+    assert (repaired.code, repaired.err) == (0, "")
+    assert "and what run main/1 had staged is gone" in repaired.out
+    assert bench.result() == before
 
 
 def test_a_landed_file_that_is_gone_names_no_command_that_cannot_help(template: Bench, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ COMMAS = {
 }
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("case", COMMAS)
 def test_numbers_with_commas_that_were_landed_as_text_are_named_once(
     case: str, say: Say, shop: Path, orders: Path

@@ -86,7 +86,7 @@ def _with_removed(root: Path, tables: Warehouse, job: Job, request: RunRequest, 
 
 
 def _with_refused_landing(root: Path, job: Job, done: UpToDate) -> UpToDate:
-    """Return why there is nothing to run, and what is wrong with the feed's file: nothing more is landed until it is mended."""
+    """Return why there is nothing to run, and what is wrong with the feed's file: nothing more is landed until it is repaired."""
     feed = job.feed.definition.feed
     try:
         load_feed(root, feed)

@@ -86,9 +86,24 @@ def find_drift(warehouse: str, job: str, state: JobState, branch: str, files: Fi
             if due.publications:
                 yield Drift(due.target, path, "is gone")
             continue
-        what = _drift(path, job, due, table, published, files, state)
+        what = _drift(path, job, due, table, published, files, state) or _stuck(due, published, files)
         if what is not None:
             yield Drift(due.target, path, what)
+
+
+def _stuck(due: Due, published: int, files: Files) -> str | None:
+    """Describe why a table that lags cannot follow: it lacks files of a run whose rows are replaced, so nothing repeats the run.
+
+    An interrupted `republish` leaves such a table, which its repeated runs have created anew.
+    """
+    waiting = due.publications[published:]
+    stay = {run.spec.run for run in net(due.publications).adds} if waiting else set()
+    for publication in waiting:
+        for run in publication.adds:
+            if run.spec.run not in stay and not files.are_whole(run, due.target, due.table.path):
+                lacks = f"has only {published} of {len(due.publications)} publications"
+                return f"{lacks}, and what run {run.spec.name} had staged is gone"
+    return None
 
 
 def published_tables(
