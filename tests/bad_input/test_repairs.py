@@ -82,6 +82,7 @@ def test_runs_of_two_versions_of_the_code_are_repeated_one_after_the_other(templ
         refused = call(bench, "republish", "counts")
         assert refused.code == 76
         assert f"run {named} must be replayed, but was made by different code" in refused.err
+        assert (call(bench, "plan", "counts").code, call(bench, "run", "counts").code) == (74, 74)
     bench.code(later)
     repaired = call(bench, "republish", "counts")
     assert (repaired.code, repaired.err) == (0, "")

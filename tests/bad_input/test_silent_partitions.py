@@ -113,6 +113,22 @@ def test_a_partition_that_holds_back_the_feeds_watermark_is_named(say: Say, sile
     assert "3 records of the key are later than the feed's watermark: a run takes them once a landing raises it" in text
 
 
+def test_results_whose_own_later_records_wait_for_the_watermark_are_counted(say: Say, silent: Path) -> None:
+    """The window of eve closes below the watermark, but only her next record would close it, and that one is held back."""
+    feed = silent / "conf/feeds/orders.yaml"
+    feed.write_text(feed.read_text() + "max_task_idle: forever\n")
+    head, row = LATER.splitlines()
+    eve = [row.replace("9,ann", f"{n},eve").replace("01-09", f"01-{n:02}") for n in (5, 10)]
+    (silent / "data/orders/eve.csv").write_text("\n".join((head, *eve)) + "\n")
+    assert say("land", "orders", "--new-generation")[0] == 0
+    assert say("run", "daily_orders", "--branch", "held")[0] == 0
+    (found,) = json.loads(say("plan", "daily_orders", "--branch", "held", "--json")[1])["silent"]
+    _, shown = say("state", "show", "daily_orders", "orders-per-day-suppress", "--branch", "held", "--json")
+    assert found["results"] == len(json.loads(shown)["entries"]), shown
+    assert found["partitions"] == ["orders-0"]
+    assert BY_FEED in found["fix"]
+
+
 def test_a_lag_of_the_feed_is_no_silent_partition(say: Say, silent: Path) -> None:
     feed = silent / "conf/feeds/orders.yaml"
     feed.write_text(feed.read_text() + "lag: 5d\n")

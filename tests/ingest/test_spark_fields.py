@@ -125,7 +125,9 @@ def test_a_json_list_over_several_lines_is_said_to_be_unreadable(engine_at, tmp_
     feed.write("d1.json", FIRST)
     feed.land()
     feed.write("d2.json", '[\n  {\n    "user": "ann",\n    "t": 2\n  }\n]\n')
-    with pytest.raises(DataError, match=r"d2\.json, line 1: a row is spread over several lines, which needs"):
+    with pytest.raises(
+        DataError, match=r"d2\.json, line 1: a row or a list of rows is spread over several lines, which needs"
+    ):
         feed.land()
 
 

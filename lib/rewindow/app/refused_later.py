@@ -26,7 +26,7 @@ from rewindow.tables.delta.publish import check_not_lost
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.arrow_schema import arrow_schema
 from rewindow.tables.shared.paths import JOURNAL, log_path
-from rewindow.tables.shared.publications import SHARED_TABLES, due_tables, log_id, older_ledger
+from rewindow.tables.shared.publications import SHARED_TABLES, Due, due_tables, log_id, older_ledger
 
 
 class LaterRefusals:
@@ -39,16 +39,19 @@ class LaterRefusals:
     def check_published(self, branch: str) -> None:
         """Raise what `run` would raise for landings or runs that are published, or are to be, and for the journal.
 
-        A table that is gone is not refused if `run` can publish it again from what was staged.
+        A table that is gone is not refused if `run` can publish it again from what was staged. The same holds for one that an
+        interrupted `republish` has created anew.
         """
         self._check_logs()
         for due in due_tables(self._state, branch):
             table = self._open(self._path(due.table.path))
+            where = (self._job.name, self._state, branch, due.target, due.table.path)
             if table is None:
-                check_not_lost(self._tables.warehouse, self._job.name, self._state, branch, due, self._tables.reports)
+                self._check_not_lost(branch, due)
             elif due.publications and due.restart.epoch == 1:
-                where = (self._job.name, self._state, branch, due.target, due.table.path)
                 check_claim(self._tables.warehouse, table, *where)
+                if not is_published(table, *where):
+                    self._check_not_lost(branch, due, "was created anew, and has no rows yet")
         path = self._path(JOURNAL)
         if (journal := self._open(path)) is not None:
             check_layout(path, table_schema(journal).names)
@@ -62,6 +65,10 @@ class LaterRefusals:
         if (parent := self._state.find_run(spec.parent)) is not None:
             check_state(self._tables.warehouse, self._state, parent, self._tables.state, self._tables.reports)
         self._check_schedules(spec)
+
+    def _check_not_lost(self, branch: str, due: Due, what: str = "is gone") -> None:
+        tables = self._tables
+        check_not_lost(tables.warehouse, self._job.name, self._state, branch, due, tables.reports, what)
 
     def _path(self, table: str) -> str:
         return table_path(self._tables.warehouse, table)

@@ -81,41 +81,47 @@ def silent_partitions(material: Material, *, will_follow: bool = False) -> list[
     landings = material.feed.landings
     if material.head.spec.final or not material.is_newest or not landings:
         return []
-    waiting: dict[tuple[str, bool, bool], list[_Waiting]] = {}
+    waiting: dict[tuple[str, bool], list[_Waiting]] = {}
     newest = max(material.newest.values(), default=UNKNOWN)
     watermark = landings[-1].watermark_ms
     behind_ms = max(material.rules.lag_ms, landings[-1].held_ms)
     follows = will_follow or follows_watermark(material)
+    is_taken = len(landings) == material.branch.last_epoch
     for timed in timed_nodes(material.head.spec.binding.topology):
         for partition, clock in sorted(clocks_of(material, timed).items()) if timed.final_after_ms is not None else ():
             results, final_ms = _results(material, timed, partition), timed.all_final_at(clock)
             own_ms = _own_time(material, timed, partition, clock)
             if clock == UNKNOWN or own_ms is None or results == 0 or newest - behind_ms < final_ms:
                 continue
-            by_feed = watermark < final_ms and bool(material.waits_for)
+            # Records of its own that would make the results final may wait for the watermark, too.
+            is_held = watermark < final_ms or (not follows and is_taken and own_ms > watermark)
+            by_feed = is_held and bool(material.waits_for)
             by_job = not follows and own_ms < final_ms
             if by_feed or by_job:
                 at = TopicPartition(timed.topics[0] if timed.topics else timed.node, partition)
                 is_filtered = own_ms < material.newest_read(timed, partition)
-                found = _Waiting(at, own_ms, results, is_filtered)
-                waiting.setdefault((timed.node, by_feed, by_job), []).append(found)
+                found = _Waiting(at, own_ms, results, is_filtered, by_job)
+                waiting.setdefault((timed.node, by_feed), []).append(found)
     return [_silent(material, *key, partitions, newest) for key, partitions in waiting.items()]
 
 
 class _Waiting(NamedTuple):
-    """Results of one partition, and the newest of its records that reached the node."""
+    """Results of one partition, and the newest of its records that reached the node.
+
+    ``by_job``: only records of the partition itself move the node's clock, and none is late enough.
+    """
 
     at: TopicPartition
     newest_ms: int
     results: int | None
     is_filtered: bool
+    by_job: bool
 
 
 def _silent(
     material: Material,
     node: str,
     by_feed: bool,  # noqa: FBT001 - part of a key
-    by_job: bool,  # noqa: FBT001
     waiting: Sequence[_Waiting],
     newest: int,
 ) -> Silent:
@@ -123,6 +129,7 @@ def _silent(
     results = sum(counts) if len(counts) == len(waiting) else None
     silent = material.waits_for if by_feed else {one.at: one.newest_ms for one in waiting}
     times = {f"{one.topic}-{one.partition}": silent[one] for one in sorted(silent)}
+    by_job = any(one.by_job for one in waiting)
     fixes = [*([what_moves(material, by_feed=True)] if by_feed else []), *([what_moves(material)] if by_job else [])]
     is_filtered = not by_feed and any(one.is_filtered for one in waiting)
     return Silent(node, results, times, newest - min(times.values()), ". ".join(fixes), is_filtered)

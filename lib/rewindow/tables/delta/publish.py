@@ -130,7 +130,9 @@ def check_targets(warehouse: str, job: str, state: JobState, branch: str, tables
             check_claim(warehouse, table, job, state, branch, target, spec.path)
 
 
-def check_not_lost(warehouse: str, job: str, state: JobState, branch: str, due: Due, reports: Reports) -> None:
+def check_not_lost(
+    warehouse: str, job: str, state: JobState, branch: str, due: Due, reports: Reports, what: str = "is gone"
+) -> None:
     """Raise `StorageError` (74) for a missing table that was written, unless all is there that its publications add.
 
     Otherwise the empty table that is created here would look like one that was never published.
@@ -143,7 +145,7 @@ def check_not_lost(warehouse: str, job: str, state: JobState, branch: str, due: 
         if all(any(sizes(path).get(file.path) == file.bytes for path in paths) for file in _staged(run, due, reports)):
             continue
         lost = table_path(warehouse, due.table.path)
-        message = f"the table {lost} is gone. {publish_again(job, branch)}"
+        message = f"the table {lost} {what}. {publish_again(job, branch)}"
         raise StorageError(message)
 
 
