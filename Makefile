@@ -3,6 +3,8 @@ SHELL := $(firstword $(wildcard /bin/bash /usr/bin/bash) bash)
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
+# Tests start hundreds of processes: without cached bytecode, each of them compiles the package anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 PYTHON ?= python3.11
 VENV := .venv
@@ -12,7 +14,7 @@ CODE := $(wildcard lib tests jobs dags setup.py)
 PROGRESS := awk '/^ *Collecting/ {printf "\r\033[K  %d %s", ++n, $$2; fflush()} \
 	/^ *(Building wheel for|Installing)/ {printf "\r\033[K  %s", substr($$0, 1, 70); fflush()} END {printf "\r\033[K"}'
 
-.PHONY: help docs setup env java jars test test-fast test-spark wheel databricks-wheel airflow cluster crash year matrix compiled check format demo conformance oracle bench bench-execution billion lock clean
+.PHONY: help docs setup env java jars test test-fast test-spark bytecode wheel databricks-wheel airflow cluster crash year matrix compiled check format demo conformance oracle bench bench-execution billion lock clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,12 +52,15 @@ jars: java env
 test: setup ## all tests: first the fast ones (two or three minutes), then those with Spark or processes
 	@$(MAKE) test-fast test-spark
 
-test-fast: env ## the tests that need neither Spark nor processes
+test-fast: bytecode ## the tests that need neither Spark nor processes
 	$(PY) -m pytest -q -m "not spark and not slow and not airflow" -n 2 --dist loadfile
 
-test-spark: setup ## the tests that need processes or many tables, then those that need Spark; two at a time, each with a session
+test-spark: setup bytecode ## the tests that need processes or many tables, then those that need Spark; two at a time, each with a session
 	$(PY) -m pytest -q -m "slow and not spark and not cluster and not airflow" -n 2 --dist loadfile
 	$(PY) -m pytest -q -m "spark and not cluster and not airflow" -n 2 --dist loadfile
+
+bytecode: env
+	@$(PY) -m compileall -q lib
 
 airflow: setup ## the real Airflow at length: every DAG, a scheduler, a killed worker, a backfill, an approval (ten minutes; twice as long with PostgreSQL)
 	$(PY) -m pytest -q -m airflow -n 2 --dist loadfile -o faulthandler_timeout=1800 tests/airflow

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,15 @@ MEMORY_BYTES = 6 << 30
 
 def pytest_configure() -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, resource.getrlimit(resource.RLIMIT_DATA)[1]))
+
+
+def pytest_collection_finish() -> None:
+    """Cache the bytecode of tests until here, but not that of code that they write.
+
+    Python would take a file that was edited twice within a second for unchanged.
+    """
+    sys.dont_write_bytecode = True
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"  # for the processes that tests start
 
 
 @pytest.fixture(scope="session")

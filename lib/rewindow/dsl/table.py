@@ -217,9 +217,9 @@ class KTable:
             )
             raise TopologyError(message)
         records, size = bounds.memory
-        self.graph.topology.add_store(
-            StoreBuilder(store, BUFFER, self.key, self.value, memory_records=records, memory_bytes=size)
-        )
+        buffer = StoreBuilder(store, BUFFER, self.key, self.value, memory_records=records, memory_bytes=size)
+        is_final = isinstance(supplier, SuppressUntilWindowCloses)
+        self.graph.topology.add_store(replace(buffer, sends_tombstones=not is_final))
         node = self.graph.add("suppress", supplier, self.node, name=store, stores=(store,), holds_ms=holds_ms)
         return replace(self, node=node, view=self.view and HeldBackView(self.view, store))
 

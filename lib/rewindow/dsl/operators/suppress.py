@@ -136,7 +136,6 @@ class _Suppress(Processor):
     def init(self, context: ProcessorContext) -> None:
         self.context = context
         self._buffer: TimeOrderedBuffer = context.store(self._settings.store)
-        self._buffer.sends_tombstones = not self._settings.is_final
         self._buffer.begin()
         self._emitted = context.measure(SUPPRESSION_EMIT)
         self._overtime = context.measure(SUPPRESSION_OVERTIME)

@@ -134,7 +134,7 @@ def _bad_in_json(text: io.TextIOWrapper, fields: Sequence[Any], options: Mapping
             yield f"{'' if is_whole else f'line {number}: '}it has {error}, which is not JSON: {_NO_CONSTANT}"
             return
         except json.JSONDecodeError as error:
-            if line.strip() == "{" or line.lstrip().startswith("["):
+            if not is_whole and (line.strip() == "{" or line.lstrip().startswith("[")):
                 what = "a row or a list of rows is spread over several lines"
                 yield f"line {number}: {what}, which needs `options: {{multiLine: true}}`"
                 return

@@ -88,6 +88,8 @@ class StoreBuilder:
     memory_records: int | None = field(default=None, compare=False)
     memory_bytes: int | None = field(default=None, compare=False)
     """How much of a buffer memory holds; the rest spills."""
+    sends_tombstones: bool = field(default=True, compare=False)
+    """Whether a buffer's entry without a value is sent, too: it is not if only final results are."""
     bound_normalizers: Normalizers | None = field(default=None, compare=False, repr=False)
     """Set when types are bound (`streams.serde.binding.bound`); until then keys and values are undeclared data."""
     codec: Codec | None = field(default=None, compare=False, repr=False)

@@ -58,15 +58,14 @@ class TimeOrderedBuffer(GroupedStore):
         """Whether no task ever started with it: its metrics then begin with a sample of an empty buffer."""
         self.size = 0
         """What all entries count towards a limit in bytes."""
-        self.sends_tombstones = True
-        """Whether an entry without a value is sent, too."""
+        self._sends_tombstones = builder.sends_tombstones
         self._tombstones = 0
         self._counts, self._sizes = Measure(), Measure()
 
     @property
     def results(self) -> int:
         """How many of its entries will be sent, if no more updates come."""
-        return len(self) if self.sends_tombstones else len(self) - self._tombstones
+        return len(self) if self._sends_tombstones else len(self) - self._tombstones
 
     def measured_by(self, metrics: Metrics) -> None:
         """Sample the entries and their bytes after each put, after each round of evictions, and once at the start."""
