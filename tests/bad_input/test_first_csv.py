@@ -41,6 +41,14 @@ def test_times_in_another_form_name_the_column_and_the_option_that_reads_them(
     assert 'options: {timestampFormat: "dd.MM.yyyy HH:mm"}' in text
 
 
+def test_a_header_with_the_same_name_twice_says_which_one(say: Say, shop: Path) -> None:
+    edited(shop, "data/orders/first_days.csv", ("order_id,customer", "Customer,customer"))
+    code, text = say("land", "orders")
+    assert code == 78
+    assert "It has Customer0, customer1, amount" in text
+    assert "The header has 'customer' more than once (case does not count), so all are numbered" in text
+
+
 def test_a_landing_that_needs_spark_says_why_before_it_starts(
     say: Say, shop: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

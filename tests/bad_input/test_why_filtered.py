@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.bad_input.newcomer import daily_project
 from tests.bad_input.scene import TARGET, Bench, without_spark
+from tests.ingest.local_engine import HOUR, T0
 
 FEED = """\
 feed: readings
@@ -126,3 +129,16 @@ def test_records_that_reach_only_the_store_of_another_output_were_let_go(grid: B
         facts = facts_of(grid, f"grid.{table}", "m3")
         assert (facts["why"], facts["headline"]) == ("let_go", "no record of the key has reached a store")
         assert facts["reasons"][0].startswith("A condition or function of the job let 1 record go")
+
+
+def test_if_no_record_reached_the_windows_the_newest_is_shown(tmp_path: Path) -> None:
+    with without_spark():
+        bench = daily_project(tmp_path / "project")
+        bench.edit("shop_job.py", "x > 0", "x > 1000")
+        rows = [{"user": "ann", "t": (at := T0 + day * 24 * HOUR), "got": at + 1, "x": day} for day in range(3)]
+        bench.rows("first", rows)
+        assert [bench.run(*words).code for words in (("land", "orders"), ("run", "daily_orders"))] == [0, 0]
+        facts = facts_of(bench, "daily_orders", "ann")
+    assert (facts["why"], facts["open_windows"]) == ("let_go", [])
+    assert [one["offset"] for one in facts["records"]] == [2]
+    assert facts["window_start_ms"] <= rows[2]["t"] < facts["window_start_ms"] + 24 * HOUR

@@ -219,7 +219,17 @@ def test_rows_with_nan_are_the_same_rows_in_any_order():
     before, after = ([{"rate": float("nan"), "at": at} for at in order] for order in ((1, 2), (2, 1)))
     assert first_difference(pa.Table.from_pylist(before), pa.Table.from_pylist(after)) is None
     other = pa.Table.from_pylist([{"rate": 1.0, "at": 1}, before[1]])
-    assert first_difference(pa.Table.from_pylist(before), other) == "now, not before: {'rate': 1.0, 'at': 1}"
+    found = first_difference(pa.Table.from_pylist(before), other)
+    assert found == "now, not before: {'rate': 1.0, 'at': 1}, which had {'rate': nan}"
+
+
+def test_the_first_difference_shows_times_and_what_a_changed_row_was():
+    before = pa.Table.from_pylist([{"window_start": 1_767_571_200_000, "n": 2}, {"window_start": -1, "n": 7}])
+    after = pa.Table.from_pylist([{"window_start": 1_767_571_200_000, "n": 3}, {"window_start": -1, "n": 7}])
+    row = "before, not now: {'window_start': 2026-01-05 00:00:00Z, 'n': 2}"
+    assert first_difference(before, after) == f"{row}, which now has {{'n': 3}}"
+    assert first_difference(before, after.slice(1)) == row
+    assert first_difference(None, before.slice(1)) == "now, not before: {'window_start': -1, 'n': 7}"
 
 
 def test_tables_of_other_keys_have_nothing_to_compare():

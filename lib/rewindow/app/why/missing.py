@@ -158,7 +158,8 @@ def _told(project: Project, past: History, asked: Asked, fate: Fate, windows: Se
     late = facts.late(fate.missed(asked.spans), asked.taken)
     records = facts.unused(asked.taken, set())  # of all open windows
     is_session = isinstance(windows_of(output), SessionWindows)
-    first = Window(windows[0].start_ms, windows[0].end_ms, is_session) if windows else asked.window
+    newest = asked.still_open[-1] if asked.still_open else asked.window
+    first = Window(windows[0].start_ms, windows[0].end_ms, is_session) if windows else newest
     waits = asked.holding.waits(first) if asked.holding is not None else None
     shown = [one for one in records if first is None or contains(first, one.timestamp_ms, windows_of(output))]
     known: dict[str, Any] = {

@@ -12,8 +12,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from rewindow.contracts.instants import instant
 from rewindow.errors import UsageError
 from rewindow.tables.shared.diff_rows import DiffRows, Row
+
+_TIMES = frozenset({"window_start", "window_end", "_timestamp", "_buffer_time"})
+"""Columns of epoch milliseconds."""
 
 PARTITION_ROWS = 100_000
 """About how many rows of each table are in memory at once, unless one key has more."""
@@ -127,8 +131,31 @@ def first_difference(before: pa.Table | None, now: pa.Table | None, *, ignored: 
     apart = sorted([*gone, *new], key=repr)
     if not apart:
         return None
-    where = "before, not now" if apart[0] in gone else "now, not before"
-    return f"{where}: {dict(zip(names or others, apart[0], strict=True))}"
+    row, columns = apart[0], names or others
+    where, opposite, has = ("before, not now", new, "now has") if row in gone else ("now, not before", gone, "had")
+    changed = [(at, one[at]) for one in opposite if (at := _only_difference(row, one)) is not None]
+    told = f"{where}: {_shown(columns, row)}"
+    if len(changed) == 1:
+        ((at, value),) = changed
+        told += f", which {has} {_shown([columns[at]], [value])}"
+    return told
+
+
+def _only_difference(row: Sequence[Any], other: Sequence[Any]) -> int | None:
+    """Return the position of the only value in which two rows differ; None if they differ in more."""
+    pairs = enumerate(zip(row, other, strict=True))
+    different = [at for at, (one, two) in pairs if one is not two and one != two]  # NaN is one object
+    return different[0] if len(different) == 1 else None
+
+
+def _shown(columns: Sequence[str], row: Sequence[Any]) -> str:
+    """Return a row as text, with times as people read them."""
+    pairs = zip(columns, row, strict=True)
+    texts = (
+        f"{name!r}: {instant(value, str(value)) if name in _TIMES and isinstance(value, int) else repr(value)}"
+        for name, value in pairs
+    )
+    return "{" + ", ".join(texts) + "}"
 
 
 def _counted(rows: pa.Table | None, ignored: Sequence[str]) -> tuple[list[str], Counter[tuple[Any, ...]]]:

@@ -12,6 +12,7 @@ from typing import Any
 from rewindow.contracts.ingest import ARRIVAL, LogColumns, LogSpec
 from rewindow.contracts.json_texts import json_texts
 from rewindow.contracts.source_fields import separator_in
+from rewindow.engine.worker.csv_files import named_twice
 from rewindow.errors import ConfigError
 from rewindow.streams.serde.schema import Column
 
@@ -182,10 +183,14 @@ def unknown_column(spec: LogSpec, name: str, role: str, *, names: Sequence[str])
 
 
 def _hint(spec: LogSpec, missing: Sequence[str], names: Sequence[str]) -> str:
-    """Return what was probably meant: another separator, or columns with similar names."""
+    """Return what was probably meant: another separator, one of several columns of that name, or columns with similar names."""
     separator = separator_in(names)
     if spec.source.format == "csv" and separator is not None:
         return f". That is one column: if {json.dumps(separator)} separates them, add `options: {{sep: {json.dumps(separator)}}}`"
+    twice = [name for name in missing if name.lower() in named_twice(names)] if spec.source.format == "csv" else []
+    if twice:
+        numbered = f"The header has {twice[0]!r} more than once (case does not count), so all are numbered"
+        return f". {numbered}: rename the others in the files"
     lower = {name.lower(): name for name in names}
     near = [lower[found] for name in missing for found in get_close_matches(name.lower(), list(lower), 1)]
     return f". Did you mean {' and '.join(dict.fromkeys(map(repr, near)))}?" if near else ""
