@@ -97,10 +97,13 @@ def test_a_sum_of_texts_says_how_to_land_them_as_numbers(say: Say, shop: Path) -
 def test_keys_that_differ_are_shown_with_times_not_with_milliseconds(say: Say, shop: Path) -> None:
     say("land", "orders")
     say("run", "daily_orders")
-    edited(shop, "jobs/daily_orders.py", ('        .where("amount > 0")\n', ""))
+    edited(shop, "jobs/daily_orders.py", ('        .where("amount > 0")\n', ""), ('grace="6h"', 'grace="9h"'))
     say("backfill", "daily_orders", "--from", "1", "--branch", "fix")
     code, text = say("diff", "daily_orders", "main", "fix")
     assert code == 1
+    assert "main and fix ran different code: " in text
+    assert "where-1: is removed" in text
+    assert "of store orders-per-day changed: 1d6h -> 1d9h" in text
     assert "window_start=2026-01-06 00:00:00Z" in text
     assert "_timestamp=2026-01-06 09:" in text
     assert re.search(r"=1\d{12}", text) is None

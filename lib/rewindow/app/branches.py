@@ -24,7 +24,7 @@ from rewindow.control.plan.backfill_decisions import Backfill
 from rewindow.control.plan.branch_decisions import find_run, run_before, was_promoted
 from rewindow.control.plan.branches import Branch, CommittedRun, JobState, shared_runs
 from rewindow.control.plan.explain_holds import describe_holds
-from rewindow.control.plan.job_diff import changes_since, code_changes
+from rewindow.control.plan.job_diff import changes_since, differences_besides_tables
 from rewindow.control.plan.output_columns import check_publishable, other_keys
 from rewindow.control.plan.planner import UpToDate, check_landings, last_epoch_asked
 from rewindow.control.plan.spec import MAIN, OUTPUT, JobBinding, RunRequest
@@ -232,10 +232,10 @@ class JobBranches:
         return Compared(first, second, shared, range(after + 1, through + 1), diffs, holds)
 
     def code_changes(self, first: str, second: str) -> list[str]:
-        """Return how the code of one branch's last run differs from that of another's."""
+        """Return how the job of one branch's last run differs from that of another's, apart from the paths of tables."""
         state = self.state
         one, other = (with_runs(self._job, state, name).runs[-1].spec.binding for name in (first, second))
-        return code_changes(one.code, other.code)
+        return differences_besides_tables(one, other)
 
     def verify(self, branch: str, runs: Sequence[str], on_step: OnStep = None) -> Iterator[Verified]:
         """Replay committed runs, by default a branch's last one, and compare the rows; see `control.verify.verify`.
