@@ -127,6 +127,9 @@ def test_results_whose_own_later_records_wait_for_the_watermark_are_counted(say:
     assert found["results"] == len(json.loads(shown)["entries"]), shown
     assert found["partitions"] == ["orders-0"]
     assert BY_FEED in found["fix"]
+    _, text = say("why", "daily_orders", "bob", "--missing", "--branch", "held")
+    assert "Only records of partition 0 advance it" in text
+    assert text.index(BY_FEED) < text.index(BY_JOB), "neither helps without the other"
 
 
 def test_a_lag_of_the_feed_is_no_silent_partition(say: Say, silent: Path) -> None:

@@ -96,7 +96,9 @@ def _held_by_partition(material: Material, timed: TimedNode, partition: int, min
     else:
         last = "and none was landed" if mine == UNKNOWN else f"the newest of which is at {instant(mine)}"
         why = f"Only records of partition {partition} advance it, {last}, while another partition is later"
-    return f"{why}. {what_moves(material)}"
+    is_stuck = material.waits_for and material.feed.landings[-1].watermark_ms < closes_at
+    first = [what_moves(material, by_feed=True)] if is_stuck else []
+    return ". ".join([why, *first, what_moves(material)])
 
 
 def waited_for(material: Material) -> str:
