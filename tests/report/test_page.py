@@ -100,7 +100,9 @@ def test_hostile_names_and_values_are_text(report: Report) -> None:
     evil = hostile(
         dataclasses.replace(
             report,
-            diff=BranchDiff("a", "b", "c", (1, 2), ["d"], [OutputDiff("e", 1, 2, 3, 4, [Sample("f", ["g"], [])])]),
+            diff=BranchDiff(
+                "a", "b", "c", (1, 2), "epochs 1 to 2", ["d"], [OutputDiff("e", 1, 2, 3, 4, [Sample("f", ["g"], [])])]
+            ),
         )
     )
     text = page(evil)

@@ -32,8 +32,9 @@ class Backfilled:
 class Compared:
     """Result of a comparison of two branches: the last run that they share, the ``epochs`` after it, and each output's diff.
 
-    ``epochs`` is empty if nothing was compared. ``on_hold`` has, for each branch, the run on hold from which on its rows are
-    not published, and so not compared.
+    ``has_finals``: the rows of the final runs were compared, too, because both branches end with one after the same epoch;
+    otherwise those of ``left_out`` were not. ``on_hold`` has, for each branch, the run on hold from which on its rows are not
+    published, and so not compared.
     """
 
     first: str
@@ -42,11 +43,19 @@ class Compared:
     epochs: range
     diffs: Mapping[str, TableDiff]
     on_hold: Sequence[Hold] = ()
+    has_finals: bool = False
+    left_out: Sequence[str] = ()
+
+    @property
+    def extent(self) -> str:
+        """What was compared, as a part of a sentence; empty if nothing was."""
+        epochs = [f"epochs {self.epochs[0]} to {self.epochs[-1]}"] if self.epochs else []
+        return " and ".join([*epochs, *(["the final runs"] if self.has_finals else [])])
 
     @property
     def is_held(self) -> bool:
         """Whether nothing was compared because a run is on hold, so that nobody knows whether the outputs differ."""
-        return bool(self.on_hold) and not self.epochs
+        return bool(self.on_hold) and not self.extent
 
     @property
     def differs(self) -> bool:

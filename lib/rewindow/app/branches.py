@@ -204,6 +204,8 @@ class JobBranches:
     def diff(self, first: str, second: str, samples: int) -> Compared:
         """Compare the outputs of two branches key by key, over the epochs that both replayed since they diverged.
 
+        The rows of final runs are compared if both branches end with one after the same epoch. They are those of a further epoch.
+
         Raises `UsageError` (2) for a branch without runs, `StorageError` (74) if a table was altered outside rewindow.
         """
         state = self.state
@@ -220,16 +222,19 @@ class JobBranches:
         after = one.runs[common - 1].spec.input.last if common else 0
         published = [branch.published_runs for branch in (one, other)]
         through = min(runs[-1].spec.input.last if runs else 0 for runs in published)
+        finals = [runs[-1].spec for runs in published if len(runs) > common and runs[-1].spec.final]
+        has_finals = len(finals) == len(published) and len({spec.input.last for spec in finals}) == 1
         diffs = {}
         for target, keys in output_keys.items():
             tables = [branch.tables[target] for branch in (one, other) if target in branch.tables]
             if len(tables) == 2:
                 diffs[target.removeprefix(OUTPUT)] = self._tables.compare(
-                    tables[0], tables[1], keys, epochs=(after, through), samples=samples
+                    tables[0], tables[1], keys, epochs=(after, through + has_finals), samples=samples
                 )
         shared = one.runs[common - 1].spec.name if common else None
         holds = [hold for name in dict.fromkeys((first, second)) for hold in describe_holds(state, name)[:1]]
-        return Compared(first, second, shared, range(after + 1, through + 1), diffs, holds)
+        left_out = [] if has_finals else [spec.name for spec in finals]
+        return Compared(first, second, shared, range(after + 1, through + 1), diffs, holds, has_finals, left_out)
 
     def code_changes(self, first: str, second: str) -> list[str]:
         """Return how the job of one branch's last run differs from that of another's, apart from the paths of tables."""

@@ -12,7 +12,7 @@ from rewindow.contracts.instants import instant
 from rewindow.control.ingest.protocols import LandReport
 from rewindow.control.plan.spec import OUTPUT
 from rewindow.control.verify import Verified
-from rewindow.report.text import asked, counted, see_quarantined, told_holds
+from rewindow.report.text import asked, counted, see_quarantined, told_holds, told_left_out
 from rewindow.streams.duration import in_words
 from rewindow.tables.shared.diff import TableDiff
 from rewindow.tables.shared.publications import SHARED_TABLES
@@ -166,12 +166,14 @@ def compared_line(found: Compared) -> str:
     first, second = found.first, found.second
     since = f" Both have every run through {found.shared}." if found.shared else ""
     held = f" {told_holds(found.on_hold)}" if found.on_hold else ""
-    if not found.epochs and held:
+    if not found.extent and held:
         return f"Nothing to compare yet.{held}"
-    if not found.epochs:
-        return f"Nothing to compare: {first} and {second} share no epoch that they replayed separately.{since}"
-    last = found.epochs[-1]
-    return f"Compared epochs {found.epochs[0]} to {last}, which {first} and {second} replayed separately.{since}{held}"
+    left_out = f" {told_left_out(found.left_out)}." if found.left_out else ""
+    if not found.extent:
+        return (
+            f"Nothing to compare: {first} and {second} share no epoch that they replayed separately.{since}{left_out}"
+        )
+    return f"Compared {found.extent}, which {first} and {second} replayed separately.{since}{left_out}{held}"
 
 
 def compared_rows(found: Compared) -> list[dict[str, Any]]:

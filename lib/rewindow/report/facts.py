@@ -93,6 +93,7 @@ class OutputDiff:
 class BranchDiff:
     """A comparison of two branches, over the epochs that both published after the run that they ``shared``.
 
+    ``extent``: what was compared, in words; None if nothing was. ``left_out``: final runs whose rows were not compared.
     ``on_hold``: for each branch the run on hold, if any, whose rows and those of later runs are not compared.
     """
 
@@ -100,9 +101,11 @@ class BranchDiff:
     second: str
     shared: str | None
     epochs: tuple[int, int] | None
+    extent: str | None
     code: Sequence[str]
     outputs: Sequence[OutputDiff]
     on_hold: Sequence[Hold] = ()
+    left_out: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

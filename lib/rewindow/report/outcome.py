@@ -8,7 +8,18 @@ from rewindow.report.charts import Bar, bars, grouped
 from rewindow.report.facts import Change, OutputDiff, Replaced, Report
 from rewindow.report.figures import RunFigures
 from rewindow.report.html import Html, code, table, tag
-from rewindow.report.text import DASH, counted, dated, instant, number, seconds, share, to_the_second, told_holds
+from rewindow.report.text import (
+    DASH,
+    counted,
+    dated,
+    instant,
+    number,
+    seconds,
+    share,
+    to_the_second,
+    told_holds,
+    told_left_out,
+)
 
 _MOST_RUNS = 50
 _DOES = {
@@ -66,13 +77,14 @@ def diff_section(report: Report) -> Iterator[Html]:
         return
     since = f" Both have every run through {diff.shared}." if diff.shared else ""
     if diff.on_hold:
-        yield tag("p", "" if diff.epochs else "Nothing to compare yet. ", told_holds(diff.on_hold))
-    elif diff.epochs is None:
+        yield tag("p", "" if diff.extent else "Nothing to compare yet. ", told_holds(diff.on_hold))
+    elif not diff.extent:
         yield tag("p", f"{diff.first} and {diff.second} share no epoch that they replayed separately.{since}")
-    if diff.epochs is None:
+    if diff.left_out:
+        yield tag("p", f"{told_left_out(diff.left_out)}.")
+    if not diff.extent:
         return
-    epochs = f"Compared epochs {diff.epochs[0]} to {diff.epochs[1]}, which {diff.first} and {diff.second} replayed separately."
-    yield tag("p", f"{epochs}{since}")
+    yield tag("p", f"Compared {diff.extent}, which {diff.first} and {diff.second} replayed separately.{since}")
     if diff.code:
         yield tag("p", "They ran different code:")
         yield tag("ul", [tag("li", line) for line in diff.code])

@@ -29,6 +29,12 @@ def keep_dropped(job: str) -> str:
     return f"To see such records after later runs: {setting}, and `{see_quarantined(job)}`"
 
 
+def told_left_out(runs: Sequence[str]) -> str:
+    """Return that the rows of final runs were not compared, as a sentence without its full stop."""
+    named = f"final run {runs[0]}" if len(runs) == 1 else f"final runs {' and '.join(runs)}"
+    return f"The rows of {named} are not compared: the branches do not both end with a final run after the same epoch"
+
+
 def told_holds(holds: Sequence[Hold]) -> str:
     """Return what a comparison of branches leaves out because runs are on hold, as sentences; empty if none is."""
     return " ".join(

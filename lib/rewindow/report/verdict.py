@@ -15,6 +15,7 @@ from rewindow.report.text import (
     share_of_records,
     to_the_second,
     told_holds,
+    told_left_out,
     where_results_wait,
 )
 
@@ -106,18 +107,19 @@ def _compared(diff: BranchDiff | None) -> Iterator[Sentence]:
         return
     held = told_holds(diff.on_hold).removesuffix(".")
     if held:
-        yield Sentence(Level.WARNING, held if diff.epochs else f"Nothing to compare yet. {held}")
-    elif diff.epochs is None:
+        yield Sentence(Level.WARNING, held if diff.extent else f"Nothing to compare yet. {held}")
+    elif not diff.extent:
         yield Sentence(Level.NOTE, f"Nothing to compare: {diff.first} and {diff.second} replayed no epoch separately")
-    if diff.epochs is None:
+    if diff.left_out:
+        yield Sentence(Level.NOTE, told_left_out(diff.left_out))
+    if not diff.extent:
         return
     unequal = {one.output: one.different + one.only_first + one.only_second for one in diff.outputs}
     told = ", ".join(f"{output} in {counted(keys, 'key')}" for output, keys in unequal.items() if keys)
-    epochs = f"epochs {diff.epochs[0]} to {diff.epochs[1]}"
     if told:
-        yield Sentence(Level.WARNING, f"Differs from branch {diff.second} in {epochs}: {told}")
+        yield Sentence(Level.WARNING, f"Differs from branch {diff.second} in {diff.extent}: {told}")
     else:
-        yield Sentence(Level.GOOD, f"Equal to branch {diff.second} in {epochs}, in every output")
+        yield Sentence(Level.GOOD, f"Equal to branch {diff.second} in {diff.extent}, in every output")
 
 
 def _lost(drops: list[Drop], where: str) -> Iterator[Sentence]:

@@ -44,7 +44,7 @@ class Diff:
 
     def _repr_html_(self) -> str:
         found = self.compared
-        if not found.epochs:
+        if not found.extent:
             return lines([compared_line(found)])
         samples = [
             {

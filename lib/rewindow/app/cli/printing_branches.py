@@ -69,7 +69,7 @@ class BranchPrinter(Printer):
         first, second, diffs = found.first, found.second, found.diffs
         if self.as_json:
             epochs = [found.epochs[0], found.epochs[-1]] if found.epochs else None
-            compared = {"epochs": epochs, "on_hold": list(found.on_hold)}
+            compared = {"epochs": epochs, "final_runs": found.has_finals, "on_hold": list(found.on_hold)}
             self.json(
                 {
                     one: json_value(asdict(diff)) | {"not_shown": diff.apart - len(diff.samples)} | compared
@@ -78,7 +78,7 @@ class BranchPrinter(Printer):
             )
             return
         self.say(compared_line(found))
-        if not found.epochs:
+        if not found.extent:
             return
         self.table("Keys", compared_rows(found))
         for output, table_diff in diffs.items():
