@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 
 from rewindow.errors import one_line
 from rewindow.tables.delta import handle
-from tests.bad_input.scene import FRESH, SCORE, Answer, Bench, copy_of, hour
+from tests.bad_input.scene import FEED, FRESH, SCORE, Answer, Bench, copy_of, hour
 
 OUT, JOURNAL, METRICS = "alerts/totals", "rewindow/journal", "rewindow/metrics"
 
@@ -96,7 +96,13 @@ def test_a_landed_file_that_is_gone_names_no_command_that_cannot_help(template: 
     answer = call(bench, "land", "activity")
     assert answer.code == 74
     assert "Only a copy of the warehouse has what was landed" in answer.err
+    assert "Without a copy, give the feed another name" in answer.err
     assert "`rewindow" not in answer.err
+    bench.write("conf/feeds/again.yaml", FEED.replace("feed: activity", "feed: again"))
+    bench.edit("conf/jobs/counts.yaml", "feed: activity", "feed: again")
+    (bench.root / "conf/feeds/activity.yaml").unlink()
+    for words in ("land", "again"), ("rewind", "counts", "--to", "0"), ("run", "counts"), ("status",):
+        assert (words, call(bench, *words).code) == (words, 0)
 
 
 def test_a_backtrace_of_native_code_is_not_shown() -> None:

@@ -41,7 +41,10 @@ from rewindow.tables.shared.publications import log_id, older_ledger, quarantine
 
 NUMBERS_PER_COMMIT = 1_000
 ATTEMPTS = 8
-LOST = "Only a copy of the warehouse has what was landed: restore the file from it"
+LOST = (
+    "Only a copy of the warehouse has what was landed: restore the file from it. Without a copy, give the feed another name "
+    "in its file and in those of its jobs, and land the source again"
+)
 """What to do if a landed file is gone. Another generation cannot be published before it either."""
 
 _STAGED = re.compile(r"([0-9a-f]{32})-[0-9a-f]{32}(?:\.[0-9a-f]{8})?\.(?:parquet|arrow)")
