@@ -90,6 +90,24 @@ def test_runs_of_two_versions_of_the_code_are_repeated_one_after_the_other(templ
     assert bench.result() == before
 
 
+def test_a_branch_whose_files_are_gone_can_be_dropped_and_then_the_tables_are_repaired(
+    template: Bench, tmp_path: Path
+) -> None:
+    bench = copy_of(template, tmp_path / "project")
+    before = bench.result()
+    bench.code(SCORE.replace("* 2", "* 3"))
+    assert call(bench, "backfill", "counts", "--from", "1", "--branch", "trial").code == 0
+    bench.code(SCORE)
+    shutil.rmtree(bench.warehouse / "state")
+    refused = call(bench, "republish", "counts")
+    assert refused.code == 76
+    assert "or drop its branch, if nobody needs it any more: `rewindow branch drop counts trial`" in refused.err
+    for words in ("branch", "drop", "counts", "trial"), ("republish", "counts"), ("run", "counts"), ("status",):
+        answer = call(bench, *words)
+        assert (words, answer.code) == (words, 0), answer.err
+    assert bench.result()["output/totals"] == before["output/totals"]
+
+
 def test_a_landed_file_that_is_gone_names_no_command_that_cannot_help(template: Bench, tmp_path: Path) -> None:
     bench = copy_of(template, tmp_path / "project")
     shutil.rmtree(bench.warehouse / "logs")

@@ -10,6 +10,7 @@ If a process is killed anywhere, call the same command again: a state that is re
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from contextlib import suppress
 
 from rewindow.control.ledger import update
 from rewindow.control.plan.backfill_decisions import Backfill, decide_backfill
@@ -24,6 +25,7 @@ from rewindow.control.plan.branch_decisions import (
 from rewindow.control.plan.branches import JobState, LedgerRow
 from rewindow.control.plan.spec import MAIN, JobBinding
 from rewindow.control.run import Tables
+from rewindow.errors import StorageError
 
 Travel = Generator[str, None, LedgerRow | None]
 
@@ -91,10 +93,12 @@ def promote(job: str, name: str, binding: JobBinding, tables: Tables, *, into: s
 def drop(job: str, name: str, tables: Tables) -> Travel:
     """Drop a branch: no run continues it, and `gc` deletes its tables.
 
-    Publishes only afterwards: the outputs of the branch, which may be what is broken, are no longer due then.
+    Publishes only afterwards: the outputs of the branch, which may be what is broken, are no longer due then. Tables that
+    branches share may lack files of it, too: then the next command of another branch names the repair, which succeeds now.
     """
     row = yield from update(tables, job, "decide", lambda state: decide_drop(state, name))
-    yield from catch_up(job, tables, name)
+    with suppress(StorageError):
+        yield from catch_up(job, tables, name)
     return row
 
 

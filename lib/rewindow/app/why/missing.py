@@ -199,6 +199,9 @@ def _told(project: Project, past: History, asked: Asked, fate: Fate, windows: Se
     if waits is not None and waits.is_open and first is not None:
         reached = sum(fate.reached((one.topic, one.offset), [first]) for one in shown)
         named = windows or [OpenFacts(first.start_ms, first.end_ms, waits.closes_at_ms, reached)]
+        if not windows and not reached:
+            headline = f"{open_headline(named)}, but no record of the key has reached it"
+            return no_answer(output, Missing.OPEN, headline, [*dropped, *clocks], **known)
         reasons = [*open_sentences(named), *clocks, *dropped]
         return no_answer(output, Missing.OPEN, open_headline(named), reasons, **known)
     sent = [] if is_on_hold else ["The job has taken records of the key, but has sent no result of them"]

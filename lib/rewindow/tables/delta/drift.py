@@ -16,6 +16,7 @@ from deltalake import DeltaTable
 from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.control.plan.branches import CommittedRun, JobState
 from rewindow.control.plan.commit import add_digests
+from rewindow.control.plan.repair_decisions import needed
 from rewindow.control.plan.spec import CHANGELOG, OUTPUT
 from rewindow.errors import StorageError
 from rewindow.tables.delta.commit import open_table, table_path
@@ -86,21 +87,22 @@ def find_drift(warehouse: str, job: str, state: JobState, branch: str, files: Fi
             if due.publications:
                 yield Drift(due.target, path, "is gone")
             continue
-        what = _drift(path, job, due, table, published, files, state) or _stuck(due, published, files)
+        what = _drift(path, job, due, table, published, files, state) or _stuck(state, due, published, files)
         if what is not None:
             yield Drift(due.target, path, what)
 
 
-def _stuck(due: Due, published: int, files: Files) -> str | None:
-    """Describe why a table that lags cannot follow: it lacks files of a run whose rows are replaced, so nothing repeats the run.
+def _stuck(state: JobState, due: Due, published: int, files: Files) -> str | None:
+    """Describe why a table that lags cannot follow: it lacks files of a run that nothing repeats, because nobody needs it.
 
-    An interrupted `republish` leaves such a table, which its repeated runs have created anew.
+    An interrupted `republish`, or a dropped branch, leaves such a table, which was created anew.
     """
     waiting = due.publications[published:]
-    stay = {run.spec.run for run in net(due.publications).adds} if waiting else set()
+    snapshots = {one.spec.run for one in state.snapshots.values()}
+    repeated = needed(state) - snapshots if waiting else frozenset()
     for publication in waiting:
         for run in publication.adds:
-            if run.spec.run not in stay and not files.are_whole(run, due.target, due.table.path):
+            if run.spec.run not in repeated and not files.are_whole(run, due.target, due.table.path):
                 lacks = f"has only {published} of {len(due.publications)} publications"
                 return f"{lacks}, and what run {run.spec.name} had staged is gone"
     return None
