@@ -32,6 +32,10 @@ def test_the_rows_of_two_final_runs_are_compared(say: Say, branched: Path) -> No
     assert (found["only_first"], found["epochs"], found["final_runs"]) == (1, [1, 3], True)
     _, text = say("report", "daily_orders", "--branch", "fix", "--diff", "main", "--json")
     assert "Differs from branch main in epochs 1 to 3 and the final runs: daily-orders in 1 key" in text
+    code, text = say("promote", "daily_orders", "fix")
+    assert code == 0
+    assert "Branch main is sealed now, because fix/2 is a final run: it takes no more runs." in text
+    assert say("rewind", "daily_orders", "--to", "fix/1")[0] == 0
 
 
 def test_the_rows_of_a_single_final_run_are_not_compared_and_it_says_so(say: Say, branched: Path) -> None:

@@ -138,7 +138,7 @@ class JobBranches:
 
         ``is_new`` is false if it was promoted before, ``lagged`` as of `rewind`, ``fewer`` as of `fewer_rows`.
         ``other_code`` lists how the project's present code differs from that of the branch, ``waiting`` is how many landings
-        wait for the next run of ``into``.
+        wait for the next run of ``into``, which takes none if it ``is_sealed``.
         """
         with self._project.telemetry.operation(PROMOTE, self._job, branch) as told:
             done = self._promote(branch, into, on_step, told.watching(on_step))
@@ -166,6 +166,7 @@ class JobBranches:
         at = head.spec.name if head else None
         caught_up = [one.spec.name for one in results if isinstance(one, RunReport)]
         done = {"branch": branch, "into": into, "at": at, "is_new": is_new, "lagged": lagged, "other_code": changes}
+        done |= {"is_sealed": head is not None and head.spec.final}
         return {**done, "caught_up": caught_up, "fewer": fewer_rows(before, rows_of(self.state.branch(into).runs))}
 
     def _check_reached(self, branch: Branch, feed: Feed) -> None:

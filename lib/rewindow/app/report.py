@@ -154,7 +154,7 @@ def _compared(branches: JobBranches, first: str, second: str, samples: int = 5) 
     epochs = (found.epochs[0], found.epochs[-1]) if found.epochs else None
     state = branches.state
     one, other = (state.branch(name).runs[-1].spec.binding for name in (first, second))
-    changed = differences_besides_tables(one, other)
+    changed = differences_besides_tables(other, one)
     return BranchDiff(
         first, second, found.shared, epochs, found.extent or None, changed, outputs, found.on_hold, found.left_out
     )

@@ -84,7 +84,10 @@ def promoted_lines(job: str, done: Mapping[str, Any]) -> Iterator[str]:
             f"The present code is not that of {done['at']}: {'; '.join(done['other_code'])}. Restore that code before the next "
             f"run of {done['into']}, which is refused (76) otherwise, unless it accepts the change (`--accept-changes`)."
         )
-    if done["waiting"]:
+    if done["is_sealed"]:
+        sealed = f"Branch {done['into']} is sealed now, because {done['at']} is a final run"
+        yield f"{sealed}: it takes no more runs. `rewindow rewind` to the run before takes that back."
+    elif done["waiting"]:
         rows = (
             "1 landing waits, and its rows are"
             if done["waiting"] == 1

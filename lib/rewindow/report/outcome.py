@@ -86,7 +86,7 @@ def diff_section(report: Report) -> Iterator[Html]:
         return
     yield tag("p", f"Compared {diff.extent}, which {diff.first} and {diff.second} replayed separately.{since}")
     if diff.code:
-        yield tag("p", "They ran different code:")
+        yield tag("p", f"They ran different code. From {diff.second} to {diff.first}:")
         yield tag("ul", [tag("li", line) for line in diff.code])
     rows = [
         (one.output, *(number(count) for count in (one.equal, one.different, one.only_first, one.only_second)))
