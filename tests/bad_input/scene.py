@@ -31,6 +31,9 @@ from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import LANDINGS, QUARANTINE, RUNS
 from tests.ingest.local_engine import HOUR, T0, LocalEngine, write_rows
 
+Say = Callable[..., tuple[int, str]]
+"""The fixture `say`: runs a command, and returns its exit code and what it printed."""
+
 FEED = """\
 feed: activity
 partitions: 2

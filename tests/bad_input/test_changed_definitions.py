@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-Say = Callable[..., tuple[int, str]]
+from tests.bad_input.scene import Say
+
 SCHEMA = "order_id BIGINT, customer STRING, amount DOUBLE, ordered_at TIMESTAMP, received_at TIMESTAMP"
 AGAIN = "Restore the configuration, or land everything again: `rewindow land orders --new-generation`"
 KEEP = ". With `--keep 3`, what is landed stays as it is"

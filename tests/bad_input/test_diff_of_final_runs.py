@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-Say = Callable[..., tuple[int, str]]
+from tests.bad_input.scene import Say
+
 LEFT_OUT = "are not compared: the branches do not both end with a final run after the same epoch"
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from rewindow.errors import ConfigError
+from tests.bad_input.scene import Say
 
 
 def edited(shop: Path, file: str, *changes: tuple[str, str]) -> None:
@@ -19,9 +19,6 @@ def edited(shop: Path, file: str, *changes: tuple[str, str]) -> None:
         assert old in text
         text = text.replace(old, new)
     path.write_text(text)
-
-
-Say = Callable[..., tuple[int, str]]
 
 
 @pytest.mark.spark

@@ -16,11 +16,9 @@ import pytest
 from rewindow.app.project import Project
 from rewindow.errors import NotNowError
 from rewindow.tables.delta.ledger import Ledger
-from tests.bad_input.scene import FEED, HOURLY, JOB, Bench, hour
+from tests.bad_input.scene import FEED, HOURLY, JOB, Bench, Say, hour
 from tests.bad_input.statuses import status
 from tests.ingest.local_engine import HOUR, T0
-
-Say = Callable[..., tuple[int, str]]
 
 
 def listed(bench: Bench) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
-Say = Callable[..., tuple[int, str]]
+from tests.bad_input.scene import Say
 
 
 def test_the_name_of_a_rewound_run_is_never_given_to_another_run(say: Say, shop: Path) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
-Say = Callable[..., tuple[int, str]]
+from tests.bad_input.scene import Say
+
 HEAD = "order_id,coupon,customer,amount,ordered_at,received_at\n"
 NEW = HEAD + "11,SPRING,ann,2.5,2026-01-09T08:15:00Z,2026-01-09T08:16:00Z\n"
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.bad_input.own_csv import HEAD, Say, row, settings
+from tests.bad_input.own_csv import HEAD, row, settings
+from tests.bad_input.scene import Say
 
 
 def test_records_without_a_key_are_named_when_they_are_landed_and_when_a_job_skips_them(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-Say = Callable[..., tuple[int, str]]
+from tests.bad_input.scene import Say
+
 LATER = "order_id,customer,amount,ordered_at,received_at\n9,ann,12.5,2026-01-09T08:15:00Z,2026-01-09T08:16:00Z\n"
 WAITS = (
     "2 results of orders-per-day-suppress wait for orders-0 (silent since 2026-01-06 09:30:00Z), "

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-Say = Callable[..., tuple[int, str]]
+from tests.bad_input.scene import Say
+
 HEAD = "order_id,customer,amount,ordered_at,received_at\n"
 ROW = "9,ann,12.5,2026-01-09T08:15:00Z,2026-01-09T08:16:00Z\n"
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.bad_input.own_csv import HEAD, Say, row, settings
+from tests.bad_input.own_csv import HEAD, landed, row, settings
+from tests.bad_input.scene import Say
 
 COMMAS = {
     "decimal commas": ("12,50", "7,20", True),
@@ -28,30 +29,26 @@ def test_numbers_with_commas_that_were_landed_as_text_are_named_once(
     settings(shop, '"true"}}', '"\\""}}')
     lines = [row(1).replace("12.5", f'"{first}"'), row(2).replace("12.5", f'"{second}"'), row(3).replace("12.5", "")]
     orders.write_text(HEAD + "".join(lines))
-    code, text = say("land", "orders")
-    assert code == 0, text
+    text = landed(say)
     warned = f"amount of orders was landed as text, but its values are numbers with commas, like '{first}'. "
     assert (f"warning: feed orders: {warned}" in text) is is_named
     assert (
         "Declare amount DECIMAL(12,2) in a `schema:` of the source, with `options: {locale: de-DE}`" in text
     ) is is_named
     (orders.parent / "more.csv").write_text(HEAD + row(4, at="2026-01-07T08:15:00Z", got="2026-01-07T08:16:00Z"))
-    code, text = say("land", "orders")
-    assert code == 0, text
+    text = landed(say)
     assert "commas" not in text
 
 
 def test_blanks_after_separators_are_named_once(say: Say, shop: Path, orders: Path) -> None:
     orders.write_text(HEAD + row(1, " Ann") + row(2, " Bob"))
-    code, text = say("land", "orders")
-    assert code == 0, text
+    text = landed(say)
     assert (
         "warning: feed orders: the values of customer of orders begin with a blank, like ' Bob', which is another text than "
         "'Bob'. If the blanks follow the separators of a file, remove them, and `rewindow land orders --new-generation`\n"
     ) in text
     (orders.parent / "more.csv").write_text(HEAD + row(4, " Cid", "2026-01-07T08:15:00Z", "2026-01-07T08:16:00Z"))
-    code, text = say("land", "orders")
-    assert code == 0, text
+    text = landed(say)
     assert "blank" not in text
     (orders.parent / "third.csv").write_text(HEAD.replace("customer", " customer") + row(5, " Dan"))
     code, text = say("land", "orders")
@@ -61,8 +58,7 @@ def test_blanks_after_separators_are_named_once(say: Say, shop: Path, orders: Pa
 
 def test_keys_with_blanks_around_them_are_named_once(say: Say, orders: Path) -> None:
     orders.write_text(HEAD + row(1, "Bob") + row(2, "Bob "))
-    code, text = say("land", "orders")
-    assert code == 0, text
+    text = landed(say)
     assert (
         "warning: feed orders: keys in customer of orders have blanks around them, like 'Bob ', which is another key than 'Bob'. "
         "If they are the same, remove the blanks, and `rewindow land orders --new-generation`\n"
@@ -77,8 +73,7 @@ def test_numbers_among_texts_in_json_are_named_with_their_places(say: Say, shop:
     rows = [{"order_id": 1, "customer": "ann", "amount": amount, **times} for amount in (12.5, "n/a")]
     orders.unlink()
     (orders.parent / "first.json").write_text("".join(json.dumps(one) + "\n" for one in rows))
-    code, text = say("land", "orders")
-    assert code == 0, text
+    text = landed(say)
     assert (
         'warning: feed orders: amount of orders was landed as text, because it is 12.5 in first.json, line 1, and "n/a" in '
         "first.json, line 2. Fix the file, or declare amount STRING in a `schema:` of the source, and `rewindow land orders "
@@ -89,8 +84,7 @@ def test_numbers_among_texts_in_json_are_named_with_their_places(say: Say, shop:
 def test_a_column_of_numbers_that_one_value_makes_a_text_is_named_once(say: Say, shop: Path, orders: Path) -> None:
     rows = [row(number) for number in range(1, 10)]
     orders.write_text(HEAD + "".join(rows) + row(10).replace("12.5", "n/a"))
-    code, text = say("land", "orders")
-    assert code == 0, text
+    text = landed(say)
     assert (
         "warning: feed orders: amount of orders was landed as text, because not all of its values are numbers, like 'n/a'. If it "
         "is a number, declare amount DOUBLE in a `schema:` of the source, with `unreadable: skip` for such lines, give the "
@@ -103,21 +97,19 @@ def test_a_column_of_numbers_that_one_value_makes_a_text_is_named_once(say: Say,
 
 def test_leading_zeros_that_an_inferred_number_loses_are_named_once(say: Say, shop: Path, orders: Path) -> None:
     orders.write_text(HEAD + row(1, "007") + row(2, "07") + row(3, "12"))
-    code, text = say("land", "orders")
-    assert code == 0, text
+    text = landed(say)
     assert (
         "warning: feed orders: customer of orders was landed as a number, which loses the zeros of values like '007'. If these "
         "are texts, declare customer STRING in a `schema:` of the source, give the column another name (`columns: {customer_2: "
         "customer}`), because a log keeps the type of each name, and `rewindow land orders --new-generation`\n"
     ) in text
     (orders.parent / "more.csv").write_text(HEAD + row(4, "008", "2026-01-07T08:15:00Z", "2026-01-07T08:16:00Z"))
-    code, text = say("land", "orders")
+    text = landed(say)
     assert "zeros" not in text
 
 
 def test_a_column_of_numbers_that_are_no_times_is_named(say: Say, shop: Path, orders: Path) -> None:
     settings(shop, "timestamp: ordered_at", "timestamp: order_id")
-    code, text = say("land", "orders")
-    assert code == 0, text
+    text = landed(say)
     assert "warning: feed orders: no time of orders is after 1970-01-01 00:00:00" in text
     assert "Is order_id the column with the times, in milliseconds?" in text

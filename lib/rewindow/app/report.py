@@ -21,7 +21,6 @@ from rewindow.app.unfinished import how_it_ended, process_of
 from rewindow.control.plan.branch_decisions import find_run
 from rewindow.control.plan.branches import Branch, CommittedRun, JobState
 from rewindow.control.plan.explain import explain
-from rewindow.control.plan.job_diff import differences_besides_tables
 from rewindow.control.plan.ledger_state import PLAN
 from rewindow.control.plan.spec import CHANGELOG, RunRequest
 from rewindow.errors import RewindowError, UsageError
@@ -152,9 +151,7 @@ def _compared(branches: JobBranches, first: str, second: str, samples: int = 5) 
         for output, one in found.diffs.items()
     ]
     epochs = (found.epochs[0], found.epochs[-1]) if found.epochs else None
-    state = branches.state
-    one, other = (state.branch(name).runs[-1].spec.binding for name in (first, second))
-    changed = differences_besides_tables(other, one)
+    changed = branches.code_changes(second, first)
     return BranchDiff(
         first, second, found.shared, epochs, found.extent or None, changed, outputs, found.on_hold, found.left_out
     )

@@ -19,6 +19,8 @@ from rewindow.tables.shared.publications import SHARED_TABLES
 
 _MOST_ROWS = 5
 """Maximum number of rows that are shown per key and branch."""
+TAKES_NO_MORE = "it takes no more runs. `rewindow rewind` to the run before takes that back"
+"""What follows for a branch from its final run."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
@@ -85,8 +87,7 @@ def promoted_lines(job: str, done: Mapping[str, Any]) -> Iterator[str]:
             f"run of {done['into']}, which is refused (76) otherwise, unless it accepts the change (`--accept-changes`)."
         )
     if done["is_sealed"]:
-        sealed = f"Branch {done['into']} is sealed now, because {done['at']} is a final run"
-        yield f"{sealed}: it takes no more runs. `rewindow rewind` to the run before takes that back."
+        yield f"Branch {done['into']} is sealed now, because {done['at']} is a final run: {TAKES_NO_MORE}."
     elif done["waiting"]:
         rows = (
             "1 landing waits, and its rows are"

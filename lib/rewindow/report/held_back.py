@@ -96,9 +96,8 @@ def _held_by_partition(material: Material, timed: TimedNode, partition: int, min
     else:
         last = "and none was landed" if mine == UNKNOWN else f"the newest of which is at {instant(mine)}"
         why = f"Only records of partition {partition} advance it, {last}, while another partition is later"
-    is_stuck = material.waits_for and material.feed.landings[-1].watermark_ms < closes_at
-    first = [what_moves(material, by_feed=True)] if is_stuck else []
-    return ". ".join([why, *first, what_moves(material)])
+    is_stuck = bool(material.waits_for) and material.feed.landings[-1].watermark_ms < closes_at
+    return f"{why}. {what_moves(material, by_feed=is_stuck, by_job=True)}"
 
 
 def waited_for(material: Material) -> str:
@@ -113,18 +112,21 @@ def follows_watermark(material: Material) -> bool:
     return material.head.spec.binding.semantics.get("stream_time_from") == StreamTimeFrom.WATERMARK.value
 
 
-def what_moves(material: Material, *, by_feed: bool = False) -> str:
-    """Return what makes results final that wait for a partition without records.
+def what_moves(material: Material, *, by_feed: bool = False, by_job: bool = False) -> str:
+    """Return what makes results final that wait for a partition without records, as sentences without the last full stop.
 
-    ``by_feed``: the feed's watermark waits for it, too.
+    ``by_feed``: the feed's watermark waits for it. ``by_job``: the job's clock follows its records only.
     """
+    steps = []
     if by_feed:
         feed = material.feed.definition.feed
-        return (
+        steps.append(
             "`max_task_idle: 2h`, or another duration, in the feed's file lets its watermark pass a partition that has been "
             f"silent for that long, from the next `rewindow land {feed}` on"
         )
-    return (
-        "`semantics: {stream_time_from: watermark}` in the job's file lets the feed's watermark advance its clock, from the "
-        "next landing on. That is a change, which the next run takes with `--accept-changes`"
-    )
+    if by_job:
+        steps.append(
+            "`semantics: {stream_time_from: watermark}` in the job's file lets the feed's watermark advance its clock, from the "
+            "next landing on. That is a change, which the next run takes with `--accept-changes`"
+        )
+    return ". ".join(steps)

@@ -129,10 +129,9 @@ def _silent(
     results = sum(counts) if len(counts) == len(waiting) else None
     silent = material.waits_for if by_feed else {one.at: one.newest_ms for one in waiting}
     times = {f"{one.topic}-{one.partition}": silent[one] for one in sorted(silent)}
-    by_job = any(one.by_job for one in waiting)
-    fixes = [*([what_moves(material, by_feed=True)] if by_feed else []), *([what_moves(material)] if by_job else [])]
+    fix = what_moves(material, by_feed=by_feed, by_job=any(one.by_job for one in waiting))
     is_filtered = not by_feed and any(one.is_filtered for one in waiting)
-    return Silent(node, results, times, newest - min(times.values()), ". ".join(fixes), is_filtered)
+    return Silent(node, results, times, newest - min(times.values()), fix, is_filtered)
 
 
 def _results(material: Material, timed: TimedNode, partition: int) -> int | None:

@@ -16,7 +16,7 @@ from rich.text import Text
 from rewindow.app.cli.progress import log_failure, log_summary, watched
 from rewindow.app.cli.summary import reason_lines, summarise, summary_lines
 from rewindow.app.next_run import UpToDateButChanged
-from rewindow.app.sentences import in_one_line, landed_lines, readable
+from rewindow.app.sentences import TAKES_NO_MORE, in_one_line, landed_lines, readable
 from rewindow.app.watch import Watch
 from rewindow.control.ingest.protocols import LandReport
 from rewindow.control.plan.explain import explain, explain_lag
@@ -264,7 +264,4 @@ def _result_lines(result: RunReport) -> Iterator[str]:
             yield f"  {topic}: {counted(total.rows, 'row')} {added}"
     yield from (f"  {one.on_fail}: {one.told}" for one in commit.unmet)
     if spec.final:
-        yield (
-            f"  Every window is closed, and branch {spec.branch} is sealed: it takes no more runs. `rewindow rewind` to the run "
-            "before takes that back."
-        )
+        yield f"  Every window is closed, and branch {spec.branch} is sealed: {TAKES_NO_MORE}."

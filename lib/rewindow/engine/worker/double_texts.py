@@ -37,10 +37,8 @@ def wrong_text(text: str, kind: str, options: Mapping[str, str]) -> str | None:
     if NUMBER.fullmatch(text):
         if not is_beyond(_as_float(text.strip()), kind):
             return None
-        if has_infinity:
-            return f"is beyond the numbers of {kind.upper()}"
-        fix = "If the files mean infinity, state how, like `options: {positiveInf: Inf}`"
-        return f"is beyond the numbers of {kind.upper()}. {fix}"
+        fix = "" if has_infinity else ". If the files mean infinity, state how, like `options: {positiveInf: Inf}`"
+        return f"is beyond the numbers of {kind.upper()}{fix}"
     if not _COMMA_NUMBER.fullmatch(text.strip()):
         return "is not a number"
     return (

@@ -16,7 +16,6 @@ from deltalake import DeltaTable
 from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.control.plan.branches import CommittedRun, JobState
 from rewindow.control.plan.commit import add_digests
-from rewindow.control.plan.repair_decisions import needed
 from rewindow.control.plan.spec import CHANGELOG, OUTPUT
 from rewindow.errors import StorageError
 from rewindow.tables.delta.commit import open_table, table_path
@@ -25,6 +24,7 @@ from rewindow.tables.delta.files import Folder
 from rewindow.tables.shared.content_hash import sorted_rows
 from rewindow.tables.shared.diff import first_difference
 from rewindow.tables.shared.drift import Drift, difference_of
+from rewindow.tables.shared.lost_runs import repeatable
 from rewindow.tables.shared.publications import SHARED_TABLES, Due, Reports, due_rows, due_tables, net, publication_id
 
 Digest = Callable[[pa.Table], str]
@@ -97,10 +97,10 @@ def _stuck(state: JobState, due: Due, published: int, files: Files) -> str | Non
 
     An interrupted `republish`, or a dropped branch, leaves such a table, which was created anew.
     """
-    waiting = due.publications[published:]
-    snapshots = {one.spec.run for one in state.snapshots.values()}
-    repeated = needed(state) - snapshots if waiting else frozenset()
-    for publication in waiting:
+    if published == len(due.publications):
+        return None
+    repeated = repeatable(state)
+    for publication in due.publications[published:]:
         for run in publication.adds:
             if run.spec.run not in repeated and not files.are_whole(run, due.target, due.table.path):
                 lacks = f"has only {published} of {len(due.publications)} publications"

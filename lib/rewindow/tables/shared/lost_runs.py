@@ -20,16 +20,15 @@ def lost_runs(
 
     First those that are needed, with all runs that their state depends on; then the numbers of the others.
     """
-    counts = needed(state)
+    snapshots, repeated = _snapshots(state), repeatable(state)
     lost: dict[int, CommittedRun] = {}
     for due in due_tables(state, branch):
         if due.target in targets:
             for run in net(due.publications).adds:
                 if not is_whole(run, due.target, due.table.path):
                     lost[run.spec.run] = run
-    snapshots = {one.spec.run for one in state.snapshots.values()}
-    given_up = [number for number in lost if number not in counts or number in snapshots]
-    wanted = {number: run for number, run in lost.items() if number not in given_up}
+    given_up = [number for number in lost if number not in repeated]
+    wanted = {number: run for number, run in lost.items() if number in repeated}
     waiting = list(wanted.values())
     while waiting:
         for one in state.basis(waiting.pop().spec.parent):
@@ -38,6 +37,15 @@ def lost_runs(
                 wanted[number] = one
                 waiting.append(one)
     return sorted(wanted.values(), key=lambda run: run.spec.run), given_up
+
+
+def repeatable(state: JobState) -> frozenset[int]:
+    """Return the runs that `republish` repeats if their files are gone. Others, and snapshots, it gives up."""
+    return needed(state) - _snapshots(state)
+
+
+def _snapshots(state: JobState) -> frozenset[int]:
+    return frozenset(one.spec.run for one in state.snapshots.values())
 
 
 def _has_state(run: CommittedRun, is_whole: IsWhole) -> bool:
