@@ -9,6 +9,8 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTHON ?= python3.11
 VENV := .venv
 PY := $(VENV)/bin/python
+# Each worker takes whole files, in the order of tests/conftest.py.
+TWO := -n 2 --dist loadfile --no-loadscope-reorder
 CODE := $(wildcard lib tests jobs dags setup.py)
 # Installs are quiet but for one line that moves, so that a log stays short and a person sees progress.
 PROGRESS := awk '/^ *Collecting/ {printf "\r\033[K  %d %s", ++n, $$2; fflush()} \
@@ -53,17 +55,17 @@ test: setup ## all tests: first the fast ones (two or three minutes), then those
 	@$(MAKE) test-fast test-spark
 
 test-fast: bytecode ## the tests that need neither Spark nor processes
-	$(PY) -m pytest -q -m "not spark and not slow and not airflow" -n 2 --dist loadfile
+	$(PY) -m pytest -q -m "not spark and not slow and not airflow" $(TWO)
 
 test-spark: setup bytecode ## the tests that need processes or many tables, then those that need Spark; two at a time, each with a session
-	$(PY) -m pytest -q -m "slow and not spark and not cluster and not airflow" -n 2 --dist loadfile
-	$(PY) -m pytest -q -m "spark and not cluster and not airflow" -n 2 --dist loadfile
+	$(PY) -m pytest -q -m "slow and not spark and not cluster and not airflow" $(TWO)
+	$(PY) -m pytest -q -m "spark and not cluster and not airflow" $(TWO)
 
 bytecode: env
 	@$(PY) -m compileall -q lib
 
 airflow: setup ## the real Airflow at length: every DAG, a scheduler, a killed worker, a backfill, an approval (ten minutes; twice as long with PostgreSQL)
-	$(PY) -m pytest -q -m airflow -n 2 --dist loadfile -o faulthandler_timeout=1800 tests/airflow
+	$(PY) -m pytest -q -m airflow $(TWO) -o faulthandler_timeout=1800 tests/airflow
 
 docs: env ## the site from docs/, into build/site: a warning or a dead link is an error
 	@# Not --quiet: it hides the warnings from --strict too.
@@ -77,7 +79,7 @@ databricks-wheel: wheel ## the wheel without Spark, Delta, pandas and Arrow, whi
 	@$(PY) -m rewindow.databricks.slim dist/rewindow-*.whl
 
 cluster: setup ## jobs on a Spark cluster and behind Spark Connect on this machine, both ways to commit: the same tables
-	$(PY) -m pytest -q -n 2 --dist loadfile tests/cluster tests/connect tests/protocol tests/object_store tests/api/test_spark.py tests/engine/test_shuffle_reader.py tests/bad_input/test_workers.py tests/bad_input/test_verify.py
+	$(PY) -m pytest -q $(TWO) tests/cluster tests/connect tests/protocol tests/object_store tests/api/test_spark.py tests/engine/test_shuffle_reader.py tests/bad_input/test_workers.py tests/bad_input/test_verify.py
 
 crash: setup ## kill everything everywhere: nothing lost, nothing doubled (hours; stopped, it goes on where it was)
 	$(PY) -m tests.crash $(CRASH)

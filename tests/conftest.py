@@ -30,8 +30,16 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.ge
 MEMORY_BYTES = 6 << 30
 
 
+LONGEST = ("tests/crash/", "tests/connect/", "tests/year/", "tests/object_store/")
+"""Folders of which a file takes up to two minutes: they come first, so that no worker is left with one at the end."""
+
+
 def pytest_configure() -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, resource.getrlimit(resource.RLIMIT_DATA)[1]))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
 
 
 def pytest_collection_finish() -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pyspark
 
+from rewindow.engine.spark.class_archive import archive_options
 from rewindow.engine.spark.jars import find_jars
 from rewindow.engine.spark.java import find_java
 
@@ -119,7 +120,8 @@ def connect_server(
     port = free_port()
     settings = {
         "spark.master": "local[2]",
-        "spark.jars": ",".join(map(str, find_jars())),
+        # Not spark.jars, which copies the jars and excludes their classes from the archive.
+        "spark.driver.extraClassPath": os.pathsep.join(map(str, find_jars())),
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(port),
         "spark.driver.host": "localhost",
@@ -135,7 +137,9 @@ def connect_server(
         "spark.connect.session.planCache.maxSize": "0",
         "spark.databricks.delta.delta.log.cacheSize": "30",
         "spark.driver.memory": memory,
-        "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dderby.system.home={folder}",
+        "spark.driver.extraJavaOptions": " ".join(
+            ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"-Dderby.system.home={folder}", *archive_options())
+        ),
     }
     if not ui:
         settings |= {f"spark.{name}": "10" for name in _SHOWN}

@@ -49,15 +49,22 @@ def orders(shop: Path) -> Path:
 @pytest.fixture
 def say(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], shop: Path
-) -> Callable[..., tuple[int, str]]:
+) -> Iterator[Callable[..., tuple[int, str]]]:
     """Return a function that runs a command as a process of its own would: with the code as it is now."""
 
     def run(*command: str) -> tuple[int, str]:
-        for name in [name for name in sys.modules if name.split(".")[0] == "jobs"]:
+        for name in _own_code():
             monkeypatch.delitem(sys.modules, name)
         importlib.invalidate_caches()
         code = run_command([*command, "--project", str(shop)])
         out, err = capsys.readouterr()
         return code, out + err
 
-    return run
+    yield run
+    for name in _own_code():
+        del sys.modules[name]
+
+
+def _own_code() -> list[str]:
+    """Return the modules of a project that are imported."""
+    return [name for name in sys.modules if name.split(".")[0] == "jobs"]

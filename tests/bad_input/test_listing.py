@@ -173,7 +173,7 @@ def test_an_empty_file_is_named_and_makes_no_feed_due(say: Say, shop: Path) -> N
     assert (code, "Feed orders: nothing new to land." in text) == (0, True), text
     assert "warning: feed orders: zz.csv of the log orders is empty, and not landed before rows are in it" in text
     code, text = say("ls")
-    assert (code, "zz.csv is empty" in text) == (0, True), text
+    assert (code, "zz.csv has no rows" in text) == (0, True), text
     assert "all is well." in say("status")[1]
 
 

@@ -41,7 +41,7 @@ def test_a_file_with_only_a_header_is_not_due_until_it_has_rows(shop: Bench) -> 
     assert "nothing new to land" in shop.run("land", "shop").out
     assert listed(shop) == ("fresh", "b.csv has no rows")
     shop.write("shop/c.csv", f"user,t\nbob,{T0 + HOUR}\n")
-    assert listed(shop) == ("due", "2 new files")
+    assert listed(shop) == ("due", "1 new file; b.csv has no rows")
     (shop.root / "shop/c.csv").unlink()
     shop.write("shop/b.csv", f"user,t\nbob,{T0 + HOUR}\n")
     assert listed(shop) == ("due", "1 new file")

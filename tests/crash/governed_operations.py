@@ -140,6 +140,13 @@ def _republish(root: Path, _seed: int, *targets: str) -> Iterator[str]:
     yield from backend(root).republishing(MAIN, *targets)
 
 
+def _sampled(tables: Backend, seed: int) -> None:
+    tables.land_scene(seed, through=2)
+    tables.run(MAIN, 1)
+
+
+SAMPLE = Operation(_sampled, _run)
+"""A run after as little as possible, for a quick call."""
 _DELETED = "DELETE FROM: executed"
 _REPUBLISH = "republish output/hourly"
 OPERATIONS = {

@@ -144,10 +144,10 @@ def test_stores_can_be_queried(root: Path, capsys: pytest.CaptureFixture[str], t
     stores = {one["store"]: one for one in call("list", JOB)["stores"]}
     assert set(stores) == {"closed-carrier-hours", "departures-per-carrier"}
     store = "departures-per-carrier"
-    assert stores[store]["keys"] > 0
-    assert stores[store]["rows"] >= stores[store]["keys"]
+    assert stores[store]["entries"] > 0
+    assert stores[store]["rows"] >= stores[store]["entries"]
     shown = call("show", JOB, store, "--limit", "2")
-    assert (len(shown["entries"]), shown["count"]) == (2, stores[store]["keys"])
+    assert (len(shown["entries"]), shown["count"]) == (2, stores[store]["entries"])
     one = shown["entries"][0]
     column = Project.open(root).tables.state(JOB).branch("main").runs[-1].spec.binding.keys[store][0]
     same = call("show", JOB, store, "--key", str(one[column]))
@@ -158,8 +158,8 @@ def test_stores_can_be_queried(root: Path, capsys: pytest.CaptureFixture[str], t
     assert call("diff", JOB, store, runs[0], runs[-1], code=1)["changes"]
     for suffix, read in (("parquet", pq.read_table), ("csv", csv.read_csv), ("json", pa_json.read_json)):
         file = tmp_path / f"store.{suffix}"
-        assert call("export", JOB, store, "--to", str(file))["rows"] == stores[store]["keys"]
-        assert read(file).num_rows == stores[store]["keys"]
+        assert call("export", JOB, store, "--to", str(file))["rows"] == stores[store]["entries"]
+        assert read(file).num_rows == stores[store]["entries"]
         assert run_command(["state", "export", JOB, store, "--to", str(file), *here]) == 2
     assert run_command(["state", "show", JOB, "nothing", *here]) == 2
     assert run_command(["state", "export", JOB, store, "--to", str(tmp_path / "x.xls"), *here]) == 2

@@ -37,7 +37,7 @@ def expected(
     ],
 )
 def test_a_declared_schema_tells_the_types(ddl: str, types: dict[str, str], tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("x\n")
+    (tmp_path / "a.csv").write_text("x\n1\n")
     found = expected(tmp_path, "csv", schema=ddl) or {}
     assert {name: kind for name, kind in found.items() if isinstance(kind, str)} == types
 

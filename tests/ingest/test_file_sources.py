@@ -8,6 +8,8 @@ import os
 import shutil
 from dataclasses import replace
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
 
@@ -19,7 +21,7 @@ from tests.ingest.local_engine import feed_config
 
 
 def source(location):
-    return SourceSpec("csv", str(location), "raw", {})
+    return SourceSpec("csv", str(location), "raw", {"header": "false"})
 
 
 def merged(*looks):
@@ -184,10 +186,12 @@ def test_a_compressed_file_whose_name_does_not_say_so_is_named(folder):
         look_at_files(source(folder), None)
 
 
-def test_files_without_rows_may_be_equal(folder):
-    for name in ("x.csv", "y.csv"):
-        (folder / name).write_text("user,t\n")
-    assert names(look_at_files(source(folder), None)) == ["a.csv", "sub/b.csv", "x.csv", "y.csv"]
+def test_files_without_rows_may_be_equal(tmp_path):
+    (tmp_path / "raw").mkdir()
+    for name in ("x", "y"):
+        pq.write_table(pa.table({"n": pa.array([], pa.int64())}), tmp_path / f"raw/{name}.parquet")
+    spec = SourceSpec("parquet", str(tmp_path / "raw"), "raw", {})
+    assert names(look_at_files(spec, None)) == ["x.parquet", "y.parquet"]
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("nowhere")])
@@ -209,10 +213,21 @@ def test_an_empty_text_file_is_landed_once_it_has_rows(folder):
         look_at_files(source(folder), merged(first, second))
 
 
+def test_a_file_with_nothing_but_a_header_is_landed_once_it_has_rows(folder):
+    with_header = replace(source(folder), options={"header": "true"})
+    for name in ("a.csv", "sub/b.csv"):
+        (folder / name).write_text(f"n\n{name}\n")
+    (folder / "z.csv").write_text("n\n\n")
+    first = look_at_files(with_header, None)
+    assert (names(first), first.empty) == (["a.csv", "sub/b.csv"], ("z.csv",))
+    (folder / "z.csv").write_text("n\n1\n")
+    assert names(look_at_files(with_header, first.position)) == ["z.csv"]
+
+
 def test_a_source_of_empty_files_is_refused(tmp_path):
     (tmp_path / "raw").mkdir()
     (tmp_path / "raw" / "a.csv").touch()
-    with pytest.raises(SourceError, match=r"a\.csv is empty, and there is no other file"):
+    with pytest.raises(SourceError, match=r"a\.csv has no rows, and no other file has some"):
         look_at_files(source(tmp_path / "raw"), None)
 
 
@@ -245,7 +260,7 @@ def test_only_the_configured_path_is_a_pattern(tmp_path, root, path, found):
             file = tmp_path / folder / "raw" / name
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(f"{folder}, {name}")
-    feed = feed_config(log={"source": {"format": "csv", "path": path}})
+    feed = feed_config(log={"source": {"format": "csv", "path": path, "options": {"header": "false"}}})
     (log,) = feed_spec(feed, project_root=str(tmp_path / root), warehouse="w").logs
     look = look_at_files(log.source, None)
     assert [piece.path for piece in look.fresh] == [str(tmp_path / root / "raw" / name) for name in found]
@@ -255,6 +270,6 @@ def test_only_the_configured_path_is_a_pattern(tmp_path, root, path, found):
 
 def test_an_absolute_path_is_a_pattern_as_a_whole(folder):
     path = str(folder.parent / "r[a]w" / "*.csv")
-    feed = feed_config(log={"source": {"format": "csv", "path": path}})
+    feed = feed_config(log={"source": {"format": "csv", "path": path, "options": {"header": "false"}}})
     (log,) = feed_spec(feed, project_root=str(folder), warehouse="w").logs
     assert names(look_at_files(log.source, None)) == ["a.csv"]

@@ -76,7 +76,7 @@ def look_at_feed(project: Project, name: str, rows: Sequence[LedgerRow], now_ms:
             raise
         return FeedLook(progress, is_due=False, is_landing=is_landing, detail=str(error))
     unchecked = next_columns(spec, columns, looks, progress)
-    empty = [f"{name} is empty" for look in looks.values() for name in look.empty[:1]]
+    empty = [f"{name} has no rows" for look in looks.values() for name in look.empty[:1]]
     looks, rowless = _with_rows(spec, looks)
     empty += [f"{name} has no rows" for name in rowless]
     is_complete = grid is None or progress.through_ms is None or progress.through_ms < (window.until_ms or 0)

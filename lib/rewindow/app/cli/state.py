@@ -43,7 +43,7 @@ def state_list(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """List a job's stores: number of keys, cost of a restore, last run that changed each, columns."""
+    """List a job's stores: number of entries, cost of a restore, last run that changed each, columns."""
     project = Project.open(folder, target, debug=debug)
     MaintenancePrinter(as_json=as_json).listed("stores", _stores(project, job, branch, at).describe())
 

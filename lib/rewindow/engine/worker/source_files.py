@@ -46,9 +46,9 @@ class _File(NamedTuple):
 def look_at_files(spec: SourceSpec, position: Mapping[str, Any] | None, *, to_land: bool = True) -> SourceLook:
     """Compare a file source with its landed position (None: nothing is landed).
 
-    Fresh text files of no bytes are left out: they may not be written yet. Fresh compressed texts are read to their end only
+    Fresh text files without rows are left out: they may not be written yet. Fresh compressed texts are read to their end only
     ``to_land``: to recognize their copies, and to refuse truncated ones.
-    The new position lists the fresh files only. Raises `SourceError` (66) if there are no files with content, or a landed file
+    The new position lists the fresh files only. Raises `SourceError` (66) if there are no files with rows, or a landed file
     is missing or has changed, `ConfigError` (78) for the files of a Delta table, which are not all its rows and only them.
     """
     known: Mapping[str, Sequence[Any]] = position[FILES] if position else {}
@@ -56,9 +56,10 @@ def look_at_files(spec: SourceSpec, position: Mapping[str, Any] | None, *, to_la
     marks: dict[str, list[Any]] = {}
     missing = [name for name in known if name not in found]
     is_text = spec.format != "parquet"
-    empty = {name for name, file in found.items() if is_text and name not in known and not file.facts[0]}
+    fresh_texts = {name: file for name, file in found.items() if is_text and name not in known}
+    empty = {name for name, file in fresh_texts.items() if not file.facts[0] or not has_rows(spec, file.path)}
     if len(empty) == len(found):
-        message = f"{spec.name}: {min(empty)} is empty, and there is no other file: restore it, or wait for its rows"
+        message = f"{spec.name}: {min(empty)} has no rows, and no other file has some: restore it, or wait for its rows"
         raise SourceError(message)
     for name, file in found.items():
         try:

@@ -24,6 +24,7 @@ from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.handle import Handle
 from rewindow.tables.delta.handle_cache import release, take
 from rewindow.tables.delta.path_safety import safe_path
+from rewindow.tables.delta.unreadable_log import way_out
 
 Retract = Callable[[str, DeltaTable], Sequence[AddAction | RemoveAction]]
 """Given a table's path and handle, returns the actions that go into the same commit as new files."""
@@ -54,8 +55,7 @@ def open_table(path: str, *, may_lag: bool = False) -> DeltaTable | None:
         check_refusal(path, error)
         if is_uri(path):
             raise failed(path, error) from error
-        fix = "Restore its _delta_log from a copy, or remove the table"
-        raise StorageError(f"the Delta log of {path} cannot be read: {one_line(error)}. {fix}") from error
+        raise StorageError(f"the Delta log of {path} cannot be read: {one_line(error)}. {way_out(path)}") from error
     check_direct(path, table)
     return table
 

@@ -20,6 +20,7 @@ from rewindow.streams.serde.schema import Column
 from rewindow.tables.delta.commit import existing_table, open_table
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.handle import Handle
+from rewindow.tables.delta.unreadable_log import way_out
 from rewindow.tables.shared.arrow_schema import arrow_schema
 from rewindow.tables.shared.content_hash import hash_rows
 
@@ -237,8 +238,7 @@ def check_folders(path: str, files: Sequence[Any], partitions: Mapping[str, Sequ
             for part in file.split("/")[:-1]:
                 if part.startswith(mark) and unquote(part.removeprefix(mark)) not in (str(value), _NO_PARTITION):
                     message = (
-                        f"the Delta log of {path} is damaged: it says that {file} has {name} {value}. "
-                        "Restore its _delta_log from a copy"
+                        f"the Delta log of {path} is damaged: it says that {file} has {name} {value}. {way_out(path)}"
                     )
                     raise StorageError(message)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -24,6 +24,7 @@ from rewindow.errors import CheckpointError, StorageError, not_committed
 from rewindow.storage.locations import check_spark_reads
 from rewindow.tables.delta.claims import check_log_claim, retract_of_deleted
 from rewindow.tables.delta.commit import Retract, add_actions, commit_actions, existing_table, open_table, table_path
+from rewindow.tables.delta.content_hash import table_files
 from rewindow.tables.delta.create_table import create_table
 from rewindow.tables.delta.drift import Digest
 from rewindow.tables.delta.features import check_writable
@@ -33,19 +34,15 @@ from rewindow.tables.delta.job_source import look_at_output
 from rewindow.tables.delta.landed_times import LandedTimes
 from rewindow.tables.delta.landing_ledgers import LandingLedgers
 from rewindow.tables.delta.ledger import Ledger
+from rewindow.tables.delta.lost_landings import LOST, lost_landings
 from rewindow.tables.delta.source_table import look_at_table
 from rewindow.tables.shared.arrow_schema import arrow_schema
 from rewindow.tables.shared.feeds import LOG_PARTITIONS, first_above
 from rewindow.tables.shared.paths import QUARANTINE, log_path
-from rewindow.tables.shared.publications import log_id, older_ledger, quarantine_id
+from rewindow.tables.shared.publications import log_id, quarantine_id
 
 NUMBERS_PER_COMMIT = 1_000
 ATTEMPTS = 8
-LOST = (
-    "Only a copy of the warehouse has what was landed: restore the file from it. Without a copy, give the feed another name "
-    "in its file and in those of its jobs, and land the source again"
-)
-"""What to do if a landed file is gone. Another generation cannot be published before it either."""
 
 _STAGED = re.compile(r"([0-9a-f]{32})-[0-9a-f]{32}(?:\.[0-9a-f]{8})?\.(?:parquet|arrow)")
 
@@ -134,7 +131,7 @@ class DeltaFeedTables:
                 landed = {body["landing"]: body["files"].get(topic, ()) for body in bodies}
                 known = max(landed, default=one.through)
                 if published > known and len(self.state(feed)) == len(rows):  # otherwise another `land` was faster
-                    raise older_ledger(path, feed, published, known)
+                    raise lost_landings(path, feed, f"has {published:,} landings, but its ledger {known:,}")
                 yield from _publish(path, table, app_id, kept, landed, topic)
             yield from self._publish_refused(feed, ledger, one, rows, index, numbers)
 
@@ -187,18 +184,28 @@ class DeltaFeedTables:
         return first_above(times, file, offset, time_ms)
 
     def remove_orphans(self, feed: str, topics: Sequence[str], attempts: Sequence[str]) -> None:
-        """Delete the files of attempts that can never land. No table names them."""
-        dead = frozenset(attempts)
+        """Delete the files of attempts that can never land.
+
+        Raises `CheckpointError` (76) if a table names one, because the ledger has lost the landing that added it.
+        """
         roots = {self.roots(feed, topic)[0] for topic in topics} | {table_path(self.warehouse, QUARANTINE)}
-        for root in roots:
-            folder = Folder(root)
-            for path, _, _ in folder.files():
-                staged = _STAGED.fullmatch(path.rpartition("/")[2])
-                if staged and staged[1] in dead:
-                    folder.delete(path)
+        left = {root: _files_of(root, frozenset(attempts)) for root in sorted(roots)}
+        for root, paths in left.items():
+            table = open_table(root) if paths else None
+            if table is not None and not paths.isdisjoint(file.path for file in table_files(root, table)):
+                raise lost_landings(root, feed, "has files of a landing that its ledger does not know")
+        for root, paths in left.items():
+            for path in sorted(paths):
+                Folder(root).delete(path)
 
     def _ledger(self, feed: str) -> Ledger:
         return self._ledgers.of(feed)
+
+
+def _files_of(root: str, attempts: Collection[str]) -> set[str]:
+    """Return the files in a table's folder that some attempts staged, whether or not the table names them."""
+    paths = (path for path, _, _ in Folder(root).files())
+    return {path for path in paths if (staged := _STAGED.fullmatch(path.rpartition("/")[2])) and staged[1] in attempts}
 
 
 def refused_files(bodies: Sequence[Mapping[str, Any]]) -> list[Sequence[Mapping[str, Any]]]:

@@ -29,6 +29,7 @@ from rewindow.tables.delta.log_folder import (
     oldest_commit,
     transactions_of,
 )
+from rewindow.tables.delta.unreadable_log import way_out
 
 _MOST_KEPT = 32
 """Tables whose handles are kept: enough for a few jobs."""
@@ -128,8 +129,8 @@ class Handle(DeltaTable):
                 self._raw, self.log_copy = self._from_beginning(), None
         except (DeltaError, OSError) as error:
             message = (
-                f"the Delta log of {self.path} cannot be read on: {one_line(error)}. Run again; if that fails, too, restore its "
-                "_delta_log from a copy"
+                f"the Delta log of {self.path} cannot be read on: {one_line(error)}. Run again. If that fails, too: "
+                f"{way_out(self.path)}"
             )
             raise StorageError(message) from error
         self._ahead.clear()

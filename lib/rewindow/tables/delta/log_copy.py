@@ -16,6 +16,7 @@ from pathlib import Path
 
 from rewindow.errors import StorageError
 from rewindow.storage.objects import Objects
+from rewindow.tables.delta.unreadable_log import way_out
 
 _HINT = "_last_checkpoint"
 _COMMIT = re.compile(r"(\d{20})\.json")
@@ -56,7 +57,8 @@ class LogCopy:
         begin = first if checkpoints else min(commits, default=0)
         if gaps := set(range(begin, max(commits, default=0))) - set(commits):
             message = (
-                f"{self._path}/_delta_log/{_commit(min(gaps))} is gone. Restore the table's _delta_log from a copy"
+                f"the Delta log of {self._path} cannot be read: its commit {_commit(min(gaps))} is gone. "
+                f"{way_out(self._path)}"
             )
             raise StorageError(message)
         if begin != first or not (commits or checkpoints):

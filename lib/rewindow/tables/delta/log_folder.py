@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rewindow.errors import StorageError
 from rewindow.storage.locations import filesystem_of, is_uri
+from rewindow.tables.delta.unreadable_log import way_out
 
 FileMark = tuple[int, int, int]
 """The identity of a file: its inode, when it was last modified (epoch ns), its size in bytes."""
@@ -69,8 +70,8 @@ def has_newer(path: str, version: int) -> bool:
 def _empty(path: str, version: int) -> StorageError:
     """Return the error of an empty commit, as a power failure leaves behind. Delta would silently lose what it held."""
     message = (
-        f"{path}/_delta_log/{version:020}.json is empty, probably after a crash of the machine. Restore the table's "
-        "_delta_log from a copy"
+        f"the Delta log of {path} cannot be read: its commit {version:020}.json is empty, probably after a crash of the "
+        f"machine. {way_out(path)}"
     )
     return StorageError(message)
 

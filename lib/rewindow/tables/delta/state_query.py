@@ -58,7 +58,7 @@ class Stores:
         self._binding = run.spec.binding
 
     def describe(self) -> list[Row]:
-        """Return for each store its keys now, what a restore reads, the last run that changed it, and its columns."""
+        """Return for each store its number of entries, what a restore reads, the last run that changed it, and its columns."""
         return [self._describe(store) for store in sorted(self._binding.stores)]
 
     def rows(self, store: str, where: Mapping[str, str] | None = None) -> pa.Table:
@@ -90,7 +90,7 @@ class Stores:
         columns = ", ".join(f"{name} {kind}" for name, kind in self._binding.stores[store])
         return {
             "store": store,
-            "keys": self.rows(store).num_rows,
+            "entries": self.rows(store).num_rows,
             "rows": sum(file.rows for file in files),
             "bytes": sum(file.bytes for file in files),
             "last_run": changed[-1].spec.name if changed else None,

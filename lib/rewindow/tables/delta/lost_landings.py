@@ -1,0 +1,22 @@
+"""What to do if landed data is gone, or the ledger that names it. A feed under another name has a new ledger and new logs."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rewindow.errors import CheckpointError
+
+_WITHOUT_COPY: Final = (
+    "Without a copy, give the feed another name in its file and in those of its jobs, and land the source again"
+)
+LOST: Final = f"Only a copy of the warehouse has what was landed: restore the file from it. {_WITHOUT_COPY}"
+"""What to do if a landed file is gone. Another generation cannot be published before it either."""
+
+
+def lost_landings(path: str, feed: str, what: str) -> CheckpointError:
+    """Return the error of a log that has more than its ledger says; ``what`` follows the log's path."""
+    message = (
+        f"{path} {what}: an older copy of the ledger was restored for feed {feed!r}, or its newest commit is lost. "
+        f"Restore the newest copy. {_WITHOUT_COPY}"
+    )
+    return CheckpointError(message)
