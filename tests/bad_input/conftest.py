@@ -6,6 +6,7 @@ import importlib
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -47,24 +48,22 @@ def orders(shop: Path) -> Path:
 
 
 @pytest.fixture
-def say(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], shop: Path
-) -> Iterator[Callable[..., tuple[int, str]]]:
+def say(capsys: pytest.CaptureFixture[str], shop: Path) -> Iterator[Callable[..., tuple[int, str]]]:
     """Return a function that runs a command as a process of its own would: with the code as it is now."""
+    before = _without_own_code()
 
     def run(*command: str) -> tuple[int, str]:
-        for name in _own_code():
-            monkeypatch.delitem(sys.modules, name)
-        importlib.invalidate_caches()
+        _without_own_code()
         code = run_command([*command, "--project", str(shop)])
         out, err = capsys.readouterr()
         return code, out + err
 
     yield run
-    for name in _own_code():
-        del sys.modules[name]
+    _without_own_code()
+    sys.modules.update(before)
 
 
-def _own_code() -> list[str]:
-    """Return the modules of a project that are imported."""
-    return [name for name in sys.modules if name.split(".")[0] == "jobs"]
+def _without_own_code() -> dict[str, ModuleType]:
+    """Let the modules of a project be imported again; return those that were imported."""
+    importlib.invalidate_caches()
+    return {name: sys.modules.pop(name) for name in list(sys.modules) if name.split(".")[0] == "jobs"}
