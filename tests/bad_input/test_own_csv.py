@@ -107,7 +107,7 @@ def test_old_data_landed_file_by_file_have_no_late_rows_but_stragglers_with_unti
     assert "1 row became visible after its interval of arrival had been landed" in text, "the straggler alone"
 
 
-def test_rows_that_arrive_in_the_future_are_shown_by_ls_and_status(say: Say, orders: Path) -> None:
+def test_rows_that_arrive_in_the_future_are_shown_by_ls_status_and_why(say: Say, orders: Path) -> None:
     orders.write_text(HEAD + row(1) + row(2, got="2031-01-01T00:00:10Z"))
     assert say("land", "orders")[0] == 0
     waits = "rows of landed files are waiting: the day 2031-01-01 is complete at 2031-01-02 00:00 UTC"
@@ -119,6 +119,9 @@ def test_rows_that_arrive_in_the_future_are_shown_by_ls_and_status(say: Say, ord
         "note: feed orders: the landed file first_days.csv of the log orders has rows that arrive in the future" in text
     )
     assert "at 2031-01-01 00:00:10Z. They wait until then." in text
+    assert say("run", "daily_orders")[0] == 0
+    code, text = say("why", "daily_orders", "zoe", "--missing")
+    assert (code, f"Its records may be among those that arrive later: {waits}" in text) == (0, True), text
 
 
 def test_rows_without_a_valid_time_are_counted_and_the_first_are_named_with_file_and_line(

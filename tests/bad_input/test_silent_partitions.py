@@ -138,6 +138,9 @@ def test_a_lag_of_the_feed_is_no_silent_partition(say: Say, silent: Path) -> Non
     assert say("land", "orders", "--new-generation")[0] == 0
     assert say("run", "daily_orders", "--branch", "lags")[0] == 0
     assert "silent" not in say("plan", "daily_orders", "--branch", "lags")[1]
+    text = say("why", "daily_orders", "ann", "--missing", "--branch", "lags")[1]
+    assert "5 records of the key are later than the feed's watermark" in text
+    assert "`lag: 5d` behind its newest record" in text
 
 
 def test_why_counts_only_the_landings_that_have_records_of_the_keys_partition(say: Say, shop: Path) -> None:

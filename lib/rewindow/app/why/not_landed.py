@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pyarrow.compute as pc
@@ -13,8 +14,11 @@ from rewindow.app.why.history import History
 from rewindow.app.why.quarantined import quarantined
 from rewindow.app.why.windows import told_sessions
 from rewindow.config.feed import FeedConfig
+from rewindow.config.feed_spec import feed_spec
 from rewindow.config.load import load_feed
 from rewindow.contracts.instants import instant
+from rewindow.control.ingest.progress import fold_progress
+from rewindow.control.ingest.waiting import waiting_later
 from rewindow.control.plan.spec import MAIN, OUTPUT
 from rewindow.streams.record import UNKNOWN, Window
 from rewindow.tables.delta.commit import table_path
@@ -29,6 +33,7 @@ def never_landed(project: Project, past: History, asked: Asked) -> tuple[str, li
     config = load_feed(project.root, name)
     following = lands_next(config, project_root=str(project.root), warehouse=project.warehouse)
     reasons += _on_hold(project, config)
+    reasons += _later(project, config)
     reasons.append(f"The next landing may bring records: `rewindow land {name}`{following}".removesuffix("."))
     if window is not None and _is_ahead(past, window):
         return f"no landed record reaches the window from {instant(window.start_ms)} yet", reasons
@@ -48,6 +53,14 @@ def _on_hold(project: Project, config: FeedConfig) -> Iterator[str]:
                 f"Run {run.spec.name} of {job}, whose output the feed lands, is on hold, so its rows are not landed: "
                 f"`rewindow plan {job}` says why"
             )
+
+
+def _later(project: Project, config: FeedConfig) -> Iterator[str]:
+    """Yield what landed files hold of later intervals of arrival. Whether the key is among it would have to be read."""
+    spec = feed_spec(config, project_root=str(project.root), warehouse=project.warehouse)
+    positions = fold_progress(project.feed_tables.state(config.feed)).positions
+    if told := waiting_later(spec, (positions.get(log.topic) for log in spec.logs), round(time.time() * 1000)):
+        yield f"Its records may be among those that arrive later: {told}"
 
 
 def _like(past: History, asked: Asked) -> Iterator[str]:

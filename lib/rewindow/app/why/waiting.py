@@ -16,6 +16,7 @@ from rewindow.report.held_back import waited_for, what_moves, why_open
 from rewindow.report.material import Material
 from rewindow.report.nodes import TimedNode, timed_nodes
 from rewindow.report.windows import BUFFER_TIME, clocks_of
+from rewindow.streams.duration import in_words
 from rewindow.streams.nodes import ProcessorNode
 from rewindow.streams.record import UNKNOWN, Window, known_time
 from rewindow.streams.windows.session_sliding import SessionWindows
@@ -128,9 +129,11 @@ def clock_sentences(past: History, partition: int) -> Iterator[str]:
 def held_sentences(past: History) -> Iterator[str]:
     """Yield what the feed's watermark waits for, if it holds back records that were landed."""
     material = _material(past)
+    at = instant(material.feed.landings[-1].watermark_ms)
     if waits := waited_for(material):
-        at = instant(material.feed.landings[-1].watermark_ms)
         yield f"The feed's watermark is at {at}, which {waits}. {what_moves(material, by_feed=True)}"
+    elif material.rules.lag_ms:
+        yield f"The feed's watermark is at {at}, `lag: {in_words(material.rules.lag_ms)}` behind its newest record"
 
 
 def partner_sentences(past: History, taken: Candidates) -> Iterator[str]:
