@@ -37,9 +37,12 @@ MUTANTS_OF_FEEDS = (
     Mutant(
         "landing: orphan files of other attempts are removed too",
         [
+            Rewrite("tables.delta.feeds:_files_of", " and staged[1] in attempts", ""),
             Rewrite(
-                "tables.delta.feeds:DeltaFeedTables.remove_orphans", "if staged and staged[1] in dead:", "if staged:"
-            )
+                "tables.delta.feeds:DeltaFeedTables.remove_orphans",
+                "table = open_table(root) if paths else None",
+                "table = None",
+            ),
         ],
         [Kill("land-more", "decide")],
     ),
