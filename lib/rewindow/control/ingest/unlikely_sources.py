@@ -22,11 +22,13 @@ def outputs_as_tables(feed: FeedSpec, looks: Mapping[str, SourceLook]) -> Iterat
 
 
 def empty_files(feed: FeedSpec, looks: Mapping[str, SourceLook]) -> Iterator[str]:
-    """Yield a sentence for each log whose source has new text files of no bytes."""
+    """Yield a sentence for each log whose source has new text files without rows."""
     for topic, look in looks.items():
         if look.empty:
-            more = f" and {len(look.empty) - 1} more files are" if len(look.empty) > 1 else " is"
-            yield f"feed {feed.feed}: {look.empty[0]} of the log {topic}{more} empty, and not landed before rows are in it"
+            others = len(look.empty) - 1
+            more = f" and {others} more file{'s' if others > 1 else ''} have" if others else " has"
+            it = "they have" if others else "it has"
+            yield f"feed {feed.feed}: {look.empty[0]} of the log {topic}{more} no rows, and will be landed once {it} some"
 
 
 def open_ended_files(feed: FeedSpec, looks: Mapping[str, SourceLook]) -> Iterator[str]:

@@ -210,4 +210,7 @@ def _check_name(spec: LogSpec, name: str, seen: set[str]) -> None:
             f"log {spec.topic}: the column {name!r} of {spec.source.name} {reason}. Rename it, "
             f"`columns: {{other_name: {quoted}}}`, or omit it by listing the others under `value:`"
         )
+        if spec.source.format == "csv" and (separator := separator_in([name])) is not None:
+            here = f"If {json.dumps(separator)} separates the columns of a file"
+            message += f". {here}, unlike in the others, write it as these are, or remove it"
         raise ConfigError(message)
