@@ -222,12 +222,17 @@ def test_a_file_with_nothing_but_a_header_is_landed_once_it_has_rows(folder):
     assert (names(first), first.empty) == (["a.csv", "sub/b.csv"], ("z.csv",))
     (folder / "z.csv").write_text("n\n1\n")
     assert names(look_at_files(with_header, first.position)) == ["z.csv"]
+    (folder / "sub/b.csv").write_text("n\n")
+    with pytest.raises(
+        SourceError, match=r"b\.csv has no rows, because its first line is the header, and no other file has rows"
+    ):
+        look_at_files(replace(with_header, location=str(folder / "sub")), None)
 
 
 def test_a_source_of_empty_files_is_refused(tmp_path):
     (tmp_path / "raw").mkdir()
     (tmp_path / "raw" / "a.csv").touch()
-    with pytest.raises(SourceError, match=r"a\.csv has no rows, and no other file has some"):
+    with pytest.raises(SourceError, match=r"a\.csv is empty, and no other file has rows"):
         look_at_files(source(tmp_path / "raw"), None)
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from decimal import Decimal
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
 
 from rewindow.errors import ConfigError, DataError, SourceError
+from rewindow.streams.serde.canonical_json import load_value
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from tests.ingest.local_engine import HOUR, T0, log_rows
 from tests.ingest.text_files import Files
@@ -80,9 +84,9 @@ def test_the_first_line_that_is_no_json_is_named_in_a_first_landing(engine_at, t
     assert feed.land(unreadable="skip").quarantined == 1
 
 
-def test_a_file_without_a_header_is_named_as_the_reason_for_missing_columns(engine_at, tmp_path):
-    feed = Files(tmp_path, engine_at(tmp_path), "csv")
-    feed.write("d1.csv", "\n")
+def test_records_without_fields_are_named_as_the_reason_for_missing_columns(engine_at, tmp_path):
+    feed = Files(tmp_path, engine_at(tmp_path))
+    feed.write("d1.json", "{}\n")
     with pytest.raises(ConfigError, match="raw has no columns, because its files are empty"):
         feed.land()
 
@@ -206,6 +210,29 @@ def test_nested_fields_of_parquet_and_of_a_table_are_columns_too(engine_at, tmp_
     table.tables = DeltaFeedTables(f"{tmp_path}/t/w")
     assert table.land(key="name", value=["amount"], columns={"name": "user.name"}).rows == 2
     assert {(row["name"], row["amount"]) for row in log_rows(table.tables)} == {("ann", 5), ("bob", 6)}
+
+
+def test_values_in_a_struct_are_those_of_columns_but_for_times_and_bytes(engine_at, tmp_path):
+    at = datetime(2026, 1, 5, 8, 30, tzinfo=UTC)
+    values = {
+        "amount": (pa.decimal128(20, 2), Decimal("123456789012345678.91")),
+        "few": (pa.decimal128(20, 2), Decimal("0.10")),
+        "rate": (pa.float64(), 0.1),
+        "none": (pa.float64(), float("-inf")),
+        "at": (pa.timestamp("us", "UTC"), at),
+        "day": (pa.date32(), at.date()),
+        "raw": (pa.binary(), b"ab"),
+    }
+    kind = pa.struct([(name, one) for name, (one, _) in values.items()])
+    price = pa.array([{name: value for name, (_, value) in values.items()}], kind)
+    feed = Files(tmp_path, engine_at(tmp_path), "parquet")
+    pq.write_table(pa.table({"user": ["ann"], "t": [1], "price": price}), tmp_path / "raw" / "d1.parquet")
+    assert feed.land(key="user").rows == 1
+    (row,) = log_rows(feed.tables)
+    found = load_value(row["price"])
+    times = ("2026-01-05T08:30:00.000Z", "2026-01-05", "YWI=")
+    assert tuple(found) == (*(value for _, value in list(values.values())[:4]), *times)
+    assert str(found.few) == "0.10"
 
 
 @pytest.mark.parametrize("value", ['{"name": "ann"}', '["ann"]', "5", "true"])

@@ -1,14 +1,15 @@
 """Nested values: convert Spark's JSON of a struct, array, map or variant to the canonical JSON that a topology reads.
 
 A struct becomes a row if its field names are Python identifiers, otherwise a dictionary. A map and a variant's object
-become dictionaries, an array a list.
+become dictionaries, an array a list. A DECIMAL becomes a Decimal, with the digits of its scale, as a column of that type does.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
+from decimal import Context, Decimal
+from typing import Any, Self
 
 import pyarrow as pa
 
@@ -19,6 +20,19 @@ from rewindow.streams.serde.canonical_json import dump_value
 
 Reader = Callable[[Any], Any]
 """Converts parsed JSON to a Python value."""
+_DIGITS = Context(prec=76)
+
+
+class _Number(float):
+    """A number and its text. A DOUBLE is what Spark's JSON says; a DECIMAL may have more digits than a double keeps."""
+
+    __slots__ = ("text",)
+    text: str
+
+    def __new__(cls, text: str) -> Self:
+        number = super().__new__(cls, text)
+        number.text = text
+        return number
 
 
 def json_readers(spec: LogSpec, columns: LogColumns) -> dict[str, Reader]:
@@ -35,7 +49,7 @@ def json_readers(spec: LogSpec, columns: LogColumns) -> dict[str, Reader]:
 def canonical_json(column: pa.Array, read: Reader) -> pa.Array:
     """Return a column of Spark's JSON as canonical JSON."""
     coded = column.dictionary_encode()
-    texts = [dump_value(read(json.loads(text))) for text in coded.dictionary.to_pylist()]
+    texts = [dump_value(read(json.loads(text, parse_float=_Number))) for text in coded.dictionary.to_pylist()]
     return pa.array(texts, pa.string()).take(coded.indices)
 
 
@@ -50,7 +64,23 @@ def _reader(kind: Any) -> Reader:
             return lambda pairs: None if pairs is None else {key: item(value) for key, value in pairs.items()}
         case {"type": "struct", "fields": fields}:
             return _struct_reader({field["name"]: _reader(field["type"]) for field in fields})
+        case str() if kind.startswith("decimal"):
+            return _decimal_reader(kind)
+        case "double" | "float":  # NaN and infinity are texts
+            return lambda value: float(value) if isinstance(value, str) else value
     return lambda value: value
+
+
+def _decimal_reader(kind: str) -> Reader:
+    scale = int(kind.rpartition(",")[2].rstrip(")")) if "," in kind else 0
+    exponent = Decimal(1).scaleb(-scale)
+
+    def read(found: _Number | int | None) -> Decimal | None:
+        if found is None:
+            return None
+        return Decimal(found.text if isinstance(found, _Number) else found).quantize(exponent, context=_DIGITS)
+
+    return read
 
 
 def _struct_reader(fields: Mapping[str, Reader]) -> Reader:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rewindow.contracts.ingest import Piece, SourceLook, SourceSpec
-from rewindow.engine.worker.csv_files import encoding_of
+from rewindow.engine.worker.csv_files import encoding_of, has_header
 from rewindow.engine.worker.file_digests import COMPRESSED, digest, text_digest
 from rewindow.engine.worker.file_fields import has_rows
 from rewindow.engine.worker.line_ends import open_ended
@@ -59,7 +59,10 @@ def look_at_files(spec: SourceSpec, position: Mapping[str, Any] | None, *, to_la
     fresh_texts = {name: file for name, file in found.items() if is_text and name not in known}
     empty = {name for name, file in fresh_texts.items() if not file.facts[0] or not has_rows(spec, file.path)}
     if len(empty) == len(found):
-        message = f"{spec.name}: {min(empty)} has no rows, and no other file has some: restore it, or wait for its rows"
+        first = min(empty)
+        why = ", because its first line is the header" if has_header(spec) else ""
+        what = f"has no rows{why}" if found[first].facts[0] else "is empty"
+        message = f"{spec.name}: {first} {what}, and no other file has rows: restore it, or wait for its rows"
         raise SourceError(message)
     for name, file in found.items():
         try:
