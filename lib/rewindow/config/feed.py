@@ -182,7 +182,9 @@ class LandingConfig(ConfigValue):
     watermark: Literal["interval_end"] | None = None
     """``interval_end``: each landing declares the log complete through the end of its interval."""
     max_ahead_ms: DurationMsOrNone = Field(default=_DAY_MS, alias="max_ahead", json_schema_extra={"default": "1d"})
-    """A record with a timestamp further after its arrival than this goes to the quarantine. ``none``: no limit."""
+    """A record with a timestamp further after its arrival than this goes to the quarantine; of files without ``arrived_at``,
+    further after the time of the landing. ``none``: no limit.
+    """
     memory: Bytes = Field(default=ByteSize(512 << 20), ge=1 << 20, json_schema_extra={"default": "512MiB"})
     """What each task of a landing may use, in bytes or like ``512MiB``. Rows that do not fit are sorted on disk."""
 
