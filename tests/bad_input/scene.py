@@ -167,7 +167,8 @@ class Bench:
 def _own_modules(root: Path) -> Iterator[None]:
     path, wrote = list(sys.path), sys.dont_write_bytecode
     sys.dont_write_bytecode = True  # cached bytecode of a file edited twice within a second would count as current
-    sys.path.insert(0, str(root))  # as in a worker
+    # As in a worker; a test before that opened another project left its root there.
+    sys.path[:] = [str(root), *(one for one in path if not Path(one, "bench_job.py").exists())]
     importlib.invalidate_caches()
     try:
         yield

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from rewindow.app.project import Project
 from rewindow.tables.delta.warehouse import DeltaTables
 from tests.bad_input.scene import TARGET, Bench
 
@@ -17,7 +18,7 @@ def bench(bench: Bench) -> Bench:
 
 
 def explained(bench: Bench) -> str:
-    (part,) = Project.open(bench.root).explain("counts")["sub_topologies"]
+    (part,) = json.loads(bench.run("explain", "counts", "--json").out)["sub_topologies"]
     how: str = part["execution"]
     return how
 
