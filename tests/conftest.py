@@ -51,6 +51,14 @@ def pytest_collection_finish() -> None:
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"  # for the processes that tests start
 
 
+@pytest.fixture(autouse=True)
+def _own_path() -> Iterator[None]:
+    """Restore the path of imports: whoever opens a project in this process leaves its root there."""
+    path = list(sys.path)
+    yield
+    sys.path[:] = path
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """Return the session that all tests share, on two cores. Mark the test with `pytest.mark.spark`."""

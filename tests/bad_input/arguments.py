@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.bad_input.scene import Case
+from tests.bad_input.cases import Case
 
 _LONG = "a" * 5_000
 

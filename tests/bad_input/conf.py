@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.bad_input.scene import FEED, JOB, TARGET, Bench, Case, edited
+from tests.bad_input.cases import Case, edited
+from tests.bad_input.scene import FEED, JOB, TARGET, Bench
 
 _FEED, _JOB, _TARGET = "conf/feeds/activity.yaml", "conf/jobs/counts.yaml", "conf/targets/local.yaml"
 _SOURCE = "{path: raw, format: parquet}"

@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tests.bad_input import scene
+from tests.bad_input.cases import Case
 from tests.bad_input.files import HARMS
-from tests.bad_input.scene import Bench, Case
+from tests.bad_input.scene import Bench
 from tests.bad_input.workers import TABLE
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tests.bad_input.scene import Bench, Case
+from tests.bad_input.cases import Case
+from tests.bad_input.scene import Bench
 
 Harm = Callable[[list[Path]], None]
 

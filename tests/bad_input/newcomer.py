@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.bad_input.scene import Bench, Case, edited
+from tests.bad_input.cases import Case, edited
+from tests.bad_input.scene import Bench
 
 FEED = """\
 feed: orders

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from tests.bad_input.scene import Bench, Case, edited
+from tests.bad_input.cases import Case, edited
+from tests.bad_input.scene import Bench
 
 SCHEMA = "ride STRING, bike STRING, station STRING, meters DOUBLE, ended TIMESTAMP, sent TIMESTAMP"
 FEED = f"""\

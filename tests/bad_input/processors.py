@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.bad_input.scene import Bench, Case, edited
+from tests.bad_input.cases import Case, edited
+from tests.bad_input.scene import Bench
 
 MODULE = """\
 from rewindow import Processor, PunctuationType, Record, StreamsBuilder, TimeWindows, key_value_store, until_window_closes

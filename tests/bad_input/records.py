@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tests.bad_input.scene import FEED, Bench, Case, hour
+from tests.bad_input.cases import Case
+from tests.bad_input.scene import FEED, Bench, hour
 from tests.ingest.local_engine import HOUR, T0
 
 YEAR_9999 = 253_370_764_800_000

@@ -9,7 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from tests.bad_input.scene import FEED, Bench, Case, hour
+from tests.bad_input.cases import Case
+from tests.bad_input.scene import FEED, Bench, hour
 
 _SCHEMA = pa.schema([("user", pa.string()), ("t", pa.int64()), ("got", pa.int64()), ("x", pa.int64())])
 _AGAIN = "--new-generation"

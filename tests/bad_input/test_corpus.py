@@ -18,7 +18,8 @@ from tests.bad_input import (
     typing_mistakes,
     user_code,
 )
-from tests.bad_input.scene import Bench, Case, assert_clear, check, copy_of, goes_on
+from tests.bad_input.cases import Case, assert_clear, check
+from tests.bad_input.scene import Bench, copy_of, goes_on
 
 pytestmark = pytest.mark.slow
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.bad_input.files import HARMS, Harm
 from tests.bad_input.scene import FRESH, Bench, copy_of, goes_on, hour, make_template
 
 pytestmark = pytest.mark.usefixtures("in_process")
 
 READERS = (("land", "activity"), ("run", "counts"), ("show", "counts"), ("verify", "counts"), ("republish", "counts"))
+BROKEN = [pytest.param(HARMS[how], id=how) for how in ("that is cut short", "that is empty")]
 TABLES = ("logs/activity/events", "alerts/totals", "state/counts/sums/*", "rewindow/metrics", "rewindow/quarantine")
 
 
@@ -25,14 +26,6 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     bench.rows("bad", [{**row, "t": None} for row in hour(FRESH)[:2]])
     goes_on(bench)  # so that no command has anything to do
     return bench
-
-
-def cut_short(commit: Path) -> None:
-    commit.write_bytes(commit.read_bytes()[: commit.stat().st_size // 2])
-
-
-def emptied(commit: Path) -> None:
-    commit.write_bytes(b"")
 
 
 def log_of(bench: Bench, table: str) -> Path:
@@ -51,12 +44,12 @@ def told(bench: Bench) -> list[str]:
     return [answer.err for answer in answers if answer.code == 74]
 
 
-@pytest.mark.parametrize("harm", [cut_short, emptied])
+@pytest.mark.parametrize("harm", BROKEN)
 @pytest.mark.parametrize("table", TABLES)
 def test_without_a_copy_the_log_is_removed_and_the_named_command_publishes_again(
-    bench: Bench, template: Bench, table: str, harm: Callable[[Path], None]
+    bench: Bench, template: Bench, table: str, harm: Harm
 ) -> None:
-    harm(newest(bench, table))
+    harm([newest(bench, table)])
     said = told(bench)
     assert said, "no command reads this log"
     for text in said:
@@ -72,13 +65,13 @@ def test_without_a_copy_the_log_is_removed_and_the_named_command_publishes_again
     assert bench.quarantined()
 
 
-@pytest.mark.parametrize("harm", [cut_short, emptied])
+@pytest.mark.parametrize("harm", BROKEN)
 @pytest.mark.parametrize(("table", "words"), [("runs", ("run", "counts")), ("landings", ("land", "activity"))])
 def test_a_ledger_is_not_to_be_removed_and_what_it_lost_is_told(
-    bench: Bench, table: str, words: tuple[str, str], harm: Callable[[Path], None]
+    bench: Bench, table: str, words: tuple[str, str], harm: Harm
 ) -> None:
     commit = newest(bench, f"rewindow/{table}")
-    harm(commit)
+    harm([commit])
     answer = bench.run(*words)
     assert answer.code == 74
     assert "remove its newest commit if only that one is broken" in answer.err

@@ -14,7 +14,8 @@ from pyspark.sql import SparkSession
 
 from rewindow.tables.delta.content_hash import content_hash
 from tests.bad_input import corrupt_files, workers
-from tests.bad_input.scene import FEED, TARGET, Bench, Case, assert_clear, hour, without_spark
+from tests.bad_input.cases import Case, assert_clear
+from tests.bad_input.scene import FEED, TARGET, Bench, hour, without_spark
 from tests.bad_input.workers import copied, make_template, on_spark, with_code, with_shuffle_reader
 from tests.conftest import ROOT
 

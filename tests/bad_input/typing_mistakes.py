@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.bad_input.scene import Bench, Case
+from tests.bad_input.cases import Case
+from tests.bad_input.scene import Bench
 
 FEED = """\
 feed: shop

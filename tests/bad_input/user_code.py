@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.bad_input.scene import MODULE, SCORE, Case
+from tests.bad_input.cases import Case
+from tests.bad_input.scene import MODULE, SCORE
 
 _FIX = "Nothing was committed: fix the code and run again, with `--accept-changes` if earlier runs had it"
 

@@ -20,7 +20,8 @@ from pyspark.sql import SparkSession
 
 from rewindow.app.project import Project
 from tests.bad_input import scene
-from tests.bad_input.scene import Bench, Case
+from tests.bad_input.cases import Case
+from tests.bad_input.scene import Bench
 
 MODULE = """\
 {code}

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark import cloudpickle
 
 from rewindow.contracts.ingest import LogColumns, LogSpec, SourceSpec
 from rewindow.engine.worker.nested_json import canonical_json, json_readers
@@ -29,7 +30,10 @@ def values(kind: Any, *texts: str | None) -> list[Any]:
     fields = [{"name": "price", "type": kind, "nullable": True, "metadata": {}}]
     schema = json.dumps({"type": "struct", "fields": fields})
     spec = LogSpec("events", SourceSpec("parquet", "raw", "raw", {}), ("id",), True, None, False, "at")
-    read = json_readers(spec, LogColumns((), (Column("price", "json"),), True, True, schema))["price"]
+    sent = cloudpickle.dumps(
+        json_readers(spec, LogColumns((), (Column("price", "json"),), True, True, schema))["price"]
+    )
+    read = cloudpickle.loads(sent)  # as a worker of Spark gets it
     found = canonical_json(pa.array(texts, pa.string()), read).to_pylist()
     return [None if text is None else load_value(text) for text in found]
 

@@ -22,7 +22,7 @@ from rewindow.tables.delta.claims import check_claim, check_log_claim, is_publis
 from rewindow.tables.delta.commit import open_table, table_path
 from rewindow.tables.delta.content_hash import table_files, table_schema
 from rewindow.tables.delta.create_table import create_table
-from rewindow.tables.delta.lost_landings import lost_landings
+from rewindow.tables.delta.lost_landings import more_landings
 from rewindow.tables.delta.publish import check_not_lost
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.arrow_schema import arrow_schema
@@ -87,7 +87,7 @@ class LaterRefusals:
             published = table.transaction_version(log_id(feed.ledger, name, generation)) or 0
             # Otherwise another process has landed since.
             if published > known and len(self._tables.feed(name).landings) == len(feed.landings):
-                raise lost_landings(path, name, f"has {published:,} landings, but its ledger {known:,}")
+                raise more_landings(path, name, published, known)
 
     def _check_columns(self, spec: RunSpec, target: str, table: TableSpec) -> None:
         path, wanted = self._path(table.path), arrow_schema(table.columns)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import pyarrow.compute as pc
@@ -23,6 +22,7 @@ from rewindow.control.plan.spec import MAIN, OUTPUT
 from rewindow.streams.record import UNKNOWN, Window
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.content_hash import read_batches
+from rewindow.tables.shared.ledger import now_ms
 
 
 def never_landed(project: Project, past: History, asked: Asked) -> tuple[str, list[str]]:
@@ -59,7 +59,7 @@ def _later(project: Project, config: FeedConfig) -> Iterator[str]:
     """Yield what landed files hold of later intervals of arrival. Whether the key is among it would have to be read."""
     spec = feed_spec(config, project_root=str(project.root), warehouse=project.warehouse)
     positions = fold_progress(project.feed_tables.state(config.feed)).positions
-    if told := waiting_later(spec, (positions.get(log.topic) for log in spec.logs), round(time.time() * 1000)):
+    if told := waiting_later(spec, (positions.get(log.topic) for log in spec.logs), now_ms()):
         yield f"Its records may be among those that arrive later: {told}"
 
 

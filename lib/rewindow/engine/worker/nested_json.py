@@ -18,7 +18,9 @@ from rewindow.engine.worker.landing.log_columns import source_types
 from rewindow.streams.record import are_field_names, row_class
 from rewindow.streams.serde.canonical_json import dump_value
 
-Reader = Callable[[Any], Any]
+Reader = Callable[[str], Any]
+"""Converts Spark's JSON to a Python value."""
+_Convert = Callable[[Any], Any]
 """Converts parsed JSON to a Python value."""
 _DIGITS = Context(prec=76)
 
@@ -35,6 +37,10 @@ class _Number(float):
         return number
 
 
+# Made once: `json.loads` makes a decoder in each call with an argument, which takes longer than a short text.
+_EXACT = json.JSONDecoder(parse_float=_Number)
+
+
 def json_readers(spec: LogSpec, columns: LogColumns) -> dict[str, Reader]:
     """Return the reader of each ``json`` column of a log. Those of another job's output are canonical already."""
     if spec.is_output:
@@ -49,29 +55,39 @@ def json_readers(spec: LogSpec, columns: LogColumns) -> dict[str, Reader]:
 def canonical_json(column: pa.Array, read: Reader) -> pa.Array:
     """Return a column of Spark's JSON as canonical JSON."""
     coded = column.dictionary_encode()
-    texts = [dump_value(read(json.loads(text, parse_float=_Number))) for text in coded.dictionary.to_pylist()]
+    texts = [dump_value(read(text)) for text in coded.dictionary.to_pylist()]
     return pa.array(texts, pa.string()).take(coded.indices)
 
 
+def _decode_exactly(text: str) -> Any:
+    return _EXACT.decode(text)  # a function of the module, because a decoder cannot be sent to a worker
+
+
 def _reader(kind: Any) -> Reader:
-    """Return the reader of a type, which is a name or, if nested, an object of Spark's schema JSON."""
+    convert = _converter(kind)
+    decode = _decode_exactly if "decimal" in json.dumps(kind) else json.loads
+    return lambda text: convert(decode(text))
+
+
+def _converter(kind: Any) -> _Convert:
+    """Return what converts values of a type, which is a name or, if nested, an object of Spark's schema JSON."""
     match kind:
         case {"type": "array", "elementType": inner}:
-            item = _reader(inner)
+            item = _converter(inner)
             return lambda items: None if items is None else [item(value) for value in items]
         case {"type": "map", "valueType": inner}:
-            item = _reader(inner)
+            item = _converter(inner)
             return lambda pairs: None if pairs is None else {key: item(value) for key, value in pairs.items()}
         case {"type": "struct", "fields": fields}:
-            return _struct_reader({field["name"]: _reader(field["type"]) for field in fields})
+            return _struct_converter({field["name"]: _converter(field["type"]) for field in fields})
         case str() if kind.startswith("decimal"):
-            return _decimal_reader(kind)
+            return _decimal_converter(kind)
         case "double" | "float":  # NaN and infinity are texts
             return lambda value: float(value) if isinstance(value, str) else value
     return lambda value: value
 
 
-def _decimal_reader(kind: str) -> Reader:
+def _decimal_converter(kind: str) -> _Convert:
     scale = int(kind.rpartition(",")[2].rstrip(")")) if "," in kind else 0
     exponent = Decimal(1).scaleb(-scale)
 
@@ -83,7 +99,7 @@ def _decimal_reader(kind: str) -> Reader:
     return read
 
 
-def _struct_reader(fields: Mapping[str, Reader]) -> Reader:
+def _struct_converter(fields: Mapping[str, _Convert]) -> _Convert:
     make: Callable[..., Any] = (
         row_class(tuple(fields)) if are_field_names(fields) else lambda *values: dict(zip(fields, values, strict=True))
     )

@@ -34,7 +34,7 @@ from rewindow.tables.delta.job_source import look_at_output
 from rewindow.tables.delta.landed_times import LandedTimes
 from rewindow.tables.delta.landing_ledgers import LandingLedgers
 from rewindow.tables.delta.ledger import Ledger
-from rewindow.tables.delta.lost_landings import LOST, lost_landings
+from rewindow.tables.delta.lost_landings import LOST, lost_landings, more_landings
 from rewindow.tables.delta.source_table import look_at_table
 from rewindow.tables.shared.arrow_schema import arrow_schema
 from rewindow.tables.shared.feeds import LOG_PARTITIONS, first_above
@@ -131,7 +131,7 @@ class DeltaFeedTables:
                 landed = {body["landing"]: body["files"].get(topic, ()) for body in bodies}
                 known = max(landed, default=one.through)
                 if published > known and len(self.state(feed)) == len(rows):  # otherwise another `land` was faster
-                    raise lost_landings(path, feed, f"has {published:,} landings, but its ledger {known:,}")
+                    raise more_landings(path, feed, published, known)
                 yield from _publish(path, table, app_id, kept, landed, topic)
             yield from self._publish_refused(feed, ledger, one, rows, index, numbers)
 
@@ -195,8 +195,9 @@ class DeltaFeedTables:
             if table is not None and not paths.isdisjoint(file.path for file in table_files(root, table)):
                 raise lost_landings(root, feed, "has files of a landing that its ledger does not know")
         for root, paths in left.items():
+            folder = Folder(root)
             for path in sorted(paths):
-                Folder(root).delete(path)
+                folder.delete(path)
 
     def _ledger(self, feed: str) -> Ledger:
         return self._ledgers.of(feed)

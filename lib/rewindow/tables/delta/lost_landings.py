@@ -13,6 +13,11 @@ LOST: Final = f"Only a copy of the warehouse has what was landed: restore the fi
 """What to do if a landed file is gone. Another generation cannot be published before it either."""
 
 
+def more_landings(path: str, feed: str, published: int, known: int) -> CheckpointError:
+    """Return the error of a log that has more landings than its ledger."""
+    return lost_landings(path, feed, f"has {published:,} landings, but its ledger {known:,}")
+
+
 def lost_landings(path: str, feed: str, what: str) -> CheckpointError:
     """Return the error of a log that has more than its ledger says; ``what`` follows the log's path."""
     message = (

@@ -7,7 +7,7 @@ from typing import Final
 
 from rewindow.tables.shared.paths import EXPECTATIONS, JOURNAL, LANDINGS, METRICS, QUARANTINE, RUNS
 
-FROM_COPY: Final = "Restore its _delta_log from a copy"
+_FROM_COPY: Final = "Restore its _delta_log from a copy"
 
 _LOG: Final = re.compile(r".*/logs/([^/]+)/[^/]+")
 _CHANGELOG: Final = re.compile(r".*/state/([^/]+)/[^/]+/[0-9a-f]{8}")
@@ -18,10 +18,10 @@ def way_out(path: str) -> str:
     for ledger, of in ((RUNS, "jobs"), (LANDINGS, "feeds")):
         if path.endswith(f"/{ledger}"):
             return (
-                f"{FROM_COPY}. Without one, remove its newest commit if only that one is broken: the next commands say what "
+                f"{_FROM_COPY}. Without one, remove its newest commit if only that one is broken: the next commands say what "
                 f"is lost then. Keep the table, which is the ledger of all {of}"
             )
-    return f"{FROM_COPY}. {_without_copy(path)}"
+    return f"{_FROM_COPY}. {_without_copy(path)}"
 
 
 def _without_copy(path: str) -> str:
