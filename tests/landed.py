@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from rewindow.contracts.landed_columns import LOG_COLUMNS
 from rewindow.contracts.steps import drive
 from rewindow.contracts.tasks import JobCode
 from rewindow.control.ingest.landings import (
@@ -34,7 +35,6 @@ from rewindow.streams.serde.schema import Column
 from rewindow.streams.topology import Topology
 from rewindow.tables.delta.commit import commit_files, table_path
 from rewindow.tables.delta.create_table import create_table
-from rewindow.tables.delta.feeds import LOG_COLUMNS
 from rewindow.tables.delta.ledger import Ledger
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.arrow_schema import arrow_schema

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from deltalake import DeltaTable
 
 from rewindow.errors import one_line
 from rewindow.tables.delta import handle
-from tests.bad_input.scene import FEED, FRESH, SCORE, Answer, Bench, copy_of, hour
+from tests.bad_input.scene import FRESH, SCORE, Answer, Bench, copy_of, hour
 
 OUT, JOURNAL, METRICS = "alerts/totals", "rewindow/journal", "rewindow/metrics"
 
@@ -108,19 +109,42 @@ def test_a_branch_whose_files_are_gone_can_be_dropped_and_then_the_tables_are_re
     assert bench.result()["output/totals"] == before["output/totals"]
 
 
-def test_a_landed_file_that_is_gone_names_no_command_that_cannot_help(template: Bench, tmp_path: Path) -> None:
+AGAIN = ("rewind", "counts", "--to", "0"), ("run", "counts")
+
+
+def new_generation(template: Bench, folder: Path) -> str:
+    """Return the output's content after the feed is landed again and the job has replayed it."""
+    bench = copy_of(template, folder)
+    assert [call(bench, *words).code for words in (("land", "activity", "--new-generation"), *AGAIN)] == [0, 0, 0]
+    return bench.result()["output/totals"]
+
+
+def test_a_log_that_is_gone_is_landed_again(template: Bench, tmp_path: Path) -> None:
+    expected = new_generation(template, tmp_path / "clean")
     bench = copy_of(template, tmp_path / "project")
     shutil.rmtree(bench.warehouse / "logs")
     answer = call(bench, "land", "activity")
-    assert answer.code == 74
-    assert "Only a copy of the warehouse has what was landed" in answer.err
-    assert "Without a copy, give the feed another name" in answer.err
-    assert "`rewindow" not in answer.err
-    bench.write("conf/feeds/again.yaml", FEED.replace("feed: activity", "feed: again"))
-    bench.edit("conf/jobs/counts.yaml", "feed: activity", "feed: again")
-    (bench.root / "conf/feeds/activity.yaml").unlink()
-    for words in ("land", "again"), ("rewind", "counts", "--to", "0"), ("run", "counts"), ("status",):
-        assert (words, call(bench, *words).code) == (words, 0)
+    assert (answer.code, "Only a copy of the warehouse has what was landed" in answer.err) == (74, True)
+    assert "Without a copy, land the source again, `rewindow land activity --new-generation`" in answer.err
+    assert call(bench, "land", "activity", "--new-generation", "--keep", "1").code == 74  # it would keep what is gone
+    again = call(bench, "land", "activity", "--new-generation")
+    assert (again.code, "files of earlier landings are gone" in again.err) == (0, True), again.err
+    for words in (*AGAIN, ("verify", "counts"), ("status",), ("land", "activity")):
+        answer = call(bench, *words)
+        assert (words, answer.code, "gone" in answer.err) == (words, 0, False), answer.err
+    assert bench.result()["output/totals"] == expected
+    bench.rows("hour9", hour(9))
+    assert "landing 2" in call(bench, "land", "activity").out
+
+
+def test_a_generation_after_a_lost_log_is_not_taken_for_one_that_was_interrupted(
+    template: Bench, tmp_path: Path
+) -> None:
+    bench = copy_of(template, tmp_path / "project")
+    shutil.rmtree(bench.warehouse / "logs")
+    for generation in (2, 3):
+        answer = call(bench, "land", "activity", "--new-generation", "--json")
+        assert (answer.code, json.loads(answer.out)["generation"]) == (0, generation), answer.err
 
 
 def test_a_backtrace_of_native_code_is_not_shown() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from rewindow import Count, StreamsBuilder, TimeWindows, Topology, until_window_closes
+from rewindow.contracts.landed_columns import LOG_COLUMNS
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.contracts.steps import drive
 from rewindow.contracts.tasks import JobCode
@@ -28,7 +29,6 @@ from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.delta.commit import commit_files, table_path, takes_shared_files
 from rewindow.tables.delta.create_table import create_table
-from rewindow.tables.delta.feeds import LOG_COLUMNS
 from rewindow.tables.delta.ledger import Ledger
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.arrow_schema import arrow_schema

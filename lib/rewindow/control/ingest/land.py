@@ -92,11 +92,16 @@ def steps(
 ) -> Steps:
     """Land what is new, step by step. Raises as `land`."""
     yield "recover"
-    is_published = True
-    for step in tables.publish_steps(feed.feed):
-        is_published = False
-        yield step
-    if request.new_generation and not is_published:
+    is_published, is_lost = True, False
+    try:
+        for step in tables.publish_steps(feed.feed):
+            is_published = False
+            yield step
+    except StorageError:  # a new generation that keeps no landing does not need their files
+        if not request.new_generation or request.keep:
+            raise
+        is_lost = True
+    if request.new_generation and not is_published and not is_lost:
         repeated = newest_generation(tables.state(feed.feed), feed, request.keep)
         if repeated:
             report = LandReport.of(feed.feed, repeated, was_interrupted=True)
@@ -136,7 +141,8 @@ def steps(
         return _nothing(call, NothingDue(waiting, due.looks), null_in_kept(call.generation.columns, due.columns))
     yield "publish"
     yield from tables.publish_steps(feed.feed)
-    return _report(call, due, decided)
+    report = _report(call, due, decided)
+    return replace(report, warnings=(_replaced(feed), *report.warnings)) if is_lost else report
 
 
 def _check_declared(call: Call) -> None:
@@ -240,6 +246,13 @@ def _ignored(feed: FeedSpec, request: LandRequest, watermark_ms: int) -> tuple[s
     reached, declared = instant(watermark_ms), instant(request.watermark_ms)
     return (
         f"feed {feed.feed}: the log was complete through {reached} already, so the declared {declared} changes nothing",
+    )
+
+
+def _replaced(feed: FeedSpec) -> str:
+    return (
+        f"feed {feed.feed}: files of earlier landings are gone, so `why` and `verify` cannot explain what runs made of them. "
+        "This generation replaces them"
     )
 
 

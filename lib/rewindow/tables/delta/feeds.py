@@ -7,12 +7,10 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
 from deltalake import DeltaTable
-from deltalake import Schema as DeltaSchema
 
 from rewindow.contracts.ingest import LogSpec, ReadWindow, SourceLook
-from rewindow.contracts.landed_columns import LOG_COLUMNS, QUARANTINE_COLUMNS, other_name
+from rewindow.contracts.landed_columns import QUARANTINE_COLUMNS
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.control.ingest.landings import Feed, LogSchema
 from rewindow.control.ingest.progress import progress_lines
@@ -20,7 +18,7 @@ from rewindow.control.ingest.stored_progress import Made, made_by
 from rewindow.control.ingest.watermarks import HeldFile
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.control.plan.stored_rows import identity
-from rewindow.errors import CheckpointError, StorageError, not_committed
+from rewindow.errors import StorageError, not_committed
 from rewindow.storage.locations import check_spark_reads
 from rewindow.tables.delta.claims import check_log_claim, retract_of_deleted
 from rewindow.tables.delta.commit import Retract, add_actions, commit_actions, existing_table, open_table, table_path
@@ -34,10 +32,11 @@ from rewindow.tables.delta.job_source import look_at_output
 from rewindow.tables.delta.landed_times import LandedTimes
 from rewindow.tables.delta.landing_ledgers import LandingLedgers
 from rewindow.tables.delta.ledger import Ledger
-from rewindow.tables.delta.lost_landings import LOST, lost_landings, more_landings
+from rewindow.tables.delta.log_tables import create_log, missing_columns
+from rewindow.tables.delta.lost_landings import lost_files, lost_landings, more_landings
 from rewindow.tables.delta.source_table import look_at_table
 from rewindow.tables.shared.arrow_schema import arrow_schema
-from rewindow.tables.shared.feeds import LOG_PARTITIONS, first_above
+from rewindow.tables.shared.feeds import first_above
 from rewindow.tables.shared.paths import QUARANTINE, log_path
 from rewindow.tables.shared.publications import log_id, quarantine_id
 
@@ -83,7 +82,7 @@ class DeltaFeedTables:
         for topic, schema in logs.items():
             path = table_path(self.warehouse, log_path(feed, topic))
             if (table := open_table(path)) is not None:
-                _missing_columns(path, table, schema)
+                missing_columns(path, table, schema)
                 check_writable(path, table)
                 check_log_claim(path, table, ledger, feed)
         create_table(table_path(self.warehouse, QUARANTINE), arrow_schema(QUARANTINE_COLUMNS))
@@ -112,12 +111,15 @@ class DeltaFeedTables:
     def publish_steps(self, feed: str) -> Iterator[str]:
         """Publish as `publish` does; yield the name of each commit before it.
 
-        Raises `StorageError` (74) if a staged file is gone, `CheckpointError` (76) if a table has other columns.
+        Raises `StorageError` (74) if a staged file is gone, `CheckpointError` (76) if a table has other columns. What is
+        gone of a generation that a later one replaced whole is left out, because no run reads it.
         """
         rows = self.state(feed)
-        ledger, numbers, made = identity(rows), [0], made_by(rows)
+        made = made_by(rows)
+        replaced = max((index for index, one in enumerate(made) if not one.generation["kept"]), default=0)
+        ledger, numbers = identity(rows), [0]
         for index, one in enumerate(made):
-            generation, bodies = one.generation, one.bodies
+            generation, bodies, is_replaced = one.generation, one.bodies, index < replaced
             number, kept = generation["generation"], generation["kept"]
             for topic, schema in generation["logs"].items():
                 if topic in generation.get("source_offsets", ()):
@@ -132,11 +134,20 @@ class DeltaFeedTables:
                 known = max(landed, default=one.through)
                 if published > known and len(self.state(feed)) == len(rows):  # otherwise another `land` was faster
                     raise more_landings(path, feed, published, known)
-                yield from _publish(path, table, app_id, kept, landed, topic)
-            yield from self._publish_refused(feed, ledger, one, rows, index, numbers)
+                if not (is_replaced and _is_gone(path, landed, max(published, kept))):
+                    yield from _publish(path, table, app_id, kept, landed, topic, lost_files(feed))
+            yield from self._publish_refused(feed, ledger, one, rows, index, numbers, is_replaced=is_replaced)
 
     def _publish_refused(
-        self, feed: str, ledger: str, made: Made, rows: Sequence[LedgerRow], index: int, numbers: list[int]
+        self,
+        feed: str,
+        ledger: str,
+        made: Made,
+        rows: Sequence[LedgerRow],
+        index: int,
+        numbers: list[int],
+        *,
+        is_replaced: bool,
     ) -> Iterator[str]:
         """Publish the rows of a generation that went to the quarantine. ``numbers`` are the generations that had some.
 
@@ -150,9 +161,12 @@ class DeltaFeedTables:
         numbers.append(made.generation["generation"])
         retract = retract_of_deleted(table, ledger, feed, numbers)
         app_id, first = quarantine_id(ledger, feed, numbers[-1]), made.refused + 1
-        if (table.transaction_version(app_id) or 0) < made.refused:
+        published = table.transaction_version(app_id) or 0
+        if published < made.refused:
             refused, first = refused_files(made_by(rows, is_whole=True)[index].bodies), 1
-        yield from _publish(path, table, app_id, 0, dict(enumerate(refused, start=first)), "quarantine", retract)
+        files = dict(enumerate(refused, start=first))
+        if not (is_replaced and _is_gone(path, files, published)):
+            yield from _publish(path, table, app_id, 0, files, "quarantine", lost_files(feed), retract)
 
     def lagging(self, feed: Feed) -> dict[str, int]:
         """Return how many landings each log lacks, by topic, without those that lack none."""
@@ -214,6 +228,13 @@ def refused_files(bodies: Sequence[Mapping[str, Any]]) -> list[Sequence[Mapping[
     return [[file for files in body["quarantine"].values() for file in files] for body in bodies if body["quarantine"]]
 
 
+def _is_gone(path: str, files: Mapping[int, Sequence[Mapping[str, Any]]], published: int) -> bool:
+    """Return whether a staged file that is still to be published is gone."""
+    folder = Folder(path)
+    unpublished = (file for number, some in files.items() if number > published for file in some)
+    return any(folder.facts(file["path"]) is None for file in unpublished)
+
+
 def _publish(
     path: str,
     table: DeltaTable,
@@ -221,13 +242,14 @@ def _publish(
     before: int,
     files: Mapping[int, Sequence[Mapping[str, Any]]],
     what: str,
+    fix: str,
     retract: Retract | None = None,
 ) -> Iterator[str]:
     """Add the files of the numbers that a table lacks, several numbers in one commit; yield before each commit.
 
     The first commit also removes what ``retract`` returns. ``files`` are numbered ``before`` + 1, + 2, ... A commit's
     transaction version is the last number that it adds, and the commit goes through the handle that reported the last number
-    present: so no number is added twice.
+    present: so no number is added twice. ``fix`` is what to do if a file is gone.
     """
     failure: Exception | None = None
     attempts = 0
@@ -240,7 +262,7 @@ def _publish(
         staged = [StagedFile.from_json(file) for number in missing for file in files[number]]
         failure = None
         try:
-            added = add_actions(Folder(path), staged, table.metadata().partition_columns, LOST)
+            added = add_actions(Folder(path), staged, table.metadata().partition_columns, fix)
             removed = retract(path, table) if retract and reached == before else ()
             commit_actions(table, [*added, *removed], app_id, missing[-1])
         except Exception as error:  # noqa: BLE001 - this or another commit may have landed: the log decides
@@ -252,38 +274,3 @@ def _publish(
             raise failure  # a staged file is gone, and no other process has published it
         attempts = 0 if now > reached else attempts + 1
         reached = now
-
-
-def create_log(path: str, schema: LogSchema) -> DeltaTable:
-    """Return a topic's log table with the columns of the newest generation; create or extend it if necessary.
-
-    Raises `CheckpointError` (76) if a column was landed with another type before.
-    """
-    table = open_table(path)
-    if table is None:
-        return create_table(path, _log_schema(schema), LOG_PARTITIONS)
-    missing = _missing_columns(path, table, schema)
-    if missing:
-        check_writable(path, table)
-        table.alter.add_columns(DeltaSchema.from_arrow(pa.schema(missing)).fields)
-        table.update_incremental()
-    return table
-
-
-def _log_schema(schema: LogSchema) -> pa.Schema:
-    columns = arrow_schema((*LOG_COLUMNS, *schema.key, *schema.value))
-    return pa.schema([*(pa.field(name, pa.int32()) for name in LOG_PARTITIONS), *columns])
-
-
-def _missing_columns(path: str, table: DeltaTable, schema: LogSchema) -> list[pa.Field]:
-    """Return the columns that a log lacks. Raises `CheckpointError` (76) if one has another type in the log."""
-    existing = {field.name: field.type for field in pa.schema(table.schema().to_arrow())}
-    wanted = _log_schema(schema)
-    for field in wanted:
-        if field.name in existing and existing[field.name] != field.type:
-            message = (
-                f"the log {path} has {field.name} as {existing[field.name]} from an older generation, "
-                f"now it is {field.type}: {other_name(field.name)}, and use that name wherever the feed and its jobs name it"
-            )
-            raise CheckpointError(message)
-    return [field for field in wanted if field.name not in existing]

@@ -9,8 +9,14 @@ from rewindow.errors import CheckpointError
 _WITHOUT_COPY: Final = (
     "Without a copy, give the feed another name in its file and in those of its jobs, and land the source again"
 )
-LOST: Final = f"Only a copy of the warehouse has what was landed: restore the file from it. {_WITHOUT_COPY}"
-"""What to do if a landed file is gone. Another generation cannot be published before it either."""
+
+
+def lost_files(feed: str) -> str:
+    """Return what to do if landed files are gone."""
+    return (
+        "Only a copy of the warehouse has what was landed: restore the file from it. Without a copy, land the source again, "
+        f"`rewindow land {feed} --new-generation`, then `rewindow rewind JOB --to 0` and `rewindow run JOB` for each of its jobs"
+    )
 
 
 def more_landings(path: str, feed: str, published: int, known: int) -> CheckpointError:
