@@ -147,6 +147,26 @@ def test_a_generation_after_a_lost_log_is_not_taken_for_one_that_was_interrupted
         assert (answer.code, json.loads(answer.out)["generation"]) == (0, generation), answer.err
 
 
+@pytest.mark.parametrize("lost", [[OUT], [OUT, "logs"]])
+def test_what_cannot_be_made_again_after_a_new_generation_starts_over(
+    template: Bench, tmp_path: Path, lost: list[str]
+) -> None:
+    expected = new_generation(template, tmp_path / "clean")
+    bench = copy_of(template, tmp_path / "project")
+    for name in lost[1:]:
+        shutil.rmtree(bench.warehouse / name)
+    assert call(bench, "land", "activity", "--new-generation").code == 0
+    shutil.rmtree(bench.warehouse / lost[0])
+    assert "`rewindow republish counts`" in call(bench, "run", "counts").err
+    answer = call(bench, "republish", "counts")
+    assert (answer.code, "its rows cannot be made again. Restore the table from a copy" in answer.err) == (66, True)
+    advice = re.findall(r"`rewindow ([^`]*)`", answer.err)
+    assert advice == ["reset counts", "run counts"]
+    for words in ("reset", "counts", "--yes"), ("run", "counts"), ("status",):
+        assert (words, call(bench, *words).code) == (words, 0)
+    assert bench.result()["output/totals"] == expected
+
+
 def test_a_backtrace_of_native_code_is_not_shown() -> None:
     said = (
         "Kernel error: Json error: unexpected 'b' whilst parsing object\n   0: <unknown>\n   1: start_thread\n at x.c:4"

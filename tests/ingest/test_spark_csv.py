@@ -81,3 +81,27 @@ def test_a_time_of_day_is_no_time_of_a_record(engine_at, tmp_path, role):
     write(tmp_path, [("ann", 1, "2026-01-05T10:00:00Z"), ("bob", 2, "08:20")])
     with pytest.raises(DataError, match=r"a\.csv, line 3.*'08:20'"):
         landed(engine_at, tmp_path, **{role: "x"})
+
+
+CODES = [("7D", 1, "a"), ("30F", 2, "b"), ("7f", 3, "c"), ("0x1p3", 4, "d"), ("5", 5, "e")]
+
+
+def test_codes_that_are_numbers_for_java_alone_are_texts(engine_at, tmp_path):
+    write(tmp_path, CODES)
+    assert landed(engine_at, tmp_path) == [(code, name) for code, _, name in CODES]
+
+
+@pytest.mark.parametrize("code", ["7D", "1.5f", "0x1p3"])
+def test_a_code_is_no_value_of_a_column_of_numbers(engine_at, tmp_path, code):
+    write(tmp_path, [("ann", 1, code)])
+    with pytest.raises(
+        DataError, match=rf"a\.csv, line 2, column x: '{code}' is not a number. If such values are codes, declare"
+    ):
+        landed(engine_at, tmp_path, schema="user STRING, t BIGINT, x DOUBLE", options={"header": "true"})
+
+
+def test_numbers_are_read_in_all_usual_forms(engine_at, tmp_path):
+    texts = ["1", "-1.5", "+.5", "5.", " 1e3", "1E-3 ", "", "NaN"]
+    write(tmp_path, [(f"u{at}", at, text) for at, text in enumerate(texts)])
+    found = landed(engine_at, tmp_path, schema="user STRING, t BIGINT, x DOUBLE", options={"header": "true"})
+    assert [str(value) for _, value in found] == ["1.0", "-1.5", "0.5", "5.0", "1000.0", "0.001", "None", "nan"]

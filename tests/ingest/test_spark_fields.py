@@ -244,6 +244,17 @@ def test_a_nested_text_that_becomes_an_object_is_refused_as_a_column(engine_at, 
         feed.land(key="name", value=["n"], columns={"name": "user.name"})
 
 
+def test_lists_of_rows_in_lines_of_their_own_may_be_beside_rows(engine_at, tmp_path):
+    feed = Files(tmp_path, engine_at(tmp_path))
+    row = '{{"user": "{}", "t": {}, "x": {}}}'
+    ann, bob, cyd = (
+        row.format(*one) for one in (("ann", 1, '{"y": null}'), ("bob", 2, '{"y": 5}'), ("cyd", 3, "null"))
+    )
+    feed.write("d1.json", f"{ann}\n[{bob}, {cyd}]\n")
+    assert feed.land().rows == 3
+    assert sorted(row["user"] for row in log_rows(feed.tables)) == ["ann", "bob", "cyd"]
+
+
 def test_json_in_directories_may_have_a_directory_as_its_column(engine_at, tmp_path):
     feed = Files(tmp_path, engine_at(tmp_path))
     (tmp_path / "raw" / "day=2026-01-05").mkdir()

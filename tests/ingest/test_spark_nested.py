@@ -54,3 +54,33 @@ def test_values_in_a_struct_are_those_of_columns_but_for_times_and_bytes(engine_
     times = ("2026-01-05T08:30:00.000Z", "2026-01-05", "YWI=")
     assert tuple(found) == (*(value for _, value in list(values.values())[:4]), *times)
     assert str(found.few) == "0.10"
+
+
+def test_the_keys_of_a_map_are_texts_as_its_values_would_be(engine_at, tmp_path):
+    at = datetime(2026, 1, 5, 8, 30, tzinfo=UTC)
+    maps = {
+        "name": (pa.string(), "a", "a"),
+        "number": (pa.int32(), 7, "7"),
+        "amount": (pa.decimal128(5, 2), Decimal("1.50"), "1.50"),
+        "day": (pa.date32(), at.date(), "2026-01-05"),
+        "at": (pa.timestamp("us", "UTC"), at, "2026-01-05T08:30:00.000Z"),
+        "raw": (pa.binary(), b"ab", "YWI="),
+        "cell": (pa.struct([("x", pa.int64())]), {"x": 1}, '{"x":1}'),
+    }
+    of = {name: pa.array([[(key, 1)], None], pa.map_(kind, pa.int64())) for name, (kind, key, _) in maps.items()}
+    kind = pa.struct([("days", pa.list_(pa.map_(pa.date32(), pa.map_(pa.binary(), pa.int64()))))])
+    feed = Files(tmp_path, engine_at(tmp_path), "parquet")
+    table = pa.table(
+        {
+            "user": ["ann", "bob"],
+            "t": [1, 2],
+            **of,
+            "deep": pa.array([{"days": [[(at.date(), [(b"ab", None)])]]}, None], kind),
+        }
+    )
+    pq.write_table(table, tmp_path / "raw" / "d1.parquet")
+    assert feed.land(key="user").rows == 2
+    ann, bob = sorted(log_rows(feed.tables), key=lambda row: row["user"])
+    assert {name: load_value(ann[name]) for name in maps} == {name: {text: 1} for name, (*_, text) in maps.items()}
+    assert load_value(ann["deep"]).days == [{"2026-01-05": {"YWI=": None}}]
+    assert [bob[name] for name in (*maps, "deep")] == [None] * 8

@@ -164,4 +164,7 @@ def _texts(schema: LogSchema) -> list[str]:
 
 
 def _numbers(schema: LogSchema) -> list[str]:
-    return [column.name for column in (*schema.key, *schema.value) if column.type in {"long", "double"}]
+    columns = (*schema.key, *schema.value)
+    return [
+        column.name for column in columns if column.type in {"long", "double"} or column.type.startswith("decimal(")
+    ]

@@ -18,13 +18,13 @@ from rewindow.control.ingest.landings import Feed
 from rewindow.control.ledger import update
 from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.commit import TargetTotal
-from rewindow.control.plan.planner import check_has_landings
+from rewindow.control.plan.planner import missing_landing
 from rewindow.control.plan.repair_decisions import check_same_code, decide_give_up, decide_republish, decide_restage
 from rewindow.control.plan.spec import CHANGELOG, MAIN, OUTPUT, Attempt, RunSpec
 from rewindow.control.plan.tasks import Restored
 from rewindow.control.run import Engine, Job, Tables, execute
 from rewindow.control.verify import LikeBefore, content
-from rewindow.errors import CheckpointError, InvariantError, UsageError
+from rewindow.errors import CheckpointError, InvariantError, SourceError, UsageError
 
 Steps = Generator[str, None, "Republished"]
 
@@ -160,14 +160,22 @@ def _repeat(
     job: Job, run: CommittedRun, attempt: Attempt, engine: Engine, tables: Tables, repair: Repair
 ) -> Generator[str, None, None]:
     """Stage a run's files again, as it was planned."""
+    start_over = (
+        f"start the job over, without its branches: `rewindow reset {job.name}`, then `rewindow run {job.name}`"
+    )
+    if run.spec.branch != MAIN:
+        start_over = (
+            f"drop its branch, if nobody needs it any more: `rewindow branch drop {job.name} {run.spec.branch}`"
+        )
     try:
         check_same_code(run, job.binding)
     except CheckpointError as error:
         if run.spec.branch != MAIN:
-            drop = f"`rewindow branch drop {job.name} {run.spec.branch}`"
-            error.args = (f"{error}; or drop its branch, if nobody needs it any more: {drop}",)
+            error.args = (f"{error}; or {start_over}",)
         raise
-    check_has_landings(run, job.feed)
+    if (missing := missing_landing(run.spec, job.feed)) is not None:
+        message = f"{missing}, so its rows cannot be made again. Restore the table from a copy, or {start_over}"
+        raise SourceError(message)
     spec = replace(run.spec, attempt=attempt)
     before = repair.known_reports(run)
     engine_as_before: Engine = LikeBefore(engine, before) if before else engine

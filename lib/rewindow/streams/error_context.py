@@ -58,7 +58,9 @@ def explained(task_context: TaskContext) -> Iterator[None]:
             + ("" if task_context.is_test else "Nothing was committed: run with more memory or fewer cores, or ")
             + "fix the code that takes so much"
         ) from error
-    except (Exception, SystemExit) as error:
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as error:  # `SystemExit` and asyncio's `CancelledError`, too
         raise _explain(error, task_context) from error
 
 

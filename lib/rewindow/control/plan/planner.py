@@ -143,7 +143,8 @@ def check_has_landings(head: CommittedRun, feed: Feed, branch: Branch | None = N
 
     Given the branch, the message names the run to rewind to and the epoch to backfill from.
     """
-    if _has(feed, head.spec):
+    missing = missing_landing(head.spec, feed)
+    if missing is None:
         return
     job = head.spec.job
     fix = f"Replay on a new branch: `rewindow run {job} --branch NAME`"
@@ -156,16 +157,23 @@ def check_has_landings(head: CommittedRun, feed: Feed, branch: Branch | None = N
                 f". Or replay on a branch, then publish it: `rewindow backfill {job} --from {begin} --branch NAME`, "
                 f"`rewindow promote {job} NAME`"
             )
+    if head.spec.binding.feed != feed.definition.feed:
+        fix = f"If the feed was renamed, name it {head.spec.binding.feed!r} again. {fix}"
+    message = f"{missing}. {fix}"
+    raise SourceError(message)
+
+
+def missing_landing(run: RunSpec, feed: Feed) -> str | None:
+    """Return that a run depends on a landing which the feed's generation no longer has, and why; None if it has it."""
+    if _has(feed, run):
+        return None
     name = feed.definition.feed
     why = f"which generation {feed.definition.generation} of feed {name!r} does not share"
-    if feed.ledger != head.spec.input.ledger:
+    if feed.ledger != run.input.ledger:
         why = f"but feed {name!r} was landed anew: its landing ledger is another one"
-    if head.spec.binding.feed != name:
-        why = f"of feed {head.spec.binding.feed!r}, and the job reads feed {name!r} now"
-        fix = f"If the feed was renamed, name it {head.spec.binding.feed!r} again. {fix}"
-    landing = f"landing {head.spec.input.last} of generation {head.spec.input.generation}"
-    message = f"run {head.spec.name} depends on {landing}, {why}. {fix}"
-    raise SourceError(message)
+    if run.binding.feed != name:
+        why = f"of feed {run.binding.feed!r}, and the job reads feed {name!r} now"
+    return f"run {run.name} depends on landing {run.input.last} of generation {run.input.generation}, {why}"
 
 
 def _has(feed: Feed, spec: RunSpec) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from functools import reduce
 
+from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql import types as T  # noqa: N812
@@ -17,6 +18,7 @@ from rewindow.contracts.ingest import LogSpec, Piece, SourceLook
 from rewindow.engine.spark.exact_paths import exact_paths, inferable_paths
 from rewindow.engine.spark.text_checks import as_texts, checked, has_date, is_dateless
 from rewindow.engine.worker.csv_files import check_has, csv_columns, positions
+from rewindow.engine.worker.double_texts import OF_JAVA
 from rewindow.engine.worker.file_fields import directory_columns
 
 Header = tuple[str, ...] | None
@@ -80,7 +82,7 @@ def inferred(spark: SparkSession, spec: LogSpec, options: Mapping[str, str], pie
     """Return the columns of all files, each with the type that Spark infers for its values in all of them."""
     groups = [inferable_paths(alike, options) for _, alike in by_header(spec, pieces)]
     frames = [spark.read.format("csv").options(**options).load(paths) for paths in groups]
-    schemas = [_dated(spark, frame, options, paths) for frame, paths in zip(frames, groups, strict=True)]
+    schemas = [_as_meant(spark, frame, options, paths) for frame, paths in zip(frames, groups, strict=True)]
     if len(frames) == 1:
         return schemas[0]
     found: dict[str, tuple[str, list[T.DataType]]] = {}
@@ -94,17 +96,29 @@ def inferred(spark: SparkSession, spec: LogSpec, options: Mapping[str, str], pie
     )
 
 
-def _dated(spark: SparkSession, frame: DataFrame, options: Mapping[str, str], paths: Sequence[str]) -> T.StructType:
-    """Return the schema of a frame. Columns with times without a date are texts: Spark adds the day on which it reads them."""
-    names = [field.name for field in frame.schema if is_dateless(field, options)]
-    if not names:
+def _as_meant(spark: SparkSession, frame: DataFrame, options: Mapping[str, str], paths: Sequence[str]) -> T.StructType:
+    """Return the schema of a frame, with texts as the type of a column that has what only Spark takes for its type.
+
+    Such are times without a date, to which Spark adds the day on which it reads them, and numbers for Java alone, like ``7D``.
+    """
+    found = {field.name: F.max(~has_date(_text(field))) for field in frame.schema if is_dateless(field, options)}
+    found |= {
+        field.name: F.max(_text(field).rlike(OF_JAVA))
+        for field in frame.schema
+        if isinstance(field.dataType, T.DoubleType)
+    }
+    if not found:
         return frame.schema
     texts = spark.read.format("csv").options(**{**options, "inferSchema": "false"}).load(list(paths))
-    has_none = texts.agg(*(F.max(~has_date(F.col(_quoted(name)))).alias(name) for name in names)).first()
-    without = {name for name, found in zip(names, has_none or (), strict=True) if found}
+    has_some = texts.agg(*(has.alias(name) for name, has in found.items())).first()
+    as_text = {name for name, has in zip(found, has_some or (), strict=True) if has}
     return T.StructType(
-        [T.StructField(field.name, T.StringType()) if field.name in without else field for field in frame.schema]
+        [T.StructField(field.name, T.StringType()) if field.name in as_text else field for field in frame.schema]
     )
+
+
+def _text(field: T.StructField) -> Expression:
+    return F.col(_quoted(field.name))
 
 
 def _filled(frame: DataFrame) -> set[str]:

@@ -33,6 +33,7 @@ from rewindow.engine.spark.kafka_offsets import first_above, source_offset_block
 from rewindow.engine.spark.partitioning import repartition_by
 from rewindow.engine.spark.progress import following
 from rewindow.engine.spark.settings import in_utc
+from rewindow.engine.spark.trailing_json import check_single_values
 from rewindow.engine.spark.worker_rows import json_rows
 from rewindow.engine.worker.arrivals import arrivals_of
 from rewindow.engine.worker.faults import located, naming_bad_rows
@@ -104,10 +105,14 @@ class SparkLandingEngine:
             raise found or error from error
 
     def fields(self, spec: LogSpec, columns: LogColumns, look: SourceLook) -> SourceFields:
-        """Return the fields of a log's schema and of the files to land. Spark parses JSON files for this; others have them."""
+        """Return the fields of a log's schema and of the files to land. Spark parses JSON files for this; others have them.
+
+        Raises `DataError` (65) for a JSON text that goes on after its value.
+        """
         if spec.source.format != "json":
             return stored_fields(spec, columns, look)
         with self.running():
+            check_single_values(self._spark, spec, look)
             return json_fields(self._spark, spec, columns, look)
 
     def intervals(

@@ -24,6 +24,8 @@ from rewindow.errors import ConfigError, SourceError
 from rewindow.streams.serde.schema import Column
 
 _INTEGERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
+_SHOWN_ALIKE = (*_INTEGERS, T.StringType, T.BooleanType, T.DecimalType, T.DoubleType, T.FloatType)
+"""The types of which JSON has the texts that Java shows."""
 _ZONED = r"(Z|z|[+-]\d{2}:?\d{2}|UTC|GMT)\s*$"
 
 _LITERAL, _FORM_OF_ZONE = re.compile("'[^']*'"), re.compile("[VzOXxZ]")
@@ -141,8 +143,45 @@ def _converted(source: SourceColumn, zone: str) -> Expression:
         return F.unix_millis(F.to_utc_timestamp(read.cast("timestamp"), zone))
     column_type = landed_type(kind.jsonValue())
     if column_type == "json":
-        return F.to_json(read)
+        return F.to_json(_with_text_keys(read, kind))
     if column_type == "double":
         number = read.cast("double")
         return F.when(number == 0.0, F.lit(0.0)).otherwise(number)
     return read.cast(column_type)
+
+
+def _with_text_keys(value: Expression, kind: T.DataType) -> Expression:
+    """Return a nested value with texts as the keys of its maps, as `to_json` writes values: it writes keys as Java shows them."""
+    if not _has_other_keys(kind):
+        return value
+    match kind:
+        case T.ArrayType():
+            return F.transform(value, lambda one: _with_text_keys(one, kind.elementType))
+        case T.StructType():
+            fields = [_with_text_keys(value.getField(field.name), field.dataType).alias(field.name) for field in kind]
+            return F.when(value.isNotNull(), F.struct(*fields))
+        case T.MapType():
+
+            def with_text_key(entry: Expression) -> Expression:
+                return F.struct(_text_key(entry["key"], kind.keyType), _with_text_keys(entry["value"], kind.valueType))
+
+            return F.map_from_entries(F.transform(F.map_entries(value), with_text_key))
+    return value
+
+
+def _has_other_keys(kind: T.DataType) -> bool:
+    """Return whether a type is, or contains, a map whose keys Java shows in another form."""
+    match kind:
+        case T.ArrayType():
+            return _has_other_keys(kind.elementType)
+        case T.StructType():
+            return any(_has_other_keys(field.dataType) for field in kind)
+        case T.MapType():
+            return not isinstance(kind.keyType, _SHOWN_ALIKE) or _has_other_keys(kind.valueType)
+    return False
+
+
+def _text_key(key: Expression, kind: T.DataType) -> Expression:
+    if isinstance(kind, _SHOWN_ALIKE):
+        return key.cast("string")
+    return F.get_json_object(F.to_json(F.struct(_with_text_keys(key, kind).alias("key"))), "$.key")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
@@ -26,14 +27,22 @@ def json_fields(spark: SparkSession, spec: LogSpec, columns: LogColumns, look: S
     known, structs, _ = fields_of_schema(json.loads(columns.source_schema or "{}"))
     options = {**read_options(spec, look), "mode": "PERMISSIVE", "singleVariantColumn": "row"}
     parsed = spark.read.format("json").options(**options).load(exact_paths(look.fresh or look.rest))
-    # A line with a lone value is no row: `unreadable` decides on it, and the file's other lines have fields.
-    by_file = parsed.where("schema_of_variant(row) rlike '^(OBJECT|ARRAY)'").groupBy(path_of_row().alias("path"))
-    found = by_file.agg(F.expr("schema_of_variant_agg(row)").alias("schema")).collect()
-    files = [_file_fields(spec, look, row["path"], row["schema"]) for row in sorted(found)]
+    # A line with a lone value is no row: `unreadable` decides on it, and the file's other lines have fields. The objects of a
+    # list are rows, too, and beside lines with lone objects they have a type of their own.
+    kind = F.regexp_extract(F.schema_of_variant("row"), "^(OBJECT|ARRAY)", 1)
+    by_file = parsed.where(kind != "").groupBy(path_of_row().alias("path"), kind.alias("kind"))
+    found: dict[str, list[str]] = {}
+    for row in sorted(by_file.agg(F.expr("schema_of_variant_agg(row)").alias("schema")).collect()):
+        found.setdefault(row["path"], []).append(row["schema"])
+    files = [_file_fields(spec, look, path, schemas) for path, schemas in found.items()]
     return SourceFields(known, structs, tuple(files))
 
 
-def _file_fields(spec: LogSpec, look: SourceLook, path: str, schema: str) -> FileFields:
-    ddl = _OBJECT.sub(lambda found: "STRUCT<" if found[0] == "OBJECT<" else found[0], schema)
-    present, _, empty = fields_of_schema(json.loads(T.DataType.fromDDL(f"row {ddl}").json())["fields"][0]["type"])
-    return FileFields(shown(spec.source, path), present | directory_columns(path, look.base), empty)
+def _file_fields(spec: LogSpec, look: SourceLook, path: str, schemas: Sequence[str]) -> FileFields:
+    present, filled = frozenset[str](), frozenset[str]()
+    for schema in schemas:
+        ddl = _OBJECT.sub(lambda found: "STRUCT<" if found[0] == "OBJECT<" else found[0], schema)
+        fields, _, empty = fields_of_schema(json.loads(T.DataType.fromDDL(f"row {ddl}").json())["fields"][0]["type"])
+        present, filled = present | fields, filled | (fields - empty)
+    directories = directory_columns(path, look.base)
+    return FileFields(shown(spec.source, path), present | directories, present - filled)

@@ -16,6 +16,7 @@ from rewindow.contracts.ingest import ARRIVAL, LogColumns, LogSpec, Piece, ReadW
 from rewindow.contracts.source_fields import is_read, read_columns, read_schema
 from rewindow.contracts.time_units import RANGES, wrong_unit
 from rewindow.engine.spark.csv_frames import by_header, inferred, read_csv
+from rewindow.engine.spark.declared_schema import declared_schema
 from rewindow.engine.spark.exact_paths import exact_paths, inferable_paths
 from rewindow.engine.spark.ingest_columns import (
     SourceColumn,
@@ -34,7 +35,6 @@ from rewindow.engine.worker.file_fields import check_not_empty
 from rewindow.engine.worker.landing.log_columns import log_columns
 from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, NO_TIME, PARTITION, TIMESTAMP, order_name
 from rewindow.engine.worker.timestamps import NEVER_ARRIVED, UNREADABLE
-from rewindow.errors import ConfigError
 
 TEXT_FORMATS = ("csv", "json")
 OFFSET, PATH = "_offset", "_path"
@@ -224,12 +224,7 @@ class SourceFrame:
         if self._look.schema is not None:
             return T.StructType.fromJson(json.loads(self._look.schema))
         if source.schema is not None:
-            try:
-                schema = T.DataType.fromDDL(source.schema)
-                return schema if isinstance(schema, T.StructType) else T.StructType([T.StructField("value", schema)])
-            except Exception as error:
-                message = f"log {self._spec.topic}: `schema: {source.schema}` is not a list of columns like `a STRING, b BIGINT`"
-                raise ConfigError(message) from error
+            return declared_schema(self._spec, source.schema)
         options = read_options(self._spec, self._look)
         if source.format == "csv":
             options["inferSchema"] = str(infers_types(source)).lower()

@@ -1,6 +1,6 @@
 """Check what Spark reads from text files without an error, but not as written: decimals of other locales, lost characters.
 
-Numbers that no DOUBLE holds are infinite for Spark.
+Numbers that no DOUBLE holds are infinite for Spark, and it takes the letters of Java's types: ``7D`` is 7.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pyspark.sql import types as T  # noqa: N812
 from rewindow.contracts.decimal_texts import BY_COMMAS, BY_POINTS, MOST_DIGITS, UNCERTAIN
 from rewindow.contracts.ingest import LogSpec
 from rewindow.engine.worker.csv_files import lower_options
-from rewindow.engine.worker.double_texts import INFINITIES, infinities, takes_infinity
+from rewindow.engine.worker.double_texts import USUAL, infinities, takes_infinity
 
 _LOST = "\ufffd"
 """Stands for bytes that were no character in the encoding."""
@@ -37,10 +37,9 @@ def is_dateless(field: T.StructField, options: Mapping[str, str]) -> bool:
 
 def as_texts(schema: T.StructType, options: Mapping[str, str]) -> T.StructType:
     """Return the schema with which to read a CSV file: some types as texts, which `checked` converts."""
-    has_infinity = takes_infinity("csv", {name.lower(): value for name, value in options.items()})
 
     def read_as(field: T.StructField) -> T.DataType:
-        is_text = _is_decimal(field) or is_dateless(field, options) or (has_infinity and _is_floating(field.dataType))
+        is_text = _is_decimal(field) or is_dateless(field, options) or _is_floating(field.dataType)
         return T.StringType() if is_text else field.dataType
 
     return T.StructType([T.StructField(field.name, read_as(field), field.nullable) for field in schema])
@@ -70,10 +69,9 @@ def checked(frame: DataFrame, schema: T.StructType, spec: LogSpec, corrupt: str)
         elif not is_csv and _is_decimal(field):
             number = converted[field.name] = _exact(column, field.dataType)
             bad.append(F.when(column.isNotNull() & number.isNull(), column.cast("string")))
-        elif is_csv and has_infinity and _is_floating(field.dataType):
+        elif is_csv and _is_floating(field.dataType):
             double = converted[field.name] = _floating(column, field.dataType, given)
-            is_beyond = (F.abs(double) == float("inf")) & ~column.isin(*infinities(given))
-            bad.append(F.when((column != "") & (double.isNull() | is_beyond), column))
+            bad.append(F.when((column != "") & double.isNull(), column))
         elif not has_infinity and _may_be_infinite(field.dataType):
             bad.append(F.when(_has_infinity(column, field.dataType), column.cast("string")))
         elif isinstance(field.dataType, T.StringType):
@@ -111,10 +109,15 @@ def _number(text: Expression, kind: T.DataType, locale: str | None) -> Expressio
 
 
 def _floating(text: Expression, kind: T.DataType, options: Mapping[str, str]) -> Expression:
-    """Return a text as Spark's CSV parser reads it, with the source's texts of infinity; null if it is no number."""
-    given = {name: value for name, value in options.items() if name in {"nanvalue", *INFINITIES}}
-    read = {"sep": _SEPARATOR, "quote": _NO_QUOTE, **given}
-    return F.when(~text.rlike("[\r\n]"), F.from_csv(text, f"number {kind.simpleString()}", read)["number"])
+    """Return a text as a number of a type, with the source's texts of infinity; null if it is none that the type holds."""
+    number, (plus, minus) = text.try_cast(kind), infinities(options)
+    found = F.when(text.rlike(f"^{USUAL}$") & (F.abs(number) != float("inf")), number)
+    found = found.when(text.rlike("^[+-]?NaN$") | (text == options.get("nanvalue", "NaN")), F.lit("NaN").cast(kind))
+    if takes_infinity("csv", options):
+        found = found.when(text == plus, F.lit("Infinity").cast(kind)).when(
+            text == minus, F.lit("-Infinity").cast(kind)
+        )
+    return found
 
 
 def _may_be_infinite(kind: T.DataType) -> bool:

@@ -141,9 +141,9 @@ def as_in_a_worker() -> Iterator[None]:
     try:
         with redirect_stdout(sys.stderr):
             yield
-    except RewindowError:
+    except (RewindowError, KeyboardInterrupt, GeneratorExit):
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         raise translate_text(traceback.format_exc()) from error
     finally:
         os._exit = leave

@@ -19,6 +19,8 @@ from rewindow.errors import SourceError, StorageError
 _MAGIC, _ENCRYPTED = b"PAR1", b"PARE"
 _SHOWN: Mapping[str, str] = {"byte": "TINYINT", "short": "SMALLINT", "integer": "INT", "long": "BIGINT"}
 _PANDAS = ': pandas writes whole numbers with a null as DOUBLE, unless they have its nullable type, `astype("Int64")`'
+_UNSIGNED_DIGITS = 20
+"""The digits of an unsigned BIGINT, which Spark reads as DECIMAL(20,0)."""
 _FROM_DATE, _TEXTS = ("date", "timestamp_ntz"), ("string", "binary")
 
 
@@ -82,7 +84,8 @@ def _other_type(spec: LogSpec, column: pq.ColumnSchema, wanted: str) -> str | No
     if stored is None:
         logical = json.loads(column.logical_type.to_json())
         is_unsigned = logical["Type"] == "Int" and not logical["isSigned"] and logical["bitWidth"] == 64
-        return "unsigned BIGINT" if is_unsigned else None
+        digits, scale = decimal_of(wanted) if wanted.startswith("decimal(") else (0, 0)
+        return "unsigned BIGINT" if is_unsigned and digits - scale < _UNSIGNED_DIGITS else None
     if stored in TIMES and wanted in TIMES and stored != wanted:
         zones = {"timestamp": "TIMESTAMP with a zone", "timestamp_ntz": "TIMESTAMP without a zone"}
         return None if spec.zone == "UTC" else zones[stored]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -46,6 +46,7 @@ from rewindow.engine.worker.landing.source_types import (
 from rewindow.engine.worker.landing.text_files import most_rows
 from rewindow.engine.worker.landing.text_formats import TEXT_FORMATS
 from rewindow.engine.worker.landing.twice import field_twice
+from rewindow.engine.worker.landing.unreadable_types import unreadable_types
 from rewindow.errors import SourceError
 from rewindow.storage.locations import filesystem_of
 
@@ -92,11 +93,14 @@ def inferred_schema(spec: LogSpec, look: SourceLook) -> str:
     if spec.source.format in TEXT_FORMATS:
         return TEXT_FORMATS[spec.source.format].schema(spec.source, pieces)
     needed, ignored = named_columns(spec), set(spec.ignore)
-    footers = ((shown(spec.source, piece.path), _footer(piece.path)) for piece in pieces)
+
+    def is_needed(name: str) -> bool:
+        return name not in ignored if spec.value is None else is_read(name, needed)
+
     try:
-        schema = spark_schema(
-            footers, lambda name: name not in ignored if spec.value is None else is_read(name, needed)
-        )
+        schema = spark_schema(_readable(spec, pieces, is_needed), is_needed)
+    except UnsuitableError as error:
+        raise next(_not_inferred(spec, pieces, str(error)), error) from error
     except MixedTypesError as error:
         told = " and ".join(f"{shown_type(kind)} in {file}" for file, kind in (error.one, error.other))
         message = f"log {spec.topic}: {error.column} is {told}. Nothing was landed. Write the files with one type" + (
@@ -104,6 +108,39 @@ def inferred_schema(spec: LogSpec, look: SourceLook) -> str:
         )
         raise SourceError(message) from error
     return with_fields(schema, directory_types(pieces, look.base))
+
+
+def _readable(
+    spec: LogSpec, pieces: Sequence[Piece], is_needed: Callable[[str], bool]
+) -> Iterator[tuple[str, pq.FileMetaData]]:
+    """Yield the names and footers of files. Raises `SourceError` (66) for a needed column that nobody can read."""
+    named = named_columns(spec)
+    for piece in pieces:
+        file, footer = shown(spec.source, piece.path), _footer(piece.path)
+        for name, kind in unreadable_types(footer.schema).items():
+            if is_needed(name):
+                leave = "" if is_read(name, named) else f", or leave the column out: `ignore: [{name}]`"
+                raise SourceError(f"{_has_unreadable(spec, file, name, kind)}. Write it as a text or a number{leave}")
+        yield file, footer
+
+
+def _not_inferred(spec: LogSpec, pieces: Sequence[Piece], reason: str) -> Iterator[SourceError]:
+    """Yield an error for each column that keeps Spark from inferring the others, which it has to do for a reason."""
+    for piece in pieces:
+        try:
+            found = unreadable_types(_footer(piece.path).schema)
+        except UnsuitableError:
+            continue  # Spark says what is wrong with it
+        for name, kind in found.items():
+            has = _has_unreadable(spec, shown(spec.source, piece.path), name, kind)
+            yield SourceError(
+                f"{has}, and Spark has to infer the other columns, because {reason}. Write it as a text or a number, or leave "
+                "it out of the files"
+            )
+
+
+def _has_unreadable(spec: LogSpec, file: str, name: str, kind: str) -> str:
+    return f"log {spec.topic}: {file} has {name} as {kind}, which Spark does not read. Nothing was landed"
 
 
 def check_for_spark(spec: LogSpec, look: SourceLook, error: UnsuitableError) -> None:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rewindow.contracts.time_units import MS
+from rewindow.engine.worker.landing.unreadable_types import unreadable_type
 
 INTEGERS = ("byte", "short", "integer", "long")
 TIMES = ("timestamp", "timestamp_ntz")
@@ -216,12 +217,17 @@ def _thousandths(column: pa.Array) -> pa.Array:
 
 
 def _fields(schema: pq.ParquetSchema, wanted: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
-    """Return a file's columns in Spark's form. Without ``wanted``, raises `UnsuitableError` for a type Arrow cannot take."""
+    """Return a file's columns in Spark's form. Without ``wanted``, raises `UnsuitableError` for a type Arrow cannot take.
+
+    Columns of a type that nobody can read are left out.
+    """
     found = []
     for number in range(len(schema)):
         column = schema.column(number)
-        name = column.path
-        kind = None if "." in name and name != column.name else type_name(column)
+        name, is_nested = column.path, "." in column.path and column.path != column.name
+        if not is_nested and unreadable_type(column) is not None:
+            continue
+        kind = None if is_nested else type_name(column)
         if kind is None and wanted is None:
             raise UnsuitableError(f"the column {name} is {column.physical_type} {column.logical_type}")
         if kind is not None and (wanted is None or name in wanted):
