@@ -115,6 +115,33 @@ def test_records_that_wait_for_the_watermark_are_not_the_time(bench: Bench) -> N
     assert "waits for it), and a window closes 6h after its end" in hint, hint
 
 
+@pytest.mark.parametrize(
+    ("window", "said"),
+    [
+        (
+            "2023-11-14",
+            "1 record of the key waits behind records of the partition that are later than the feed's watermark",
+        ),
+        (
+            "2023-11-15",
+            "2 records of the key are later than the feed's watermark, or wait behind such records of the partition",
+        ),
+    ],
+)
+def test_records_behind_one_that_waits_for_the_watermark_are_not_called_later(
+    tmp_path: Path, window: str, said: str
+) -> None:
+    with without_spark():
+        bench = daily_project(tmp_path / "project")
+        bench.edit("conf/feeds/orders.yaml", "logs:", "lag: 5h\nlogs:")
+        times = (T0 + 20 * HOUR, T0 + 10 * HOUR, T0)  # in the order of arrival
+        bench.rows("ann", [{"user": "ann", "t": time, "got": T0 + at, "x": 1} for at, time in enumerate(times)])
+        for words in (("land", "orders"), ("run", "daily_orders")):
+            assert bench.run(*words).code == 0
+        why = bench.run("why", "daily_orders", "ann", "--missing", "--window", window)
+    assert said in why.out, why
+
+
 def test_a_run_that_takes_nothing_names_what_waits(tmp_path: Path) -> None:
     with without_spark():
         bench = daily_project(tmp_path / "project")

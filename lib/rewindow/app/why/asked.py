@@ -25,8 +25,8 @@ from rewindow.streams.windows.time import GridWindows, Windows
 class Asked:
     """A key of an output, the partition of its task, and its window; None without windows, or if it could be any.
 
-    ``taken`` are the records of the key and window that runs have taken, ``waiting`` how many others are landed. ``sessions`` are
-    those that all landed records of the key make, if its windows are sessions; `fate.as_reached` leaves
+    ``taken`` are the records of the key and window that runs have taken, ``waiting`` the times of others that are landed.
+    ``sessions`` are those that all landed records of the key make, if its windows are sessions; `fate.as_reached` leaves
     out records that reach no window. ``still_open`` are the windows that the taken records make and that are open, of which
     ``window`` is the first; None if a window was asked for or nothing tells.
     """
@@ -35,7 +35,7 @@ class Asked:
     partition: int
     window: Window | None
     taken: Candidates
-    waiting: int
+    waiting: Sequence[int]
     sessions: Sequence[Window]
     still_open: Sequence[Window] | None
     holding: Holding | None
@@ -81,12 +81,12 @@ def _asked(past: History, values: Sequence[Any], start_ms: int | None, at: Asked
     window = still_open[0] if still_open else _window(windows, own_sessions, times, start_ms, at)
     spans = still_open or ([] if window is None else [window])
     taken: dict[tuple[str, int], dict[int, int]] = {}
-    waiting = 0
+    waiting: list[int] = []
     for where, known in landed.items():
         for offset, time in known.items():
             is_inside = not spans or any(contains(one, time, windows) for one in spans)
             if offset >= ends[where]:
-                waiting += is_inside or start_ms is None
+                waiting += [time] if is_inside or start_ms is None else []
             elif is_inside:
                 taken.setdefault(where, {})[offset] = time
     return Asked(own, partition, window, taken, waiting, own_sessions, still_open, held)

@@ -209,13 +209,21 @@ def _told(project: Project, past: History, asked: Asked, fate: Fate, windows: Se
     return no_answer(output, Missing.WAITING, "there is no row yet", [*sent, *partners, *clocks, *dropped], **known)
 
 
-def _not_taken(output: Output, records: int) -> str:
-    """Return why landed records are not taken, and after a colon what takes them."""
-    what = f"{counted(records, 'record')} of the key"
+def _not_taken(output: Output, times: Sequence[int]) -> str:
+    """Return why landed records with these times are not taken, and after a colon what takes them."""
+    what = f"{counted(len(times), 'record')} of the key"
     if len(output.job.feed.landings) > output.branch.last_epoch:
         return f"{what} landed after the last run: run the job, `rewindow run {command_of(output.job.name, output.branch.name)}`"
-    is_are = "is" if records == 1 else "are"
-    return f"{what} {is_are} later than the feed's watermark: a run takes them once a landing raises it"
+    watermark_ms = output.job.feed.landings[-1].watermark_ms
+    later, is_one = sum(time > watermark_ms for time in times), len(times) == 1
+    such = "records of the partition that are later than the feed's watermark"
+    where = f"{'waits' if is_one else 'wait'} behind {such}"
+    if later:
+        behind = "" if later == len(times) else f", or {where.replace(such, 'such records of the partition')}"
+        where = f"{'is' if is_one else 'are'} later than the feed's watermark{behind}"
+    return (
+        f"{what} {where}: a run takes them{'' if later == len(times) else ', in this order,'} once a landing raises it"
+    )
 
 
 def _waiting(waits: Waits | None) -> Iterator[str]:
