@@ -21,7 +21,9 @@ from rewindow.streams.windows.time import Windows, grace_of, until_of
 class SlidingWindows(Windows):
     """All records of a key that are at most ``difference`` apart: ``[t - difference, t]`` and ``[t + 1, t + 1 + difference]``.
 
-    A window exists for each distinct set of records (KIP-450). Records before ``difference`` share ``[0, difference]``.
+    A window exists for each distinct set of records (KIP-450). Records before ``difference`` share ``[0, difference]``. A new
+    window continues the aggregate of the window before it, as in Kafka Streams. So it lacks a late record that no older window
+    took because all that contain it had closed.
     """
 
     size_ms: int
