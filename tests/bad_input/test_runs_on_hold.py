@@ -96,6 +96,28 @@ def test_an_accepted_run_is_published_as_if_nothing_had_held_it(template: Bench,
     assert held.result() == free.result()
 
 
+def test_what_a_run_on_hold_has_lost_is_made_again(template: Bench, tmp_path: Path) -> None:
+    free, held = copy_of(template, tmp_path / "a"), copy_of(template, tmp_path / "b")
+    expecting(held, NOTHING_IS_NEW % "hold")
+    known = {*(held.warehouse / "alerts/totals").glob("*.parquet")}
+    for number in (FRESH, FRESH + 1):
+        for bench in (free, held):
+            bench.rows(f"h{number}", hour(number))
+        replayed(free, 0)
+        replayed(held, ON_HOLD)
+    for file in {*(held.warehouse / "alerts/totals").glob("*.parquet")} - known:
+        file.unlink()
+    shown = held.run("head", "counts", "--held")
+    assert (shown.code, "Repeat its run: `rewindow republish counts`" in shown.err) == (74, True)
+    accepted = held.run("publish", "counts", "--accept", "--run", "main/3")
+    assert (accepted.code, "The run is accepted, and is published then" in accepted.err) == (74, True), accepted.err
+    repaired = held.run("republish", "counts")
+    assert (repaired.code, "Run main/4 of counts was replayed" in repaired.out) == (0, True), repaired.err
+    assert held.run("head", "counts", "--held").code == 0
+    assert held.run("publish", "counts", "--accept", "--run", "main/4").code == 0
+    assert held.result() == free.result()
+
+
 def test_a_run_on_hold_that_is_rewound_was_never_seen(bench: Bench) -> None:
     clean = bench.result()
     expecting(bench, NOTHING_IS_NEW % "hold")

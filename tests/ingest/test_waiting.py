@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from datetime import UTC, datetime
 
@@ -9,11 +10,14 @@ import pytest
 
 from rewindow.app.cli.printing import Printer
 from rewindow.config.feed_spec import feed_spec
+from rewindow.control.ingest.land import land
 from rewindow.control.ingest.waiting import next_complete
+from rewindow.engine.worker.landing.engine import ArrowLandingEngine
 from rewindow.errors import DataError, LandedFileError, StorageError
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from tests.bad_input.scene import make_template, without_spark
-from tests.ingest.local_engine import HOUR, LocalEngine, feed_config, land_locally, write_rows
+from tests.ingest.land_by_arrow import Unused
+from tests.ingest.local_engine import HOUR, LocalEngine, feed_config, land_locally, one_log, write_rows
 
 DAY = 24 * HOUR
 TODAY = round(datetime(2026, 11, 22, tzinfo=UTC).timestamp() * 1000)
@@ -87,6 +91,22 @@ def test_a_repeated_call_until_a_landed_interval_refuses_a_landed_file_that_has_
     for asked in ({"until_ms": TODAY}, {}):
         with pytest.raises(LandedFileError, match=r"the landed file d0\.parquet has changed"):
             land_locally(DAILY, tables, tmp_path, TODAY + DAY, **asked)
+
+
+def test_a_file_with_rows_of_a_later_interval_must_not_change_even_with_its_size_and_time_kept(tmp_path, tables):
+    file = tmp_path / "raw" / "d0.csv"
+    file.parent.mkdir()
+    file.write_text("user,t,got\nann,1,2026-11-21T10:00:00Z\nbob,2,2026-11-22T10:00:00Z\n")
+    daily = one_log(
+        every="1d", source={"path": "raw", "format": "csv", "options": {"inferSchema": "true"}}, arrived_at="got"
+    )
+    engine = ArrowLandingEngine(Unused, Unused(), project_root=str(tmp_path), most_rows=10**9)
+    assert land(daily, tables, engine, now_ms=TODAY).rows == 1
+    facts = file.stat()
+    file.write_text(file.read_text().replace("11-21", "11-22"))
+    os.utime(file, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    with pytest.raises(LandedFileError, match=r"the landed file d0\.csv has changed"):
+        land(daily, tables, engine, now_ms=TODAY + DAY)
 
 
 def test_a_new_file_that_is_not_complete_yet_does_not_fail_a_repeated_call(tmp_path, tables):

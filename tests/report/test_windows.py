@@ -83,9 +83,9 @@ def test_a_watermark_that_waits_for_no_partition_names_none(tmp_path: Path) -> N
     with without_spark():
         found = only_partition_1_goes_on(started(tmp_path, WATERMARK, "max_task_idle: 0\nlag: 30m\n"))
     assert found["progress"]["slowest"] == []
-    assert any(one["text"] == "Held back: 4 landed records above the feed's watermark" for one in found["verdict"]), (
-        found["verdict"]
-    )
+    assert any(
+        one["text"] == "Held back: 4 landed records wait for the feed's watermark" for one in found["verdict"]
+    ), found["verdict"]
     assert {one["why"].partition(". ")[2] for one in found["open_windows"]["shown"]} == {
         "The feed's watermark is `lag: 30m` behind its newest record"
     }

@@ -12,13 +12,14 @@ from rewindow.app.project import Project
 from rewindow.control.plan.branches import CommittedRun
 from rewindow.control.plan.explain_holds import Hold, describe_holds
 from rewindow.control.plan.spec import OUTPUT, TableSpec
-from rewindow.errors import ConfigError, NothingFoundError
+from rewindow.errors import ConfigError, NothingFoundError, StorageError
 from rewindow.report.text import asked
 from rewindow.streams.serde.meta_columns import OUTPUT_META
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.state_query import as_rows
 from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.tables.shared.drift import repeat_run
 from rewindow.tables.shared.paths import safe_name
 
 
@@ -46,17 +47,30 @@ def held_rows(project: Project, name: str, *, branch: str, limit: int, last: boo
     run = state.on_hold(branch)[0]
     for topic in topics:
         if (table := run.spec.binding.tables.get(f"{OUTPUT}{topic}")) is not None:
-            yield _output(tables, run, topic, table, holds[0], limit, last=last)
+            yield _output(tables, run, topic, table, holds[0], branch, limit, last=last)
 
 
 def _output(
-    tables: DeltaTables, run: CommittedRun, topic: str, table: TableSpec, hold: Hold, limit: int, *, last: bool
+    tables: DeltaTables,
+    run: CommittedRun,
+    topic: str,
+    table: TableSpec,
+    hold: Hold,
+    branch: str,
+    limit: int,
+    *,
+    last: bool,
 ) -> dict[str, Any]:
     folder = Folder(table_path(tables.warehouse, table.path))
     files = [file for one in tables.reports(run) for file in one.files if file.target == f"{OUTPUT}{topic}"]
     kept: pa.Table | None = None
     for file in files:
-        rows = folder.read_table(file.path)
+        try:
+            rows = folder.read_table(file.path)
+        except StorageError as error:
+            fix = repeat_run(run.spec.job, branch)
+            message = f"run {run.spec.name} is on hold, and what it staged cannot be read: {folder.full_path(file.path)}. {fix}"
+            raise StorageError(message) from error
         kept = _best(rows if kept is None else pa.concat_tables([kept, rows]), table, limit, last=last)
     shown = [] if kept is None else as_rows(kept)
     return {

@@ -11,9 +11,10 @@ from rewindow.app.telemetry.gather import branch_changed
 from rewindow.app.telemetry.telemetry import OnStep
 from rewindow.contracts.steps import drive
 from rewindow.control.branch import accept, catch_up
+from rewindow.control.plan.branches import LedgerRow
 from rewindow.control.plan.explain_holds import describe_holds, explain_holds
 from rewindow.control.plan.spec import MAIN
-from rewindow.errors import UsageError, naming
+from rewindow.errors import StorageError, UsageError, naming
 from rewindow.tables.shared.paths import safe_name
 
 
@@ -52,7 +53,7 @@ def publish(
     lagged, accepted = list(tables.lagging(job, state, name)), None
     with naming(JOB=job), project.telemetry.operation(PUBLISH, job, name) as told:
         if accepts:
-            row = drive(accept(job, name, run, tables), told.watching(on_step))
+            row = _accept(project, job, name, run, told.watching(on_step))
             accepted = tables.state(job).find_run(row.body["run"]) if row else None
         else:
             drive(catch_up(job, tables, name), told.watching(on_step))
@@ -63,6 +64,17 @@ def publish(
         said = {**asdict(done), "on_hold": [one["run"] for one in done.on_hold]}
         told.done(lambda: branch_changed(project.locator, state, name, said))
     return done
+
+
+def _accept(project: Project, job: str, branch: str, run: str | None, on_step: OnStep) -> LedgerRow | None:
+    """Accept a run on hold. An error says so if only publishing it failed."""
+    before = len(project.tables.state(job).accepted)
+    try:
+        return drive(accept(job, branch, run, project.tables), on_step)
+    except StorageError as error:
+        if len(project.tables.state(job).accepted) > before:
+            error.args = (f"{error}. The run is accepted, and is published then",)
+        raise
 
 
 def published_lines(job: str, done: Published) -> list[str]:

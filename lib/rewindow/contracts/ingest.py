@@ -28,6 +28,8 @@ OUTPUT_TIME = "_timestamp"
 """Its column with the times of rows."""
 _OUTPUT_COLUMNS = (*OUTPUT_ORDER, OUTPUT_TIME)
 
+LATER = "later"
+"""In the position of a file source, the landed files that still hold rows of later intervals."""
 FAR = 2**62
 """Later than any timestamp of a record."""
 

@@ -94,9 +94,10 @@ def _behind(job: str, progress: Progress, outlook: Outlook, *, is_newest: bool) 
             f"Not replayed yet: {what}, landed through {to_the_second(progress.landed_through_ms)} (`rewindow run {job}`)",
         )
     if progress.held:
-        held = counted(sum(one.records for one in progress.held), "landed record")
+        records = sum(one.records for one in progress.held)
+        held = f"{counted(records, 'landed record')} {'waits' if records == 1 else 'wait'}"
         slow = f", which waits for {', '.join(progress.slowest)}" if progress.slowest else ""
-        yield Sentence(Level.WARNING, f"Held back: {held} above the feed's watermark{slow}")
+        yield Sentence(Level.WARNING, f"Held back: {held} for the feed's watermark{slow}")
     if progress.lagging:
         lag = ", ".join(f"{target} by {counted(count, 'commit')}" for target, count in progress.lagging.items())
         yield Sentence(Level.WARNING, f"Tables lag behind the ledger: {lag} (`rewindow run {job}` publishes them)")

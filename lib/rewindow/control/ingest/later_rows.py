@@ -11,9 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from rewindow.contracts.ingest import SourceLook
-
-_LATER = "later"
+from rewindow.contracts.ingest import LATER, SourceLook
 
 Later = Mapping[str, int]
 """Landed file -> the first arrival (epoch ms) of its rows that are not landed. Files without such rows are not in it."""
@@ -24,7 +22,7 @@ def later_rows(position: Mapping[str, Any] | None) -> Later | None:
 
     That of a table lists commits, whose rows `look_at_table` finds again.
     """
-    later = None if position is None else position.get(_LATER)
+    later = None if position is None else position.get(LATER)
     return later if isinstance(later, Mapping) else None
 
 
@@ -43,4 +41,4 @@ def with_later(look: SourceLook, position: Mapping[str, Any] | None, found: Late
     """
     looked_at = {piece.name for piece in (*look.rest, *look.fresh)}
     kept = {name: first for name, first in (later_rows(position) or {}).items() if name not in looked_at}
-    return replace(look, position={**look.position, _LATER: dict(sorted({**kept, **found}.items()))})
+    return replace(look, position={**look.position, LATER: dict(sorted({**kept, **found}.items()))})

@@ -1,7 +1,8 @@
 """File sources: list the files, and check that landed files have not changed.
 
 A file is identified by its path below the source's folder, its size and a digest (of large files: of both ends). So a
-copy of the source elsewhere is the same source, and a changed modification time does not matter.
+copy of the source elsewhere is the same source, and a changed modification time does not matter. The digest is read if the
+modification time differs, or if the file still holds rows of later intervals: they will be landed as they are now.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from glob import glob, has_magic
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rewindow.contracts.ingest import Piece, SourceLook, SourceSpec
+from rewindow.contracts.ingest import LATER, Piece, SourceLook, SourceSpec
 from rewindow.engine.worker.csv_files import encoding_of, has_header
 from rewindow.engine.worker.file_digests import COMPRESSED, digest, text_digest
 from rewindow.engine.worker.file_fields import has_rows
@@ -52,6 +53,7 @@ def look_at_files(spec: SourceSpec, position: Mapping[str, Any] | None, *, to_la
     is missing or has changed, `ConfigError` (78) for the files of a Delta table, which are not all its rows and only them.
     """
     known: Mapping[str, Sequence[Any]] = position[FILES] if position else {}
+    later = (position or {}).get(LATER, {})
     base, found = _find(spec)
     marks: dict[str, list[Any]] = {}
     missing = [name for name in known if name not in found]
@@ -67,7 +69,7 @@ def look_at_files(spec: SourceSpec, position: Mapping[str, Any] | None, *, to_la
     for name, file in found.items():
         try:
             if name in known:
-                _check_same(spec, name, file, known[name])
+                _check_same(spec, name, file, known[name], is_done=name not in later)
             elif name not in empty:
                 marks[name] = [*file.facts, digest(file.path), *(_text_mark(spec, name, file.path) if to_land else ())]
         except PermissionError as error:
@@ -261,9 +263,9 @@ def _folder_of_pattern(pattern: str) -> str:
     return str(Path(*parts))
 
 
-def _check_same(spec: SourceSpec, name: str, file: _File, mark: Sequence[Any]) -> None:
+def _check_same(spec: SourceSpec, name: str, file: _File, mark: Sequence[Any], *, is_done: bool) -> None:
     size, modified_ns = file.facts
-    if size == mark[0] and modified_ns == mark[1]:
+    if is_done and size == mark[0] and modified_ns == mark[1]:
         return
     if size != mark[0] or digest(file.path) != mark[2]:
         raise _broken(spec, name, "has changed")

@@ -18,7 +18,7 @@ from deltalake import DeltaTable
 
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.control.plan.branches import CommittedRun, JobState, Publication
-from rewindow.control.plan.spec import MAIN, OUTPUT, TableSpec
+from rewindow.control.plan.spec import OUTPUT, TableSpec
 from rewindow.errors import CheckpointError, ConfigError, StorageError
 from rewindow.tables.delta.claims import check_claim, check_owner, is_of_another, is_published
 from rewindow.tables.delta.commit import Retract, commit_files, existing_table, open_table, table_path
@@ -29,7 +29,7 @@ from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.reset import finish_reset
 from rewindow.tables.delta.retract import retract_all, retract_job, retract_runs
 from rewindow.tables.shared.arrow_schema import arrow_schema
-from rewindow.tables.shared.drift import publish_again
+from rewindow.tables.shared.drift import publish_again, repeat_run
 from rewindow.tables.shared.publications import (
     SHARED_TABLES,
     Due,
@@ -75,7 +75,7 @@ def publish(warehouse: str, job: str, state: JobState, branch: str, reports: Rep
                 after=due.restart.ordinal - 1 if is_restart else 0,
                 table=handle,
                 retract=_retract(job, due, removed, is_restart=is_restart),
-                fix=f"Repeat its run: `rewindow republish {job}{'' if branch == MAIN else f' --branch {branch}'}`",
+                fix=repeat_run(job, branch),
                 # Otherwise a writer with a stale view could append rows that the republication removed.
                 closes=[publication_id(state.ledger, job, due.target, before) for before in range(1, epoch)]
                 if is_restart

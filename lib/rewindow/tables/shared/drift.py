@@ -20,8 +20,16 @@ class Drift:
 
 def publish_again(job: str, branch: str) -> str:
     """Return the advice for a table of a branch that is not what was published."""
-    option = "" if branch == MAIN else f" --branch {branch}"
-    return f"Publish it again: `rewindow republish {job}{option}`"
+    return f"Publish it again: {_republish(job, branch)}"
+
+
+def repeat_run(job: str, branch: str) -> str:
+    """Return the advice for a file of a run that is gone before it is in its table."""
+    return f"Repeat its run: {_republish(job, branch)}"
+
+
+def _republish(job: str, branch: str) -> str:
+    return f"`rewindow republish {job}{'' if branch == MAIN else f' --branch {branch}'}`"
 
 
 def difference_of(wanted: Mapping[int, int], found: Mapping[int, int], state: JobState) -> str:

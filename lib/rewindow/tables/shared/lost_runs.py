@@ -16,7 +16,7 @@ IsWhole = Callable[[CommittedRun, str, str], bool]
 def lost_runs(
     state: JobState, branch: str, targets: Collection[str], is_whole: IsWhole
 ) -> tuple[list[CommittedRun], list[int]]:
-    """Return the runs whose rows for these targets are gone or altered, in ledger order.
+    """Return the runs whose rows for these targets are gone or altered, in ledger order; also runs on hold and those after them.
 
     First those that are needed, with all runs that their state depends on; then the numbers of the others.
     """
@@ -27,6 +27,10 @@ def lost_runs(
             for run in net(due.publications).adds:
                 if not is_whole(run, due.target, due.table.path):
                     lost[run.spec.run] = run
+    for run in (run for one in state.branch(branch).unpublished for run in one.adds):
+        tables = run.spec.binding.tables.items()
+        if any(target in targets and not is_whole(run, target, table.path) for target, table in tables):
+            lost[run.spec.run] = run
     given_up = [number for number in lost if number not in repeated]
     wanted = {number: run for number, run in lost.items() if number in repeated}
     waiting = list(wanted.values())
