@@ -66,7 +66,10 @@ CASES = [
     _score("changes the record", "def score(row):\n    row.x = 0\n    return 0\n", "can't set attribute", _FIX),
     _score("leaves the process", "def score(row):\n    raise SystemExit(3)\n", "SystemExit"),
     _score(
-        "cancels itself", "import asyncio\ndef score(row):\n    raise asyncio.CancelledError\n", "CancelledError", _FIX
+        "cancels itself",
+        "import asyncio\ndef score(row):\n    raise asyncio.CancelledError\n",
+        "CancelledError",
+        "score",
     ),
     _module("an unknown module", "import nowhere_to_be_found\n", 78, "cannot import", "nowhere_to_be_found"),
     _module("a module that is no Python", "def build_topology(:\n", 78, "bench_job.py:1", "Fix that line"),

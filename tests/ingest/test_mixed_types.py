@@ -196,3 +196,16 @@ def test_a_parquet_file_that_is_cut_off_is_named_without_spark(tmp_path):
     (tmp_path / "raw" / "a.parquet").write_bytes(whole[:-20])
     with pytest.raises(StorageError, match=r"a\.parquet is no whole Parquet file: it is truncated, .* wait for it"):
         landed(tmp_path)
+
+
+@pytest.mark.parametrize("log", [{}, {"value": ["x"]}])
+def test_a_column_that_a_first_file_has_twice_is_named(tmp_path, log):
+    (tmp_path / "raw").mkdir()
+    names = ["user", "t", "x", "y", "Y"]
+    pq.write_table(
+        pa.table([pa.array([one]) for one in ("ann", 1, 1, 2, 3)], names=names), tmp_path / "raw" / "a.parquet"
+    )
+    with pytest.raises(
+        SourceError, match=r"a\.parquet has the column y 2 times \(in capitals or not\): rename all but one"
+    ):
+        landed(tmp_path, **log)

@@ -105,3 +105,11 @@ def test_numbers_are_read_in_all_usual_forms(engine_at, tmp_path):
     write(tmp_path, [(f"u{at}", at, text) for at, text in enumerate(texts)])
     found = landed(engine_at, tmp_path, schema="user STRING, t BIGINT, x DOUBLE", options={"header": "true"})
     assert [str(value) for _, value in found] == ["1.0", "-1.5", "0.5", "5.0", "1000.0", "0.001", "None", "nan"]
+
+
+@pytest.mark.parametrize("encoding", ["windows-1252", "ISO-8859-15", "utf-16"])
+def test_a_file_has_the_encoding_that_its_source_names(engine_at, tmp_path, encoding):
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw" / "a.csv").write_bytes("user,t,x\nann,1,5 €\n".encode(encoding))
+    options = {"encoding": encoding, **({"multiLine": "true"} if encoding == "utf-16" else {})}
+    assert landed(engine_at, tmp_path, options=options) == [("ann", "5 €")]

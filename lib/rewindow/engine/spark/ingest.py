@@ -30,9 +30,10 @@ from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.ingest_fields import json_fields
 from rewindow.engine.spark.ingest_frames import PATH, SourceFrame, sort_columns
 from rewindow.engine.spark.kafka_offsets import first_above, source_offset_blocks
+from rewindow.engine.spark.open_quotes import check_closed_quotes
 from rewindow.engine.spark.partitioning import repartition_by
 from rewindow.engine.spark.progress import following
-from rewindow.engine.spark.settings import in_utc
+from rewindow.engine.spark.settings import in_utc, with_all_encodings
 from rewindow.engine.spark.trailing_json import check_single_values
 from rewindow.engine.spark.worker_rows import json_rows
 from rewindow.engine.worker.arrivals import arrivals_of
@@ -79,8 +80,8 @@ class SparkLandingEngine:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Run Spark jobs in the block: in UTC, with translated errors, and followed."""
-        with mapped(), in_utc(self._spark), following(self._spark, self._on_share):
+        """Run Spark jobs in the block: in UTC, with all encodings, with translated errors, and followed."""
+        with mapped(), in_utc(self._spark), with_all_encodings(self._spark), following(self._spark, self._on_share):
             yield
 
     def look(self, spec: SourceSpec, position: Mapping[str, Any] | None) -> SourceLook:
@@ -157,13 +158,16 @@ class SparkLandingEngine:
         """Write the due rows of a log as staged files; return a block per landing and partition.
 
         For a table with its own offsets, it writes nothing and only counts the new rows. Raises the worker's own
-        `RewindowError`.
+        `RewindowError`, and `DataError` (65) for a csv line with a value that does not end in it.
         """
         if write.spec.source_offsets:
             with self.running():
                 return source_offset_blocks(
                     write, SourceFrame(self._spark, write.spec, look).source_offsets(write.columns)
                 )
+        if write.spec.source.format == "csv":
+            with self.running():
+                check_closed_quotes(self._spark, write.spec, look)
         write_rows = partial(_write_rows, write, self.project_root, known())
         with naming_bad_rows(write, look), self.running():
             rows = self._ordered(write, look, window).mapInArrow(write_rows, "block string").collect()

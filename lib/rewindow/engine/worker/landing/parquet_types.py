@@ -31,7 +31,7 @@ def check_types(spec: LogSpec, path: str, schema: pq.ParquetSchema, wanted: Mapp
     for name, kind in wanted.items():
         what = None
         if roots.count(name.lower()) > 1:
-            what = f"has the column {name} {roots.count(name.lower())} times (in capitals or not): rename all but one"
+            what = told_twice(name, roots.count(name.lower()))
         elif (column := columns.get(name.lower())) is not None and (stored := _other_type(spec, column, kind)):
             what = (
                 f"stores {name} as {stored}, but the log reads {shown_type(kind)}, as the other files have it. "
@@ -71,6 +71,11 @@ def check_nanoseconds(spec: LogSpec, path: str, schema: pq.ParquetSchema, reason
                 '`coerce_timestamps="us"`; polars: `cast(pl.Datetime("us"))`)'
             )
             raise SourceError(message)
+
+
+def told_twice(name: str, count: int) -> str:
+    """Return that a file has a column several times, and the fix."""
+    return f"has the column {name} {count} times (in capitals or not): rename all but one"
 
 
 def shown_type(kind: str) -> str:

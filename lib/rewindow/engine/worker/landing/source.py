@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -32,7 +33,13 @@ from rewindow.engine.worker.landing.directories import (
     directory_types,
     directory_values,
 )
-from rewindow.engine.worker.landing.parquet_types import check_nanoseconds, check_types, check_whole, shown_type
+from rewindow.engine.worker.landing.parquet_types import (
+    check_nanoseconds,
+    check_types,
+    check_whole,
+    shown_type,
+    told_twice,
+)
 from rewindow.engine.worker.landing.source_rows import Portion, RowReader
 from rewindow.engine.worker.landing.source_types import (
     MixedTypesError,
@@ -113,10 +120,14 @@ def inferred_schema(spec: LogSpec, look: SourceLook) -> str:
 def _readable(
     spec: LogSpec, pieces: Sequence[Piece], is_needed: Callable[[str], bool]
 ) -> Iterator[tuple[str, pq.FileMetaData]]:
-    """Yield the names and footers of files. Raises `SourceError` (66) for a needed column that nobody can read."""
+    """Yield the names and footers of files. Raises `SourceError` (66) for a needed column that nobody reads, or two of a name."""
     named = named_columns(spec)
     for piece in pieces:
         file, footer = shown(spec.source, piece.path), _footer(piece.path)
+        names = Counter(name.lower() for name in footer.schema.to_arrow_schema().names)
+        if twice := next((name for name, count in names.items() if count > 1), None):
+            message = f"log {spec.topic}: {file} {told_twice(twice, names[twice])}. Nothing was landed"
+            raise SourceError(message)
         for name, kind in unreadable_types(footer.schema).items():
             if is_needed(name):
                 leave = "" if is_read(name, named) else f", or leave the column out: `ignore: [{name}]`"

@@ -1,0 +1,50 @@
+"""Find csv lines with a value in quotes that does not end in its line.
+
+Without ``multiLine``, Spark ends it there, and takes the next line for a row of its own: a value would be cut short, and its rest
+could be a record that nobody wrote.
+"""
+
+from __future__ import annotations
+
+import re
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from rewindow.contracts.ingest import LogSpec, SourceLook, SourceSpec
+from rewindow.engine.spark.source_texts import TEXT, first_text, is_whole
+from rewindow.engine.worker.csv_files import doubled_quotes, lower_options
+from rewindow.errors import DataError
+
+
+def check_closed_quotes(spark: SparkSession, spec: LogSpec, look: SourceLook) -> None:
+    """Raise `DataError` (65) for the first such line in the files to land."""
+    options = lower_options(spec.source)
+    if is_whole(options) or not options.get("quote", '"'):
+        return
+    quoted, begun = _patterns(spec.source)
+    text = F.col(TEXT)
+    is_open = F.regexp_replace(text, quoted, "$1").rlike(begun)
+    if comment := options.get("comment"):
+        is_open &= ~text.startswith(comment)
+    found = first_text(spark, spec.source, look.fresh or look.rest, is_open)
+    if found is not None:
+        where, line = found
+        message = (
+            f"log {spec.topic}: {where}: a value in quotes does not end in its line: {line}. Nothing was landed. If it goes on "
+            "in the next line, add `options: {multiLine: true}` to the source. If quotes mean nothing in its files, add "
+            "`options: {quote: ''}`. Otherwise fix the file"
+        )
+        raise DataError(message)
+
+
+def _patterns(source: SourceSpec) -> tuple[str, str]:
+    """Return the pattern of a value in quotes with what is before it, and that of a value that begins with a quote."""
+    options = lower_options(source)
+    quote, separator = options.get("quote", '"'), options.get("sep", options.get("delimiter", ","))
+    escape = options.get("escape") or doubled_quotes(options).get("escape", quote)
+    q, e = re.escape(quote), re.escape(escape)
+    begin = f"(^\ufeff?|{re.escape(separator)})"
+    # No part may give back what it took: a quote that another one escapes ends nothing, and long values need no stack.
+    inside = f"[^{q}]*+(?:{q}{q}[^{q}]*+)*+" if escape == quote else f"[^{q}{e}]*+(?:{e}.[^{q}{e}]*+)*+"
+    return f"{begin}{q}{inside}{q}(?!{q})", f"{begin}{q}"

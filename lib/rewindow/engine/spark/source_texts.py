@@ -1,0 +1,62 @@
+"""The texts in csv and json files, before anything parses them: their lines, or whole files with ``multiLine``."""
+
+from __future__ import annotations
+
+import codecs
+import io
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+from pyspark.sql import Column as Expression
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from rewindow.contracts.ingest import Piece, SourceSpec
+from rewindow.engine.spark.exact_paths import exact_paths
+from rewindow.engine.spark.ingest_frames import path_of_row
+from rewindow.engine.worker.csv_files import encoding_of, lower_options
+from rewindow.engine.worker.file_fields import local_files, shown
+
+TEXT, _PATH = "text", "path"
+_SHOWN_TEXT = 200
+
+
+def is_whole(options: Mapping[str, str]) -> bool:
+    """Return whether a text is a whole file. The names of ``options`` are in lower case."""
+    return options.get("multiline", "false").lower() == "true"
+
+
+def first_text(
+    spark: SparkSession, source: SourceSpec, pieces: Sequence[Piece], condition: Expression
+) -> tuple[str, str] | None:
+    """Return where the first text is that meets a condition on the column `TEXT`, and its beginning. One job reads the files."""
+    if not pieces:
+        return None
+    found = _texts(spark, source, pieces).where(condition)
+    first = found.select(_PATH, F.left(TEXT, F.lit(_SHOWN_TEXT)).alias(TEXT)).orderBy(_PATH).limit(1).collect()
+    if not first:
+        return None
+    path, text = first[0][_PATH], first[0][TEXT].strip()
+    line = None if is_whole(lower_options(source)) else _line_of(source, pieces, path, text)
+    return shown(source, path) + ("" if line is None else f", line {line}"), text
+
+
+def _texts(spark: SparkSession, source: SourceSpec, pieces: Sequence[Piece]) -> DataFrame:
+    options = lower_options(source)
+    paths, path, end = exact_paths(pieces), path_of_row().alias(_PATH), options.get("linesep")
+    encoding = codecs.lookup(encoding_of(source)).name
+    if not encoding.startswith(("utf-16", "utf-32")):  # in all others, quotes and brackets are those of ASCII
+        texts = spark.read.text(paths, wholetext=is_whole(options), lineSep=end)
+        return texts.select(path, F.col("value").alias(TEXT))
+    content = F.decode(F.col("content"), encoding)
+    ends = F.lit("\r?\n" if end is None else f"\\Q{end}\\E")
+    text = content if is_whole(options) else F.explode(F.split(content, ends))
+    return spark.read.format("binaryFile").load(paths).select(path, text.alias(TEXT))
+
+
+def _line_of(source: SourceSpec, pieces: Sequence[Piece], path: str, text: str) -> int | None:
+    """Return the number of the line that begins with a text; None for a file that is not local."""
+    for file in local_files([piece for piece in pieces if piece.path == path]):
+        with pa.input_stream(str(file)) as raw, io.TextIOWrapper(raw, encoding_of(source), errors="replace") as lines:
+            return next((number for number, line in enumerate(lines, 1) if line.strip().startswith(text)), None)
+    return None
