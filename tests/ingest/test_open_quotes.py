@@ -68,7 +68,16 @@ def test_the_options_of_the_source_say_what_a_quote_means(engine_at, tmp_path, o
     assert log_rows(feed.tables)[0]["x"] == value
 
 
-@pytest.mark.parametrize("options", [{"quote": "'"}, {"escape": "\\"}, {"sep": "|"}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"quote": "'"},
+        {"escape": "\\"},
+        {"sep": "|"},
+        {"ignoreLeadingWhiteSpace": "true", "sep": ", "},
+        {"encoding": "Cp1252"},
+    ],
+)
 def test_open_values_are_found_with_such_options_too(engine_at, tmp_path, options):
     quote, sep = options.get("quote", '"'), options.get("sep", ",")
     feed = feed_at(engine_at, tmp_path, f"user{sep}t{sep}x\nann{sep}1{sep}{quote}call\nme{quote}\n", **options)

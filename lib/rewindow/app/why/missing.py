@@ -214,16 +214,15 @@ def _not_taken(output: Output, times: Sequence[int]) -> str:
     what = f"{counted(len(times), 'record')} of the key"
     if len(output.job.feed.landings) > output.branch.last_epoch:
         return f"{what} landed after the last run: run the job, `rewindow run {command_of(output.job.name, output.branch.name)}`"
-    watermark_ms = output.job.feed.landings[-1].watermark_ms
-    later, is_one = sum(time > watermark_ms for time in times), len(times) == 1
-    such = "records of the partition that are later than the feed's watermark"
-    where = f"{'waits' if is_one else 'wait'} behind {such}"
-    if later:
-        behind = "" if later == len(times) else f", or {where.replace(such, 'such records of the partition')}"
-        where = f"{'is' if is_one else 'are'} later than the feed's watermark{behind}"
-    return (
-        f"{what} {where}: a run takes them{'' if later == len(times) else ', in this order,'} once a landing raises it"
-    )
+    watermark_ms, is_one = output.job.feed.landings[-1].watermark_ms, len(times) == 1
+    is_later = [time > watermark_ms for time in times]
+    if all(is_later):
+        are = "is" if is_one else "are"
+        return f"{what} {are} later than the feed's watermark: a run takes them once a landing raises it"
+    where = f"wait{'s' if is_one else ''} behind records of the partition that are later than the feed's watermark"
+    if any(is_later):
+        where = "are later than the feed's watermark, or wait behind such records of the partition"
+    return f"{what} {where}: a run takes them, in this order, once a landing raises it"
 
 
 def _waiting(waits: Waits | None) -> Iterator[str]:

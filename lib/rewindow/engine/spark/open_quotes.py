@@ -44,7 +44,8 @@ def _patterns(source: SourceSpec) -> tuple[str, str]:
     quote, separator = options.get("quote", '"'), options.get("sep", options.get("delimiter", ","))
     escape = options.get("escape") or doubled_quotes(options).get("escape", quote)
     q, e = re.escape(quote), re.escape(escape)
-    begin = f"(^\ufeff?|{re.escape(separator)})"
+    blanks = r"\s*" if options.get("ignoreleadingwhitespace", "false").lower() == "true" else ""
+    begin = f"(^\ufeff?|{re.escape(separator)}){blanks}"
     # No part may give back what it took: a quote that another one escapes ends nothing, and long values need no stack.
     inside = f"[^{q}]*+(?:{q}{q}[^{q}]*+)*+" if escape == quote else f"[^{q}{e}]*+(?:{e}.[^{q}{e}]*+)*+"
     return f"{begin}{q}{inside}{q}(?!{q})", f"{begin}{q}"

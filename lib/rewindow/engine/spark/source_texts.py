@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import codecs
 import io
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 import pyarrow as pa
 from pyspark.sql import Column as Expression
@@ -44,7 +44,7 @@ def first_text(
 def _texts(spark: SparkSession, source: SourceSpec, pieces: Sequence[Piece]) -> DataFrame:
     options = lower_options(source)
     paths, path, end = exact_paths(pieces), path_of_row().alias(_PATH), options.get("linesep")
-    encoding = codecs.lookup(encoding_of(source)).name
+    encoding = encoding_of(source).lower().replace("_", "-")
     if not encoding.startswith(("utf-16", "utf-32")):  # in all others, quotes and brackets are those of ASCII
         texts = spark.read.text(paths, wholetext=is_whole(options), lineSep=end)
         return texts.select(path, F.col("value").alias(TEXT))
@@ -55,8 +55,9 @@ def _texts(spark: SparkSession, source: SourceSpec, pieces: Sequence[Piece]) -> 
 
 
 def _line_of(source: SourceSpec, pieces: Sequence[Piece], path: str, text: str) -> int | None:
-    """Return the number of the line that begins with a text; None for a file that is not local."""
+    """Return the number of the line that begins with a text; None if it cannot be told, as of a file that is not local."""
     for file in local_files([piece for piece in pieces if piece.path == path]):
-        with pa.input_stream(str(file)) as raw, io.TextIOWrapper(raw, encoding_of(source), errors="replace") as lines:
+        with suppress(LookupError), pa.input_stream(str(file)) as raw:  # Java may have encodings that Python has not
+            lines = io.TextIOWrapper(raw, encoding_of(source), errors="replace")
             return next((number for number, line in enumerate(lines, 1) if line.strip().startswith(text)), None)
     return None

@@ -124,7 +124,7 @@ def _readable(
     named = named_columns(spec)
     for piece in pieces:
         file, footer = shown(spec.source, piece.path), _footer(piece.path)
-        names = Counter(name.lower() for name in footer.schema.to_arrow_schema().names)
+        names = Counter(name.lower() for name in _roots(footer))
         if twice := next((name for name, count in names.items() if count > 1), None):
             message = f"log {spec.topic}: {file} {told_twice(twice, names[twice])}. Nothing was landed"
             raise SourceError(message)
@@ -133,6 +133,14 @@ def _readable(
                 leave = "" if is_read(name, named) else f", or leave the column out: `ignore: [{name}]`"
                 raise SourceError(f"{_has_unreadable(spec, file, name, kind)}. Write it as a text or a number{leave}")
         yield file, footer
+
+
+def _roots(footer: pq.FileMetaData) -> list[str]:
+    try:
+        names: list[str] = footer.schema.to_arrow_schema().names
+    except pa.ArrowException as error:
+        raise UnsuitableError(str(error)) from error
+    return names
 
 
 def _not_inferred(spec: LogSpec, pieces: Sequence[Piece], reason: str) -> Iterator[SourceError]:
