@@ -113,3 +113,58 @@ def test_a_file_has_the_encoding_that_its_source_names(engine_at, tmp_path, enco
     (tmp_path / "raw" / "a.csv").write_bytes("user,t,x\nann,1,5 €\n".encode(encoding))
     options = {"encoding": encoding, **({"multiLine": "true"} if encoding == "utf-16" else {})}
     assert landed(engine_at, tmp_path, options=options) == [("ann", "5 €")]
+
+
+DAYS = "user STRING, t BIGINT, x DATE"
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("2026-01-05T10:00:00Z", "is a time, and this column has dates"),
+        ("2026-01-05 10:00 PM", "is not a date"),
+        ("2026", ""),
+        ("2026-01", ""),
+        ("2026-01-05x", "is not a date"),
+        ("2026-02-30", "is no day of the calendar"),
+    ],
+)
+def test_a_date_is_not_the_beginning_of_another_text(engine_at, tmp_path, value, said):
+    write(tmp_path, [("ann", 1, "2026-01-05"), ("bob", 2, value)])
+    with pytest.raises(DataError, match=rf"a\.csv.*{value}.*{said}" if said else r"a\.csv"):
+        landed(engine_at, tmp_path, schema=DAYS, options={"header": "true"})
+    assert landed(engine_at, tmp_path, schema=DAYS, options={"header": "true"}, unreadable="skip") == [
+        ("ann", "2026-01-05")
+    ]
+
+
+def test_dates_are_read_with_short_parts_and_blanks_or_in_a_stated_form(engine_at, tmp_path):
+    write(tmp_path, [("ann", 1, "2026-1-5"), ("bob", 2, " 2026-01-05 "), ("cyd", 3, "")])
+    rows = landed(engine_at, tmp_path, schema=DAYS, options={"header": "true"})
+    assert [day for _, day in rows] == ["2026-01-05", "2026-01-05", None]
+    (tmp_path / "other").mkdir()
+    write(tmp_path / "other", [("ann", 1, "05.01.2026")])
+    options = {"header": "true", "dateFormat": "dd.MM.yyyy"}
+    assert landed(engine_at, tmp_path / "other", schema=DAYS, options=options) == [("ann", "2026-01-05")]
+
+
+def test_a_year_is_no_time_and_a_number_close_to_zero_is_not_zero(engine_at, tmp_path):
+    write(tmp_path, [("ann", 1, "2026")])
+    with pytest.raises(DataError, match="2026"):
+        landed(engine_at, tmp_path, schema="user STRING, t BIGINT, x TIMESTAMP", options={"header": "true"})
+    (tmp_path / "other").mkdir()
+    write(tmp_path / "other", [("ann", 1, "0e-400"), ("bob", 2, "5e-324")])
+    schema, options = "user STRING, t BIGINT, x DECIMAL(12,2)", {"header": "true"}
+    rows = landed(engine_at, tmp_path / "other", schema=schema, options=options, unreadable="skip")
+    assert [(user, str(value)) for user, value in rows] == [("ann", "0.00")]
+
+
+def test_dates_in_json_are_whole_dates_too(engine_at, tmp_path):
+    (tmp_path / "raw").mkdir()
+    lines = [f'{{"user": "ann", "t": 1, "x": "{day}"}}' for day in ("2026-01-05", "2026-01-05T10:00:00Z")]
+    (tmp_path / "raw" / "a.json").write_text("\n".join(lines))
+    source = {"format": "json", "path": "raw", "schema": DAYS}
+    tables = DeltaFeedTables(str(tmp_path / "w"))
+    with pytest.raises(DataError, match=r"a\.json, line 2, field x.*is a time, and this column has dates"):
+        land(one_log(source=source), tables, engine_at(tmp_path), now_ms=T0)
+    assert land(one_log(source=source, unreadable="skip"), tables, engine_at(tmp_path), now_ms=T0).quarantined == 1

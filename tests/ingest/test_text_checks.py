@@ -137,7 +137,7 @@ def test_decimals_in_json_are_not_rounded(spark: SparkSession, tmp_path: Path) -
     (tmp_path / "a.json").write_text("".join(f'{{"id": {at}, "d": {text}}}\n' for at, text in enumerate(numbers)))
     schema = T.StructType([field for field in SCHEMA if field.name != "s"])
     reader = spark.read.options(mode="PERMISSIVE", columnNameOfCorruptRecord=CORRUPT)
-    frame = reader.schema(T.StructType([*as_written(schema), T.StructField(CORRUPT, T.StringType())])).json(
+    frame = reader.schema(T.StructType([*as_written(schema, {}), T.StructField(CORRUPT, T.StringType())])).json(
         str(tmp_path)
     )
     rows = {row["id"]: row for row in checked(frame, schema, spec_of("json", {}), CORRUPT).collect()}

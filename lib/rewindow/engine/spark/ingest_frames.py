@@ -167,7 +167,9 @@ class SourceFrame:
             return read_csv(self._spark, self._spec, self._look, options, schema, needed, pieces, _CORRUPT)
         read = T.StructType([field for field in schema if is_read(field.name, needed)])
         reader = reader.option("columnNameOfCorruptRecord", _CORRUPT).option("mode", "PERMISSIVE")
-        frame = reader.schema(T.StructType([*as_written(read), T.StructField(_CORRUPT, T.StringType())])).load(paths)
+        frame = reader.schema(
+            T.StructType([*as_written(read, source.options), T.StructField(_CORRUPT, T.StringType())])
+        ).load(paths)
         others = {field.name: F.lit(None).cast(field.dataType) for field in schema if not is_read(field.name, needed)}
         return checked(frame, read, self._spec, _CORRUPT).withColumns(others)
 

@@ -22,11 +22,12 @@ from rewindow.engine.worker.double_texts import USUAL, infinities, takes_infinit
 _LOST = "\ufffd"
 """Stands for bytes that were no character in the encoding."""
 _SEPARATOR, _NO_QUOTE = "\u0001", "\u0000"
-_DATE = r"^\s*[+-]?\d{4}"
+_DATE = r"^\s*[+-]?\d{4,6}-\d"
+_WHOLE_DATE = r"^\s*[+-]?\d{4,6}-\d{1,2}-\d{1,2}\s*$"
 
 
 def has_date(text: Expression) -> Expression:
-    """Return whether a text begins like a date. Spark takes ``10:00`` as that time on the day of its call."""
+    """Return whether a text begins like a date. Spark takes ``10:00`` as that time on the day of its call, and 2026 as a time."""
     return text.rlike(_DATE)
 
 
@@ -35,19 +36,28 @@ def is_dateless(field: T.StructField, options: Mapping[str, str]) -> bool:
     return isinstance(field.dataType, T.TimestampType) and "timestampformat" not in {name.lower() for name in options}
 
 
+def _is_formless_date(field: T.StructField, options: Mapping[str, str]) -> bool:
+    """Return whether Spark would read only the beginning of a column's texts: a date with anything after it, or a year."""
+    return isinstance(field.dataType, T.DateType) and "dateformat" not in {name.lower() for name in options}
+
+
 def as_texts(schema: T.StructType, options: Mapping[str, str]) -> T.StructType:
     """Return the schema with which to read a CSV file: some types as texts, which `checked` converts."""
 
     def read_as(field: T.StructField) -> T.DataType:
-        is_text = _is_decimal(field) or is_dateless(field, options) or _is_floating(field.dataType)
-        return T.StringType() if is_text else field.dataType
+        is_time = is_dateless(field, options) or _is_formless_date(field, options)
+        return T.StringType() if is_time or _is_decimal(field) or _is_floating(field.dataType) else field.dataType
 
     return T.StructType([T.StructField(field.name, read_as(field), field.nullable) for field in schema])
 
 
-def as_written(schema: T.StructType) -> T.StructType:
-    """Return the schema with which to read a JSON file: decimals with all of their digits, which `checked` converts."""
-    return T.StructType([T.StructField(field.name, _as_written(field.dataType)) for field in schema])
+def as_written(schema: T.StructType, options: Mapping[str, str]) -> T.StructType:
+    """Return the schema with which to read a JSON file: decimals with all of their digits and dates as texts, for `checked`."""
+
+    def read_as(field: T.StructField) -> T.DataType:
+        return T.StringType() if _is_formless_date(field, options) else _as_written(field.dataType)
+
+    return T.StructType([T.StructField(field.name, read_as(field), field.nullable) for field in schema])
 
 
 def checked(frame: DataFrame, schema: T.StructType, spec: LogSpec, corrupt: str) -> DataFrame:
@@ -66,6 +76,9 @@ def checked(frame: DataFrame, schema: T.StructType, spec: LogSpec, corrupt: str)
         elif is_csv and is_dateless(field, given):
             time = converted[field.name] = _time(column, given.get("timezone", spec.zone))
             bad.append(F.when((column != "") & time.isNull(), column))
+        elif _is_formless_date(field, given):
+            day = converted[field.name] = F.when(column.rlike(_WHOLE_DATE), column.try_cast("date"))
+            bad.append(F.when((column != "") & day.isNull(), column))
         elif not is_csv and _is_decimal(field):
             number = converted[field.name] = _exact(column, field.dataType)
             bad.append(F.when(column.isNotNull() & number.isNull(), column.cast("string")))
@@ -105,7 +118,9 @@ def _number(text: Expression, kind: T.DataType, locale: str | None) -> Expressio
     fits &= ~text.rlike("[\r\n]") & (text != "")
     if locale is None:
         fits &= ~text.rlike(UNCERTAIN)
-    return F.when(fits, _exact(read(text, _as_written(kind).simpleString()), kind))
+    number = _exact(read(text, _as_written(kind).simpleString()), kind)
+    is_rounded = (number == 0) & text.rlike("^[^eE]*[1-9]")
+    return F.when(fits & ~is_rounded, number)
 
 
 def _floating(text: Expression, kind: T.DataType, options: Mapping[str, str]) -> Expression:

@@ -40,6 +40,7 @@ from rewindow.engine.worker.time_texts import Verdict, judge_text
 _WHOLE = ("byte", "short", "integer", "long")
 _BITS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 _LOST = "\ufffd"
+_WHOLE_DATE = re.compile(r"\s*\+?(\d{4})-(\d{1,2})-(\d{1,2})\s*")
 _DATELESS = re.compile(r"\s*T?\d{1,2}(:\d{1,2})+(\.\d*)?\s*")
 _NO_CONSTANT = f"write null, or add `options: {{{CONSTANTS_OPTION}: true}}` to the source, which lands it as a DOUBLE"
 
@@ -183,8 +184,11 @@ def _wrong_time(value: str, kind: Any, options: Mapping[str, str]) -> str | None
     if form is not None:
         is_wrong = judge_text(value, form, is_only=True) is Verdict.NONE
         return f"is not a {what} in the form `{option}: {form}`{_as_number(value)}" if is_wrong else None
-    if _reads(datetime, value) or (is_date and _reads(date, value)):
-        return None
+    if is_date and (parts := _WHOLE_DATE.fullmatch(value)):
+        return None if _is_day(*map(int, parts.groups())) else "is no day of the calendar"
+    if _reads(datetime, value):
+        is_time = is_date and ":" in value
+        return "is a time, and this column has dates. Write the date alone" if is_time else None
     if is_time and _DATELESS.fullmatch(value):
         return "is a time without a date. If all of its values are, declare the column as STRING under `schema:`"
     if is_time and (number := _as_number(value)):
@@ -240,6 +244,14 @@ def _wrong_decimal(value: str, kind: str, stated: str | None) -> str | None:
 def _reads(kind: type[date], value: str) -> bool:
     try:
         kind.fromisoformat(value.strip())
+    except ValueError:
+        return False
+    return True
+
+
+def _is_day(year: int, month: int, day: int) -> bool:
+    try:
+        date(year, month, day)
     except ValueError:
         return False
     return True
