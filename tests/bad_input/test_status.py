@@ -18,7 +18,7 @@ from rewindow.tables.delta.journal import Journal
 from rewindow.tables.delta.ledger import Ledger
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import JOURNAL
-from tests.bad_input.scene import TARGET, Bench
+from tests.bad_input.scene import FRESH, TARGET, Bench, hour
 from tests.bad_input.statuses import alerts, only, status
 
 FAILS = "def score(row):\n    return 1 / 0\n"
@@ -153,6 +153,21 @@ def test_a_command_that_would_be_refused_is_not_named(bench: Bench) -> None:
     assert "`rewindow run counts`" not in bench.run("status").out
     assert bench.run("republish", "counts").code == 0
     status(bench)
+
+
+def test_a_landing_that_failed_is_over_once_its_file_is_gone(bench: Bench) -> None:
+    file = bench.root / "raw" / "broken.parquet"
+    bench.run("land", "activity")
+    bench.rows("broken", [{**row, "t": -1} for row in hour(FRESH + 1)])
+    assert bench.run("land", "activity").code == 65
+    assert "began to land" in only(status(bench, code=1)[0]["activity"])["message"]
+    file.unlink()
+    answer = bench.run("land", "activity")
+    assert (answer.code, "nothing new to land" in answer.out) == (0, True), answer
+    status(bench)
+    before = bench.decided()
+    assert bench.run("land", "activity").code == 0
+    assert bench.decided() == before
 
 
 def test_logs_behind_the_ledger_are_broken(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -96,7 +96,7 @@ FAILS = [
         "(its message failed with KeyError)",
         before="class Mine(Exception):\n    def __str__(self): raise KeyError",
     ),
-    _score("raises no Exception", 65, "raise Mine('x')", "Mine: x", "score)", before="class Mine(BaseException): pass"),
+    _score("raises no Exception", 65, "raise Mine('x')", "Mine: x", _FIX, before="class Mine(BaseException): pass"),
     _score("is interrupted", 65, "raise KeyboardInterrupt", "KeyboardInterrupt"),
     _score("exits", 65, "raise SystemExit(0)", "SystemExit: 0", _FIX),
     _score("recurses forever", 65, "return score(row)", "RecursionError", _FIX),

@@ -116,3 +116,18 @@ def test_the_statistics_of_a_column_that_directories_give_are_not_used(tmp_path)
     for hours in (1, 2):
         land(feed, tables, engine, now_ms=T0 + hours * HOUR)
     assert sorted((row["arrived_at"], row["landing"]) for row in log_rows(tables)) == [(T0, 1), (T0 + HOUR, 2)]
+
+
+def test_codes_in_the_names_of_directories_are_texts(tmp_path):
+    for code in ("1d", "2f", "30"):
+        write(tmp_path, f"p={code}/a.parquet", y=[code])
+    assert sorted(row["p"] for row in landed(tmp_path)) == ["1d", "2f", "30"]
+
+
+@pytest.mark.spark
+def test_codes_in_the_names_of_directories_are_texts_for_spark_too(engine_at, tmp_path):
+    for number, code in enumerate(("1d", "2f", "30")):
+        write(tmp_path, f"p={code}/a.parquet", t=pa.array([number]), z=pa.array([[number]]))
+    tables = DeltaFeedTables(f"{tmp_path}/w")
+    land(one_log(), tables, engine_at(tmp_path), now_ms=T0)
+    assert sorted(row["p"] for row in log_rows(tables)) == ["1d", "2f", "30"]

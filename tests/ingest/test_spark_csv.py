@@ -168,3 +168,35 @@ def test_dates_in_json_are_whole_dates_too(engine_at, tmp_path):
     with pytest.raises(DataError, match=r"a\.json, line 2, field x.*is a time, and this column has dates"):
         land(one_log(source=source), tables, engine_at(tmp_path), now_ms=T0)
     assert land(one_log(source=source, unreadable="skip"), tables, engine_at(tmp_path), now_ms=T0).quarantined == 1
+
+
+@pytest.mark.parametrize(("sep", "between"), [("||", "||"), ("\\t", "\t"), ("\t", "\t"), (";;;", ";;;")])
+def test_a_separator_may_have_several_characters(engine_at, tmp_path, sep, between):
+    (tmp_path / "raw").mkdir()
+    lines = [between.join(row) for row in (("user", "t", "x"), ("ann", "1", "a|b"))]
+    (tmp_path / "raw" / "a.csv").write_text("\n".join(lines) + "\n")
+    assert landed(engine_at, tmp_path, options={"inferSchema": "true", "sep": sep}) == [("ann", "a|b")]
+
+
+@pytest.mark.parametrize(("encoding", "byte"), [("windows-1252", b"\x81"), ("US-ASCII", b"\xfc"), ("utf-8", b"\xfc")])
+def test_bytes_that_are_no_characters_of_the_stated_encoding_are_refused(engine_at, tmp_path, encoding, byte):
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw" / "a.csv").write_bytes(b"user,t,x\nann,1,a\nbob,2," + byte + b"\n")
+    with pytest.raises(DataError, match=rf"a\.csv, line 3: it is not {encoding.upper()}"):
+        landed(engine_at, tmp_path, options={"encoding": encoding})
+
+
+def test_a_source_that_says_utf_8_may_have_the_character_for_lost_ones(engine_at, tmp_path):
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw" / "a.csv").write_text("user,t,x\nann,1,\ufffd\n")
+    with pytest.raises(DataError, match=r"has the character U\+FFFD"):
+        landed(engine_at, tmp_path)
+    assert landed(engine_at, tmp_path, options={"encoding": "UTF-8"}) == [("ann", "\ufffd")]
+
+
+def test_a_csv_file_may_have_more_columns_than_spark_reads_by_default(engine_at, tmp_path):
+    (tmp_path / "raw").mkdir()
+    names = ["user", "t", "x", *(f"c{n}" for n in range(21_000))]
+    rows = [names, ["ann", "1", "5", *["1"] * 21_000]]
+    (tmp_path / "raw" / "a.csv").write_text("".join(",".join(row) + "\n" for row in rows))
+    assert landed(engine_at, tmp_path, value=["x"]) == [("ann", 5)]

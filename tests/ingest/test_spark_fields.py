@@ -200,6 +200,27 @@ def test_a_text_that_becomes_something_else_in_json_is_named_and_not_landed_as_j
     assert len(log_rows(feed.tables)) == 2
 
 
+def test_a_field_with_nothing_but_empty_objects_is_none_until_one_has_fields(engine_at, tmp_path):
+    feed = Files(tmp_path, engine_at(tmp_path))
+    feed.write("d1.json", '{"user": "ann", "t": 1, "x": {}, "y": [{}]}\n')
+    assert feed.land().rows == 1
+    feed.write("d2.json", '{"user": "bob", "t": 2, "x": {}}\n')
+    assert feed.land().rows == 1
+    feed.write("d3.json", '{"user": "cyd", "t": 3, "x": {"a": 1}}\n')
+    with pytest.raises(SourceError, match=r"d3\.json has the field"):
+        feed.land()
+
+
+def test_a_text_within_an_object_is_compared_too(engine_at, tmp_path):
+    feed = Files(tmp_path, engine_at(tmp_path))
+    feed.write("d1.json", '{"user": "ann", "t": 1, "x": {"a": "1.50", "b": {"c": "y"}}}\n')
+    feed.land()
+    for name, value in (("x.a", '{"a": 1.50, "b": {"c": "y"}}'), ("x.b.c", '{"a": "", "b": {"c": [1]}}')):
+        feed.write("d2.json", f'{{"user": "bob", "t": 2, "x": {value}}}\n')
+        with pytest.raises(DataError, match=rf"d2\.json, line 1, field {name}: .* is not a text, as in landed files"):
+            feed.land()
+
+
 def test_intervals_of_arrival_do_not_keep_a_text_from_being_compared(engine_at, tmp_path):
     feed, asked = Files(tmp_path, engine_at(tmp_path)), {"key": "user", "arrived_at": "got", "every": "1h"}
     feed.write("d1.json", f'{{"user": "ann", "t": 1, "got": {T0 - HOUR}}}\n')

@@ -58,6 +58,18 @@ def test_every_command_refuses_ledgers_of_another_version(template, tmp_path, co
     assert bench.files() == before
 
 
+def test_each_reading_of_a_ledger_says_that_it_is_of_another_version(tmp_path):
+    path = tmp_path / "runs"
+    Ledger(str(path), "old").append([LedgerRow(1, "NOTE", {})])
+    known = Ledger(str(path), "old")
+    assert len(known.read()) == 1
+    rewrite(path, 3)
+    for ledger in (known, Ledger(str(path), "old")):
+        for _ in range(2):
+            with pytest.raises(CheckpointError, match=NEWER):
+                ledger.read()
+
+
 def test_a_new_name_does_not_join_a_ledger_of_another_version(tmp_path):
     path = tmp_path / "runs"
     Ledger(str(path), "old").append([LedgerRow(1, "NOTE", {})])

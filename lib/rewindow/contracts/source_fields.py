@@ -113,7 +113,7 @@ def _named(spec: LogSpec) -> set[str]:
 
 
 def fields_of_schema(schema: Mapping[str, Any]) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
-    """Return all fields of a schema in Spark's JSON, those that are structs, and those that have no value (void)."""
+    """Return all fields of a schema in Spark's JSON, those that are structs, and those that have no value (void, or no field)."""
     present: set[str] = set()
     structs: set[str] = set()
     empty: set[str] = set()
@@ -126,6 +126,7 @@ def _walk(kind: Any, path: str, present: set[str], structs: set[str], empty: set
         case {"type": "struct", "fields": fields}:
             if path:
                 structs.add(path)
+                empty |= set() if fields else {path}
             for field in fields:
                 below = f"{path}.{field['name']}" if path else field["name"]
                 present.add(below)

@@ -40,7 +40,7 @@ def run_command(arguments: list[str]) -> int:
     except (KeyboardInterrupt, Abort):
         message, code, _ = failure_of(KeyboardInterrupt())
         return _fail(message, code, as_json=as_json)
-    except BaseException as error:  # noqa: BLE001 - users never see a stack trace
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - users never see a stack trace
         if isinstance(error, SystemExit) and (is_completion() or _is_of_the_command_line(error)):
             return error.code if isinstance(error.code, int) else 0
         message, code, _ = failure_of(error)

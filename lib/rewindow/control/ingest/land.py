@@ -115,6 +115,7 @@ def steps(
     if isinstance(due, NothingDue):
         call = _with_changed_files(call)
         if not call.generation.is_change:
+            yield from _give_up(call)
             return _nothing(call, due)
         waiting, due = due.waiting, without_landings(call)
     yield "prepare"
@@ -143,6 +144,16 @@ def steps(
     yield from tables.publish_steps(feed.feed)
     report = _report(call, due, decided)
     return replace(report, warnings=(_replaced(feed), *report.warnings)) if is_lost else report
+
+
+def _give_up(call: Call) -> Generator[str, None, None]:
+    """Record that the attempts which died have landed nothing, and delete their files: no landing follows that would do it."""
+    dead = [attempt.id for attempt in call.progress.unfinished]
+    first, now_ms = call.progress.seq + 1, call.request.now_ms
+    if dead:
+        rows = [LedgerRow(seq, NOTE, {"attempt": one}, now_ms) for seq, one in enumerate(dead, first)]
+        yield from _append(call, "give up", rows)
+        call.tables.remove_orphans(call.feed.feed, [spec.topic for spec in call.feed.logs], dead)
 
 
 def _check_declared(call: Call) -> None:

@@ -29,12 +29,12 @@ from rewindow.contracts.source_fields import SourceFields
 from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.ingest_fields import json_fields
 from rewindow.engine.spark.ingest_frames import PATH, SourceFrame, sort_columns
+from rewindow.engine.spark.json_faults import check_json_texts
 from rewindow.engine.spark.kafka_offsets import first_above, source_offset_blocks
 from rewindow.engine.spark.open_quotes import check_closed_quotes
 from rewindow.engine.spark.partitioning import repartition_by
 from rewindow.engine.spark.progress import following
 from rewindow.engine.spark.settings import in_utc, with_all_encodings
-from rewindow.engine.spark.trailing_json import check_single_values
 from rewindow.engine.spark.worker_rows import json_rows
 from rewindow.engine.worker.arrivals import arrivals_of
 from rewindow.engine.worker.faults import located, naming_bad_rows
@@ -108,12 +108,12 @@ class SparkLandingEngine:
     def fields(self, spec: LogSpec, columns: LogColumns, look: SourceLook) -> SourceFields:
         """Return the fields of a log's schema and of the files to land. Spark parses JSON files for this; others have them.
 
-        Raises `DataError` (65) for a JSON text that goes on after its value.
+        Raises `DataError` (65) for a JSON text that Spark reads otherwise than it is written.
         """
         if spec.source.format != "json":
             return stored_fields(spec, columns, look)
         with self.running():
-            check_single_values(self._spark, spec, look)
+            check_json_texts(self._spark, spec, look)
             return json_fields(self._spark, spec, columns, look)
 
     def intervals(
@@ -158,7 +158,7 @@ class SparkLandingEngine:
         """Write the due rows of a log as staged files; return a block per landing and partition.
 
         For a table with its own offsets, it writes nothing and only counts the new rows. Raises the worker's own
-        `RewindowError`, and `DataError` (65) for a csv line with a value that does not end in it.
+        `RewindowError`, and `DataError` (65) for bytes that are no UTF-8, and for a csv value that does not end in its line.
         """
         if write.spec.source_offsets:
             with self.running():

@@ -34,15 +34,19 @@ def json_fields(spark: SparkSession, spec: LogSpec, columns: LogColumns, look: S
     found: dict[str, list[str]] = {}
     for row in sorted(by_file.agg(F.expr("schema_of_variant_agg(row)").alias("schema")).collect()):
         found.setdefault(row["path"], []).append(row["schema"])
-    files = [_file_fields(spec, look, path, schemas) for path, schemas in found.items()]
+    files = [_file_fields(spec, look, path, schemas, known) for path, schemas in found.items()]
     return SourceFields(known, structs, tuple(files))
 
 
-def _file_fields(spec: LogSpec, look: SourceLook, path: str, schemas: Sequence[str]) -> FileFields:
+def _file_fields(
+    spec: LogSpec, look: SourceLook, path: str, schemas: Sequence[str], known: frozenset[str]
+) -> FileFields:
+    """Return the fields of a file. One that has nothing but empty objects is none to Spark, as long as no file has more."""
     present, filled = frozenset[str](), frozenset[str]()
     for schema in schemas:
         ddl = _OBJECT.sub(lambda found: "STRUCT<" if found[0] == "OBJECT<" else found[0], schema)
         fields, _, empty = fields_of_schema(json.loads(T.DataType.fromDDL(f"row {ddl}").json())["fields"][0]["type"])
         present, filled = present | fields, filled | (fields - empty)
     directories = directory_columns(path, look.base)
-    return FileFields(shown(spec.source, path), present | directories, present - filled)
+    empty = present - filled
+    return FileFields(shown(spec.source, path), (present - (empty - known)) | directories, empty & known)

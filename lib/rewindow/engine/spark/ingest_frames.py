@@ -32,6 +32,7 @@ from rewindow.engine.spark.text_checks import as_written, checked
 from rewindow.engine.worker.csv_files import doubled_quotes, has_header, infers_types, lower_options
 from rewindow.engine.worker.double_texts import CONSTANTS_OPTION
 from rewindow.engine.worker.file_fields import check_not_empty
+from rewindow.engine.worker.landing.directories import text_directories
 from rewindow.engine.worker.landing.log_columns import log_columns
 from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, NO_TIME, PARTITION, TIMESTAMP, order_name
 from rewindow.engine.worker.timestamps import NEVER_ARRIVED, UNREADABLE
@@ -40,6 +41,8 @@ TEXT_FORMATS = ("csv", "json")
 OFFSET, PATH = "_offset", "_path"
 _CORRUPT = "_corrupt_record"
 _SHOWN_TEXT = 200
+_MOST_COLUMNS = "200000"
+"""Of a csv file. Spark's own limit is 20,480."""
 _PIECE, _PIECE_ARRIVAL, _KNOWN = "_piece", "_piece_arrival", "_known"
 
 
@@ -239,7 +242,9 @@ class SourceFrame:
             paths = inferable_paths(pieces, options)
             found = self._spark.read.format(source.format).options(**options).load(paths).schema
         # Spark adds a column for lines that it cannot read; the landing names them.
-        return T.StructType([field for field in found.fields if field.name != _CORRUPT])
+        fields = [field for field in found.fields if field.name != _CORRUPT]
+        texts = text_directories(pieces, self._look.base)
+        return T.StructType([T.StructField(one.name, T.StringType()) if one.name in texts else one for one in fields])
 
 
 def read_options(spec: LogSpec, look: SourceLook) -> dict[str, str]:
@@ -247,9 +252,13 @@ def read_options(spec: LogSpec, look: SourceLook) -> dict[str, str]:
     source = spec.source
     options = {"timeZone": spec.zone} if source.format in TEXT_FORMATS else {}
     if source.format == "csv":
-        options |= {"header": "true", **doubled_quotes(lower_options(source))}
+        options |= {"header": "true", "maxColumns": _MOST_COLUMNS, **doubled_quotes(lower_options(source))}
     if source.format == "json":
         options[CONSTANTS_OPTION] = "false"
+        if {"encoding", "charset"} & lower_options(source).keys():
+            options["lineSep"] = (
+                "\n"  # Spark wants to be told where lines end, and a carriage return is a blank in json
+            )
     if look.base:
         options["basePath"] = look.base
     return {**options, **source.options}

@@ -7,33 +7,40 @@ could be a record that nobody wrote.
 from __future__ import annotations
 
 import re
+from typing import Final
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.contracts.ingest import LogSpec, SourceLook, SourceSpec
-from rewindow.engine.spark.source_texts import TEXT, first_text, is_whole
-from rewindow.engine.worker.csv_files import doubled_quotes, lower_options
+from rewindow.engine.spark.source_texts import TEXT, first_fault, is_whole
+from rewindow.engine.spark.stated_encoding import FIX, NOT_UTF_8, stated_utf_8
+from rewindow.engine.worker.csv_files import doubled_quotes, lower_options, separator_of
 from rewindow.errors import DataError
+
+_OPEN: Final = "a value in quotes does not end in its line"
+_CLOSE: Final = (
+    "If it goes on in the next line, add `options: {multiLine: true}` to the source. If quotes mean nothing in its files, add "
+    "`options: {quote: ''}`. Otherwise fix the file"
+)
 
 
 def check_closed_quotes(spark: SparkSession, spec: LogSpec, look: SourceLook) -> None:
-    """Raise `DataError` (65) for the first such line in the files to land."""
+    """Raise `DataError` (65) for the first such line in the files to land, or one that is no UTF-8, as its source says."""
     options = lower_options(spec.source)
-    if is_whole(options) or not options.get("quote", '"'):
-        return
-    quoted, begun = _patterns(spec.source)
-    text = F.col(TEXT)
-    is_open = F.regexp_replace(text, quoted, "$1").rlike(begun)
-    if comment := options.get("comment"):
-        is_open &= ~text.startswith(comment)
-    found = first_text(spark, spec.source, look.fresh or look.rest, is_open)
+    faults = dict(stated_utf_8(spec.source))
+    if options.get("quote", '"') and not is_whole(options):
+        quoted, begun = _patterns(spec.source)
+        text = F.col(TEXT)
+        is_open = F.regexp_replace(text, quoted, "$1").rlike(begun)
+        if comment := options.get("comment"):
+            is_open &= ~text.startswith(comment)
+        faults[_OPEN] = is_open
+    found = first_fault(spark, spec.source, look.fresh or look.rest, faults)
     if found is not None:
-        where, line = found
+        fault, where, line = found
         message = (
-            f"log {spec.topic}: {where}: a value in quotes does not end in its line: {line}. Nothing was landed. If it goes on "
-            "in the next line, add `options: {multiLine: true}` to the source. If quotes mean nothing in its files, add "
-            "`options: {quote: ''}`. Otherwise fix the file"
+            f"log {spec.topic}: {where}: {fault}: {line}. Nothing was landed. {FIX if fault == NOT_UTF_8 else _CLOSE}"
         )
         raise DataError(message)
 
@@ -41,7 +48,7 @@ def check_closed_quotes(spark: SparkSession, spec: LogSpec, look: SourceLook) ->
 def _patterns(source: SourceSpec) -> tuple[str, str]:
     """Return the pattern of a value in quotes with what is before it, and that of a value that begins with a quote."""
     options = lower_options(source)
-    quote, separator = options.get("quote", '"'), options.get("sep", options.get("delimiter", ","))
+    quote, separator = options.get("quote", '"'), separator_of(options)
     escape = options.get("escape") or doubled_quotes(options).get("escape", quote)
     q, e = re.escape(quote), re.escape(escape)
     blanks = r"\s*" if options.get("ignoreleadingwhitespace", "false").lower() == "true" else ""

@@ -17,7 +17,7 @@ from rewindow.engine.spark.ingest_frames import path_of_row
 from rewindow.engine.worker.csv_files import encoding_of, lower_options
 from rewindow.engine.worker.file_fields import local_files, shown
 
-TEXT, _PATH = "text", "path"
+TEXT, _PATH, _FAULT = "text", "path", "fault"
 _SHOWN_TEXT = 200
 
 
@@ -26,19 +26,23 @@ def is_whole(options: Mapping[str, str]) -> bool:
     return options.get("multiline", "false").lower() == "true"
 
 
-def first_text(
-    spark: SparkSession, source: SourceSpec, pieces: Sequence[Piece], condition: Expression
-) -> tuple[str, str] | None:
-    """Return where the first text is that meets a condition on the column `TEXT`, and its beginning. One job reads the files."""
-    if not pieces:
+def first_fault(
+    spark: SparkSession, source: SourceSpec, pieces: Sequence[Piece], faults: Mapping[str, Expression]
+) -> tuple[str, str, str] | None:
+    """Return the fault of the first text that has one, where the text is, and its beginning. One job reads the files.
+
+    ``faults`` are conditions on the column `TEXT`, by the names of the faults.
+    """
+    if not pieces or not faults:
         return None
-    found = _texts(spark, source, pieces).where(condition)
-    first = found.select(_PATH, F.left(TEXT, F.lit(_SHOWN_TEXT)).alias(TEXT)).orderBy(_PATH).limit(1).collect()
+    fault = F.coalesce(*(F.when(condition, F.lit(name)) for name, condition in faults.items())).alias(_FAULT)
+    texts = _texts(spark, source, pieces).select(_PATH, fault, F.left(TEXT, F.lit(_SHOWN_TEXT)).alias(TEXT))
+    first = texts.where(F.col(_FAULT).isNotNull()).orderBy(_PATH).limit(1).collect()
     if not first:
         return None
     path, text = first[0][_PATH], first[0][TEXT].strip()
     line = None if is_whole(lower_options(source)) else _line_of(source, pieces, path, text)
-    return shown(source, path) + ("" if line is None else f", line {line}"), text
+    return first[0][_FAULT], shown(source, path) + ("" if line is None else f", line {line}"), text
 
 
 def _texts(spark: SparkSession, source: SourceSpec, pieces: Sequence[Piece]) -> DataFrame:

@@ -20,9 +20,11 @@ from rewindow.engine.worker.csv_files import lower_options
 from rewindow.engine.worker.double_texts import USUAL, infinities, takes_infinity
 
 _LOST = "\ufffd"
-"""Stands for bytes that were no character in the encoding."""
+"""Stands for bytes that were no character in the encoding. Only files in Unicode may have it themselves."""
 _SEPARATOR, _NO_QUOTE = "\u0001", "\u0000"
 _DATE = r"^\s*[+-]?\d{4,6}-\d"
+_SECONDS = r"^-?\d{9,10}(\.\d+)?$"
+"""A number in json that Spark takes for seconds since 1970. With more digits it has another unit, with fewer it may be a year."""
 _WHOLE_DATE = r"^\s*[+-]?\d{4,6}-\d{1,2}-\d{1,2}\s*$"
 
 
@@ -52,10 +54,11 @@ def as_texts(schema: T.StructType, options: Mapping[str, str]) -> T.StructType:
 
 
 def as_written(schema: T.StructType, options: Mapping[str, str]) -> T.StructType:
-    """Return the schema with which to read a JSON file: decimals with all of their digits and dates as texts, for `checked`."""
+    """Return the schema with which to read a JSON file: decimals with all of their digits, dates and times as texts."""
 
     def read_as(field: T.StructField) -> T.DataType:
-        return T.StringType() if _is_formless_date(field, options) else _as_written(field.dataType)
+        is_time = is_dateless(field, options) or _is_formless_date(field, options)
+        return T.StringType() if is_time else _as_written(field.dataType)
 
     return T.StructType([T.StructField(field.name, read_as(field), field.nullable) for field in schema])
 
@@ -63,7 +66,7 @@ def as_written(schema: T.StructType, options: Mapping[str, str]) -> T.StructType
 def checked(frame: DataFrame, schema: T.StructType, spec: LogSpec, corrupt: str) -> DataFrame:
     """Return a frame with the columns of a schema. Values that were misread, or have lost characters, are in ``corrupt``."""
     is_csv, given = spec.source.format == "csv", lower_options(spec.source)
-    states_encoding = bool({"encoding", "charset"} & set(given))
+    keeps_lost = given.get("encoding", given.get("charset", "")).lower().startswith("utf")
     quote = given.get("quote", '"')
     has_infinity = takes_infinity(spec.source.format, given)
     may_escape = is_csv and bool(quote) and "escape" not in given
@@ -73,8 +76,12 @@ def checked(frame: DataFrame, schema: T.StructType, spec: LogSpec, corrupt: str)
         if is_csv and _is_decimal(field):
             number = converted[field.name] = _number(column, field.dataType, given.get("locale"))
             bad.append(F.when((column != "") & number.isNull(), column))
-        elif is_csv and is_dateless(field, given):
-            time = converted[field.name] = _time(column, given.get("timezone", spec.zone))
+        elif is_dateless(field, given):
+            time = _time(column, given.get("timezone", spec.zone))
+            if not is_csv:
+                seconds = F.timestamp_seconds(column.try_cast("decimal(20,6)"))
+                time = F.when(column.rlike(_SECONDS), seconds).otherwise(time)
+            converted[field.name] = time
             bad.append(F.when((column != "") & time.isNull(), column))
         elif _is_formless_date(field, given):
             day = converted[field.name] = F.when(column.rlike(_WHOLE_DATE), column.try_cast("date"))
@@ -88,7 +95,7 @@ def checked(frame: DataFrame, schema: T.StructType, spec: LogSpec, corrupt: str)
         elif not has_infinity and _may_be_infinite(field.dataType):
             bad.append(F.when(_has_infinity(column, field.dataType), column.cast("string")))
         elif isinstance(field.dataType, T.StringType):
-            if not states_encoding:
+            if not keeps_lost:
                 bad.append(F.when(column.contains(_LOST), column))
             if may_escape:
                 bad.append(F.when(column.startswith(quote) & column.contains(f"\\{quote}"), column))

@@ -8,9 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from datetime import date, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
@@ -18,30 +16,18 @@ from typing import Any, NoReturn
 import pyarrow as pa
 
 from rewindow.contracts.decimal_texts import (
-    BY_COMMAS,
-    BY_POINTS,
-    DEFAULT_LOCALE,
-    UNCERTAIN,
-    begins_with_comma,
     beyond_decimal,
-    told_decimal,
-    told_uncertain,
 )
 from rewindow.contracts.ingest import Piece, SourceSpec
-from rewindow.contracts.instants import instant
 from rewindow.contracts.source_fields import is_read
-from rewindow.contracts.time_units import MS, UNITS, as_ms, unit_of_text
 from rewindow.engine.worker.csv_files import csv_lines, csv_names, encoding_of, has_header, lower_options, positions
-from rewindow.engine.worker.double_texts import CONSTANTS_OPTION, NUMBER, is_beyond, takes_infinity, wrong_text
+from rewindow.engine.worker.double_texts import CONSTANTS_OPTION, is_beyond, takes_infinity
 from rewindow.engine.worker.escaped_quotes import escaped_quote
 from rewindow.engine.worker.file_fields import directory_columns, local_files, shown
-from rewindow.engine.worker.time_texts import Verdict, judge_text
+from rewindow.engine.worker.wrong_values import WHOLE, as_number, not_whole, too_large, wrong_time, wrong_value
 
-_WHOLE = ("byte", "short", "integer", "long")
-_BITS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
-_LOST = "\ufffd"
-_WHOLE_DATE = re.compile(r"\s*\+?(\d{4})-(\d{1,2})-(\d{1,2})\s*")
-_DATELESS = re.compile(r"\s*T?\d{1,2}(:\d{1,2})+(\.\d*)?\s*")
+_MOST_SECONDS = 10**10
+"""More is no number of seconds since 1970, as which json may have a time."""
 _NO_CONSTANT = f"write null, or add `options: {{{CONSTANTS_OPTION}: true}}` to the source, which lands it as a DOUBLE"
 
 
@@ -115,7 +101,7 @@ def _bad_in_csv(
             return
         for index, (value, name) in enumerate(zip(row, header, strict=False)):
             is_given = index in kinds and value not in {"", null}
-            if is_given and (wrong := _wrong_text(value, kinds[index], options)):
+            if is_given and (wrong := wrong_value(value, kinds[index], options)):
                 is_cut = is_open and index == len(row) - 1 and next(lines, None) is None
                 cut = ": the file may be incomplete: its last line has no end. Column"
                 yield f"line {line}{cut if is_cut else ', column'} {name}: {value!r} {wrong}"
@@ -151,112 +137,6 @@ def _constant(text: str) -> NoReturn:
     raise _ConstantError(text)
 
 
-def _wrong_text(value: str, kind: Any, options: Mapping[str, str]) -> str | None:
-    """Return what is wrong with a CSV value of a type; None if nothing is, or if unknown."""
-    if kind in _WHOLE:
-        if re.fullmatch(r"\s*[+-]?\d+\s*", value):
-            return _too_large(int(value), kind)
-        return _not_whole(value) if NUMBER.fullmatch(value) else "is not a number"
-    if kind in {"float", "double"}:
-        return wrong_text(value, kind, options)
-    if str(kind).startswith("decimal"):
-        return _wrong_decimal(value, kind, options.get("locale"))
-    if kind == "string" and _LOST in value and not {"encoding", "charset"} & set(options):
-        return (
-            "has the character U+FFFD, which stands for characters that were lost. If it belongs there, add "
-            "`options: {encoding: UTF-8}` to the source"
-        )
-    if kind == "boolean":
-        return None if value.strip().lower() in {"true", "false"} else "is not true or false"
-    return _wrong_time(value, kind, options)
-
-
-def _wrong_time(value: str, kind: Any, options: Mapping[str, str]) -> str | None:
-    """Return what is wrong with a text of a time or date; None if nothing is, nobody can tell, or the type is another one.
-
-    Spark reads it in the stated form only, or without one in that of ISO 8601.
-    """
-    is_date, is_time = kind == "date", str(kind).startswith("timestamp")
-    if not (is_date or is_time):
-        return None
-    what, option = ("date", "dateFormat") if is_date else ("time", "timestampFormat")
-    form = options.get("timestampntzformat" if kind == "timestamp_ntz" else option.lower())
-    if form is not None:
-        is_wrong = judge_text(value, form, is_only=True) is Verdict.NONE
-        return f"is not a {what} in the form `{option}: {form}`{_as_number(value)}" if is_wrong else None
-    if is_date and (parts := _WHOLE_DATE.fullmatch(value)):
-        return None if _is_day(*map(int, parts.groups())) else "is no day of the calendar"
-    if _reads(datetime, value):
-        is_time = is_date and ":" in value
-        return "is a time, and this column has dates. Write the date alone" if is_time else None
-    if is_time and _DATELESS.fullmatch(value):
-        return "is a time without a date. If all of its values are, declare the column as STRING under `schema:`"
-    if is_time and (number := _as_number(value)):
-        return f"is not a time{number}"
-    example = "dd.MM.yyyy" if is_date else "dd.MM.yyyy HH:mm"
-    hint = f'If the file has {what}s in another form, give it to the source, like `options: {{{option}: "{example}"}}`'
-    return f"is not a {what}. {hint}"
-
-
-def _as_number(text: str) -> str:
-    """Return that a text seems to be a time as a number of some unit, as the end of a sentence; empty if it does not."""
-    unit = unit_of_text(text.strip())
-    if unit is None:
-        return ""
-    declared = "" if unit == MS else f" with `units: {{COLUMN: {unit}}}`"
-    return (
-        f": it seems to be {UNITS[unit]} since 1970 ({instant(as_ms(int(text), unit))}). Write it in the form of other values. "
-        f"Only if all files have numbers, the column can be a BIGINT{declared}"
-    )
-
-
-def _not_whole(text: str) -> str:
-    if not re.fullmatch(r"\s*[+-]?\d+\.0*\s*", text):
-        return "is not a whole number"
-    return "is not written as a whole number: write it without a point, or declare the column as DOUBLE"
-
-
-def _too_large(value: int, kind: str) -> str | None:
-    """Return what is wrong with a whole number of a type; None if it fits."""
-    most = 1 << _BITS[kind] - 1
-    return None if -most <= value < most else f"does not fit {kind.upper()} of {_BITS[kind]} bits"
-
-
-def _wrong_decimal(value: str, kind: str, stated: str | None) -> str | None:
-    """Return what is wrong with a decimal; None if nothing is, or nobody can tell: locales have symbols of their own."""
-    if stated is None and re.search(UNCERTAIN, value):
-        return told_uncertain(value)
-    locale = stated or DEFAULT_LOCALE
-    is_comma = begins_with_comma(locale)
-    separator, groups = (".", BY_POINTS) if is_comma else (",", BY_COMMAS)
-    if separator in value and re.search(groups, value) is None:
-        return told_decimal(locale)
-    if locale.lower().replace("_", "-") == DEFAULT_LOCALE.lower():
-        is_number = NUMBER.fullmatch(value.replace(",", "")) is not None
-    else:
-        is_number = any(letter.isdigit() for letter in value) and not any(
-            letter.isalpha() for letter in value.replace("E", "")
-        )
-    number = value.replace(separator, "").replace(",", ".")
-    return beyond_decimal(number, kind) if is_number else "is not a number"
-
-
-def _reads(kind: type[date], value: str) -> bool:
-    try:
-        kind.fromisoformat(value.strip())
-    except ValueError:
-        return False
-    return True
-
-
-def _is_day(year: int, month: int, day: int) -> bool:
-    try:
-        date(year, month, day)
-    except ValueError:
-        return False
-    return True
-
-
 def _wrong_json(value: Any, kind: Any, path: str, options: Mapping[str, str]) -> Iterator[tuple[str, Any, str]]:
     """Yield the path and the value of each part that is not of its type, and what is wrong with it."""
     match kind:
@@ -284,9 +164,9 @@ def _wrong_json(value: Any, kind: Any, path: str, options: Mapping[str, str]) ->
                 yield path, value, "is not true or false"
         case str():
             is_number = isinstance(value, int | float) and not isinstance(value, bool)
-            if kind in _WHOLE and not (is_number and isinstance(value, int)):
-                yield path, value, _not_whole(str(value)) if is_number else "is not a number"
-            elif kind in _WHOLE and (wrong := _too_large(value, kind)):
+            if kind in WHOLE and not (is_number and isinstance(value, int)):
+                yield path, value, not_whole(str(value)) if is_number else "is not a number"
+            elif kind in WHOLE and (wrong := too_large(value, kind)):
                 yield path, value, wrong
             elif (kind in {"float", "double"} or kind.startswith("decimal")) and not is_number:
                 yield path, value, "is not a number"
@@ -300,4 +180,6 @@ def _wrong_json(value: Any, kind: Any, path: str, options: Mapping[str, str]) ->
 def _wrong_scalar(value: Any, kind: str, options: Mapping[str, str], *, is_nested: bool) -> str | None:
     if kind.startswith("decimal"):
         return None if is_nested else beyond_decimal(repr(value), kind)  # Spark rounds those in objects
-    return _wrong_time(value, kind, options) if isinstance(value, str) else None
+    if kind.startswith("timestamp") and isinstance(value, int | float) and abs(value) >= _MOST_SECONDS:
+        return f"is not a time{as_number(str(value))}"
+    return wrong_time(value, kind, options) if isinstance(value, str) else None

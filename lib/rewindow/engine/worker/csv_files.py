@@ -51,12 +51,17 @@ def doubled_quotes(options: Mapping[str, str]) -> dict[str, str]:
     return {"escape": quote} if quote and "escape" not in options else {}
 
 
+def separator_of(options: Mapping[str, str]) -> str:
+    """Return what separates values. As in Spark, a backslash and a t are a tab. The names of ``options`` are in lower case."""
+    return options.get("sep", options.get("delimiter", ",")).replace("\\t", "\t")
+
+
 def csv_dialect(options: Mapping[str, str]) -> dict[str, Any]:
     """Return the arguments of `csv.reader` for Spark's options."""
     quote, escape = options.get("quote", '"'), options.get("escape")
     quoted = {"quotechar": quote} if quote else {"quoting": csv.QUOTE_NONE}
     return {
-        "delimiter": options.get("sep", options.get("delimiter", ",")),
+        "delimiter": separator_of(options),
         "escapechar": None if escape == quote else escape,
         **quoted,
     }
@@ -79,9 +84,15 @@ def csv_columns(source: SourceSpec, path: str) -> tuple[str, ...] | None:
 
 
 def csv_lines(text: io.TextIOBase, options: Mapping[str, str]) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number of the line and the values of each row, the header included. Empty lines and comments are no rows."""
+    """Yield the number of the line and the values of each row, the header included. Empty lines and comments are no rows.
+
+    Raises `csv.Error` if Python cannot read the file, as with a separator of several characters.
+    """
     comment, before = options.get("comment"), 0
-    reader = csv.reader(text, **csv_dialect(options))
+    try:
+        reader = csv.reader(text, **csv_dialect(options))
+    except TypeError as error:
+        raise csv.Error(str(error)) from error
     for row in reader:
         line, before = before + 1, reader.line_num
         is_empty = not row or (len(row) == 1 and not row[0].strip())

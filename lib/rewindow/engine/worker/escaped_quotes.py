@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from rewindow.contracts.ingest import SourceSpec
-from rewindow.engine.worker.csv_files import encoding_of, lower_options
+from rewindow.engine.worker.csv_files import encoding_of, lower_options, separator_of
 
 
 def escaped_quote(path: Path, source: SourceSpec) -> str | None:
@@ -21,7 +21,7 @@ def escaped_quote(path: Path, source: SourceSpec) -> str | None:
     quote = re.escape(options.get("quote", '"'))
     if source.format != "csv" or not quote or "escape" in options:
         return None
-    separator = re.escape(options.get("sep", options.get("delimiter", ",")))
+    separator = re.escape(separator_of(options))
     inside = re.compile(rf"(?:^|{separator}){quote}[^{quote}]*\\{quote}(?!\s*(?:{separator}|$|{quote}))")
     with pa.input_stream(str(path)) as raw, io.TextIOWrapper(raw, encoding_of(source)) as text:
         line = next((number for number, one in enumerate(text, start=1) if inside.search(one)), None)

@@ -296,4 +296,5 @@ def _as_parquet(table: pa.Table) -> pa.Buffer:
 
 
 def _unreadable(path: str, error: Exception) -> StorageError:
-    return StorageError(f"{path} cannot be read: {error}. Restore the file from a copy, or replay what made it")
+    fix = "Restore the file from a copy. `rewindow republish JOB` makes those of outputs and stores again"
+    return StorageError(f"{path} cannot be read: {error}. {fix}")

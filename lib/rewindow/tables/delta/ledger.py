@@ -21,7 +21,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.control.plan.stored_rows import StoredFold, StoredRows, identity
-from rewindow.errors import InvariantError, StorageError, not_committed
+from rewindow.errors import InvariantError, RewindowError, StorageError, not_committed
 from rewindow.storage.locations import is_uri
 from rewindow.tables.delta.actions import removal
 from rewindow.tables.delta.commit import commit_actions, open_table
@@ -188,7 +188,12 @@ class Ledger:
         self._find_fold(own)
         covers = self._fold.covers if self._fold else frozenset[str]()
         later = tuple(file for file in own if file.path not in covers)
-        self._read_later([file.path for file in later], table.transaction_version(self._app_id) or 0)
+        read = [*self._files.known]
+        try:
+            self._read_later([file.path for file in later], table.transaction_version(self._app_id) or 0)
+        except RewindowError:
+            self._files.forget_all_but(read)  # another call would not look for rows in the others
+            raise
         if not own and files:
             self._check_format_of(files[0].path)
         end = end_of_large(later, self._skipped)

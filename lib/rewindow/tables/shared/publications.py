@@ -110,12 +110,11 @@ def unknown_landings(
     return CheckpointError(message)
 
 
-def older_ledger(table: str, name: str, published: int, known: int) -> CheckpointError:
-    """Return the error of a table that has more publications than the ledger names."""
+def older_ledger(table: str, job: str, published: int, known: int) -> CheckpointError:
+    """Return the error of a table that has more publications than the ledger of its job names."""
     message = (
-        f"{table} has {published} publications, but the ledger of {name!r} names {known}: an older copy of the ledger was "
-        f"restored. Restore the newest copy, or start over: `rewindow reset {name}` for a job; for a feed, delete the log "
-        "and its ledger and land again"
+        f"{table} has {published} publications, but the ledger of {job!r} names {known}: an older copy of the ledger was "
+        f"restored, or its newest commit is lost. Restore the newest copy, or start over: `rewindow reset {job}`"
     )
     return CheckpointError(message)
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.csv as pc_csv
 
 from rewindow.contracts.ingest import Piece, SourceSpec
-from rewindow.engine.worker.csv_files import infers_types, lower_options, positions
+from rewindow.engine.worker.csv_files import infers_types, lower_options, positions, separator_of
 from rewindow.engine.worker.landing.source_types import UnsuitableError, schema_of
 from rewindow.engine.worker.landing.text_files import check_files, usual_bytes
 from rewindow.engine.worker.landing.text_values import inferred_type, typed
@@ -31,7 +31,7 @@ def check_csv(source: SourceSpec, pieces: Sequence[Piece]) -> None:
     unknown = [name for name in source.options if name.lower() not in {"header", "inferschema", "sep", "delimiter"}]
     if unknown:
         raise UnsuitableError(f"it has the options {', '.join(sorted(unknown))}")
-    if options.get("header", "true").lower() != "true" or _separator(source) not in _SEPARATORS:
+    if options.get("header", "true").lower() != "true" or separator_of(options) not in _SEPARATORS:
         raise UnsuitableError("it has no header, or another separator than , ; | and tab")
     check_files(pieces, _SUFFIXES, _MOST_BYTES)
 
@@ -62,14 +62,9 @@ def csv_rows(source: SourceSpec, path: str, types: Mapping[str, str], zone: str)
     return pa.RecordBatch.from_arrays(columns, names=list(at))
 
 
-def _separator(source: SourceSpec) -> str:
-    options = lower_options(source)
-    return options.get("sep", options.get("delimiter", ","))
-
-
 def _texts(source: SourceSpec, path: str) -> pa.Table:
     """Return a file's values as texts. An empty value is null, as Spark has it; a quoted one is left to Spark."""
-    data, separator = usual_bytes(path), _separator(source)
+    data, separator = usual_bytes(path), separator_of(lower_options(source))
     if not data or data[:1].isspace() or b"\\" in data:
         raise UnsuitableError(f"{path} has no header in its first line, or an escape character")
     if b'"' in data:
@@ -77,7 +72,9 @@ def _texts(source: SourceSpec, path: str) -> pa.Table:
         line_of_values = re.compile(value + rb"(?:" + re.escape(separator).encode() + value + rb")*\r?")
         if not all(line_of_values.fullmatch(line) for line in data.split(b"\n") if b'"' in line):
             raise UnsuitableError(f"{path} has quotes within values")
-    header = data.partition(b"\n")[0]
+    header, _, rows = data.partition(b"\n")
+    if b"\n" + header.rstrip(b"\r") in b"\n" + rows and header.rstrip(b"\r") in rows.splitlines():
+        raise UnsuitableError(f"{path} has its header again")
     try:
         names = [name.strip('"') for name in header.decode().rstrip("\r").split(separator)]
         texts = pc_csv.read_csv(

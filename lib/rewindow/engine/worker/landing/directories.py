@@ -1,4 +1,7 @@
-"""Columns that a Parquet source keeps in the names of its directories (``date=2026-01-31``), typed as Spark infers them."""
+"""Columns that a Parquet source keeps in the names of its directories (``date=2026-01-31``), typed as Spark infers them.
+
+Only codes like ``1D`` are texts, which Spark would take for numbers.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from rewindow.contracts.ingest import LogSpec, Piece
+from rewindow.engine.worker.double_texts import OF_JAVA
 from rewindow.engine.worker.landing.source_types import INTEGERS, UnsuitableError, arrow_type
 from rewindow.errors import SourceError
 
@@ -52,6 +56,14 @@ def directory_types(pieces: Sequence[Piece], base: str | None) -> dict[str, str]
     return {name: _inferred(name, (values[at][1] for values in every)) for at, name in enumerate(next(iter(names), ()))}
 
 
+def text_directories(pieces: Sequence[Piece], base: str | None) -> frozenset[str]:
+    """Return the columns of directories that are certainly texts."""
+    try:
+        return frozenset(name for name, kind in directory_types(pieces, base).items() if kind == "string")
+    except UnsuitableError:
+        return frozenset()
+
+
 def check_values(spec: LogSpec, values: Values, types: dict[str, str]) -> None:
     """Check the texts of needed columns. Raises `SourceError` (66) for one that has another type."""
     for name, text in values:
@@ -81,6 +93,8 @@ def _inferred(name: str, texts: Iterable[str | None]) -> str:
         return "integer" if all(-(2**31) <= int(text) < 2**31 for text in found) else "long"
     if all(_DATE.fullmatch(text) and _is_day(text) for text in found):
         return "date"
+    if any(re.search(OF_JAVA, text) for text in found):
+        return "string"
     if all(_WORD.fullmatch(text) and text.lower() not in _NO_WORDS for text in found):
         return "string"
     raise UnsuitableError(f"the type of the directories {name}= is not certain")

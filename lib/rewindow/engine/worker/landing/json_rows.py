@@ -81,7 +81,10 @@ def json_fields(spec: LogSpec, columns: LogColumns, look: SourceLook) -> SourceF
 
 def _objects(path: str, needed: Collection[str] | None = None) -> Iterator[dict[str, Any]]:
     """Yield the objects of a file. Only fields that are needed, by default all, must not occur twice in one."""
-    lines, number = usual_bytes(path).split(b"\n"), 0
+    data = usual_bytes(path)
+    if rb"\ud" in data or rb"\uD" in data:  # two of them are one character, and what else they are is checked there
+        raise UnsuitableError(f"{Path(path).name} has escaped surrogates")
+    lines, number = data.split(b"\n"), 0
     decoder = json.JSONDecoder(object_pairs_hook=partial(_flat, needed), parse_constant=_refused)
     try:
         for number, line in enumerate(lines, start=1):

@@ -36,9 +36,9 @@ def check_texts(spec: LogSpec, columns: LogColumns, look: SourceLook) -> None:
     source = spec.source
     if source.schema is not None or source.options or not look.landed or not columns.source_schema:
         return
-    names = {column.name for column in columns.all if column.type == _STRING}
     types = source_types(spec, columns.source_schema)
-    fields = {".".join(types[name][0]): types[name][0] for name in sorted(names) if types[name][1] == _STRING}
+    paths = [path for column in columns.all for path in _texts_in(*types[column.name])]
+    fields = dict(sorted((".".join(path), path) for path in paths))
     landed: dict[str, bool] = {}
     for path in local_files(look.fresh):
         for line, name, value in _values(path, fields, _LINES):
@@ -67,6 +67,15 @@ def mixed_texts(spec: LogSpec, look: SourceLook, texts: Collection[str]) -> Iter
             if name not in mixed and _kind(value) is not _kind(known):
                 mixed.add(name)
                 yield name, f"{_shown(known)} in {there}", f"{_shown(value)} in {where}"
+
+
+def _texts_in(path: Sequence[str], kind: Any) -> Iterator[Sequence[str]]:
+    """Yield the path of a field that is text, and those within an object; not within lists."""
+    if kind == _STRING:
+        yield path
+    elif isinstance(kind, dict) and kind["type"] == "struct":
+        for field in kind["fields"]:
+            yield from _texts_in((*path, field["name"]), field["type"])
 
 
 def _kind(value: Any) -> type:
@@ -101,7 +110,7 @@ def _values(path: Path, fields: Paths, most_lines: int | None = None) -> Iterato
                         value = value.get(one) if isinstance(value, dict) else None
                     if value is not None:
                         yield number, name, value
-    except (OSError, ValueError, pa.ArrowException):
+    except (OSError, ValueError, RecursionError, pa.ArrowException):
         return  # the landing says what is wrong with it
 
 

@@ -198,8 +198,10 @@ def _hint(spec: LogSpec, missing: Sequence[str], names: Sequence[str]) -> str:
 
 def _check_name(spec: LogSpec, name: str, seen: set[str]) -> None:
     reason = None
-    if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):
+    if not name.isidentifier() or keyword.iskeyword(name):
         reason = "is not a Python identifier, so it cannot be a field of a record"
+    elif name.startswith("_"):
+        reason = "begins with an underscore, as the columns do that rewindow adds to rows"
     elif name.lower() in RESERVED:
         reason = f"is the name of a column that every log has ({', '.join(sorted(RESERVED))})"
     elif name.lower() in seen:

@@ -1,4 +1,4 @@
-"""JSON texts that go on after their value, of which Spark reads only the beginning."""
+"""JSON texts that Spark reads otherwise than they are written: it reads one value of each, and replaces half a character."""
 
 from __future__ import annotations
 
@@ -64,3 +64,48 @@ def test_a_line_that_is_no_json_is_still_left_out_if_the_source_says_so(engine_a
     feed = Files(tmp_path, engine_at(tmp_path))
     feed.write("d1.json", f"{ANN}\n{BOB[:-5]}\n")
     assert feed.land(unreadable="skip").quarantined == 1
+
+
+@pytest.mark.parametrize("text", [r"\ud83d x", r"x\uDE00", r"\ud83d\ud83d\ude00", r"\\\\\ud83d"])
+def test_half_a_character_is_refused(engine_at, tmp_path, text):
+    feed = Files(tmp_path, engine_at(tmp_path))
+    feed.write("d1.json", f'{ANN}\n{{"user": "bob", "t": 2, "x": {{"y": "{text}"}}}}\n')
+    with pytest.raises(DataError, match=r"d1\.json, line 2: it has half a character"):
+        feed.land()
+
+
+@pytest.mark.parametrize("text", [r"\ud83d\ude00", r"\\ud83d x", r"\u00e9", "\U0001f600"])
+def test_whole_characters_are_landed(engine_at, tmp_path, text):
+    feed = Files(tmp_path, engine_at(tmp_path))
+    line = f'{{"user": "bob", "t": 2, "x": ["{text}"]}}'
+    feed.write("d1.json", f"{line}\n")
+    assert feed.land().rows == 1
+    assert json.loads(log_rows(feed.tables)[0]["x"]) == json.loads(line)["x"]
+
+
+def test_a_file_that_is_no_utf_8_as_its_source_says_is_refused(engine_at, tmp_path):
+    feed = Files(tmp_path, engine_at(tmp_path), options={"encoding": "UTF-8"})
+    (tmp_path / "raw" / "d1.json").write_bytes(ANN.encode() + b'\n{"user": "b\xfc", "t": 2}\n')
+    with pytest.raises(DataError, match=r"d1\.json, line 2: it is not UTF-8, as `encoding` says"):
+        feed.land()
+
+
+def test_numbers_in_a_column_of_times_are_seconds_or_refused(engine_at, tmp_path):
+    feed = Files(tmp_path, engine_at(tmp_path), schema="user STRING, t BIGINT, x TIMESTAMP")
+    values = ["1767607200", '"2026-01-05T10:00:00Z"', "1767607200.5", '"10:00"', "1767607200000", '"2026"', "null"]
+    lines = [f'{{"user": "u{at}", "t": {at}, "x": {value}}}' for at, value in enumerate(values)]
+    feed.write("d1.json", "\n".join(lines))
+    with pytest.raises(DataError, match=r"d1\.json, line 4, field x"):
+        feed.land()
+    assert feed.land(unreadable="skip").quarantined == 3
+    found = {row["user"]: row["x"] for row in log_rows(feed.tables)}
+    assert found == {"u0": 1767607200000, "u1": 1767607200000, "u2": 1767607200500, "u6": None}
+
+
+def test_json_in_another_encoding_needs_no_other_option(engine_at, tmp_path):
+    feed = Files(tmp_path, engine_at(tmp_path), options={"encoding": "ISO-8859-1"})
+    (tmp_path / "raw" / "d1.json").write_bytes(
+        '{"user": "Jürgen", "t": 1}\r\n{"user": "ann", "t": 2}\r\n'.encode("latin-1")
+    )
+    assert feed.land().rows == 2
+    assert sorted(row["user"] for row in log_rows(feed.tables)) == ["Jürgen", "ann"]
