@@ -7,6 +7,7 @@ import json
 import pytest
 
 from rewindow.errors import DataError
+from rewindow.streams.serde.canonical_json import load_value
 from tests.ingest.local_engine import log_rows
 from tests.ingest.text_files import Files
 
@@ -109,3 +110,21 @@ def test_json_in_another_encoding_needs_no_other_option(engine_at, tmp_path):
     )
     assert feed.land().rows == 2
     assert sorted(row["user"] for row in log_rows(feed.tables)) == ["Jürgen", "ann"]
+
+
+NESTED_TIMES = "user STRING, t BIGINT, x STRUCT<d: DATE, ts: ARRAY<TIMESTAMP>, m: MAP<STRING, STRUCT<d: DATE>>>"
+
+
+def test_dates_and_times_within_objects_are_whole_ones_too(engine_at, tmp_path):
+    feed = Files(tmp_path, engine_at(tmp_path), schema=NESTED_TIMES)
+    good = '{"d": "2026-1-5", "ts": ["2026-01-05T10:00:00+02:00", null, 1767607200], "m": {"a": {"d": null}}}'
+    values = [good, "null", '{"d": "2026"}', '{"ts": ["10:00"]}', '{"m": {"a": {"d": "2026-01-05T10:00:00Z"}}}']
+    feed.write("d1.json", "\n".join(f'{{"user": "u{at}", "t": {at}, "x": {value}}}' for at, value in enumerate(values)))
+    with pytest.raises(DataError, match=r"d1\.json, line 3, field x\.d"):
+        feed.land()
+    assert feed.land(unreadable="skip").quarantined == 3
+    found = {row["user"]: row["x"] and load_value(row["x"]) for row in log_rows(feed.tables)}
+    assert found.keys() == {"u0", "u1"}
+    assert found["u1"] is None
+    assert found["u0"].d == "2026-01-05"
+    assert found["u0"].ts == ["2026-01-05T08:00:00.000Z", None, "2026-01-05T10:00:00.000Z"]

@@ -1,9 +1,8 @@
 """Decimals in text files: which commas and points group digits, and which begin the fraction.
 
 Parsers skip what their locale uses to group digits, wherever it is: `12,50` is 1250 in English, and `12.50` in German. So the
-groups are checked: all but the first have three digits, or two in front of the last, as in India, and the
-first does not begin with a zero. `39,302` fits, and may be another country's 39.302 all the same, so it is read only if the source states
-its locale.
+groups are checked: all but the first have three digits, or two in front of the last, as in India, and the first does not begin
+with a zero. `39,302` fits, and may be another country's 39.302 all the same, so it is read only if the source states its locale.
 """
 
 from __future__ import annotations

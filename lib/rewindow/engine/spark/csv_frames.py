@@ -16,7 +16,8 @@ from pyspark.sql import types as T  # noqa: N812
 
 from rewindow.contracts.ingest import LogSpec, Piece, SourceLook
 from rewindow.engine.spark.exact_paths import exact_paths, inferable_paths
-from rewindow.engine.spark.text_checks import as_texts, checked, has_date, is_dateless
+from rewindow.engine.spark.text_checks import as_texts, checked, is_dateless
+from rewindow.engine.spark.text_times import has_date
 from rewindow.engine.worker.csv_files import check_has, csv_columns, positions
 from rewindow.engine.worker.double_texts import OF_JAVA
 from rewindow.engine.worker.file_fields import directory_columns

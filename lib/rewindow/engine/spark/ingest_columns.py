@@ -18,7 +18,7 @@ from rewindow.contracts.ingest import LogSpec
 from rewindow.contracts.landed_columns import other_name
 from rewindow.contracts.text_times import form_of_times
 from rewindow.contracts.time_units import MS, RANGES
-from rewindow.engine.spark.text_checks import has_date
+from rewindow.engine.spark.text_times import has_date
 from rewindow.engine.worker.landing.log_columns import landed_type, source_types, unknown_column
 from rewindow.errors import ConfigError, SourceError
 from rewindow.streams.serde.schema import Column

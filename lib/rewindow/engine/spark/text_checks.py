@@ -16,21 +16,21 @@ from pyspark.sql import types as T  # noqa: N812
 
 from rewindow.contracts.decimal_texts import BY_COMMAS, BY_POINTS, MOST_DIGITS, UNCERTAIN
 from rewindow.contracts.ingest import LogSpec
+from rewindow.engine.spark.text_times import (
+    NO_QUOTE,
+    SEPARATOR,
+    Formless,
+    as_texts_within,
+    day_of,
+    has_wrong_times,
+    time_of,
+    times_within,
+)
 from rewindow.engine.worker.csv_files import lower_options
 from rewindow.engine.worker.double_texts import USUAL, infinities, takes_infinity
 
 _LOST = "\ufffd"
 """Stands for bytes that were no character in the encoding. Only files in Unicode may have it themselves."""
-_SEPARATOR, _NO_QUOTE = "\u0001", "\u0000"
-_DATE = r"^\s*[+-]?\d{4,6}-\d"
-_SECONDS = r"^-?\d{9,10}(\.\d+)?$"
-"""A number in json that Spark takes for seconds since 1970. With more digits it has another unit, with fewer it may be a year."""
-_WHOLE_DATE = r"^\s*[+-]?\d{4,6}-\d{1,2}-\d{1,2}\s*$"
-
-
-def has_date(text: Expression) -> Expression:
-    """Return whether a text begins like a date. Spark takes ``10:00`` as that time on the day of its call, and 2026 as a time."""
-    return text.rlike(_DATE)
 
 
 def is_dateless(field: T.StructField, options: Mapping[str, str]) -> bool:
@@ -41,6 +41,13 @@ def is_dateless(field: T.StructField, options: Mapping[str, str]) -> bool:
 def _is_formless_date(field: T.StructField, options: Mapping[str, str]) -> bool:
     """Return whether Spark would read only the beginning of a column's texts: a date with anything after it, or a year."""
     return isinstance(field.dataType, T.DateType) and "dateformat" not in {name.lower() for name in options}
+
+
+def _formless(options: Mapping[str, str]) -> Formless:
+    """Return the types of dates and times of which a source states no form, in which Spark would read them strictly."""
+    stated = {name.lower() for name in options}
+    kinds = {"dateformat": T.DateType, "timestampformat": T.TimestampType}
+    return tuple(kind for option, kind in kinds.items() if option not in stated)
 
 
 def as_texts(schema: T.StructType, options: Mapping[str, str]) -> T.StructType:
@@ -55,12 +62,9 @@ def as_texts(schema: T.StructType, options: Mapping[str, str]) -> T.StructType:
 
 def as_written(schema: T.StructType, options: Mapping[str, str]) -> T.StructType:
     """Return the schema with which to read a JSON file: decimals with all of their digits, dates and times as texts."""
-
-    def read_as(field: T.StructField) -> T.DataType:
-        is_time = is_dateless(field, options) or _is_formless_date(field, options)
-        return T.StringType() if is_time else _as_written(field.dataType)
-
-    return T.StructType([T.StructField(field.name, read_as(field), field.nullable) for field in schema])
+    formless = _formless(options)
+    read = [(field, _as_written(as_texts_within(field.dataType, formless))) for field in schema]
+    return T.StructType([T.StructField(field.name, kind, field.nullable) for field, kind in read])
 
 
 def checked(frame: DataFrame, schema: T.StructType, spec: LogSpec, corrupt: str) -> DataFrame:
@@ -70,22 +74,22 @@ def checked(frame: DataFrame, schema: T.StructType, spec: LogSpec, corrupt: str)
     quote = given.get("quote", '"')
     has_infinity = takes_infinity(spec.source.format, given)
     may_escape = is_csv and bool(quote) and "escape" not in given
+    zone, formless = given.get("timezone", spec.zone), _formless(given)
     bad, converted = [F.col(corrupt)], {}
     for field in schema:
         column = F.col(_quoted(field.name))
         if is_csv and _is_decimal(field):
             number = converted[field.name] = _number(column, field.dataType, given.get("locale"))
             bad.append(F.when((column != "") & number.isNull(), column))
-        elif is_dateless(field, given):
-            time = _time(column, given.get("timezone", spec.zone))
-            if not is_csv:
-                seconds = F.timestamp_seconds(column.try_cast("decimal(20,6)"))
-                time = F.when(column.rlike(_SECONDS), seconds).otherwise(time)
-            converted[field.name] = time
+        elif is_csv and (is_dateless(field, given) or _is_formless_date(field, given)):
+            is_date = isinstance(field.dataType, T.DateType)
+            time = converted[field.name] = day_of(column) if is_date else time_of(column, zone)
             bad.append(F.when((column != "") & time.isNull(), column))
-        elif _is_formless_date(field, given):
-            day = converted[field.name] = F.when(column.rlike(_WHOLE_DATE), column.try_cast("date"))
-            bad.append(F.when((column != "") & day.isNull(), column))
+        elif not is_csv and (read := as_texts_within(field.dataType, formless)) != field.dataType:
+            converted[field.name] = times_within(column, field.dataType, zone, formless)
+            bad.append(F.when(has_wrong_times(column, field.dataType, zone, formless), column.cast("string")))
+            if _may_be_infinite(read) and not has_infinity:
+                bad.append(F.when(_has_infinity(column, read), column.cast("string")))
         elif not is_csv and _is_decimal(field):
             number = converted[field.name] = _exact(column, field.dataType)
             bad.append(F.when(column.isNotNull() & number.isNull(), column.cast("string")))
@@ -102,18 +106,12 @@ def checked(frame: DataFrame, schema: T.StructType, spec: LogSpec, corrupt: str)
     return frame.withColumns({**converted, corrupt: F.coalesce(*bad)})
 
 
-def _time(text: Expression, zone: str) -> Expression:
-    """Return a text as Spark's CSV parser reads it; null if it has no date."""
-    options = {"sep": _SEPARATOR, "quote": _NO_QUOTE, "timeZone": zone}
-    return F.when(has_date(text) & ~text.rlike("[\r\n]"), F.from_csv(text, "time timestamp", options)["time"])
-
-
 def _number(text: Expression, kind: T.DataType, locale: str | None) -> Expression:
     """Return a text as Spark's CSV parser reads it, if its groups of digits fit the locale and nothing is rounded; else null.
 
     Null, too, if no locale is stated and a comma may group digits or begin the fraction.
     """
-    options = {"sep": _SEPARATOR, "quote": _NO_QUOTE, **({"locale": locale} if locale else {})}
+    options = {"sep": SEPARATOR, "quote": NO_QUOTE, **({"locale": locale} if locale else {})}
 
     def read(value: Expression, decimal: str) -> Expression:
         return F.from_csv(value, f"number {decimal}", options)["number"]
