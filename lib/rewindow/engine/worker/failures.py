@@ -115,7 +115,11 @@ _MEANINGS: Final[tuple[tuple[tuple[str, ...], type[RewindowError], str], ...]] =
         "the catalog does not do this with catalog-managed tables: use tables without the feature catalogManaged",
     ),
     (("MALFORMED_", "KD000"), DataError, "fix the file, or set the source's options (mode: PERMISSIVE)"),
-    (("ModuleNotFoundError: ", "ImportError: "), ConfigError, "install it on Spark's workers"),
+    (
+        ("ModuleNotFoundError: ", "ImportError: "),
+        ConfigError,
+        "install it on Spark's workers, or name a wheel with it under `ships:` in the target",
+    ),
     (("FileNotFoundError: ", "OSError: "), StorageError, "a file could not be read or written: run again"),
     (
         (

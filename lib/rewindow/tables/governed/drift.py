@@ -56,7 +56,9 @@ def check_published(
         if published > len(due.publications):  # unless another process has committed since
             newer = now()
             if newer.rows == state.rows:
-                raise older_ledger(str(name), job, published, len(due.publications))
+                raise older_ledger(
+                    str(name), job, published, len(due.publications), "give the job and its tables other names"
+                )
             check_published(spark, job, newer, branch, name_of, now, look)
             return
         check_counts(spark, job, state, branch, due, name, found)
