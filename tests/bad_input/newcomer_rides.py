@@ -161,6 +161,7 @@ CASES = [
     _code("mixes tabs and spaces", "        self.last = c", "\tself.last = c", "rides_job.py:", "Fix that line"),
     _feed("misspells a type", "bike STRING", "bike STRIN", "bike has the unknown type STRIN", "did you mean STRING?"),
     _feed("forgets a type", "bike STRING", "bike", "bike has no type in `schema`"),
+    _feed("forgets backticks", "bike STRING", "bike.nr STRING", "write the column bike.nr of `schema` in backticks"),
     _feed("forgets the key's column", "bike STRING, ", "", "no column 'bike'", "It has ride, station"),
     _feed("lists the schema", f'"{SCHEMA}"', "[ride, bike]", "logs.rides.source.schema"),
     _feed("writes jsonl", "format: json", "format: jsonl", "'csv', 'json', 'parquet' or 'delta'"),

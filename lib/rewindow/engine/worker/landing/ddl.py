@@ -25,6 +25,8 @@ _DDL_TYPES: Mapping[str, str] = {
 _OTHER_TYPES = ("decimal", "array", "map", "struct", "variant", "interval", "void", "time", "char", "varchar")
 _DDL_NAME = re.compile(r"\s*(`(?:[^`]|``)+`|[A-Za-z_]\w*)\s*")
 _DDL_COLUMN = re.compile(r"\s*(`(?:[^`]|``)+`|[A-Za-z_]\w*)\s*:?\s+(\w+)\s*(\(.*?\))?(.*)", re.DOTALL)
+_UNQUOTED = re.compile(r"\s*([^\s`<>():]*[^\w\s`<>():][^\s`<>():]*)\s+(\w+(?:\s*\(.*\))?)\s*")
+"""A column whose name only backticks allow, and its type."""
 _SIMPLE = re.compile(r"\s*\w+\s+(\w+)\s*(\(\s*\d+\s*,\s*\d+\s*\))?\s*")
 """A column of which Spark's schema has nothing but the name and the type."""
 
@@ -41,12 +43,18 @@ def declared_schema(spec: LogSpec, ddl: str) -> str:
 def declared_columns(spec: LogSpec, ddl: str) -> dict[str, Any] | None:
     """Return the columns of a DDL text with the names of their types; None if it is more than names and types.
 
-    Raises `ConfigError` (78) for a column without a type, and for a type that Spark does not have.
+    Raises `ConfigError` (78) for a column without a type, a name without backticks that needs them, and an unknown type.
     """
     found: dict[str, Any] = {}
     for text in _split(ddl):
         match = _DDL_COLUMN.fullmatch(text)
         if match is None:
+            if (unquoted := _UNQUOTED.fullmatch(text)) is not None:
+                message = (
+                    f"log {spec.topic}: write the column {unquoted[1]} of `schema` in backticks, `` `{unquoted[1]}` {unquoted[2]} ``, "
+                    "because its name has other signs than letters, digits and _"
+                )
+                raise ConfigError(message)
             if not _DDL_NAME.fullmatch(text):
                 return None
             message = f"log {spec.topic}: {text.strip()} has no type in `schema`: write {text.strip()} STRING, or another type"
