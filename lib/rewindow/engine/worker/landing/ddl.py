@@ -51,8 +51,8 @@ def declared_columns(spec: LogSpec, ddl: str) -> dict[str, Any] | None:
         if match is None:
             if (unquoted := _UNQUOTED.fullmatch(text)) is not None:
                 message = (
-                    f"log {spec.topic}: write the column {unquoted[1]} of `schema` in backticks, `` `{unquoted[1]}` {unquoted[2]} ``, "
-                    "because its name has other signs than letters, digits and _"
+                    f"log {spec.topic}: write the column {unquoted[1]} of `schema` in backticks, "
+                    f"`` `{unquoted[1]}` {unquoted[2]} ``, because its name has other signs than letters, digits and _"
                 )
                 raise ConfigError(message)
             if not _DDL_NAME.fullmatch(text):
