@@ -102,10 +102,8 @@ def test_a_job_whose_feed_was_renamed_is_told_so(bench: Bench) -> None:
     feed.unlink()
     job.write_text(before.replace("feed: activity", "feed: clicks"))
     done(bench.run("land", "clicks"))
-    renamed = (
-        "of feed 'activity', and the job reads feed 'clicks' now. If the feed was renamed, name it 'activity' again. "
-    )
-    refused(bench.run("run", "counts"), renamed, "rewindow rewind counts --to 0", code=66)
+    renamed = "of feed 'activity', and the job reads feed 'clicks' now. Rewind to the shared landings"
+    refused(bench.run("run", "counts"), renamed, "rewindow rewind counts --to 0", "name it 'activity' again", code=66)
     feed.write_text(text)
     job.write_text(before)
     goes_on(bench)

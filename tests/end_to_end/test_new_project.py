@@ -18,7 +18,7 @@ from tests.bad_input.workers import on_spark
 NAMES = {
     "windows": ("orders", "daily_orders", 5),
     "sessions": ("clicks", "visits", 4),
-    "processor": ("readings", "silent_sensors", 2),
+    "processor": ("readings", "silent_sensors", 3),
     "join": ("shop", "sales", 4),
 }
 """Of each example the feed, the job, and the number of its rows."""

@@ -158,7 +158,7 @@ def check_has_landings(head: CommittedRun, feed: Feed, branch: Branch | None = N
                 f"`rewindow promote {job} NAME`"
             )
     if head.spec.binding.feed != feed.definition.feed:
-        fix = f"If the feed was renamed, name it {head.spec.binding.feed!r} again. {fix}"
+        fix += f". Or, if only the name of the feed was changed, name it {head.spec.binding.feed!r} again"
     message = f"{missing}. {fix}"
     raise SourceError(message)
 
