@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from rewindow.contracts.ingest import Piece
+from rewindow.engine.worker.csv_files import is_multi_line
 from rewindow.errors import SourceError
 
 _WILDCARD = re.compile(r"[*?\[\]{}\\]")
@@ -37,8 +38,7 @@ def inferable_paths(pieces: Sequence[Piece], options: Mapping[str, str]) -> list
     To infer, Spark opens the files of a ``multiLine`` source with Hadoop's own reader, which takes the paths that the patterns
     matched as patterns again. Raises `SourceError` (66) for a path that is none to it, and as `exact_paths`.
     """
-    is_multi_line = any(name.lower() == "multiline" and value.lower() == "true" for name, value in options.items())
-    for piece in pieces if is_multi_line else ():
+    for piece in pieces if is_multi_line({name.lower(): value for name, value in options.items()}) else ():
         if _WILDCARD.search(piece.path) or ":" in _without_scheme(piece.path):
             message = (
                 f"{_named(piece)}: with `multiLine`, Spark cannot infer columns from a file whose path has a colon, {_SHOWN}: it "

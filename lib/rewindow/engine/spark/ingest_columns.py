@@ -19,6 +19,7 @@ from rewindow.contracts.landed_columns import other_name
 from rewindow.contracts.text_times import form_of_times
 from rewindow.contracts.time_units import MS, RANGES
 from rewindow.engine.spark.text_times import has_date
+from rewindow.engine.spark.types_within import types_within
 from rewindow.engine.worker.landing.log_columns import landed_type, source_types, unknown_column
 from rewindow.errors import ConfigError, SourceError
 from rewindow.streams.serde.schema import Column
@@ -171,14 +172,7 @@ def _with_text_keys(value: Expression, kind: T.DataType) -> Expression:
 
 def _has_other_keys(kind: T.DataType) -> bool:
     """Return whether a type is, or contains, a map whose keys Java shows in another form."""
-    match kind:
-        case T.ArrayType():
-            return _has_other_keys(kind.elementType)
-        case T.StructType():
-            return any(_has_other_keys(field.dataType) for field in kind)
-        case T.MapType():
-            return not isinstance(kind.keyType, _SHOWN_ALIKE) or _has_other_keys(kind.valueType)
-    return False
+    return any(isinstance(one, T.MapType) and not isinstance(one.keyType, _SHOWN_ALIKE) for one in types_within(kind))
 
 
 def _text_key(key: Expression, kind: T.DataType) -> Expression:

@@ -29,7 +29,7 @@ from rewindow.engine.spark.ingest_columns import (
 from rewindow.engine.spark.open_table import named, open_delta
 from rewindow.engine.spark.partitioning import partition_column
 from rewindow.engine.spark.text_checks import as_written, checked
-from rewindow.engine.worker.csv_files import doubled_quotes, has_header, infers_types, lower_options
+from rewindow.engine.worker.csv_files import doubled_quotes, has_header, infers_types, lower_options, stated_encoding
 from rewindow.engine.worker.double_texts import CONSTANTS_OPTION
 from rewindow.engine.worker.file_fields import check_not_empty
 from rewindow.engine.worker.landing.directories import text_directories
@@ -255,10 +255,9 @@ def read_options(spec: LogSpec, look: SourceLook) -> dict[str, str]:
         options |= {"header": "true", "maxColumns": _MOST_COLUMNS, **doubled_quotes(lower_options(source))}
     if source.format == "json":
         options[CONSTANTS_OPTION] = "false"
-        if {"encoding", "charset"} & lower_options(source).keys():
-            options["lineSep"] = (
-                "\n"  # Spark wants to be told where lines end, and a carriage return is a blank in json
-            )
+        if stated_encoding(lower_options(source)) is not None:
+            # Spark wants to be told where lines end, and a carriage return is a blank in json.
+            options["lineSep"] = "\n"
     if look.base:
         options["basePath"] = look.base
     return {**options, **source.options}

@@ -17,9 +17,9 @@ from pyspark.sql import types as T  # noqa: N812
 
 from rewindow.contracts.ingest import LogSpec, SourceLook
 from rewindow.engine.spark.ingest_frames import read_options
-from rewindow.engine.spark.source_texts import TEXT, first_fault, is_whole
+from rewindow.engine.spark.source_texts import TEXT, first_fault
 from rewindow.engine.spark.stated_encoding import FIX, NOT_UTF_8, stated_utf_8
-from rewindow.engine.worker.csv_files import lower_options
+from rewindow.engine.worker.csv_files import is_multi_line, lower_options
 from rewindow.errors import DataError
 
 _VALUES = T.ArrayType(T.StringType())
@@ -44,7 +44,7 @@ def check_json_texts(spark: SparkSession, spec: LogSpec, look: SourceLook) -> No
     text, source = F.col(TEXT), spec.source
     faults = {
         **stated_utf_8(source),
-        _MORE_WHOLE if is_whole(lower_options(source)) else _MORE: _goes_on(text, read_options(spec, look)),
+        _MORE_WHOLE if is_multi_line(lower_options(source)) else _MORE: _goes_on(text, read_options(spec, look)),
         _HALF_CHARACTER: F.regexp_replace(text, _PAIR, "").rlike(_HALF),
     }
     found = first_fault(spark, source, look.fresh or look.rest, faults)

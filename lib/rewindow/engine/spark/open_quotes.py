@@ -13,9 +13,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.contracts.ingest import LogSpec, SourceLook, SourceSpec
-from rewindow.engine.spark.source_texts import TEXT, first_fault, is_whole
+from rewindow.engine.spark.source_texts import TEXT, first_fault
 from rewindow.engine.spark.stated_encoding import FIX, NOT_UTF_8, stated_utf_8
-from rewindow.engine.worker.csv_files import doubled_quotes, lower_options, separator_of
+from rewindow.engine.worker.csv_files import doubled_quotes, is_multi_line, lower_options, separator_of
 from rewindow.errors import DataError
 
 _OPEN: Final = "a value in quotes does not end in its line"
@@ -29,7 +29,7 @@ def check_closed_quotes(spark: SparkSession, spec: LogSpec, look: SourceLook) ->
     """Raise `DataError` (65) for the first such line in the files to land, or one that is no UTF-8, as its source says."""
     options = lower_options(spec.source)
     faults = dict(stated_utf_8(spec.source))
-    if options.get("quote", '"') and not is_whole(options):
+    if options.get("quote", '"') and not is_multi_line(options):
         quoted, begun = _patterns(spec.source)
         text = F.col(TEXT)
         is_open = F.regexp_replace(text, quoted, "$1").rlike(begun)

@@ -14,16 +14,11 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from rewindow.contracts.ingest import Piece, SourceSpec
 from rewindow.engine.spark.exact_paths import exact_paths
 from rewindow.engine.spark.ingest_frames import path_of_row
-from rewindow.engine.worker.csv_files import encoding_of, lower_options
+from rewindow.engine.worker.csv_files import encoding_of, is_multi_line, lower_options
 from rewindow.engine.worker.file_fields import local_files, shown
 
 TEXT, _PATH, _FAULT = "text", "path", "fault"
 _SHOWN_TEXT = 200
-
-
-def is_whole(options: Mapping[str, str]) -> bool:
-    """Return whether a text is a whole file. The names of ``options`` are in lower case."""
-    return options.get("multiline", "false").lower() == "true"
 
 
 def first_fault(
@@ -41,7 +36,7 @@ def first_fault(
     if not first:
         return None
     path, text = first[0][_PATH], first[0][TEXT].strip()
-    line = None if is_whole(lower_options(source)) else _line_of(source, pieces, path, text)
+    line = None if is_multi_line(lower_options(source)) else _line_of(source, pieces, path, text)
     return first[0][_FAULT], shown(source, path) + ("" if line is None else f", line {line}"), text
 
 
@@ -50,11 +45,11 @@ def _texts(spark: SparkSession, source: SourceSpec, pieces: Sequence[Piece]) -> 
     paths, path, end = exact_paths(pieces), path_of_row().alias(_PATH), options.get("linesep")
     encoding = encoding_of(source).lower().replace("_", "-")
     if not encoding.startswith(("utf-16", "utf-32")):  # in all others, quotes and brackets are those of ASCII
-        texts = spark.read.text(paths, wholetext=is_whole(options), lineSep=end)
+        texts = spark.read.text(paths, wholetext=is_multi_line(options), lineSep=end)
         return texts.select(path, F.col("value").alias(TEXT))
     content = F.decode(F.col("content"), encoding)
     ends = F.lit("\r?\n" if end is None else f"\\Q{end}\\E")
-    text = content if is_whole(options) else F.explode(F.split(content, ends))
+    text = content if is_multi_line(options) else F.explode(F.split(content, ends))
     return spark.read.format("binaryFile").load(paths).select(path, text.alias(TEXT))
 
 

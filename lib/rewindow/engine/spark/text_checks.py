@@ -26,7 +26,8 @@ from rewindow.engine.spark.text_times import (
     time_of,
     times_within,
 )
-from rewindow.engine.worker.csv_files import lower_options
+from rewindow.engine.spark.types_within import types_within
+from rewindow.engine.worker.csv_files import lower_options, stated_encoding
 from rewindow.engine.worker.double_texts import USUAL, infinities, takes_infinity
 
 _LOST = "\ufffd"
@@ -35,12 +36,7 @@ _LOST = "\ufffd"
 
 def is_dateless(field: T.StructField, options: Mapping[str, str]) -> bool:
     """Return whether Spark would read times without a date into a column: no form of its times is stated."""
-    return isinstance(field.dataType, T.TimestampType) and "timestampformat" not in {name.lower() for name in options}
-
-
-def _is_formless_date(field: T.StructField, options: Mapping[str, str]) -> bool:
-    """Return whether Spark would read only the beginning of a column's texts: a date with anything after it, or a year."""
-    return isinstance(field.dataType, T.DateType) and "dateformat" not in {name.lower() for name in options}
+    return isinstance(field.dataType, T.TimestampType) and T.TimestampType in _formless(options)
 
 
 def _formless(options: Mapping[str, str]) -> Formless:
@@ -52,10 +48,11 @@ def _formless(options: Mapping[str, str]) -> Formless:
 
 def as_texts(schema: T.StructType, options: Mapping[str, str]) -> T.StructType:
     """Return the schema with which to read a CSV file: some types as texts, which `checked` converts."""
+    formless = _formless(options)
 
     def read_as(field: T.StructField) -> T.DataType:
-        is_time = is_dateless(field, options) or _is_formless_date(field, options)
-        return T.StringType() if is_time or _is_decimal(field) or _is_floating(field.dataType) else field.dataType
+        is_text = isinstance(field.dataType, formless) or _is_decimal(field) or _is_floating(field.dataType)
+        return T.StringType() if is_text else field.dataType
 
     return T.StructType([T.StructField(field.name, read_as(field), field.nullable) for field in schema])
 
@@ -70,7 +67,7 @@ def as_written(schema: T.StructType, options: Mapping[str, str]) -> T.StructType
 def checked(frame: DataFrame, schema: T.StructType, spec: LogSpec, corrupt: str) -> DataFrame:
     """Return a frame with the columns of a schema. Values that were misread, or have lost characters, are in ``corrupt``."""
     is_csv, given = spec.source.format == "csv", lower_options(spec.source)
-    keeps_lost = given.get("encoding", given.get("charset", "")).lower().startswith("utf")
+    keeps_lost = (stated_encoding(given) or "").lower().startswith("utf")
     quote = given.get("quote", '"')
     has_infinity = takes_infinity(spec.source.format, given)
     may_escape = is_csv and bool(quote) and "escape" not in given
@@ -81,7 +78,7 @@ def checked(frame: DataFrame, schema: T.StructType, spec: LogSpec, corrupt: str)
         if is_csv and _is_decimal(field):
             number = converted[field.name] = _number(column, field.dataType, given.get("locale"))
             bad.append(F.when((column != "") & number.isNull(), column))
-        elif is_csv and (is_dateless(field, given) or _is_formless_date(field, given)):
+        elif is_csv and isinstance(field.dataType, formless):
             is_date = isinstance(field.dataType, T.DateType)
             time = converted[field.name] = day_of(column) if is_date else time_of(column, zone)
             bad.append(F.when((column != "") & time.isNull(), column))
@@ -142,14 +139,7 @@ def _floating(text: Expression, kind: T.DataType, options: Mapping[str, str]) ->
 
 def _may_be_infinite(kind: T.DataType) -> bool:
     """Return whether values of a type are floating-point numbers, or contain some."""
-    match kind:
-        case T.ArrayType():
-            return _may_be_infinite(kind.elementType)
-        case T.MapType():
-            return _may_be_infinite(kind.valueType)
-        case T.StructType():
-            return any(_may_be_infinite(field.dataType) for field in kind)
-    return _is_floating(kind)
+    return any(map(_is_floating, types_within(kind)))
 
 
 def _has_infinity(value: Expression, kind: T.DataType) -> Expression:

@@ -20,7 +20,15 @@ from rewindow.contracts.decimal_texts import (
 )
 from rewindow.contracts.ingest import Piece, SourceSpec
 from rewindow.contracts.source_fields import is_read
-from rewindow.engine.worker.csv_files import csv_lines, csv_names, encoding_of, has_header, lower_options, positions
+from rewindow.engine.worker.csv_files import (
+    csv_lines,
+    csv_names,
+    encoding_of,
+    has_header,
+    is_multi_line,
+    lower_options,
+    positions,
+)
 from rewindow.engine.worker.double_texts import CONSTANTS_OPTION, is_beyond, takes_infinity
 from rewindow.engine.worker.escaped_quotes import escaped_quote
 from rewindow.engine.worker.file_fields import directory_columns, local_files, shown
@@ -89,7 +97,7 @@ def _bad_in_csv(
     header = csv_names(next(lines, (0, []))[1], options) if is_named else [field["name"] for field in fields]
     at = positions(header, [field["name"] for field in fields])
     kinds = {at[field["name"]]: field["type"] for field in fields if field["name"] in at}
-    is_split = options.get("multiline", "false").lower() != "true"
+    is_split = not is_multi_line(options)
     for line, row in lines:
         if is_split and (name := next((name for name, value in zip(header, row, strict=False) if "\n" in value), None)):
             yield f"line {line}, column {name}: a value goes on in the next line, which needs `options: {{multiLine: true}}`"
@@ -109,7 +117,7 @@ def _bad_in_csv(
 
 
 def _bad_in_json(text: io.TextIOWrapper, fields: Sequence[Any], options: Mapping[str, str]) -> Iterator[str]:
-    is_whole = options.get("multiline", "false").lower() == "true"
+    is_whole = is_multi_line(options)
     is_strict = options.get(CONSTANTS_OPTION.lower(), "false").lower() != "true"
     kind = {"type": "struct", "fields": fields}
     for number, line in enumerate([text.read()] if is_whole else text, start=1):

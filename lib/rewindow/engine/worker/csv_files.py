@@ -25,11 +25,20 @@ def lower_options(source: SourceSpec) -> dict[str, str]:
     return {name.lower(): value for name, value in source.options.items()}
 
 
+def stated_encoding(options: Mapping[str, str]) -> str | None:
+    """Return the encoding of text files that options state; None if they do not. Their names are in lower case."""
+    return options.get("encoding", options.get("charset"))
+
+
 def encoding_of(source: SourceSpec) -> str:
     """Return the encoding of text files, as Python calls it."""
-    options = lower_options(source)
-    encoding = options.get("encoding", options.get("charset", "utf-8"))
-    return "utf-8-sig" if encoding.lower() in {"utf-8", "utf8"} else encoding
+    encoding = stated_encoding(lower_options(source))
+    return "utf-8-sig" if encoding is None or encoding.lower() in {"utf-8", "utf8"} else encoding
+
+
+def is_multi_line(options: Mapping[str, str]) -> bool:
+    """Return whether a text file is parsed as a whole, and not line by line. The names of ``options`` are in lower case."""
+    return options.get("multiline", "false").lower() == "true"
 
 
 def has_header(source: SourceSpec) -> bool:

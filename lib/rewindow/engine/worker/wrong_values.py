@@ -19,6 +19,7 @@ from rewindow.contracts.decimal_texts import (
 )
 from rewindow.contracts.instants import instant
 from rewindow.contracts.time_units import MS, UNITS, as_ms, unit_of_text
+from rewindow.engine.worker.csv_files import stated_encoding
 from rewindow.engine.worker.double_texts import NUMBER, wrong_text
 from rewindow.engine.worker.time_texts import Verdict, judge_text
 
@@ -39,7 +40,7 @@ def wrong_value(value: str, kind: Any, options: Mapping[str, str]) -> str | None
         return wrong_text(value, kind, options)
     if str(kind).startswith("decimal"):
         return _wrong_decimal(value, kind, options.get("locale"))
-    if kind == "string" and _LOST in value and not {"encoding", "charset"} & set(options):
+    if kind == "string" and _LOST in value and stated_encoding(options) is None:
         return (
             "has the character U+FFFD, which stands for characters that were lost. If it belongs there, add "
             "`options: {encoding: UTF-8}` to the source"

@@ -219,13 +219,13 @@ def _thousandths(column: pa.Array) -> pa.Array:
 def _fields(schema: pq.ParquetSchema, wanted: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
     """Return a file's columns in Spark's form. Without ``wanted``, raises `UnsuitableError` for a type Arrow cannot take.
 
-    Columns of a type that nobody can read are left out.
+    Then, columns of a type that nobody can read are left out.
     """
     found = []
     for number in range(len(schema)):
         column = schema.column(number)
         name, is_nested = column.path, "." in column.path and column.path != column.name
-        if not is_nested and unreadable_type(column) is not None:
+        if wanted is None and not is_nested and unreadable_type(column) is not None:
             continue
         kind = None if is_nested else type_name(column)
         if kind is None and wanted is None:
