@@ -13,7 +13,7 @@ import pyarrow as pa
 from tests.text.odd_case import Case, Refused, csv_refused, csv_rows, csv_value, json_refused, json_rows, json_value
 
 NX = "n BIGINT, x STRING"
-PLAIN = "n,x\n1,é\n2,b\n"
+LINES = "n,x\n1,é\n2,b\n"
 ROWS = ((1, "é"), (2, "b"))
 BOM = b"\xef\xbb\xbf"
 
@@ -40,7 +40,7 @@ def zst(content):
 
 def in_encoding(encoding, codec=None):
     name = f"a file in {encoding} is read with the option"
-    return csv_rows(name, PLAIN.encode(codec or encoding), NX, *ROWS, options={"encoding": encoding})
+    return csv_rows(name, LINES.encode(codec or encoding), NX, *ROWS, options={"encoding": encoding})
 
 
 def not_utf8(name, wrong):
@@ -52,8 +52,8 @@ def packed(name, file, content, *, line=None):
 
 
 ENCODINGS = (
-    csv_rows("UTF-8 needs no mark", PLAIN, NX, *ROWS),
-    csv_rows("a byte order mark before the header is no part of the first name", BOM + PLAIN.encode(), NX, *ROWS),
+    csv_rows("UTF-8 needs no mark", LINES, NX, *ROWS),
+    csv_rows("a byte order mark before the header is no part of the first name", BOM + LINES.encode(), NX, *ROWS),
     csv_rows("a mark stands before a quoted header", BOM + b'"n","x"\n1,a\n', NX, (1, "a")),
     csv_rows(
         "a mark stands before the first value without a header", BOM + b"1,a\n", NX, (1, "a"), options={"header": False}
@@ -119,7 +119,7 @@ ENCODINGS = (
     in_encoding("mac_roman"),
     csv_rows(
         "UTF-16 with the big end first says so in its mark",
-        b"\xfe\xff" + PLAIN.encode("utf-16-be"),
+        b"\xfe\xff" + LINES.encode("utf-16-be"),
         NX,
         *ROWS,
         options={"encoding": "UTF-16"},
@@ -160,7 +160,7 @@ ENCODINGS = (
         options={"encoding": "ISO-8859-1"},
     ),
     csv_refused("a byte beyond ASCII is refused in ASCII", b"n,x\n1,\xe9\n", NX, 2, options={"encoding": "ascii"}),
-    csv_refused("UTF-16 without the option is refused", PLAIN.encode("utf-16"), NX, 1),
+    csv_refused("UTF-16 without the option is refused", LINES.encode("utf-16"), NX, 1),
     csv_refused(
         "UTF-16 without option and mark is refused for NUL",
         "n,x\n1,a\n".encode("utf-16-le"),
@@ -193,7 +193,7 @@ ENCODINGS = (
 )
 
 COMPRESSION = (
-    csv_rows("gz is decompressed", gzip.compress(PLAIN.encode()), NX, *ROWS, file="x.csv.gz"),
+    csv_rows("gz is decompressed", gzip.compress(LINES.encode()), NX, *ROWS, file="x.csv.gz"),
     csv_rows(
         "gz may have several members",
         gzip.compress(b"n,x\n1,") + gzip.compress(b"\xc3") + gzip.compress(b"\xa9\n2,b\n"),
@@ -203,24 +203,24 @@ COMPRESSION = (
     ),
     csv_rows(
         "zero bytes after the last member of gz are left out",
-        gzip.compress(PLAIN.encode()) + bytes(512),
+        gzip.compress(LINES.encode()) + bytes(512),
         NX,
         *ROWS,
         file="x.csv.gz",
     ),
     csv_rows(
         "a mark stands at the beginning of the decompressed text",
-        gzip.compress(BOM + PLAIN.encode()),
+        gzip.compress(BOM + LINES.encode()),
         NX,
         *ROWS,
         file="x.csv.gz",
     ),
-    csv_rows("bz2 is decompressed", bz2.compress(PLAIN.encode()), NX, *ROWS, file="x.csv.bz2"),
-    csv_rows("zst is decompressed", zst(PLAIN.encode()), NX, *ROWS, file="x.csv.zst"),
-    csv_rows("the suffix alone decides about compression", gzip.compress(PLAIN.encode()), NX, *ROWS, file="x.gz"),
+    csv_rows("bz2 is decompressed", bz2.compress(LINES.encode()), NX, *ROWS, file="x.csv.bz2"),
+    csv_rows("zst is decompressed", zst(LINES.encode()), NX, *ROWS, file="x.csv.zst"),
+    csv_rows("the suffix alone decides about compression", gzip.compress(LINES.encode()), NX, *ROWS, file="x.gz"),
     csv_rows(
         "compressed text may be in UTF-16",
-        gzip.compress(PLAIN.encode("utf-16")),
+        gzip.compress(LINES.encode("utf-16")),
         NX,
         *ROWS,
         file="x.csv.gz",
@@ -236,27 +236,27 @@ COMPRESSION = (
         "n",
         file="x.csv.gz",
     ),
-    packed("gz without its end is refused", "x.csv.gz", gzip.compress(PLAIN.encode() * 500)[:-12]),
-    packed("gz without its checksum is refused", "x.csv.gz", gzip.compress(PLAIN.encode())[:-8]),
-    packed("gz with a wrong checksum is refused", "x.csv.gz", gzip.compress(PLAIN.encode())[:-8] + b"wrong!!!"),
+    packed("gz without its end is refused", "x.csv.gz", gzip.compress(LINES.encode() * 500)[:-12]),
+    packed("gz without its checksum is refused", "x.csv.gz", gzip.compress(LINES.encode())[:-8]),
+    packed("gz with a wrong checksum is refused", "x.csv.gz", gzip.compress(LINES.encode())[:-8] + b"wrong!!!"),
     packed(
         "a second member of gz without its end is refused",
         "x.csv.gz",
-        gzip.compress(PLAIN.encode()) + gzip.compress(b"3,c\n")[:-9],
+        gzip.compress(LINES.encode()) + gzip.compress(b"3,c\n")[:-9],
     ),
-    packed("bz2 without its end is refused", "x.csv.bz2", bz2.compress(PLAIN.encode())[:-5]),
-    packed("zst without its end is refused", "x.csv.zst", zst(PLAIN.encode())[:-3]),
-    packed("plain text with the suffix of gz is refused", "x.csv.gz", PLAIN.encode()),
-    packed("zlib without the frame of gz is refused", "x.csv.gz", zlib.compress(PLAIN.encode())),
-    packed("bz2 with the suffix of zst is refused", "x.csv.zst", bz2.compress(PLAIN.encode())),
-    packed("gz without its suffix is refused", "x.csv", gzip.compress(PLAIN.encode())),
-    packed("zst without its suffix is refused", "x.csv", zst(PLAIN.encode())),
-    packed("xz is refused", "x.csv.xz", lzma.compress(PLAIN.encode())),
-    packed("lz4 is refused", "x.csv.lz4", pa.compress(PLAIN.encode(), codec="lz4", asbytes=True)),
-    packed("a zip archive is refused", "x.zip", zipped(PLAIN.encode())),
-    packed("a zip archive without its suffix is refused", "x.csv", zipped(PLAIN.encode())),
-    packed("a tar archive is refused", "x.tar", tarred(PLAIN.encode())),
-    packed("a tar archive in gz is refused", "x.tar.gz", gzip.compress(tarred(PLAIN.encode()))),
+    packed("bz2 without its end is refused", "x.csv.bz2", bz2.compress(LINES.encode())[:-5]),
+    packed("zst without its end is refused", "x.csv.zst", zst(LINES.encode())[:-3]),
+    packed("plain text with the suffix of gz is refused", "x.csv.gz", LINES.encode()),
+    packed("zlib without the frame of gz is refused", "x.csv.gz", zlib.compress(LINES.encode())),
+    packed("bz2 with the suffix of zst is refused", "x.csv.zst", bz2.compress(LINES.encode())),
+    packed("gz without its suffix is refused", "x.csv", gzip.compress(LINES.encode())),
+    packed("zst without its suffix is refused", "x.csv", zst(LINES.encode())),
+    packed("xz is refused", "x.csv.xz", lzma.compress(LINES.encode())),
+    packed("lz4 is refused", "x.csv.lz4", pa.compress(LINES.encode(), codec="lz4", asbytes=True)),
+    packed("a zip archive is refused", "x.zip", zipped(LINES.encode())),
+    packed("a zip archive without its suffix is refused", "x.csv", zipped(LINES.encode())),
+    packed("a tar archive is refused", "x.tar", tarred(LINES.encode())),
+    packed("a tar archive in gz is refused", "x.tar.gz", gzip.compress(tarred(LINES.encode()))),
     Case(
         "one bad file of two refuses the landing",
         "csv",

@@ -116,4 +116,4 @@ def column_names(schema):
     flat = schema
     while (inner := re.sub(r"<[^<>]*>|\([\d,]*\)", "", flat)) != flat:  # types within types hide their names
         flat = inner
-    return [in_backticks or plain for in_backticks, plain in re.findall(r"(?:`([^`]+)`|(\w+)) \w+", flat)]
+    return [in_backticks or bare for in_backticks, bare in re.findall(r"(?:`([^`]+)`|(\w+)) \w+", flat)]

@@ -1,6 +1,6 @@
 """All odd text files, in groups."""
 
-from tests.text import odd_bytes, odd_json, odd_rows, odd_types, odd_values
+from tests.text import odd_bytes, odd_json, odd_rows, odd_times, odd_types, odd_values
 from tests.text.odd_case import Case, Refused
 
 __all__ = ["CASES", "GROUPS", "Case", "Refused"]
@@ -18,9 +18,9 @@ GROUPS = {
     "decimals": odd_values.DECIMALS,
     "booleans": odd_values.BOOLEANS,
     "binaries": odd_values.BINARIES,
-    "dates": odd_values.DATES,
-    "times": odd_values.TIMES,
-    "patterns of times": odd_values.PATTERNS,
+    "dates": odd_times.DATES,
+    "times": odd_times.TIMES,
+    "patterns of times": odd_times.PATTERNS,
     "scalars of JSON": odd_json.SCALARS,
     "syntax of JSON": odd_json.SYNTAX,
     "JSON over several lines": odd_json.SEVERAL,

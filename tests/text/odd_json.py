@@ -256,6 +256,7 @@ NESTED = (
         "fields that are not declared are left out", ORDER, '{"id": 1, "note": "a", "z": [1]}', {"id": 1, "note": "a"}
     ),
     nested("names of a struct are case-sensitive", ORDER, '{"ID": 1, "note": "a"}', {"id": None, "note": "a"}),
+    nested("a name in capitals is another name", ORDER, '{"id": 1, "ID": 2, "note": "a"}', {"id": 1, "note": "a"}),
     nested(
         "a struct in a struct is landed",
         f"STRUCT<o: {ORDER}>",

@@ -10,10 +10,9 @@ from decimal import Decimal
 import pytest
 
 from tests.text.odd_files import CASES, Case
+from tests.text.odd_open import OPEN
 
-# Options that do not change how a file is divided into values, or that `csv_texts` hands to csv.reader.
 LINE_END = re.compile(r"\r\n|\n")
-TYPES_OF_TEXT = ("STRING", "JSON")
 
 
 def readable(case):
@@ -39,10 +38,9 @@ READABLE = [case for case in CASES if readable(case)]
 def csv_texts(case, content):
     """The rows of texts; csv.reader returns an empty row for an empty line."""
     options = case.options
-    lines = LINE_END.split(content.decode("utf-8-sig"))
     text = content.decode("utf-8-sig")
-    if skipped := options.get("skip_rows", 0):
-        text = "\n".join(lines[skipped:])
+    for _ in range(options.get("skip_rows", 0)):
+        text = LINE_END.split(text, maxsplit=1)[1]
     quote = options.get("quote", '"')
     reader = csv.reader(
         io.StringIO(text, newline=""),
@@ -115,7 +113,7 @@ def kinds_of(case):
     if case.types:
         return case.types
     kinds = re.findall(r"(?:`([^`]+)`|(\w+)) ([A-Z]+)", case.schema)
-    return {in_backticks or plain: kind for in_backticks, plain, kind in kinds}
+    return {in_backticks or bare: kind for in_backticks, bare, kind in kinds}
 
 
 def json_rows_agree(case, files):
@@ -167,11 +165,11 @@ def test_only_cases_that_python_can_read_explain_a_disagreement():
 
 
 def test_each_case_has_a_name_of_its_own():
-    names = [case.name for case in CASES]
+    names = [case.name for case in (*CASES, *OPEN)]
     assert sorted(set(names)) == sorted(names)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", [*CASES, *OPEN], ids=lambda case: case.name)
 def test_each_case_expects_either_rows_or_a_rejection_in_one_of_its_files(case: Case):
     assert (case.rows is None) is not (case.refused is None)
     if case.refused:
