@@ -160,7 +160,7 @@ ENCODINGS = (
         options={"encoding": "ISO-8859-1"},
     ),
     csv_refused("a byte beyond ASCII is refused in ASCII", b"n,x\n1,\xe9\n", NX, 2, options={"encoding": "ascii"}),
-    csv_refused("UTF-16 without the option is refused", LINES.encode("utf-16"), NX, 1),
+    csv_refused("UTF-16 without the option is refused", LINES.encode("utf-16"), NX, None),
     csv_refused(
         "UTF-16 without option and mark is refused for NUL",
         "n,x\n1,a\n".encode("utf-16-le"),

@@ -187,7 +187,7 @@ DECIMALS = (
     csv_no_value("39 digits are refused", "DECIMAL(38,0)", "1" + "0" * 38),
     csv_no_value("an exponent in a DECIMAL is refused", "DECIMAL(5,2)", "1e2"),
     csv_no_value("a plus sign is no form of DECIMAL", "DECIMAL(5,2)", "+1.5"),
-    csv_no_value("a DECIMAL that begins with a point", "DECIMAL(5,2)", ".5"),
+    csv_value("a DECIMAL that begins with a point", "DECIMAL(5,2)", ".5", Decimal("0.50")),
     csv_no_value("a DECIMAL that ends with a point", "DECIMAL(5,2)", "5."),
     csv_no_value("NaN is no DECIMAL", "DECIMAL(5,2)", "NaN"),
     csv_no_value("a blank before a DECIMAL is refused", "DECIMAL(5,2)", " 1.5"),

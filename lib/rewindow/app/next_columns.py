@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 
 from rewindow.config.feed_spec import TABLE_FORMATS
 from rewindow.contracts.ingest import FeedSpec, LogColumns, LogSpec, SourceLook
 from rewindow.contracts.source_fields import SMALL_JSON_BYTES
+from rewindow.contracts.text_options import JSON
 from rewindow.control.ingest.fields import LandedFields, check_fields, landed_fields
 from rewindow.control.ingest.problems import raise_all
 from rewindow.control.ingest.progress import Progress
@@ -39,17 +39,14 @@ def next_columns(
 def _compared(spec: LogSpec, columns: LogColumns, look: SourceLook, progress: Progress) -> Iterator[str]:
     """Compare the columns of new files with the landed ones, as `land` does. Yield what was not compared."""
     from rewindow.engine.worker.file_fields import stored_fields  # noqa: PLC0415 - loads pyarrow
-    from rewindow.engine.worker.landing.json_rows import json_fields  # noqa: PLC0415
-    from rewindow.engine.worker.landing.source_types import UnsuitableError  # noqa: PLC0415
+    from rewindow.engine.worker.landing.text_source import TextFiles, text_fields  # noqa: PLC0415
 
     before = landed_fields(progress.positions.get(spec.topic))
-    is_json, fields = spec.source.format == "json", None
-    if not is_json:
+    if spec.source.format != JSON:
         fields = stored_fields(spec, columns, look)
     elif sum(Path(piece.path).stat().st_size for piece in look.fresh) <= SMALL_JSON_BYTES:
-        with suppress(UnsuitableError):
-            fields = json_fields(spec, columns, look)
-    if fields is None:
+        fields = text_fields(spec, columns, look, TextFiles())
+    else:
         yield f"only `land` compares the fields of {counted(len(look.fresh), 'json file')}"
         return
     if spec.source.format in TABLE_FORMATS:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
 from rewindow.config.target import TargetConfig
@@ -19,9 +19,16 @@ if TYPE_CHECKING:
 
     from rewindow.contracts.blocks import Block
     from rewindow.contracts.ingest import LogWrite
+    from rewindow.engine.spark.landing_passes import SparkPasses
     from rewindow.engine.worker.landing.source import ArrowSource
+    from rewindow.engine.worker.text.blocks import Part
+    from rewindow.engine.worker.text.reading import PartRead, TextRead
     from rewindow.tables.governed.feeds import CatalogFeedTables
     from rewindow.tables.governed.warehouse import CatalogTables
+
+
+EXCHANGE = "rewindow/_text"
+"""The folder of tokenized text that workers of other machines share, below the warehouse."""
 
 
 def open_landing_engine(
@@ -33,11 +40,12 @@ def open_landing_engine(
     most_rows: int,
     on_share: Callable[[float], None],
     on_other: Callable[[str], None],
+    is_remote: bool = False,
 ) -> LandingEngine:
     """Return the engine. Spark starts when it reads the first row.
 
     ``most_rows`` is the number of rows of a source that this process lands without Spark, ``slots`` that of Spark's tasks.
-    ``on_other`` gets what Spark does, and why.
+    ``on_other`` gets what Spark does, and why. ``is_remote``: its workers are on other machines.
     """
     if isinstance(tables, DeltaFeedTables):
         from rewindow.engine.worker.landing.engine import ArrowLandingEngine  # noqa: PLC0415 - loads pyarrow
@@ -48,13 +56,26 @@ def open_landing_engine(
 
             return SparkLandingEngine(spark, project_root=root, on_share=on_share)
 
-        def schedule(write: LogWrite, source: ArrowSource) -> list[Block]:
+        def passes() -> SparkPasses:
             from rewindow.engine.spark.landing_passes import SparkPasses  # noqa: PLC0415
 
-            return SparkPasses(spark, slots=slots, project_root=root, on_share=on_share)(write, source)
+            return SparkPasses(spark, slots=slots, project_root=root, on_share=on_share)
+
+        def schedule(write: LogWrite, source: ArrowSource) -> list[Block]:
+            return passes()(write, source)
+
+        def on_workers(read: TextRead, parts: Sequence[Part], folder: str) -> list[PartRead]:
+            return passes().read(read, parts, folder)
 
         return ArrowLandingEngine(
-            other, schedule, project_root=root, most_rows=most_rows, on_share=on_share, on_other=on_other
+            other,
+            schedule,
+            project_root=root,
+            most_rows=most_rows,
+            on_share=on_share,
+            on_other=on_other,
+            on_workers=on_workers,
+            shared_folder=f"{tables.warehouse}/{EXCHANGE}" if is_remote else None,
         )
     from rewindow.tables.governed.ingest import CatalogArrowEngine, CatalogLandingEngine  # noqa: PLC0415
 

@@ -220,6 +220,7 @@ class Project:
             most_rows=self.target.most_landed_here,
             on_share=self._on_share,
             on_other=self._why_spark.append,
+            is_remote=self.target.is_remote,
         )
 
     @cached_property

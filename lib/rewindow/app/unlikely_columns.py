@@ -1,25 +1,25 @@
 """Notice columns that are hardly what was meant, when a generation is landed for the first time.
 
-Numbers with commas, like ``12,50``, become texts, which no sum takes, and so do numbers among texts like ``n/a``. Texts keep the
-blanks around them, also as keys. Numbers with leading zeros, like ``007``, lose them. Times before 1980 are of something else.
+Numbers with commas, like ``12,50``, become texts, which no sum takes, and so do numbers among texts like ``n/a``, or codes such as
+``007`` and ``1E5``. Texts keep the blanks around them, also as keys. Times before 1980 are of something else.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from rewindow.config.feed import FeedConfig
 from rewindow.config.feed_spec import feed_spec
-from rewindow.contracts.ingest import LogSpec, SourceLook
+from rewindow.contracts.ingest import LogSpec
 from rewindow.contracts.instants import instant
 from rewindow.contracts.landed_columns import other_name
+from rewindow.contracts.text_options import CSV, text_options
 from rewindow.control.ingest.landings import Feed, LogSchema
 from rewindow.control.ingest.protocols import LandReport
-from rewindow.engine.worker.csv_files import infers_types
-from rewindow.errors import RewindowError, StorageError
+from rewindow.errors import StorageError
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.content_hash import read_batches
 from rewindow.tables.delta.warehouse import DeltaTables
@@ -49,7 +49,6 @@ def naming_unlikely_columns(report: LandReport, tables: Warehouse, config: FeedC
     specs = feed_spec(config, project_root=project_root, warehouse=tables.warehouse).logs
     found = (
         *_unlikely_texts(tables, feed, {spec.topic for spec in specs if _is_inferred(spec)}),
-        *_unlikely_values(feed, specs),
         *_no_times(feed, config),
     )
     return replace(report, warnings=(*report.warnings, *found))
@@ -66,7 +65,7 @@ def _unlikely_texts(tables: DeltaTables, feed: Feed, inferred: AbstractSet[str])
                 yield (
                     f"feed {name}: {column} of {topic} was landed as text, but its values are numbers with commas, like "
                     f"{values[0]!r}. Declare {column} DECIMAL(12,2) in a `schema:` of the source, with "
-                    f"`options: {{locale: de-DE}}` or that of the numbers, {other_name(column)}, and "
+                    f'`options: {{decimal: ",", thousands: "."}}` or as the numbers are, {other_name(column)}, and '
                     f"`rewindow land {name} --new-generation`"
                 )
             elif column not in keys and topic in inferred and _are_mostly_numbers(values):
@@ -96,7 +95,7 @@ def _are_mostly_numbers(values: list[str]) -> bool:
 
 
 def _is_inferred(spec: LogSpec) -> bool:
-    return spec.source.format == "csv" and spec.source.schema is None and infers_types(spec.source)
+    return spec.source.format == CSV and spec.source.schema is None and text_options(CSV, spec.source.options).infer
 
 
 def _first_texts(path: str, names: list[str]) -> Iterator[tuple[str, list[str]]]:
@@ -114,40 +113,6 @@ def _first_texts(path: str, names: list[str]) -> Iterator[tuple[str, list[str]]]
     yield from ((name, found) for name, found in values.items() if found)
 
 
-def _unlikely_values(feed: Feed, specs: Sequence[LogSpec]) -> Iterator[str]:
-    from rewindow.engine.worker.landing.json_texts import mixed_texts  # noqa: PLC0415 - loads pyarrow
-    from rewindow.engine.worker.landing.leading_zeros import leading_zeros  # noqa: PLC0415
-
-    name = feed.definition.feed
-    for spec, look in _text_sources(specs):
-        schema = feed.definition.logs[spec.topic]
-        if spec.source.format == "csv":
-            for column, example in leading_zeros(spec, look, _numbers(schema)):
-                yield (
-                    f"feed {name}: {column} of {spec.topic} was landed as a number, which loses the zeros of values like "
-                    f"{example!r}. If these are texts, declare {column} STRING in a `schema:` of the source, "
-                    f"{other_name(column)}, and `rewindow land {name} --new-generation`"
-                )
-        else:
-            for column, one, other in mixed_texts(spec, look, _texts(schema)):
-                yield (
-                    f"feed {name}: {column} of {spec.topic} was landed as text, because it is {one}, and {other}. Fix the file, "
-                    f"or declare {column} STRING in a `schema:` of the source, and `rewindow land {name} --new-generation`"
-                )
-
-
-def _text_sources(specs: Sequence[LogSpec]) -> Iterator[tuple[LogSpec, SourceLook]]:
-    from rewindow.engine.worker.source_files import look_at_files  # noqa: PLC0415 - loads pyarrow
-
-    for spec in specs:
-        if spec.source.format in ("csv", "json"):
-            try:
-                look = look_at_files(spec.source, None, to_land=False)
-            except RewindowError:  # the source has changed since
-                continue
-            yield spec, look
-
-
 def _no_times(feed: Feed, config: FeedConfig) -> Iterator[str]:
     name = feed.definition.feed
     for topic, log in config.logs.items():
@@ -161,10 +126,3 @@ def _no_times(feed: Feed, config: FeedConfig) -> Iterator[str]:
 
 def _texts(schema: LogSchema) -> list[str]:
     return [column.name for column in (*schema.key, *schema.value) if column.type == "string"]
-
-
-def _numbers(schema: LogSchema) -> list[str]:
-    columns = (*schema.key, *schema.value)
-    return [
-        column.name for column in columns if column.type in {"long", "double"} or column.type.startswith("decimal(")
-    ]

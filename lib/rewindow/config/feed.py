@@ -21,11 +21,12 @@ from rewindow.config.field_types import (
     MisfitError,
     Name,
     OldColumn,
-    SparkText,
+    TextOption,
     TimestampSource,
     Zone,
 )
 from rewindow.config.value import ConfigValue
+from rewindow.contracts.text_options import CSV, TEXT_FORMATS, text_options
 
 _DAY_MS = 86_400_000
 
@@ -39,8 +40,8 @@ class SourceConfig(ConfigValue):
     """Files, a folder of files, or a Delta table: a path below the project, an absolute path, or a URI. Needs ``format``."""
     format: Literal["csv", "json", "parquet", "delta"] | None = None
     """What is at ``path``."""
-    options: dict[str, SparkText] = {}
-    """Options of Spark's reader of csv or json files, such as ``header: true``."""
+    options: dict[str, TextOption] = {}
+    """How csv or json files are written, such as ``delimiter: ";"`` (docs/guides/text-files.md)."""
     copies: Literal["refuse", "land"] = "refuse"
     """What to do with a file that has the content of another file of the source, compressed (`.gz`, `.bz2`, `.zst`) or not."""
     schema_ddl: str | None = Field(default=None, alias="schema")
@@ -70,6 +71,11 @@ class SourceConfig(ConfigValue):
         if given != ["path"] and (self.options or self.schema_ddl):
             message = "options and schema apply to files only: remove them, or use path and format"
             raise MisfitError(message, "options" if self.options else "schema")
+        if self.format in TEXT_FORMATS:
+            try:
+                text_options(str(self.format), self.options)
+            except ValueError as error:
+                raise MisfitError(str(error), "options") from error
         if self.format in {"delta", "parquet"} and self.schema_ddl:
             raise MisfitError(f"schema applies to csv and json only: remove it, {self.format} has its own", "schema")
         return self
@@ -129,8 +135,8 @@ class LogConfig(ConfigValue):
 
     @model_validator(mode="after")
     def _names_need_a_header(self) -> Self:
-        given = {name.lower(): value.lower() for name, value in self.source.options.items()}
-        if self.source.format == "csv" and given.get("header", "true") != "true" and (self.ignore or self.optional):
+        is_headerless = self.source.format == CSV and not text_options(CSV, self.source.options).header
+        if is_headerless and (self.ignore or self.optional):
             message = "ignore and optional name columns, which csv files without a header do not have: remove them"
             raise MisfitError(message, "ignore" if self.ignore else "optional")
         return self

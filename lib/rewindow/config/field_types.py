@@ -230,6 +230,13 @@ def spark_text(value: object) -> str:
     raise ValueError("must be a single value: text, a number, true or false")  # not shown: it may be a secret
 
 
+def _text_option(value: object) -> str | dict[str, str]:
+    """Return an option of text files: a scalar, or a map from column to pattern."""
+    if isinstance(value, dict):
+        return {str(column): spark_text(pattern) for column, pattern in value.items()}
+    return spark_text(value)
+
+
 def _storage_options(value: dict[str, str]) -> dict[str, str]:
     for key in value:
         if not re.fullmatch(r"(AWS|AZURE|GOOGLE)_[A-Z0-9_]+", key):
@@ -271,6 +278,11 @@ Policy = Annotated[OnError, PlainValidator(_policy), WithJsonSchema(shapes.POLIC
 Cron = Annotated[str, PlainValidator(_cron), WithJsonSchema(shapes.CRON)]
 Location = Annotated[str, PlainValidator(_location), WithJsonSchema(shapes.TEXT)]
 SparkText = Annotated[str, PlainValidator(spark_text), WithJsonSchema(shapes.SCALAR)]
+TextOption = Annotated[
+    str | dict[str, str],
+    PlainValidator(_text_option),
+    WithJsonSchema({"anyOf": [shapes.SCALAR, {"type": "object", "additionalProperties": shapes.SCALAR}]}),
+]
 SparkSettings = Annotated[
     dict[Any, SparkText], AfterValidator(_spark_settings), WithJsonSchema(shapes.settings(shapes.SPARK_KEY))
 ]

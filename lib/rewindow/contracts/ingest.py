@@ -44,7 +44,7 @@ class SourceSpec:
     format: str
     location: str
     name: str
-    options: Mapping[str, str]
+    options: Mapping[str, Any]
     schema: str | None = None
     lands_copies: bool = False
     """Whether a file with the content of another one is landed too."""

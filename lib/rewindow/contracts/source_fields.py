@@ -6,6 +6,7 @@ A field is a column, or a path into nested values (``address.zip``, also through
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -63,6 +64,18 @@ def is_read(column: str, names: Collection[str]) -> bool:
 def written(name: str) -> str:
     """Return a column's name for a message: in quotes if blanks, which nobody would see, are around it."""
     return name if name == name.strip() else repr(name)
+
+
+def named_twice(columns: Sequence[str]) -> frozenset[str]:
+    """Return the names, in lower case, that a CSV header has more than once, by the numbers that their columns got."""
+    names = [name.lower().removesuffix(str(at)) for at, name in enumerate(columns) if name.endswith(str(at))]
+    return frozenset(name for name, count in Counter(names).items() if count > 1)
+
+
+def positions(header: Sequence[str], names: Collection[str]) -> dict[str, int]:
+    """Return where a CSV file has the columns of these names, as far as it has them. Case does not count, blanks do."""
+    at = {name.lower(): position for position, name in reversed([*enumerate(header)])}
+    return {name: at[name.lower()] for name in names if name.lower() in at}
 
 
 def separator_in(names: Collection[str]) -> str | None:

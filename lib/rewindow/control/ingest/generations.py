@@ -11,6 +11,7 @@ from itertools import takewhile
 from typing import Any
 
 from rewindow.contracts.ingest import FeedSpec, LogColumns, LogSpec, SourceOffsets
+from rewindow.contracts.text_options import TEXT_FORMATS, text_options
 from rewindow.contracts.time_units import MS
 from rewindow.control.ingest.grown_columns import grows_only, may_grow
 from rewindow.control.ingest.landings import (
@@ -89,13 +90,34 @@ def next_generation(
             progress.generation + 1,
             kept,
             is_new=True,
-            is_change=kept < progress.number or (current is not None and current.fingerprint != fingerprint(feed)),
+            is_change=kept < progress.number or (current is not None and not _is_landed_so(feed, progress)),
             columns=columns,
             growing=frozenset(growing),
         )
-    if current.fingerprint != fingerprint(feed):
+    if not _is_landed_so(feed, progress):
         raise _changed(feed, progress, list(mistakes))
     return Generation(current.generation, current.kept, columns=_columns(progress))
+
+
+def _is_landed_so(feed: FeedSpec, progress: Progress) -> bool:
+    """Return whether a feed is landed as it is defined now. Options of text files that mean the same are the same."""
+    if progress.feed is None or progress.feed.definition.fingerprint == fingerprint(feed):
+        return True
+    return _with_meanings(progress.declared) == _with_meanings(declared(feed))
+
+
+def _with_meanings(definition: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a `declared` definition with what the options of its text files mean in place of their names and values."""
+    logs = dict(definition.get("logs", {}))
+    for topic, log in logs.items():
+        source = log["source"]
+        if source.get("format") in TEXT_FORMATS:
+            try:
+                meaning: Any = text_options(source["format"], source["options"])
+            except ValueError:  # an option of Spark's that is not accepted any more
+                continue
+            logs[topic] = {**log, "source": {**source, "options": meaning}}
+    return {**definition, "logs": logs}
 
 
 def _changed(feed: FeedSpec, progress: Progress, mistakes: Sequence[str]) -> SourceError:

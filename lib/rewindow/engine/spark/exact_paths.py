@@ -6,10 +6,9 @@ The patterns are escaped. Spark's own switch, the option ``__globPaths__``, has 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from rewindow.contracts.ingest import Piece
-from rewindow.engine.worker.csv_files import is_multi_line
 from rewindow.errors import SourceError
 
 _WILDCARD = re.compile(r"[*?\[\]{}\\]")
@@ -30,23 +29,6 @@ def exact_paths(pieces: Sequence[Piece]) -> list[str]:
             )
             raise SourceError(message)
     return [_WILDCARD.sub(r"\\\g<0>", piece.path) for piece in pieces]
-
-
-def inferable_paths(pieces: Sequence[Piece], options: Mapping[str, str]) -> list[str]:
-    """Return the paths of files of which Spark is to infer the columns, as patterns that match only them.
-
-    To infer, Spark opens the files of a ``multiLine`` source with Hadoop's own reader, which takes the paths that the patterns
-    matched as patterns again. Raises `SourceError` (66) for a path that is none to it, and as `exact_paths`.
-    """
-    for piece in pieces if is_multi_line({name.lower(): value for name, value in options.items()}) else ():
-        if _WILDCARD.search(piece.path) or ":" in _without_scheme(piece.path):
-            message = (
-                f"{_named(piece)}: with `multiLine`, Spark cannot infer columns from a file whose path has a colon, {_SHOWN}: it "
-                f"may open other files. Nothing was landed. State the columns under `schema:`, or rename the file or its "
-                f"folder: {piece.path}"
-            )
-            raise SourceError(message)
-    return exact_paths(pieces)
 
 
 def _named(piece: Piece) -> str:

@@ -27,24 +27,20 @@ from rewindow.contracts.ingest import (
 )
 from rewindow.contracts.source_fields import SourceFields
 from rewindow.engine.spark.errors import mapped
-from rewindow.engine.spark.ingest_fields import json_fields
 from rewindow.engine.spark.ingest_frames import PATH, SourceFrame, sort_columns
-from rewindow.engine.spark.json_faults import check_json_texts
 from rewindow.engine.spark.kafka_offsets import first_above, source_offset_blocks
-from rewindow.engine.spark.open_quotes import check_closed_quotes
 from rewindow.engine.spark.partitioning import repartition_by
 from rewindow.engine.spark.progress import following
-from rewindow.engine.spark.settings import in_utc, with_all_encodings
+from rewindow.engine.spark.settings import in_utc
 from rewindow.engine.spark.worker_rows import json_rows
 from rewindow.engine.worker.arrivals import arrivals_of
-from rewindow.engine.worker.faults import located, naming_bad_rows
+from rewindow.engine.worker.faults import naming_bad_rows
 from rewindow.engine.worker.file_fields import stored_fields
 from rewindow.engine.worker.landing.named_columns import wrong_columns
-from rewindow.engine.worker.landing.twice import field_twice
 from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, PARTITION
 from rewindow.engine.worker.log_writer import write_log
 from rewindow.engine.worker.source_files import look_at_files, unchanged
-from rewindow.errors import ConfigError, RewindowError
+from rewindow.errors import RewindowError
 from rewindow.storage.locations import known
 
 _ARRIVALS = pa.schema(
@@ -80,8 +76,8 @@ class SparkLandingEngine:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Run Spark jobs in the block: in UTC, with all encodings, with translated errors, and followed."""
-        with mapped(), in_utc(self._spark), with_all_encodings(self._spark), following(self._spark, self._on_share):
+        """Run Spark jobs in the block: in UTC, with translated errors, and followed."""
+        with mapped(), in_utc(self._spark), following(self._spark, self._on_share):
             yield
 
     def look(self, spec: SourceSpec, position: Mapping[str, Any] | None) -> SourceLook:
@@ -98,23 +94,12 @@ class SparkLandingEngine:
 
     def columns(self, spec: LogSpec, look: SourceLook) -> LogColumns:
         """Decide the typed columns of a log. Raises `ConfigError` (78) for columns that cannot be landed."""
-        try:
-            with self.running():
-                return SourceFrame(self._spark, spec, look).columns()
-        except ConfigError as error:
-            found = field_twice(spec, (*look.rest, *look.fresh)) if spec.source.format == "json" else None
-            raise found or error from error
+        with self.running():
+            return SourceFrame(self._spark, spec, look).columns()
 
     def fields(self, spec: LogSpec, columns: LogColumns, look: SourceLook) -> SourceFields:
-        """Return the fields of a log's schema and of the files to land. Spark parses JSON files for this; others have them.
-
-        Raises `DataError` (65) for a JSON text that Spark reads otherwise than it is written.
-        """
-        if spec.source.format != "json":
-            return stored_fields(spec, columns, look)
-        with self.running():
-            check_json_texts(self._spark, spec, look)
-            return json_fields(self._spark, spec, columns, look)
+        """Return the fields of a log's schema and of the files to land."""
+        return stored_fields(spec, columns, look)
 
     def intervals(
         self, spec: LogSpec, columns: LogColumns, look: SourceLook, window: ReadWindow, intervals: Intervals
@@ -131,13 +116,12 @@ class SparkLandingEngine:
                 .collect()
             )
         nexts = [row.next for row in rows if row.next is not None]
-        found = Arrivals(
+        return Arrivals(
             starts=frozenset(row.start for row in rows if row.next is None),
             waiting=sum(row.rows for row in rows if row.next is not None),
             next_ms=min(nexts, default=None),
             fault=min((row.fault for row in rows if row.fault is not None), default=None),
         )
-        return located(spec, columns, look, found)
 
     def later(self, spec: LogSpec, columns: LogColumns, look: SourceLook, until_ms: int) -> Mapping[str, int]:
         """Return the files with rows that arrived at ``until_ms`` or later. One job over the arrivals."""
@@ -158,16 +142,13 @@ class SparkLandingEngine:
         """Write the due rows of a log as staged files; return a block per landing and partition.
 
         For a table with its own offsets, it writes nothing and only counts the new rows. Raises the worker's own
-        `RewindowError`, and `DataError` (65) for bytes that are no UTF-8, and for a csv value that does not end in its line.
+        `RewindowError`.
         """
         if write.spec.source_offsets:
             with self.running():
                 return source_offset_blocks(
                     write, SourceFrame(self._spark, write.spec, look).source_offsets(write.columns)
                 )
-        if write.spec.source.format == "csv":
-            with self.running():
-                check_closed_quotes(self._spark, write.spec, look)
         write_rows = partial(_write_rows, write, self.project_root, known())
         with naming_bad_rows(write, look), self.running():
             rows = self._ordered(write, look, window).mapInArrow(write_rows, "block string").collect()

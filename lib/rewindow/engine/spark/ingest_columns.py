@@ -6,7 +6,6 @@ without a zone are in the feed's zone. -0.0 becomes 0.0, so that equal numbers h
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, cast
 
@@ -16,9 +15,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from rewindow.contracts.ingest import LogSpec
 from rewindow.contracts.landed_columns import other_name
-from rewindow.contracts.text_times import form_of_times
 from rewindow.contracts.time_units import MS, RANGES
-from rewindow.engine.spark.text_times import has_date
 from rewindow.engine.spark.types_within import types_within
 from rewindow.engine.worker.landing.log_columns import landed_type, source_types, unknown_column
 from rewindow.errors import ConfigError, SourceError
@@ -29,8 +26,7 @@ _SHOWN_ALIKE = (*_INTEGERS, T.StringType, T.BooleanType, T.DecimalType, T.Double
 """The types of which JSON has the texts that Java shows."""
 _ZONED = r"(Z|z|[+-]\d{2}:?\d{2}|UTC|GMT)\s*$"
 
-_LITERAL, _FORM_OF_ZONE = re.compile("'[^']*'"), re.compile("[VzOXxZ]")
-"""Of the patterns of ``timestampFormat``."""
+_DATE = r"^\s*[+-]?\d{4,6}-\d"
 
 
 class SourceColumn(NamedTuple):
@@ -84,11 +80,10 @@ def time_ms(spec: LogSpec, name: str, found: Mapping[str, SourceColumn]) -> Expr
     if isinstance(kind, _INTEGERS):
         return _in_ms(source.read.cast("long"), spec.units.get(name, MS))
     if isinstance(kind, T.StringType):
-        instant = F.when(has_date(source.read), source.read.try_cast("timestamp"))
+        # Spark takes `10:00` as that time on the day of its call.
+        instant = F.when(source.read.rlike(_DATE), source.read.try_cast("timestamp"))
         local = F.to_utc_timestamp(instant, spec.zone)
-        standard = F.unix_millis(F.when(source.read.rlike(_ZONED), instant).otherwise(local))
-        form = form_of_times(spec.source)
-        return standard if form is None else F.coalesce(_in_form(source.read, form, spec.zone), standard)
+        return F.unix_millis(F.when(source.read.rlike(_ZONED), instant).otherwise(local))
     if isinstance(kind, T.DateType):
         return F.unix_millis(F.to_utc_timestamp(source.read.cast("timestamp"), spec.zone))
     if isinstance(kind, (T.TimestampType, T.TimestampNTZType)):
@@ -98,13 +93,6 @@ def time_ms(spec: LogSpec, name: str, found: Mapping[str, SourceColumn]) -> Expr
         "milliseconds, or `timestamp: module:function`"
     )
     raise ConfigError(message)
-
-
-def _in_form(text: Expression, form: str, zone: str) -> Expression:
-    """Return the times of a column that Spark reads as text, because not all of its values have the form of the others."""
-    instant = F.try_to_timestamp(text, F.lit(form))
-    has_zone = _FORM_OF_ZONE.search(_LITERAL.sub("", form)) is not None
-    return F.unix_millis(instant if has_zone else F.to_utc_timestamp(instant, zone))
 
 
 def arrival_unit(spec: LogSpec, found: Mapping[str, SourceColumn]) -> Expression | None:

@@ -13,11 +13,9 @@ from pyspark.sql import types as T  # noqa: N812
 
 from rewindow.contracts.governed_sources import NEW_ROWS, Governed
 from rewindow.contracts.ingest import ARRIVAL, LogColumns, LogSpec, Piece, ReadWindow, SourceLook
-from rewindow.contracts.source_fields import is_read, read_columns, read_schema
+from rewindow.contracts.source_fields import read_schema
 from rewindow.contracts.time_units import RANGES, wrong_unit
-from rewindow.engine.spark.csv_frames import by_header, inferred, read_csv
-from rewindow.engine.spark.declared_schema import declared_schema
-from rewindow.engine.spark.exact_paths import exact_paths, inferable_paths
+from rewindow.engine.spark.exact_paths import exact_paths
 from rewindow.engine.spark.ingest_columns import (
     SourceColumn,
     arrival_unit,
@@ -28,21 +26,13 @@ from rewindow.engine.spark.ingest_columns import (
 )
 from rewindow.engine.spark.open_table import named, open_delta
 from rewindow.engine.spark.partitioning import partition_column
-from rewindow.engine.spark.text_checks import as_written, checked
-from rewindow.engine.worker.csv_files import doubled_quotes, has_header, infers_types, lower_options, stated_encoding
-from rewindow.engine.worker.double_texts import CONSTANTS_OPTION
 from rewindow.engine.worker.file_fields import check_not_empty
 from rewindow.engine.worker.landing.directories import text_directories
 from rewindow.engine.worker.landing.log_columns import log_columns
 from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, NO_TIME, PARTITION, TIMESTAMP, order_name
-from rewindow.engine.worker.timestamps import NEVER_ARRIVED, UNREADABLE
+from rewindow.engine.worker.timestamps import NEVER_ARRIVED
 
-TEXT_FORMATS = ("csv", "json")
 OFFSET, PATH = "_offset", "_path"
-_CORRUPT = "_corrupt_record"
-_SHOWN_TEXT = 200
-_MOST_COLUMNS = "200000"
-"""Of a csv file. Spark's own limit is 20,480."""
 _PIECE, _PIECE_ARRIVAL, _KNOWN = "_piece", "_piece_arrival", "_known"
 
 
@@ -54,7 +44,7 @@ class SourceFrame:
         self._spark, self._spec, self._look = spark, spec, look
 
     def columns(self) -> LogColumns:
-        """Decide the log's typed columns from the source. To infer the types of text files, it reads them once."""
+        """Decide the log's typed columns from the source."""
         return log_columns(self._spec, self._infer().json())
 
     def due(self, columns: LogColumns, window: ReadWindow, partitions: int) -> DataFrame:
@@ -63,13 +53,13 @@ class SourceFrame:
         arrived = F.col(ARRIVED)
         parts = []
         if look.fresh:
-            fresh = self._typed(columns, look.fresh, partitions)
+            fresh = self._convert(columns, self._read(columns, look.fresh), look.fresh, partitions)
             if until is not None:
                 limit = window.through_ms if look.overlapping and window.through_ms is not None else until
                 fresh = fresh.where(arrived.isNull() | (arrived < limit))
             parts.append(fresh)
         if look.rest and until is not None and window.through_ms is not None:
-            rest = self._typed(columns, look.rest, partitions)
+            rest = self._convert(columns, self._read(columns, look.rest), look.rest, partitions)
             parts.append(rest.where((arrived >= window.through_ms) & (arrived < until)))
         if not parts:
             nothing = T.StructType.fromJson(json.loads(read_schema(self._spec, columns)))
@@ -82,11 +72,8 @@ class SourceFrame:
     def arrivals(self, columns: LogColumns) -> DataFrame:
         """Return the path and the arrival of each row of the files, landed or not."""
         pieces = (*self._look.rest, *self._look.fresh)
-        return reduce(DataFrame.unionByName, [self._arrivals(columns, alike) for alike in self._alike(pieces)])
-
-    def _arrivals(self, columns: LogColumns, pieces: Sequence[Piece]) -> DataFrame:
         frame = self._read(columns, pieces)
-        arrival, _ = self._arrived(source_columns(self._spec, frame.schema, (_CORRUPT,)), pieces)
+        arrival, _ = self._arrived(source_columns(self._spec, frame.schema), pieces)
         return frame.select(path_of_row().alias(PATH), arrival.alias(ARRIVED))
 
     def source_offsets(self, columns: LogColumns) -> DataFrame:
@@ -100,22 +87,12 @@ class SourceFrame:
         time = time_ms(spec, spec.timestamp, found)
         return frame.select(partition.alias(PARTITION), offset.alias(OFFSET), time.alias(TIMESTAMP))
 
-    def _typed(self, columns: LogColumns, pieces: Sequence[Piece], partitions: int) -> DataFrame:
-        """Return the rows of files, converted. Files of one frame have the same header: a union no longer knows a row's file."""
-        parts = [self._convert(columns, self._read(columns, alike), alike, partitions) for alike in self._alike(pieces)]
-        return reduce(DataFrame.unionByName, parts)
-
-    def _alike(self, pieces: Sequence[Piece]) -> list[Sequence[Piece]]:
-        is_named = has_header(self._spec.source) and self._look.schema is None
-        return [alike for _, alike in by_header(self._spec, pieces)] if is_named else [pieces]
-
     def _convert(self, columns: LogColumns, frame: DataFrame, pieces: Sequence[Piece], partitions: int) -> DataFrame:
         spec = self._spec
-        found = source_columns(spec, frame.schema, (_CORRUPT, _PIECE, _PIECE_ARRIVAL))
+        found = source_columns(spec, frame.schema, (_PIECE, _PIECE_ARRIVAL))
         converted = {column.name: landed(spec, column, found) for column in columns.all}
-        fault = _fault(frame)
         arrival, wrong = self._arrived(found, pieces)
-        fault = fault if wrong is None else F.coalesce(fault, wrong)
+        fault = F.lit(None).cast("string") if wrong is None else wrong
         key = [(converted[column.name], column.type) for column in columns.key]
         return frame.select(
             partition_column(key, is_scalar=columns.scalar_key, partitions=partitions).alias(PARTITION),
@@ -160,21 +137,9 @@ class SourceFrame:
         schema = T.StructType.fromJson(json.loads(self._look.schema or read_schema(self._spec, columns)))
         if self._look.schema is not None:
             return self._read_table(schema, pieces)
+        check_not_empty(pieces)
         reader = self._spark.read.format(source.format).options(**read_options(self._spec, self._look))
-        paths, needed = exact_paths(pieces), read_columns(self._spec, columns)
-        if source.format not in TEXT_FORMATS:
-            check_not_empty(pieces)
-            return reader.schema(schema).load(paths)
-        if source.format == "csv":
-            options = read_options(self._spec, self._look)
-            return read_csv(self._spark, self._spec, self._look, options, schema, needed, pieces, _CORRUPT)
-        read = T.StructType([field for field in schema if is_read(field.name, needed)])
-        reader = reader.option("columnNameOfCorruptRecord", _CORRUPT).option("mode", "PERMISSIVE")
-        frame = reader.schema(
-            T.StructType([*as_written(read, source.options), T.StructField(_CORRUPT, T.StringType())])
-        ).load(paths)
-        others = {field.name: F.lit(None).cast(field.dataType) for field in schema if not is_read(field.name, needed)}
-        return checked(frame, read, self._spec, _CORRUPT).withColumns(others)
+        return reader.schema(schema).load(exact_paths(pieces))
 
     def _read_table(self, schema: T.StructType, pieces: Sequence[Piece]) -> DataFrame:
         """Return the rows of a table's files, with their partition values and commit times."""
@@ -228,50 +193,17 @@ class SourceFrame:
         source = self._spec.source
         if self._look.schema is not None:
             return T.StructType.fromJson(json.loads(self._look.schema))
-        if source.schema is not None:
-            return declared_schema(self._spec, source.schema)
-        options = read_options(self._spec, self._look)
-        if source.format == "csv":
-            options["inferSchema"] = str(infers_types(source)).lower()
-        if source.format == "parquet":
-            options.setdefault("mergeSchema", "true")
+        options = {"mergeSchema": "true", **read_options(self._spec, self._look)}
         pieces = (*self._look.rest, *self._look.fresh)
-        if has_header(source):
-            found = inferred(self._spark, self._spec, options, pieces)
-        else:
-            paths = inferable_paths(pieces, options)
-            found = self._spark.read.format(source.format).options(**options).load(paths).schema
-        # Spark adds a column for lines that it cannot read; the landing names them.
-        fields = [field for field in found.fields if field.name != _CORRUPT]
+        found = self._spark.read.format(source.format).options(**options).load(exact_paths(pieces)).schema
         texts = text_directories(pieces, self._look.base)
-        return T.StructType([T.StructField(one.name, T.StringType()) if one.name in texts else one for one in fields])
+        return T.StructType([T.StructField(one.name, T.StringType()) if one.name in texts else one for one in found])
 
 
 def read_options(spec: LogSpec, look: SourceLook) -> dict[str, str]:
     """Return the options with which Spark reads a log's files."""
-    source = spec.source
-    options = {"timeZone": spec.zone} if source.format in TEXT_FORMATS else {}
-    if source.format == "csv":
-        options |= {"header": "true", "maxColumns": _MOST_COLUMNS, **doubled_quotes(lower_options(source))}
-    if source.format == "json":
-        options[CONSTANTS_OPTION] = "false"
-        if stated_encoding(lower_options(source)) is not None:
-            # Spark wants to be told where lines end, and a carriage return is a blank in json.
-            options["lineSep"] = "\n"
-    if look.base:
-        options["basePath"] = look.base
-    return {**options, **source.options}
-
-
-def _fault(frame: DataFrame) -> Expression:
-    """Return why the parser could not read a row, with its file and the beginning of its text, or null."""
-    if _CORRUPT not in frame.columns:
-        return F.lit(None).cast("string")
-    text = F.col(_CORRUPT)
-    file = F.element_at(F.split(path_of_row(), "/"), -1)
-    return F.when(
-        text.isNotNull(), F.concat(F.lit(f"{UNREADABLE}: "), file, F.lit(": "), F.substring(text, 1, _SHOWN_TEXT))
-    )
+    options = {"basePath": look.base} if look.base else {}
+    return {**options, **spec.source.options}
 
 
 def _wrong_arrival(arrival: Expression, unit: Expression) -> Expression:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
@@ -22,6 +24,8 @@ from rewindow.engine.worker.landing.passes import merge, split
 from rewindow.engine.worker.landing.source import ArrowSource, split_evenly
 from rewindow.engine.worker.landing.source_rows import Portion, RowReader
 from rewindow.engine.worker.landing.source_types import UnsuitableError
+from rewindow.engine.worker.text.blocks import Part
+from rewindow.engine.worker.text.reading import PartRead, TextRead, read_into
 from rewindow.storage.locations import filesystem_of, known
 
 EXCHANGE = "_exchange"
@@ -69,6 +73,11 @@ class SparkPasses:
         finally:
             _remove(folder, write.attempt)
 
+    def read(self, read: TextRead, parts: Sequence[Part], folder: str) -> list[PartRead]:
+        """Tokenize parts of text files into pages in a folder, as one job. Raises the worker's own `RewindowError`."""
+        found = self._run(len(parts), partial(_read_part, read, parts, folder))
+        return [pickle.loads(base64.b64decode(one["part"])) for one in found]  # noqa: S301 - what a worker of ours sent
+
     def _run(self, tasks: int, work: Work) -> list[Mapping[str, Any]]:
         if not tasks:
             return []
@@ -83,6 +92,10 @@ def _do(
 ) -> Iterator[pa.RecordBatch]:
     tasks = (task for batch in batches for task in batch.column(0).to_pylist())
     return json_rows("text", [project_root], buckets, lambda: chain.from_iterable(map(work, tasks)))
+
+
+def _read_part(read: TextRead, parts: Sequence[Part], folder: str, task: int) -> Iterator[Mapping[str, Any]]:
+    yield {"part": base64.b64encode(pickle.dumps(read_into(read, parts[task], folder))).decode()}
 
 
 def _split(

@@ -12,7 +12,6 @@ _ZONE = "spark.sql.session.timeZone"
 _BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 _BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _ADAPTIVE = "spark.sql.adaptive.enabled"
-_CHARSETS = "spark.sql.legacy.javaCharsets"
 _UNION = "spark.sql.unionOutputPartitioning"
 """If on, a union of single-partition frames has one partition, and so one Spark task."""
 ROWS = 2_048
@@ -25,15 +24,6 @@ NO_LIMIT = 2**31 - 1
 def in_utc(spark: SparkSession) -> Iterator[None]:
     """Read times without a zone as UTC. Expressions apply the time zone of the feed."""
     with _set(spark, _ZONE, "UTC"):
-        yield
-
-
-@contextmanager
-def with_all_encodings(spark: SparkSession) -> Iterator[None]:
-    """Read text files in each encoding that Java has, such as windows-1252. By default Spark has seven."""
-    with ExitStack() as settings:
-        with suppress(PySparkException):  # a platform may forbid it
-            settings.enter_context(_set(spark, _CHARSETS, "true"))
         yield
 
 

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from rewindow.contracts.ingest import ARRIVAL, FAIL, Arrivals, LogColumns, LogSpec, LogWrite, Piece, SourceLook
-from rewindow.contracts.source_fields import read_columns, read_schema
+from rewindow.contracts.ingest import ARRIVAL, FAIL, LogSpec, LogWrite, SourceLook
+from rewindow.contracts.source_fields import read_schema
+from rewindow.contracts.text_options import TEXT_FORMATS
 from rewindow.contracts.text_times import other_form
 from rewindow.contracts.time_units import RANGES, unit_in, unit_of, wrong_unit
-from rewindow.engine.worker.bad_times import bad_times
-from rewindow.engine.worker.bad_values import first_bad_value
+from rewindow.engine.worker.bad_times import bad_text_times, bad_times
 from rewindow.engine.worker.landing.log_columns import source_types
-from rewindow.engine.worker.timestamps import NEVER_ARRIVED, NOT_A_TIME, UNREADABLE, Longs, is_unreadable
+from rewindow.engine.worker.timestamps import NEVER_ARRIVED, NOT_A_TIME, Longs, is_unreadable
 from rewindow.errors import DataError
+
+if TYPE_CHECKING:
+    from rewindow.engine.worker.landing.source import ArrowSource
 
 _NOTHING = "Nothing was landed. "
 FILE_FORMATS = ("csv", "json", "parquet")
@@ -74,38 +76,22 @@ def _time_fix(spec: LogSpec) -> str:
     return f"Fix {at_fault}, or set `invalid_timestamp: skip` (quarantines the record) or `partition_time` for this log"
 
 
-def located(spec: LogSpec, columns: LogColumns, look: SourceLook, found: Arrivals) -> Arrivals:
-    """Return arrivals whose fault names file, line, column and value, if the parser could not read a row."""
-    if not is_unreadable(found.fault):
-        return found
-    where = _first_unreadable(spec, columns, look)
-    return replace(found, fault=where or found.fault, is_unreadable=True)
-
-
 class BadRowsError(DataError):
     """Rows that cannot be landed, with their files and lines (65)."""
 
 
-def check_readable(spec: LogSpec, columns: LogColumns, look: SourceLook) -> None:
-    """Raise `BadRowsError` (65) for the first value that is not of its column's type, unless such rows are quarantined."""
-    if spec.unreadable != FAIL:
-        return
-    if (where := _first_unreadable(spec, columns, look)) is not None:
-        raise BadRowsError(f"log {spec.topic}: {where}. {fix_of(UNREADABLE, spec)}")
-
-
 @contextmanager
-def naming_bad_rows(write: LogWrite, look: SourceLook) -> Iterator[None]:
-    """Name file, line, column and value in the error of the block if a row cannot be read or has no valid time.
+def naming_bad_rows(write: LogWrite, look: SourceLook, source: ArrowSource | None = None) -> Iterator[None]:
+    """Name file, line, column and value in the error of the block if a row has no valid time.
 
-    All such rows are counted, so that one landing names everything that has to be fixed.
+    All such rows are counted, so that one landing names everything that has to be fixed. ``source``: the due rows of text files.
     """
     try:
         yield
     except BadRowsError:
         raise
     except DataError as error:
-        found = list(_bad_rows(write, look, str(error)))
+        found = list(_bad_rows(write, look, source))
         if not found:
             raise
         fixes = dict.fromkeys(fix.removeprefix(_NOTHING) for _, own in found for fix in own)
@@ -113,27 +99,23 @@ def naming_bad_rows(write: LogWrite, look: SourceLook) -> Iterator[None]:
         raise BadRowsError(f"log {write.spec.topic}: {where}. {_NOTHING}{'. '.join(fixes)}") from error
 
 
-def _bad_rows(write: LogWrite, look: SourceLook, reason: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield what is wrong, and what to do, for each column without valid times and for the first value that cannot be read."""
+def _bad_rows(write: LogWrite, look: SourceLook, source: ArrowSource | None) -> Iterator[tuple[str, list[str]]]:
+    """Yield what is wrong, and what to do, for each column without valid times."""
     spec = write.spec
-    if spec.source.format not in FILE_FORMATS:
-        return
-    unreadable = _first_unreadable(spec, write.columns, look) if UNREADABLE in reason else None
-    if unreadable is not None:
-        yield unreadable, [fix_of(UNREADABLE, spec)]
-    if write.policy.invalid != FAIL:
+    if spec.source.format not in FILE_FORMATS or write.policy.invalid != FAIL:
         return
     types = source_types(spec, read_schema(spec, write.columns))
-    kinds = {name: kind for name, (path, kind) in types.items() if len(path) == 1}
+    kinds = {name: kind for name, (_, kind) in types.items()}
     is_column = spec.timestamp != ARRIVAL and not spec.extractor
-    texts = _NO_TIME.findall(reason)
     for column in dict.fromkeys(
         [*([spec.timestamp] if is_column else []), *([spec.arrived_at] if spec.arrived_at else [])]
     ):
-        known = texts[-1] if texts and column == spec.timestamp else None
         if column not in kinds:
             continue
-        bad = bad_times(spec, column, kinds[column], _pieces(look), known, is_cut_told=unreadable is not None)
+        if source is not None and spec.source.format in TEXT_FORMATS:
+            bad = bad_text_times(source.reader, source.portions, column)
+        else:
+            bad = bad_times(spec, column, kinds[column], (*look.fresh, *look.rest))
         if bad is not None:
             yield str(bad), _time_fixes(bad.reason, spec)
 
@@ -143,15 +125,3 @@ def _time_fixes(reason: str, spec: LogSpec) -> list[str]:
     if NOT_A_TIME in reason and (form := _other_form(reason, spec)):
         return [form.removesuffix(". "), _time_fix(spec)]
     return [_time_fix(spec) if reason == NEVER_ARRIVED else fix_of(reason, spec)]
-
-
-def _first_unreadable(spec: LogSpec, columns: LogColumns, look: SourceLook) -> str | None:
-    schema, needed = read_schema(spec, columns), read_columns(spec, columns)
-    return first_bad_value(spec.source, schema, _pieces(look), look.base, needed, look.open_ended)
-
-
-def _pieces(look: SourceLook) -> tuple[Piece, ...]:
-    return (*look.fresh, *look.rest)
-
-
-_NO_TIME = re.compile(f"the timestamp '([^']*)' {NOT_A_TIME}")

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Iterable
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 
-import pyarrow as pa
+from rewindow.engine.worker.text.blocks import decompressed
 
 COMPRESSED = (".gz", ".bz2", ".zst")
-"""The suffixes of compressed text files that both Spark and Arrow read."""
+"""The suffixes of compressed text files that are read."""
 
 _WHOLE_BYTES = 64 << 20
 _END_BYTES = 1 << 20
@@ -21,7 +22,7 @@ def digest(path: str) -> str:
     with Path(path).open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         if size <= _WHOLE_BYTES:
-            return _of_blocks(file.read)[1]
+            return _of_blocks(iter(partial(file.read, _END_BYTES), b""))[1]
         first = file.read(_END_BYTES)
         file.seek(-_END_BYTES, os.SEEK_END)
         return _of_ends(first, file.read(_END_BYTES))
@@ -30,15 +31,14 @@ def digest(path: str) -> str:
 def text_digest(path: str) -> tuple[int, str]:
     """Return the size of the text in a compressed file, and the digest of a file with this text.
 
-    Reads all of it. Raises `OSError` if the file is truncated or not compressed.
+    Reads all of it. Raises `StorageError` (74) if the file is truncated or not compressed.
     """
-    with pa.input_stream(path) as stream:
-        return _of_blocks(stream.read)
+    return _of_blocks(decompressed(path))
 
 
-def _of_blocks(read: Callable[[int], bytes]) -> tuple[int, str]:
+def _of_blocks(blocks: Iterable[bytes]) -> tuple[int, str]:
     whole, size, first, last = blake2b(digest_size=16), 0, b"", b""
-    while block := read(_END_BYTES):
+    for block in blocks:
         size += len(block)
         if size <= _WHOLE_BYTES:
             whole.update(block)

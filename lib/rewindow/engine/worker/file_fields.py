@@ -1,23 +1,32 @@
 """Which fields the files of a source have: columns of Parquet files, headers of CSV files. And files that are empty.
 
-Reads footers and first lines only. A file that cannot be read has no fields here; Spark reports the problem.
+Reads footers and first lines only. A file that cannot be read has no fields here; the landing says what is wrong with it.
 """
 
 from __future__ import annotations
 
-import io
 import json
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rewindow.contracts.ingest import LogColumns, LogSpec, Piece, SourceLook, SourceSpec
-from rewindow.contracts.source_fields import FileFields, SourceFields, fields_of_schema
-from rewindow.engine.worker.csv_files import csv_columns, encoding_of, has_header, named_twice
-from rewindow.errors import StorageError
+from rewindow.contracts.source_fields import (
+    FileFields,
+    SourceFields,
+    fields_of_schema,
+    named_twice,
+    positions,
+    role_of,
+    written,
+)
+from rewindow.contracts.text_options import CSV, text_options
+from rewindow.engine.worker.text.blocks import BadTextError, Part, read_blocks
+from rewindow.engine.worker.text.csv_records import csv_header
+from rewindow.engine.worker.text.reading import header_of
+from rewindow.errors import RewindowError, SourceError, StorageError
 from rewindow.storage.locations import is_uri
 
 
@@ -68,16 +77,51 @@ def csv_fields(spec: SourceSpec, pieces: Sequence[Piece], base: str | None = Non
     return found
 
 
+def csv_columns(spec: SourceSpec, path: str) -> tuple[str, ...] | None:
+    """Return the columns that a CSV file's header names; None if it has none, or cannot be read."""
+    options = text_options(spec.format, spec.options)
+    if spec.format != CSV or not options.header:
+        return None
+    try:
+        return header_of(path, options) or None
+    except (BadTextError, RewindowError, OSError):
+        return None  # the landing says what is wrong with it
+
+
+def check_has(spec: LogSpec, path: str, header: Sequence[str], needed: Collection[str]) -> None:
+    """Raise `SourceError` (66) for a file without a column that is needed and not ``optional``: it would be null."""
+    present = {*positions(header, needed), *positions(spec.optional, needed)}
+    missing = [name for name in sorted(needed) if name not in present]
+    if missing:
+        names = ", ".join(missing)
+        role = role_of(spec, missing)
+        ways = f"or set `optional: [{names}]` to land null where it is missing"
+        message = (
+            f"log {spec.topic}: {Path(path).name} has no column {names}. It has {', '.join(map(written, header))}. "
+            + (f"{role}. Fix the file, or remove it" if role else f"Fix the file, {ways}")
+        )
+        raise SourceError(message)
+
+
 def has_rows(spec: SourceSpec, path: str) -> bool:
     """Return whether a file has rows: files with nothing but a header or a schema may be equal."""
     try:
         if spec.format == "parquet":
             return bool(pq.read_metadata(path).num_rows)
-        with pa.input_stream(path) as raw, io.TextIOWrapper(raw, encoding_of(spec), newline="") as lines:
-            rows = (line for line in lines if line.strip())
-            return next(islice(rows, int(has_header(spec)), None), None) is not None
-    except (OSError, ValueError, LookupError, pa.ArrowException):
-        return True  # Spark reports what is wrong with it
+        options = text_options(spec.format, spec.options)
+        is_header = spec.format == CSV and options.header
+        for block in read_blocks(Part(path), options, size=1):
+            data = block.data
+            if is_header:
+                header = csv_header(data, options)
+                if header is None:
+                    continue
+                data, is_header = data[header[1] :], False
+            if data.strip():
+                return True
+    except (OSError, pa.ArrowException, BadTextError, RewindowError):
+        return True  # the landing says what is wrong with it
+    return False
 
 
 def directory_columns(path: str, base: str | None) -> set[str]:

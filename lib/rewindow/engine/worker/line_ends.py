@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rewindow.contracts.ingest import Piece, SourceSpec
-from rewindow.engine.worker.csv_files import lower_options
+from rewindow.contracts.text_options import CSV
 from rewindow.engine.worker.file_digests import COMPRESSED
 
 _COMPARED = 3
@@ -25,7 +25,7 @@ def open_ended(spec: SourceSpec, fresh: Sequence[Piece], landed: Sequence[Piece]
 
     Reads the last bytes of each new file, and of a few landed ones if necessary. Raises `OSError`.
     """
-    if spec.format != "csv" or "linesep" in lower_options(spec):
+    if spec.format != CSV:
         return ()
     found = tuple(piece.name for piece in fresh if _is_open(piece))
     if not found or (landed and all(_is_open(piece) for piece in landed[-_COMPARED:])):

@@ -14,6 +14,7 @@ from typing import Any, Self
 import pyarrow as pa
 
 from rewindow.contracts.ingest import LogColumns, LogSpec
+from rewindow.contracts.text_options import TEXT_FORMATS
 from rewindow.engine.worker.landing.log_columns import source_types
 from rewindow.streams.record import are_field_names, row_class
 from rewindow.streams.serde.canonical_json import dump_value
@@ -42,8 +43,8 @@ _EXACT = json.JSONDecoder(parse_float=_Number)
 
 
 def json_readers(spec: LogSpec, columns: LogColumns) -> dict[str, Reader]:
-    """Return the reader of each ``json`` column of a log. Those of another job's output are canonical already."""
-    if spec.is_output:
+    """Return the reader of each ``json`` column of a log. Those of text files and of another job's output are canonical already."""
+    if spec.is_output or spec.source.format in TEXT_FORMATS:
         return {}
     wanted = {column.name for column in columns.all if column.type == "json"}
     if not wanted:

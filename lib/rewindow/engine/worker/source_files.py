@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rewindow.contracts.ingest import LATER, Piece, SourceLook, SourceSpec
-from rewindow.engine.worker.csv_files import encoding_of, has_header
+from rewindow.contracts.text_options import CSV, TEXT_FORMATS, text_options
 from rewindow.engine.worker.file_digests import COMPRESSED, digest, text_digest
 from rewindow.engine.worker.file_fields import has_rows
 from rewindow.engine.worker.line_ends import open_ended
-from rewindow.errors import AccessError, ConfigError, LandedFileError, SourceError, StorageError
+from rewindow.errors import AccessError, ConfigError, LandedFileError, SourceError
 from rewindow.storage.listing import LOG
 
 FILES = "files"
@@ -31,10 +31,6 @@ copies are recognized by their bytes only.
 
 _LANDED = 64
 """Maximum number of landed files to which the values of new ones are compared."""
-_GZIP = b"\x1f\x8b"
-"""The beginning of a file that gzip has compressed. No text begins so."""
-_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
-"""The beginnings of UTF-16 texts. No UTF-8 text begins so."""
 
 
 class _File(NamedTuple):
@@ -57,12 +53,13 @@ def look_at_files(spec: SourceSpec, position: Mapping[str, Any] | None, *, to_la
     base, found = _find(spec)
     marks: dict[str, list[Any]] = {}
     missing = [name for name in known if name not in found]
-    is_text = spec.format != "parquet"
+    is_text = spec.format in TEXT_FORMATS
     fresh_texts = {name: file for name, file in found.items() if is_text and name not in known}
     empty = {name for name, file in fresh_texts.items() if not file.facts[0] or not has_rows(spec, file.path)}
     if len(empty) == len(found):
         first = min(empty)
-        why = ", because its first line is the header" if has_header(spec) else ""
+        is_header = spec.format == CSV and text_options(CSV, spec.options).header
+        why = ", because its first line is the header" if is_header else ""
         what = f"has no rows{why}" if found[first].facts[0] else "is empty"
         message = f"{spec.name}: {first} {what}, and no other file has rows: restore it, or wait for its rows"
         raise SourceError(message)
@@ -190,34 +187,11 @@ def _contents(mark: Sequence[Any]) -> list[tuple[int, str]]:
 
 
 def _text_mark(spec: SourceSpec, name: str, path: str) -> tuple[int, str] | tuple[()]:
-    if spec.format == "parquet":
+    if spec.format not in TEXT_FORMATS:
         return ()
     if not name.lower().endswith(COMPRESSED):
-        with Path(path).open("rb") as file:
-            begin = file.read(2)
-        if begin == _GZIP:
-            message = f"{spec.name}: {name} is compressed by gzip, but its name does not say so: rename it to {name}.gz"
-            raise SourceError(message)
-        if begin in _UTF_16 and encoding_of(spec) == "utf-8-sig":
-            message = (
-                f"{spec.name}: {name} is UTF-16, as its first two bytes say. Nothing was landed. {_to_utf_8(spec)}"
-            )
-            raise SourceError(message)
         return ()
-    try:
-        return text_digest(path)
-    except OSError as error:
-        message = (
-            f"{spec.name}: {name} cannot be decompressed ({error}): it is truncated, not completely written yet, or not "
-            "compressed. Nothing was landed. Restore it or wait for it, then land again"
-        )
-        raise StorageError(message) from error
-
-
-def _to_utf_8(spec: SourceSpec) -> str:
-    if spec.format != "csv":
-        return "Convert it to UTF-8"
-    return "Convert it to UTF-8, or, if all files are UTF-16, say so: `options: {encoding: UTF-16, multiLine: true}`"
+    return text_digest(path)
 
 
 def _below(spec: SourceSpec, path: str) -> Iterator[str]:

@@ -1,19 +1,18 @@
-"""The columns that ``schema:`` declares for text files, in the form of Spark's DDL."""
+"""The columns that ``schema:`` declares for text files: names and types, as in SQL."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, NamedTuple, NoReturn
 
 from rewindow.contracts.ingest import LogSpec
-from rewindow.engine.worker.landing.source_types import UnsuitableError, schema_of
+from rewindow.contracts.text_options import CSV, JSON
 from rewindow.errors import ConfigError
 
-UNSURE = "unsure"
-"""A type that is not certain."""
-_DDL_TYPES: Mapping[str, str] = {
+_SIMPLE: Mapping[str, str] = {
     **dict.fromkeys(("tinyint", "byte"), "byte"),
     **dict.fromkeys(("smallint", "short"), "short"),
     **dict.fromkeys(("int", "integer"), "integer"),
@@ -22,75 +21,141 @@ _DDL_TYPES: Mapping[str, str] = {
     **dict.fromkeys(("timestamp", "timestamp_ltz"), "timestamp"),
     **{name: name for name in ("double", "string", "boolean", "binary", "date", "timestamp_ntz")},
 }
-_OTHER_TYPES = ("decimal", "array", "map", "struct", "variant", "interval", "void", "time", "char", "varchar")
-_DDL_NAME = re.compile(r"\s*(`(?:[^`]|``)+`|[A-Za-z_]\w*)\s*")
-_DDL_COLUMN = re.compile(r"\s*(`(?:[^`]|``)+`|[A-Za-z_]\w*)\s*:?\s+(\w+)\s*(\(.*?\))?(.*)", re.DOTALL)
-_UNQUOTED = re.compile(r"\s*([^\s`<>():]*[^\w\s`<>():][^\s`<>():]*)\s+(\w+(?:\s*\(.*\))?)\s*")
-"""A column whose name only backticks allow, and its type."""
-_SIMPLE = re.compile(r"\s*\w+\s+(\w+)\s*(\(\s*\d+\s*,\s*\d+\s*\))?\s*")
-"""A column of which Spark's schema has nothing but the name and the type."""
+_DECIMALS, _TEXTS, _NESTED = ("decimal", "dec", "numeric"), ("char", "varchar"), ("struct", "array", "map")
+_EVERY = (*_SIMPLE, "decimal", *_TEXTS, *_NESTED, "json")
+_TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)+`)|(\w+)|([<>(),:])|(\S))")
+_MOST_DIGITS = 38
 
 
 def declared_schema(spec: LogSpec, ddl: str) -> str:
-    """Return the schema (JSON) of a DDL text. Raises `UnsuitableError` if it has more than names and simple types."""
-    found = declared_columns(spec, ddl)
-    simple = [match and match[1].lower() in (*_DDL_TYPES, "decimal") for match in map(_SIMPLE.fullmatch, _split(ddl))]
-    if found is None or not all(simple):
-        raise UnsuitableError("its schema declares more than names and simple types")
-    return schema_of(found)
+    """Return the schema (Spark's JSON) of a DDL text. Raises `ConfigError` (78) for what is not accepted in it."""
+    return json.dumps({"type": "struct", "fields": _Parser(spec, ddl).columns()})
 
 
-def declared_columns(spec: LogSpec, ddl: str) -> dict[str, Any] | None:
-    """Return the columns of a DDL text with the names of their types; None if it is more than names and types.
+def declared_columns(spec: LogSpec, ddl: str) -> dict[str, Any]:
+    """Return the columns of a DDL text with their types. Raises as `declared_schema`."""
+    return {field["name"]: field["type"] for field in json.loads(declared_schema(spec, ddl))["fields"]}
 
-    Raises `ConfigError` (78) for a column without a type, a name without backticks that needs them, and an unknown type.
-    """
-    found: dict[str, Any] = {}
-    for text in _split(ddl):
-        match = _DDL_COLUMN.fullmatch(text)
-        if match is None:
-            if (unquoted := _UNQUOTED.fullmatch(text)) is not None:
-                message = (
-                    f"log {spec.topic}: write the column {unquoted[1]} of `schema` in backticks, "
-                    f"`` `{unquoted[1]}` {unquoted[2]} ``, because its name has other signs than letters, digits and _"
-                )
-                raise ConfigError(message)
-            if not _DDL_NAME.fullmatch(text):
-                return None
-            message = f"log {spec.topic}: {text.strip()} has no type in `schema`: write {text.strip()} STRING, or another type"
-            raise ConfigError(message)
-        name, word = match[1].strip("`").replace("``", "`"), match[2].lower()
-        if word in ("decimal", "dec", "numeric"):
-            precision, _, scale = (match[3] or "(10,0)").strip("()").replace(" ", "").partition(",")
-            found[name] = f"decimal({precision},{scale or 0})"
-        elif word in ("char", "varchar"):
-            found[name] = "string"
-        elif word in _DDL_TYPES or word in _OTHER_TYPES or match[3] or "<" in match[4]:
-            found[name] = _DDL_TYPES.get(word, {"type": UNSURE})
-        else:
-            near = get_close_matches(word, [*_DDL_TYPES, *_OTHER_TYPES], 1)
-            fix = (
-                f"did you mean {near[0].upper()}?"
-                if near
-                else "write a type of Spark, such as STRING, BIGINT or TIMESTAMP"
+
+class _Token(NamedTuple):
+    text: str
+    is_name: bool = False
+    is_quoted: bool = False
+
+
+class _Parser:
+    """A parser of columns: ``name TYPE, name TYPE``."""
+
+    def __init__(self, spec: LogSpec, ddl: str) -> None:
+        self._spec, self._tokens = spec, [*_tokens(ddl), _Token("")]
+        self._position = 0
+
+    def columns(self) -> list[dict[str, Any]]:
+        fields = list(self._fields(""))
+        names = [field["name"].lower() for field in fields]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            self._refuse(f"declares {twice} twice, in capitals or not")
+        return fields
+
+    def _fields(self, end: str) -> Iterator[dict[str, Any]]:
+        while True:
+            yield self._field()
+            sign = self._next().text
+            if sign == end:
+                return
+            if sign != ",":
+                self._refuse(f"has {sign!r} where a comma is expected")
+
+    def _field(self) -> dict[str, Any]:
+        name = self._next()
+        if not (name.is_name or name.is_quoted):
+            self._refuse(f"has {name.text!r} where the name of a column is expected" if name.text else "ends too early")
+        if self._peek().text == ":":
+            self._next()
+        kind = self._next()
+        if kind.text in {"", ",", ">"}:
+            self._refuse(f"has no type for {name.text}: write {name.text} STRING, or another type")
+        if not kind.is_name:
+            self._refuse(
+                f"needs backticks around a name with other signs than letters, digits and _, such as `` `{name.text}{kind.text}` ``"
             )
-            message = f"log {spec.topic}: {name} has the unknown type {match[2]} in `schema`: {fix}"
-            raise ConfigError(message)
-    return found
+        return {"name": name.text, "nullable": True, "metadata": {}, "type": self._type(name.text, kind)}
+
+    def _type(self, name: str, kind: _Token) -> Any:
+        word = kind.text.lower()
+        if self._spec.source.format == CSV and word in (*_NESTED, JSON):
+            self._refuse(f"declares {name} as {word.upper()}, which csv files do not have: declare STRING")
+        if word in _SIMPLE:
+            return _SIMPLE[word]
+        if word == JSON:
+            return JSON
+        if word in _DECIMALS:
+            return self._decimal()
+        if word in _TEXTS:
+            self._numbers()
+            return "string"
+        if word not in _NESTED:
+            near = get_close_matches(word, _EVERY, 1)
+            hint = f"did you mean {near[0].upper()}?" if near else "write a type such as STRING, BIGINT or TIMESTAMP"
+            self._refuse(f"gives {name} the unknown type {kind.text}: {hint}")
+        self._expect("<")
+        if word == "struct":
+            return {"type": "struct", "fields": list(self._fields(">"))}
+        if word == "array":
+            item = self._type(name, self._next())
+            self._expect(">")
+            return {"type": "array", "elementType": item, "containsNull": True}
+        if self._next().text.lower() != "string":
+            self._refuse(f"gives the map {name} keys of another type than STRING")
+        self._expect(",")
+        value = self._type(name, self._next())
+        self._expect(">")
+        return {"type": "map", "keyType": "string", "valueType": value, "valueContainsNull": True}
+
+    def _decimal(self) -> str:
+        digits, scale = (*self._numbers(), 0, 0)[:2] if self._peek().text == "(" else (10, 0)
+        if not (0 < digits <= _MOST_DIGITS and 0 <= scale <= digits):
+            self._refuse(
+                f"has DECIMAL({digits},{scale}): a decimal has 1 to {_MOST_DIGITS} digits, of which some are its scale"
+            )
+        return f"decimal({digits},{scale})"
+
+    def _numbers(self) -> list[int]:
+        """Return the numbers in parentheses."""
+        self._expect("(")
+        found: list[int] = []
+        while True:
+            number = self._next().text
+            if not number.isdigit():
+                self._refuse(f"has {number!r} where a number is expected")
+            found.append(int(number))
+            sign = self._next().text
+            if sign == ")":
+                return found
+            if sign != ",":
+                self._refuse(f"has {sign!r} where ) is expected")
+
+    def _expect(self, text: str) -> None:
+        if (found := self._next().text) != text:
+            self._refuse(f"has {found!r} where {text} is expected")
+
+    def _peek(self) -> _Token:
+        return self._tokens[self._position]
+
+    def _next(self) -> _Token:
+        token = self._tokens[self._position]
+        self._position = min(self._position + 1, len(self._tokens) - 1)
+        return token
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise ConfigError(f"log {self._spec.topic}: `schema` {what}")
 
 
-def _split(ddl: str) -> list[str]:
-    """Split at the commas outside of brackets and quotes."""
-    parts, depth, quote = [""], 0, ""
-    for sign in ddl:
-        if quote or sign in "`'":
-            quote = "" if sign == quote else quote or sign
-        elif sign in "(<":
-            depth += 1
-        elif sign in ")>":
-            depth -= 1
-        elif sign == "," and not depth:
-            parts.append("")
-            continue
-        parts[-1] += sign
-    return parts
+def _tokens(ddl: str) -> Iterator[_Token]:
+    for quoted, word, sign, other in _TOKEN.findall(ddl):
+        if quoted:
+            yield _Token(quoted[1:-1].replace("``", "`"), is_quoted=True)
+        elif word:
+            yield _Token(word, is_name=True)
+        else:
+            yield _Token(sign or other)

@@ -13,7 +13,6 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from rewindow.contracts.ingest import LogSpec, Piece
-from rewindow.engine.worker.double_texts import OF_JAVA
 from rewindow.engine.worker.landing.source_types import INTEGERS, UnsuitableError, arrow_type
 from rewindow.errors import SourceError
 
@@ -28,6 +27,8 @@ _INTEGER, _DATE = re.compile(r"-?\d{1,18}"), re.compile(r"\d{4}-\d{2}-\d{2}")
 _NEARLY_A_DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}")
 _WORD = re.compile(r"(?!T\d)[A-Za-z].*", re.DOTALL)
 """No number and no date begins with a letter. ``T10`` may be a time."""
+_OF_JAVA = re.compile(r"[0-9.][dDfF]\s*$|0[xX]")
+"""What Spark takes for a number besides: ``7D`` and ``7F`` are 7, and ``0x1p3`` is 8. They may well be codes."""
 _NO_WORDS = frozenset({"nan", "infinity", "epoch", "now", "today", "tomorrow", "yesterday"})
 
 
@@ -93,7 +94,7 @@ def _inferred(name: str, texts: Iterable[str | None]) -> str:
         return "integer" if all(-(2**31) <= int(text) < 2**31 for text in found) else "long"
     if all(_DATE.fullmatch(text) and _is_day(text) for text in found):
         return "date"
-    if any(re.search(OF_JAVA, text) for text in found):
+    if any(_OF_JAVA.search(text) for text in found):
         return "string"
     if all(_WORD.fullmatch(text) and text.lower() not in _NO_WORDS for text in found):
         return "string"

@@ -10,6 +10,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -27,19 +28,25 @@ from rewindow.contracts.ingest import (
 )
 from rewindow.contracts.landing_engine import LandingEngine
 from rewindow.contracts.source_fields import SourceFields
-from rewindow.engine.worker.faults import check_readable, naming_bad_rows
+from rewindow.contracts.text_options import TEXT_FORMATS
+from rewindow.engine.worker.faults import naming_bad_rows
 from rewindow.engine.worker.file_fields import stored_fields
 from rewindow.engine.worker.inline import as_in_a_worker
 from rewindow.engine.worker.landing.chunks import released, write_runs
-from rewindow.engine.worker.landing.json_rows import json_fields
-from rewindow.engine.worker.landing.json_texts import check_texts
 from rewindow.engine.worker.landing.log_columns import log_columns
 from rewindow.engine.worker.landing.named_columns import wrong_columns
 from rewindow.engine.worker.landing.passes import due_chunks, merge
 from rewindow.engine.worker.landing.scratch import scratch_folder
-from rewindow.engine.worker.landing.source import ArrowSource, check_for_spark, inferred_schema, open_source
+from rewindow.engine.worker.landing.source import (
+    ArrowSource,
+    check_for_spark,
+    inferred_schema,
+    open_source,
+    open_text,
+)
 from rewindow.engine.worker.landing.source_rows import Portion
-from rewindow.engine.worker.landing.source_types import NotANumberError, UnsuitableError, normalized
+from rewindow.engine.worker.landing.source_types import UnsuitableError, normalized
+from rewindow.engine.worker.landing.text_source import OnWorkers, TextFiles, text_fields, text_schema
 from rewindow.engine.worker.log_writer import write_log
 from rewindow.engine.worker.source_files import look_at_files, unchanged
 from rewindow.errors import RewindowError
@@ -49,7 +56,7 @@ Schedule = Callable[[LogWrite, ArrowSource], list[Block]]
 
 
 class ArrowLandingEngine:
-    """Lands Parquet files and Delta tables with Arrow, and everything else with another engine."""
+    """Lands text and Parquet files and Delta tables with Arrow, and everything else with another engine."""
 
     def __init__(
         self,
@@ -60,17 +67,24 @@ class ArrowLandingEngine:
         most_rows: int,
         on_share: Callable[[float], None] | None = None,
         on_other: Callable[[str], None] | None = None,
+        on_workers: OnWorkers | None = None,
+        shared_folder: str | None = None,
     ) -> None:
         """``schedule`` lands sources of more than ``most_rows``, the engine of ``other`` what Arrow cannot read.
+
+        ``on_workers`` tokenizes large text files; without it, this process does. ``shared_folder`` is one that workers of other
+        machines reach.
 
         ``on_share`` gets the share of the files that is read, from 0 to 1, ``on_other`` why a source is not landed here.
         """
         self._on_share, self._on_other = on_share, on_other
         self._other, self._schedule, self._most_rows = other, schedule, most_rows
+        self._texts = TextFiles(on_workers, most_rows, shared_folder)
         self.project_root = project_root
 
     def look(self, spec: SourceSpec, position: Mapping[str, Any] | None) -> SourceLook:
-        """Compare a file source with its landed position (see `look_at_files`)."""
+        """Compare a file source with its landed position (see `look_at_files`). A call of `land` begins with it."""
+        self._texts.forget()
         return look_at_files(spec, position)
 
     def check_unchanged(self, spec: SourceSpec, look: SourceLook) -> None:
@@ -79,12 +93,13 @@ class ArrowLandingEngine:
 
     def wrong_columns(self, spec: LogSpec, look: SourceLook) -> RewindowError | None:
         """Return what is wrong with the columns that the configuration names, as far as headers and footers tell."""
-        return wrong_columns(spec, look)
+        return wrong_columns(spec, look, self._texts)
 
     def columns(self, spec: LogSpec, look: SourceLook) -> LogColumns:
         """Decide the typed columns of a log. Raises `ConfigError` (78) for columns that cannot be landed."""
         try:
-            schema = inferred_schema(spec, look)
+            is_text = spec.source.format in TEXT_FORMATS
+            schema = text_schema(spec, look, self._texts) if is_text else inferred_schema(spec, look)
         except UnsuitableError as error:
             return self._left(spec, look, error).columns(spec, look)
         return log_columns(spec, normalized(schema))
@@ -95,29 +110,24 @@ class ArrowLandingEngine:
         """Return when the rows that are not landed arrived, by interval."""
         until_ms = FAR if window.until_ms is None else window.until_ms
         try:
-            source = open_source(spec, columns, look, replace(window, until_ms=FAR), 1)
+            source = self._open(spec, columns, look, replace(window, until_ms=FAR), 1)
             return source.arrivals(intervals, until_ms)
         except UnsuitableError as error:
-            if isinstance(error, NotANumberError):
-                check_readable(spec, columns, look)
             return self._left(spec, look, error).intervals(spec, columns, look, window, intervals)
 
     def later(self, spec: LogSpec, columns: LogColumns, look: SourceLook, until_ms: int) -> Mapping[str, int]:
         """Return the files with rows that arrived at ``until_ms`` or later. Of Parquet, the statistics mostly tell."""
         everything = replace(look, fresh=(), rest=(*look.rest, *look.fresh))
         try:
-            return open_source(spec, columns, everything, ReadWindow(until_ms, FAR), 1).first_arrivals()
+            return self._open(spec, columns, everything, ReadWindow(until_ms, FAR), 1).first_arrivals()
         except UnsuitableError as error:
             return self._left(spec, look, error).later(spec, columns, look, until_ms)
 
     def fields(self, spec: LogSpec, columns: LogColumns, look: SourceLook) -> SourceFields:
         """Return the fields of a log's schema and of the files to land."""
-        if spec.source.format != "json":
-            return stored_fields(spec, columns, look)
-        try:
-            return json_fields(spec, columns, look)
-        except UnsuitableError as error:
-            return self._left(spec, look, error).fields(spec, columns, look)
+        if spec.source.format in TEXT_FORMATS:
+            return text_fields(spec, columns, look, self._texts)
+        return stored_fields(spec, columns, look)
 
     def first_above(self, spec: LogSpec, partition: int, offsets: tuple[int, int], time_ms: int) -> int | None:
         """Return the first of some offsets with a timestamp above a time, for a log that keeps its source's offsets."""
@@ -126,26 +136,29 @@ class ArrowLandingEngine:
     def write(self, write: LogWrite, look: SourceLook, window: ReadWindow) -> list[Block]:
         """Write the due rows of a log as staged files; return a block per landing and partition."""
         try:
-            source = open_source(write.spec, write.columns, look, window, write.partitions)
-            with naming_bad_rows(write, look):
-                if source.rows <= self._most_rows:
+            source = self._open(write.spec, write.columns, look, window, write.partitions)
+            is_here = source.rows <= self._most_rows
+            if write.spec.source.format in TEXT_FORMATS:
+                is_here = not self._texts.are_on_workers(portion.page for portion in source.portions)
+            with naming_bad_rows(write, look, source):
+                if is_here:
                     blocks = self._land_here(write, source)
                 else:
                     self._tell(
                         write.spec,
                         f"{source.rows:,} rows are more than the {self._most_rows:,} that land without (`inline:`)",
                     )
-                    # Only Spark divides a text file among workers.
-                    blocks = (
-                        self._other().write(write, look, window) if source.is_text else self._schedule(write, source)
-                    )
+                    blocks = self._schedule(write, source)
         except UnsuitableError as error:
-            if write.spec.source.format == "json":
-                check_texts(write.spec, write.columns, look)
-            if isinstance(error, NotANumberError):
-                check_readable(write.spec, write.columns, look)
             return self._left(write.spec, look, error).write(write, look, window)
         return sorted(blocks, key=lambda block: (block.landing, block.partition))
+
+    def _open(
+        self, spec: LogSpec, columns: LogColumns, look: SourceLook, window: ReadWindow, partitions: int
+    ) -> ArrowSource:
+        if spec.source.format in TEXT_FORMATS:
+            return open_text(spec, columns, look, window, partitions, partial(self._texts.read, spec))
+        return open_source(spec, columns, look, window, partitions)
 
     def _left(self, spec: LogSpec, look: SourceLook, error: UnsuitableError) -> LandingEngine:
         """Return the other engine, which reads a source because of an error. Raises as `check_for_spark` does."""

@@ -11,8 +11,7 @@ from typing import Any
 
 from rewindow.contracts.ingest import ARRIVAL, LogColumns, LogSpec
 from rewindow.contracts.json_texts import json_texts
-from rewindow.contracts.source_fields import separator_in
-from rewindow.engine.worker.csv_files import named_twice
+from rewindow.contracts.source_fields import named_twice, separator_in
 from rewindow.errors import ConfigError
 from rewindow.streams.serde.schema import Column
 
@@ -22,7 +21,7 @@ RESERVED = frozenset({"generation", "partition", "offset", "timestamp", "landing
 _LANDED: Mapping[str, str] = {
     **dict.fromkeys(("byte", "short", "integer", "long", "timestamp", "timestamp_ntz"), "long"),
     **dict.fromkeys(("float", "double"), "double"),
-    **dict.fromkeys(("string", "date"), "string"),
+    **dict.fromkeys(("string", "date", "json"), "string"),
     "boolean": "boolean",
     "binary": "binary",
 }
@@ -186,7 +185,7 @@ def _hint(spec: LogSpec, missing: Sequence[str], names: Sequence[str]) -> str:
     """Return what was probably meant: another separator, one of several columns of that name, or columns with similar names."""
     separator = separator_in(names)
     if spec.source.format == "csv" and separator is not None:
-        return f". That is one column: if {json.dumps(separator)} separates them, add `options: {{sep: {json.dumps(separator)}}}`"
+        return f". That is one column: if {json.dumps(separator)} separates them, add `options: {{delimiter: {json.dumps(separator)}}}`"
     twice = [name for name in missing if name.lower() in named_twice(names)] if spec.source.format == "csv" else []
     if twice:
         numbered = f"The header has {twice[0]!r} more than once (case does not count), so all are numbered"

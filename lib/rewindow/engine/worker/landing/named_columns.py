@@ -1,4 +1,4 @@
-"""Check the columns that a feed's file names against headers, footers and small JSON files, before Spark is started."""
+"""Check the columns that a feed's file names against those of its files, before rows are landed."""
 
 from __future__ import annotations
 
@@ -6,39 +6,46 @@ from collections.abc import Sequence
 
 from rewindow.contracts.ingest import LogSpec, SourceLook
 from rewindow.contracts.source_fields import SMALL_JSON_BYTES
-from rewindow.engine.worker.csv_files import csv_columns, has_header
-from rewindow.engine.worker.file_fields import directory_columns, local_files, parquet_fields
+from rewindow.contracts.text_options import CSV, JSON
+from rewindow.engine.worker.file_fields import csv_columns, directory_columns, local_files, parquet_fields
 from rewindow.engine.worker.landing.ddl import declared_columns
-from rewindow.engine.worker.landing.expected_schema import json_columns
 from rewindow.engine.worker.landing.log_columns import missing_columns
-from rewindow.errors import ConfigError
+from rewindow.engine.worker.landing.text_source import TextFiles
+from rewindow.errors import RewindowError
 
 
-def wrong_columns(spec: LogSpec, look: SourceLook) -> ConfigError | None:
-    """Return what is wrong with the columns that the configuration names; None if nothing is, or only reading rows tells."""
-    names = _names(spec, look)
+def wrong_columns(spec: LogSpec, look: SourceLook, texts: TextFiles | None = None) -> RewindowError | None:
+    """Return what is wrong with the columns that the configuration names; None if nothing is, or only reading rows tells.
+
+    Without ``texts``, JSON files are read only if they are small.
+    """
+    try:
+        names = _names(spec, look, texts)
+    except RewindowError as error:
+        return error
     return missing_columns(spec, names) if names else None
 
 
-def _names(spec: LogSpec, look: SourceLook) -> Sequence[str] | None:
+def _names(spec: LogSpec, look: SourceLook, texts: TextFiles | None) -> Sequence[str] | None:
     """Return the columns of all files, in the order of the first; None if they are not certain."""
     source, pieces = spec.source, (*look.rest, *look.fresh)
     if look.schema is not None or not pieces:
         return None
     directories = sorted({name for piece in pieces for name in directory_columns(piece.path, look.base)})
     if source.schema is not None:
-        declared = declared_columns(spec, source.schema)
-        return None if declared is None else [*declared, *directories]
+        return [*declared_columns(spec, source.schema), *directories]
     if source.format == "parquet" and not source.options:
         files = parquet_fields(source, pieces, look.base)
         found = {name for file in files for name in file.present if "." not in name}
         return sorted(found) if len(files) == len(pieces) else None
-    if source.format == "json":
-        columns = json_columns(spec, local_files(pieces), SMALL_JSON_BYTES)
-        return None if columns is None else [*columns, *directories]
-    if not has_header(source):
+    if source.format == JSON:
+        if texts is None and sum(file.stat().st_size for file in local_files(pieces)) > SMALL_JSON_BYTES:
+            return None
+        read = (texts or TextFiles()).read(spec, pieces, infers=True)
+        return [*sorted({name for file in read for name in file.names}), *directories]
+    if source.format != CSV:
         return None
-    headers = [header for path in local_files(pieces) if (header := csv_columns(source, str(path))) is not None]
+    headers = [header for piece in pieces if (header := csv_columns(source, piece.path)) is not None]
     spelling = {name.lower(): name for header in reversed(headers) for name in header}
     first = [name.lower() for header in headers for name in header]
     return [*(spelling[name] for name in dict.fromkeys(first)), *directories] if headers else None

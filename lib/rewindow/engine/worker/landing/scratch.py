@@ -11,12 +11,19 @@ import os
 import shutil
 import socket
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from uuid import uuid4
+
+from pyarrow import fs
+
+from rewindow.storage.locations import filesystem_of
 
 PREFIX = "rewindow-land-"
 _LOCK = "lock"
+_ABANDONED_S = 86_400
 
 
 @contextmanager
@@ -32,6 +39,28 @@ def scratch_folder() -> Iterator[str]:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 taking.rename(Path(folder, _LOCK))  # only now, so that whoever sees it finds it locked
             yield folder
+
+
+@contextmanager
+def shared_folder(root: str) -> Iterator[str]:
+    """Yield a new folder for temporary files below one that other machines reach, and remove it afterwards.
+
+    Of a process that was killed, the next landing removes what is older than a day: nothing tells whether a process of another machine lives.
+    """
+    system, location = filesystem_of(root)
+    system.create_dir(location, recursive=True)
+    for info in system.get_file_info(fs.FileSelector(location)):
+        # A bucket has no times of folders, so the name has the time.
+        made_s = info.base_name.removeprefix(PREFIX).partition("-")[0]
+        if made_s.isdigit() and int(made_s) < time.time() - _ABANDONED_S:
+            system.delete_dir(info.path)
+    folder = f"{root}/{PREFIX}{int(time.time())}-{uuid4().hex}"
+    system.create_dir(f"{location}/{folder.rpartition('/')[2]}")
+    try:
+        yield folder
+    finally:
+        with suppress(OSError):
+            system.delete_dir(f"{location}/{folder.rpartition('/')[2]}")
 
 
 def remove_abandoned() -> None:

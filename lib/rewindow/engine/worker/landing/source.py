@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,10 +24,9 @@ from rewindow.contracts.ingest import (
     SourceLook,
 )
 from rewindow.contracts.source_fields import is_read, named_columns, read_schema
+from rewindow.contracts.text_options import CSV
 from rewindow.engine.worker.arrivals import arrivals_of
-from rewindow.engine.worker.csv_files import check_has, csv_columns
-from rewindow.engine.worker.file_fields import check_not_empty, shown
-from rewindow.engine.worker.landing.ddl import declared_schema
+from rewindow.engine.worker.file_fields import check_has, check_not_empty, shown
 from rewindow.engine.worker.landing.directories import (
     DIRECTORY_TYPES,
     check_values,
@@ -42,19 +42,18 @@ from rewindow.engine.worker.landing.parquet_types import (
 )
 from rewindow.engine.worker.landing.source_rows import Portion, RowReader
 from rewindow.engine.worker.landing.source_types import (
+    INTEGERS,
+    TIMES,
     MixedTypesError,
-    RepeatedFieldError,
     UnsuitableError,
     check_stored,
     fields_of,
     spark_schema,
     with_fields,
 )
-from rewindow.engine.worker.landing.text_files import most_rows
-from rewindow.engine.worker.landing.text_formats import TEXT_FORMATS
-from rewindow.engine.worker.landing.twice import field_twice
+from rewindow.engine.worker.landing.text_source import TextFile, text_types
 from rewindow.engine.worker.landing.unreadable_types import unreadable_types
-from rewindow.errors import SourceError
+from rewindow.errors import ConfigError, SourceError
 from rewindow.storage.locations import filesystem_of
 
 TABLES = ("delta", JOB)
@@ -67,11 +66,6 @@ class ArrowSource:
     reader: RowReader
     portions: tuple[Portion, ...]
     rows: int
-
-    @property
-    def is_text(self) -> bool:
-        """Whether the rows are in text files."""
-        return self.reader.spec.source.format in TEXT_FORMATS
 
     def arrivals(self, intervals: Intervals, until_ms: int) -> Arrivals:
         """Return when the due rows arrived, by interval. From ``until_ms`` on they wait."""
@@ -95,10 +89,6 @@ def inferred_schema(spec: LogSpec, look: SourceLook) -> str:
     if look.schema is not None:
         return look.schema
     pieces = (*look.rest, *look.fresh)
-    if spec.source.schema is not None:
-        return declared_schema(spec, spec.source.schema)
-    if spec.source.format in TEXT_FORMATS:
-        return TEXT_FORMATS[spec.source.format].schema(spec.source, pieces)
     needed, ignored = named_columns(spec), set(spec.ignore)
 
     def is_needed(name: str) -> bool:
@@ -168,8 +158,6 @@ def check_for_spark(spec: LogSpec, look: SourceLook, error: UnsuitableError) -> 
     Raises `SourceError` (66), `StorageError` (74) or `ConfigError` (78) for what Spark cannot read, or not rightly.
     """
     pieces = (*look.rest, *look.fresh)
-    if isinstance(error, RepeatedFieldError) and (found := field_twice(spec, pieces)) is not None:
-        raise found
     if spec.source.format == "parquet":
         for piece in pieces:
             try:
@@ -187,20 +175,77 @@ def open_source(
     """Return what is due of a source. Raises `UnsuitableError` if only Spark can read it."""
     _check_kind(spec, look)
     types = fields_of(look.schema or read_schema(spec, columns))
-    reader = RowReader(
-        spec, columns, types, partitions, needs_arrival=window.until_ms is not None or spec.arrived_at is not None
-    )
+    reader = _reader(spec, columns, types, window, partitions)
     _check_columns(reader, look)
+    fresh, rest = _due(look, window)
+    portions = [_portion(reader, fresh, piece, look) for piece in look.fresh]
+    if rest is not None:
+        portions += [_portion(reader, rest, piece, look) for piece in look.rest]
+    rows = sum(count for _, count in portions)
+    return ArrowSource(reader, tuple(portion for portion, count in portions if count), rows)
+
+
+def open_text(
+    spec: LogSpec,
+    columns: LogColumns,
+    look: SourceLook,
+    window: ReadWindow,
+    partitions: int,
+    read: Callable[[Sequence[Piece]], Sequence[TextFile]],
+) -> ArrowSource:
+    """Return what is due of text files, which ``read`` tokenizes.
+
+    Raises `SourceError` (66) for a file without a needed column, `ConfigError` (78) for a time of another type, and as ``read``.
+    """
+    types = text_types(spec, columns)
+    reader = _reader(spec, columns, types, window, partitions)
+    _check_times(reader)
+    fresh, rest = _due(look, window)
+    portions: list[Portion] = []
+    for due, pieces in ((fresh, look.fresh), (rest, look.rest)):
+        for file in read(pieces) if due is not None else ():
+            values = directory_values(file.piece.path, look.base)
+            if spec.source.format == CSV:
+                check_has(spec, file.piece.path, file.names, reader.needed() - set(dict(values)))
+            piece = replace(file.piece, values=values)
+            portions += [
+                replace(due, piece=piece, row_groups=(0,), page=page, first_line=line) for page, line in file.pages()
+            ]
+    return ArrowSource(
+        reader, tuple(portions), sum(portion.page.rows for portion in portions if portion.page is not None)
+    )
+
+
+def _check_times(reader: RowReader) -> None:
+    spec = reader.spec
+    for role, name in (("timestamp", spec.timestamp), ("arrived_at", spec.arrived_at or ARRIVAL)):
+        if name == ARRIVAL or (role == "timestamp" and spec.extractor):
+            continue
+        kind = reader.types[reader.sources[name]]
+        if kind not in (*INTEGERS, *TIMES, "date", "string"):
+            message = (
+                f"log {spec.topic}: {name} is {shown_type(kind)}, which is not a time. Use a TIMESTAMP or a BIGINT of epoch "
+                "milliseconds, or `timestamp: module:function`"
+            )
+            raise ConfigError(message)
+
+
+def _reader(
+    spec: LogSpec, columns: LogColumns, types: Mapping[str, Any], window: ReadWindow, partitions: int
+) -> RowReader:
+    needs_arrival = window.until_ms is not None or spec.arrived_at is not None
+    return RowReader(spec, columns, types, partitions, needs_arrival=needs_arrival)
+
+
+def _due(look: SourceLook, window: ReadWindow) -> tuple[Portion, Portion | None]:
+    """Return which rows are due of fresh files, and of those that an earlier landing has seen."""
     until, through = window.until_ms, window.through_ms
     fresh = Portion(Piece(""), (), None, until)
     if look.overlapping and through is not None and until is not None:
         fresh = replace(fresh, until_ms=through)
-    portions = [_portion(reader, fresh, piece, look) for piece in look.fresh]
-    if until is not None and through is not None:
-        rest = Portion(Piece(""), (), through, until, with_unknown=False)
-        portions += [_portion(reader, rest, piece, look) for piece in look.rest]
-    rows = sum(count for _, count in portions)
-    return ArrowSource(reader, tuple(portion for portion, count in portions if count), rows)
+    if until is None or through is None:
+        return fresh, None
+    return fresh, Portion(Piece(""), (), through, until, with_unknown=False)
 
 
 def _check_kind(spec: LogSpec, look: SourceLook) -> None:
@@ -208,12 +253,8 @@ def _check_kind(spec: LogSpec, look: SourceLook) -> None:
     reason = None
     if spec.source_offsets or look.version is not None or look.governed is not None:
         reason = "it is a table that only Spark reads"
-    elif look.base and source.format in TEXT_FORMATS:
-        reason = "it has partition directories"
-    elif source.format in TEXT_FORMATS:
-        TEXT_FORMATS[source.format].check(source, (*look.rest, *look.fresh))
-    elif source.format not in (*TABLES, "parquet") or source.options or source.schema:
-        reason = f"its format is {source.format}, with options or a declared schema"
+    elif source.options:
+        reason = "it has options"
     if reason:
         raise UnsuitableError(reason)
 
@@ -234,10 +275,6 @@ def _check_columns(reader: RowReader, look: SourceLook) -> None:
 
 
 def _portion(reader: RowReader, due: Portion, piece: Piece, look: SourceLook) -> tuple[Portion, int]:
-    if reader.spec.source.format in TEXT_FORMATS:
-        if (header := csv_columns(reader.spec.source, piece.path)) is not None:
-            check_has(reader.spec, piece.path, header, reader.needed())
-        return replace(due, piece=piece, row_groups=(0,)), most_rows(piece.path)
     footer = _footer(piece.path)
     needed = {name: reader.types[name] for name in reader.needed()}
     if directories := directory_values(piece.path, look.base):

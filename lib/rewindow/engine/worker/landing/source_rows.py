@@ -14,14 +14,14 @@ import pyarrow.parquet as pq
 from rewindow.contracts.ingest import ARRIVAL, LogColumns, LogSpec, Piece
 from rewindow.contracts.source_fields import read_columns
 from rewindow.contracts.time_units import MS, RANGES, wrong_unit
-from rewindow.engine.worker.faults import BadRowsError
+from rewindow.engine.worker.faults import BadRowsError, fix_of
 from rewindow.engine.worker.landing.parquet_types import shown_type
 from rewindow.engine.worker.landing.partitions import partitions_of
 from rewindow.engine.worker.landing.source_types import INTEGERS, TIMES, arrow_type, as_landed, as_time, in_micros
-from rewindow.engine.worker.landing.text_formats import TEXT_FORMATS
-from rewindow.engine.worker.landing.text_values import typed
-from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, PARTITION, TIMESTAMP, order_name
-from rewindow.engine.worker.timestamps import NEVER_ARRIVED
+from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, NO_TIME, PARTITION, TIMESTAMP, order_name
+from rewindow.engine.worker.text.pages import Page
+from rewindow.engine.worker.text.rows import BadValueError, TextRows
+from rewindow.engine.worker.timestamps import NEVER_ARRIVED, UNREADABLE
 from rewindow.errors import LimitError, StorageError
 from rewindow.storage.locations import filesystem_of
 
@@ -32,9 +32,9 @@ _READ_BYTES = 32 << 20
 
 @dataclass(frozen=True, slots=True)
 class Portion:
-    """Some row groups of a file. Due are their rows that arrive in ``[from_ms, until_ms)``; None: no bound.
+    """Some row groups of a file, or a page of a text file. Due are their rows that arrive in ``[from_ms, until_ms)``; None: no bound.
 
-    ``with_unknown``: rows without an arrival are due too.
+    ``with_unknown``: rows without an arrival are due too. ``first_line`` is the number of lines before the page's part of the file.
     """
 
     piece: Piece
@@ -42,6 +42,8 @@ class Portion:
     from_ms: int | None = None
     until_ms: int | None = None
     with_unknown: bool = True
+    page: Page | None = None
+    first_line: int = 0
 
     def due(self, arrived: pa.Array) -> pa.Array:
         """Return which rows are due, by their arrivals."""
@@ -57,12 +59,13 @@ class Portion:
 class RowReader:
     """How to read a log's source and convert its rows.
 
-    ``types`` maps the source's columns to Spark's names of their types. ``needs_arrival``: a row without an arrival is faulty.
+    ``types`` maps the source's columns to Spark's names of their types; of text files, also fields in objects, and to the types of
+    nested values. ``needs_arrival``: a row without an arrival is faulty.
     """
 
     spec: LogSpec
     columns: LogColumns
-    types: Mapping[str, str]
+    types: Mapping[str, Any]
     partitions: int
     needs_arrival: bool
 
@@ -90,25 +93,36 @@ class RowReader:
         Raises `StorageError` (74) for a file that cannot be read, `BadRowsError` (65) for a value that does not fit into its
         type, and `LimitError` (71) if the rows do not fit into memory.
         """
-        keys = [source for column in self.columns.key if self.types[source := self.sources[column.name]] == "string"]
-        with _fitting(portion.piece.path):
-            for batch in self._batches(portion, self.needed(), keys):
-                found = _Found(batch, portion.piece, self.types)
+        with _fitting(portion.piece.path), self._naming():
+            for found in self._found(portion, self.needed()):
                 arrived, faults = self._arrived(found)
                 due = portion.due(arrived)
                 if not pc.all(due).as_py():
-                    found = _Found(batch.filter(due), portion.piece, self.types)
-                    arrived, faults = arrived.filter(due), faults.filter(due)
+                    found, arrived, faults = found.filter(due), arrived.filter(due), faults.filter(due)
                 if found.rows:
                     yield self._converted(found, arrived, faults)
 
     def arrivals(self, portion: Portion) -> Iterator[tuple[pa.Array, pa.Array]]:
         """Yield the arrivals of the due rows of a portion, and their faults. Of Parquet files, reads no other column."""
         name = self.spec.arrived_at
-        for batch in self._batches(portion, {self.sources[name]} if name else set()):
-            arrived, faults = self._arrived(_Found(batch, portion.piece, self.types))
-            due = portion.due(arrived)
-            yield arrived.filter(due), faults.filter(due)
+        with self._naming():
+            for found in self._found(portion, {self.sources[name]} if name else set()):
+                arrived, faults = self._arrived(found)
+                due = portion.due(arrived)
+                faults = pc.coalesce(found.faults(), faults) if isinstance(found, TextRows) else faults
+                yield arrived.filter(due), faults.filter(due)
+
+    def text_rows(self, portion: Portion) -> TextRows:
+        """Return the rows of a page of a text file."""
+        page = Page(0, pa.record_batch({})) if portion.page is None else portion.page
+        times = frozenset(
+            self.sources[name] for name in (self.spec.timestamp, self.spec.arrived_at) if name in self.sources
+        )
+        return TextRows(self.spec, self.types, times, page.read(), portion.piece, portion.first_line)
+
+    def times(self, found: TextRows, name: str) -> pa.Array:
+        """Return a column of times of text rows as epoch milliseconds, null where one is not valid."""
+        return self._time(found, name)
 
     def latest(self, piece: Piece, group: pq.RowGroupMetaData) -> int | None:
         """Return a time (epoch ms) that no arrival in a row group of a file exceeds; None if its statistics do not tell.
@@ -130,17 +144,27 @@ class RowReader:
             stored = pa.array([statistics.max], arrow_type(self.types[source]))
         except (pa.ArrowException, OverflowError, TypeError):
             return None
-        arrived, _ = self._arrived(_Found(pa.record_batch([stored], names=[source]), Piece(""), self.types))
+        arrived, _ = self._arrived(_StoredRows(pa.record_batch([stored], names=[source]), Piece(""), self.types))
         last = arrived[0].as_py()
         return None if last is None else last + 1  # the statistics of nanoseconds are cut off
 
-    def _batches(self, portion: Portion, names: set[str], coded: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
-        if text := TEXT_FORMATS.get(self.spec.source.format):
-            types = {name: kind for name, kind in self.types.items() if name in names}
-            return iter([text.rows(self.spec.source, portion.piece.path, types, self.spec.zone)])
-        return _batches(portion, names, coded)
+    def _found(self, portion: Portion, names: set[str]) -> Iterator[_StoredRows | TextRows]:
+        if portion.page is not None:
+            yield self.text_rows(portion)
+            return
+        keys = [source for column in self.columns.key if self.types[source := self.sources[column.name]] == "string"]
+        for batch in _batches(portion, names, [key for key in keys if key in names]):
+            yield _StoredRows(batch, portion.piece, self.types)
 
-    def _converted(self, found: _Found, arrived: pa.Array, faults: pa.Array) -> pa.RecordBatch:
+    @contextmanager
+    def _naming(self) -> Iterator[None]:
+        """Name the log of a bad value, and what helps."""
+        try:
+            yield
+        except BadValueError as error:
+            raise BadRowsError(f"log {self.spec.topic}: {error}. {fix_of(UNREADABLE, self.spec)}") from error
+
+    def _converted(self, found: _StoredRows | TextRows, arrived: pa.Array, faults: pa.Array) -> pa.RecordBatch:
         spec, sources, zone = self.spec, self.sources, self.spec.zone
         landed = {}
         for column in self.columns.all:
@@ -152,17 +176,30 @@ class RowReader:
         if self.needs_arrival and arrived.null_count:
             faults = pc.coalesce(faults, pc.if_else(arrived.is_null(), NEVER_ARRIVED, None))
         keys = [found.coded(sources[column.name]) or landed[column.name] for column in self.columns.key]
+        ordered = {order_name(name): _ordered(found.column(sources[name])) for name in spec.order if name not in landed}
+        told = {}
+        if isinstance(found, TextRows):
+            faults = pc.coalesce(found.faults(), faults)
+            told = self._no_time(found, timestamp)
         columns = {
             PARTITION: partitions_of(keys, is_scalar=self.columns.scalar_key, partitions=self.partitions),
             ARRIVED: arrived,
             TIMESTAMP: timestamp,
             FAULT: faults,
             **landed,
-            **{order_name(name): _ordered(found.column(sources[name])) for name in spec.order if name not in landed},
+            **ordered,
+            **told,
         }
         return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
-    def _arrived(self, found: _Found) -> tuple[pa.Array, pa.Array]:
+    def _no_time(self, found: TextRows, timestamp: pa.Array) -> dict[str, pa.Array]:
+        """Return the texts that are not valid times, for the quarantine and messages."""
+        if self.spec.extractor or self.spec.timestamp == ARRIVAL:
+            return {}
+        texts = found.texts(self.sources[self.spec.timestamp])
+        return {NO_TIME: pc.if_else(timestamp.is_null(), texts, pa.scalar(None, pa.string()))}
+
+    def _arrived(self, found: _StoredRows | TextRows) -> tuple[pa.Array, pa.Array]:
         """Return the arrivals (epoch ms) and why a row has none. A number in another unit is none."""
         faults = pa.nulls(found.rows, pa.string())
         name = self.spec.arrived_at
@@ -179,21 +216,25 @@ class RowReader:
                 faults, arrived = pc.if_else(is_wrong, reasons, faults), pc.if_else(is_wrong, None, arrived)
         return arrived, faults
 
-    def _time(self, found: _Found, name: str) -> pa.Array:
+    def _time(self, found: _StoredRows | TextRows, name: str) -> pa.Array:
         source, zone = self.sources[name], self.spec.zone
-        column, kind = found.column(source), self.types[source]
-        if kind == "string":
-            column, kind = typed(source, column, "timestamp", zone), "timestamp"
-        return as_time(column, kind, zone, self.spec.units.get(name, MS))
+        kind = self.types[source]
+        if isinstance(found, TextRows) and kind not in INTEGERS:
+            return as_time(found.instants(source), "timestamp", zone)
+        return as_time(found.column(source), kind, zone, self.spec.units.get(name, MS))
 
 
-class _Found:
+class _StoredRows:
     """A batch of a file, with the values that its table or its directories keep outside it."""
 
     def __init__(self, batch: pa.RecordBatch, piece: Piece, types: Mapping[str, str]) -> None:
         self.rows, self.piece = batch.num_rows, piece
         self._batch, self._types = batch, types
         self._values = dict(piece.values)
+
+    def filter(self, mask: pa.Array) -> _StoredRows:
+        """Return some of the rows."""
+        return _StoredRows(self._batch.filter(mask), self.piece, self._types)
 
     def column(self, name: str) -> pa.Array:
         """Return a column in the type of the source; null if the file is older than the column.

@@ -40,14 +40,6 @@ class UnsuitableError(Exception):
     """Arrow cannot land this source exactly as Spark would, so Spark lands it. The message says why."""
 
 
-class RepeatedFieldError(UnsuitableError):
-    """A JSON object has a needed field twice. Spark would take the last value without a word."""
-
-
-class NotANumberError(UnsuitableError):
-    """A text in a column of numbers is a word, which Spark does not read either."""
-
-
 class MixedTypesError(Exception):
     """Files have a column with different types: its name, and two files with their types."""
 
@@ -162,7 +154,7 @@ def in_micros(column: pa.Array, kind: pa.DataType) -> pa.Array:
     return _thousandths(column).cast(kind)
 
 
-def as_landed(column: pa.Array, type_name: str, zone: str) -> pa.Array:
+def as_landed(column: pa.Array, type_name: Any, zone: str) -> pa.Array:
     """Return a column as a log stores it. Raises `UnsuitableError` for values that only Spark converts."""
     if type_name in TIMES:
         return _millis(column, type_name, zone)

@@ -1,0 +1,239 @@
+"""The options of text files: what a source's ``options:`` may say, and what it means. Pure.
+
+Spark's names of options are accepted until 0.4 where an option here means the same. All others are refused by name, because
+rewindow reads text by its own rules (docs/guides/text-files.md), and an option that nobody applies would be ignored silently.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from rewindow.contracts.time_patterns import TimePattern, time_pattern
+
+CSV, JSON = "csv", "json"
+TEXT_FORMATS = (CSV, JSON)
+_OTHERWISE = "For anything else, write Parquet or Delta with any tool, and land that"
+_GROUPS = frozenset({"", ".", ",", "'", "\u2019", " ", "\u00a0", "\u202f"})
+"""What groups the digits of a number: signs, and blanks of any width."""
+_LOCALES: Mapping[str, tuple[str, str]] = {
+    **dict.fromkeys(("en-us", "en-gb"), (".", ",")),
+    **dict.fromkeys(("de-de", "es-es", "it-it", "nl-nl", "pt-br"), (",", ".")),
+    "fr-fr": (",", "\u202f"),
+}
+"""What begins the fraction and what groups the digits in the locales that Spark's option ``locale`` may name."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextOptions:
+    """How the text files of a source are written."""
+
+    header: bool = True
+    delimiter: str = ","
+    quote: str = '"'
+    escape: str = ""
+    encoding: str = "utf-8"
+    null: str = ""
+    decimal: str = "."
+    thousands: str = ""
+    is_for_decimals: bool = False
+    """Whether ``decimal`` and ``thousands`` apply to DECIMAL only, as Spark's ``locale`` does."""
+    time: TimePattern | None = None
+    """The pattern of all TIMESTAMP columns."""
+    date: TimePattern | None = None
+    """The pattern of all DATE columns."""
+    by_column: Mapping[str, TimePattern] = field(default_factory=dict)
+    zone: str | None = None
+    skip_rows: int = 0
+    is_multiple: bool = False
+    """Whether a record may go on in the next line (``lines: multiple``)."""
+    infer: bool = True
+    constants: Mapping[str, str] = field(default_factory=dict)
+    """Texts of a DOUBLE that stand for ``NaN``, ``inf`` and ``-inf``."""
+
+    @property
+    def is_utf_8(self) -> bool:
+        """Whether the files are in UTF-8, which needs no conversion."""
+        return self.encoding == "utf-8"
+
+    @property
+    def is_divisible(self) -> bool:
+        """Whether each line of a file can be found without reading what is before it."""
+        return not self.is_multiple and not self.skip_rows and _keeps_ascii(self.encoding)
+
+
+_Apply = Callable[[TextOptions, Any], TextOptions]
+
+
+def text_options(source_format: str, given: Mapping[str, Any]) -> TextOptions:
+    """Return the options of a csv or json source. Raises `ValueError` for one that is not accepted, with the way out."""
+    known = _OF_CSV if source_format == CSV else _OF_JSON
+    found = TextOptions()
+    lower = {name.lower(): name for name in known}
+    seen: dict[str, str] = {}
+    for name, value in given.items():
+        if name.lower() not in lower:
+            raise ValueError(_refused(source_format, name))
+        option, apply = known[lower[name.lower()]]
+        if option in seen:
+            raise ValueError(f"{seen[option]} and {name} are one option: remove one of them")
+        seen[option] = name
+        try:
+            found = apply(found, value)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from error
+    if found.escape and found.escape == found.quote:  # Spark's way to say that quotes are doubled
+        found = replace(found, escape="")
+    if found.delimiter in {found.quote, found.escape}:
+        raise ValueError("delimiter, quote and escape must be different characters")
+    if found.thousands == found.decimal:
+        raise ValueError("decimal and thousands must be different characters")
+    return found
+
+
+def _refused(source_format: str, name: str) -> str:
+    other = _OF_JSON if source_format == CSV else _OF_CSV
+    if name.lower() in {one.lower() for one in other}:
+        return f"{name} is an option of {JSON if source_format == CSV else CSV} files: remove it"
+    known = _OF_CSV if source_format == CSV else _OF_JSON
+    own = dict.fromkeys(option for option, _ in known.values() if option in known)
+    return f"{name} is no option of {source_format} files. The options are {', '.join(own)}. {_OTHERWISE}"
+
+
+def _flag(value: Any) -> bool:
+    text = str(value).lower()
+    if text not in {"true", "false"}:
+        raise ValueError(f"{value} is neither true nor false")
+    return text == "true"
+
+
+def _sign(value: Any) -> str:
+    text = str(value).replace("\\t", "\t")
+    if len(text) != 1 or not text.isascii() or text in "\r\n\0":
+        raise ValueError(f"{value!r} is not one ASCII character. {_OTHERWISE}")
+    return text
+
+
+def _sign_or_none(value: Any) -> str:
+    return "" if str(value) == "" else _sign(value)
+
+
+def _encoding(value: Any) -> str:
+    try:
+        name = codecs.lookup(str(value)).name
+        "".encode(name)
+    except (LookupError, UnicodeError) as error:
+        raise ValueError(f"{value} is no encoding that Python knows, such as ISO-8859-1, cp1252 or UTF-16") from error
+    return "utf-8" if name == "utf-8-sig" else name
+
+
+def _keeps_ascii(encoding: str) -> bool:
+    """Return whether the bytes of ASCII are nothing else in an encoding, whatever is before them."""
+    if encoding.startswith(("iso2022", "hz", "utf-7")):
+        return False
+    try:
+        return bytes(range(128)).decode(encoding) == "".join(map(chr, range(128)))
+    except UnicodeError:
+        return False
+
+
+def _decimal(value: Any) -> str:
+    if str(value) not in {".", ","}:
+        raise ValueError(f"{value!r} begins no fraction: use . or ,")
+    return str(value)
+
+
+def _thousands(value: Any) -> str:
+    if str(value) not in _GROUPS:
+        raise ValueError(f"{value!r} groups no digits: use . or , or ' or a blank")
+    return str(value)
+
+
+def _locale(found: TextOptions, value: Any) -> TextOptions:
+    signs = _LOCALES.get(str(value).replace("_", "-").lower())
+    if signs is None:
+        raise ValueError(f"{value} is not known. Write `decimal:` and `thousands:` instead")
+    return replace(found, decimal=signs[0], thousands=signs[1], is_for_decimals=True)
+
+
+def _pattern(value: Any) -> TimePattern:
+    return time_pattern(str(value))
+
+
+def _time_format(found: TextOptions, value: Any) -> TextOptions:
+    if isinstance(value, Mapping):
+        return replace(found, by_column={str(column): _pattern(one) for column, one in value.items()})
+    pattern = _pattern(value)
+    return replace(found, time=pattern) if pattern.has_time else replace(found, date=pattern)
+
+
+def _date_format(found: TextOptions, value: Any) -> TextOptions:
+    pattern = _pattern(value)
+    if pattern.has_time:
+        raise ValueError(f"the pattern {value!r} of dates has a time")
+    return replace(found, date=pattern)
+
+
+def _lines(value: Any) -> bool:
+    if str(value) not in {"single", "multiple"}:
+        raise ValueError(f"{value} is neither single nor multiple")
+    return str(value) == "multiple"
+
+
+def _rows(value: Any) -> int:
+    text = str(value)
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(f"{value} is not a number of lines")
+    return int(text)
+
+
+def _constants(found: TextOptions, more: Mapping[str, str]) -> TextOptions:
+    return replace(found, constants={**found.constants, **more})
+
+
+def _set(name: str, convert: Callable[[Any], Any]) -> _Apply:
+    return lambda found, value: replace(found, **{name: convert(value)})
+
+
+_OF_BOTH: Mapping[str, tuple[str, _Apply]] = {
+    "encoding": ("encoding", _set("encoding", _encoding)),
+    "lines": ("lines", _set("is_multiple", _lines)),
+    "time_format": ("time_format", _time_format),
+    "zone": ("zone", _set("zone", str)),
+    "charset": ("encoding", _set("encoding", _encoding)),
+    "multiLine": ("lines", _set("is_multiple", _flag)),
+    "timestampFormat": ("time_format", _set("time", _pattern)),
+    "dateFormat": ("date_format", _date_format),
+    "timeZone": ("zone", _set("zone", str)),
+}
+"""Accepted names: the option that each means, and how it is applied."""
+_OF_CSV: Mapping[str, tuple[str, _Apply]] = {
+    "header": ("header", _set("header", _flag)),
+    "delimiter": ("delimiter", _set("delimiter", _sign)),
+    "quote": ("quote", _set("quote", _sign_or_none)),
+    "escape": ("escape", _set("escape", _sign_or_none)),
+    "null": ("null", _set("null", str)),
+    "decimal": ("decimal", _set("decimal", _decimal)),
+    "thousands": ("thousands", _set("thousands", _thousands)),
+    "skip_rows": ("skip_rows", _set("skip_rows", _rows)),
+    "infer": ("infer", _set("infer", _flag)),
+    **_OF_BOTH,
+    "sep": ("delimiter", _set("delimiter", _sign)),
+    "locale": ("decimal", _locale),
+    "nullValue": ("null", _set("null", str)),
+    "inferSchema": ("infer", _set("infer", _flag)),
+    "positiveInf": ("positiveInf", lambda found, value: _constants(found, {str(value): "inf", "-Inf": "-inf"})),
+    "negativeInf": ("negativeInf", lambda found, value: _constants(found, {str(value): "-inf", "Inf": "inf"})),
+    "nanValue": ("nanValue", lambda found, value: _constants(found, {str(value): "nan"})),
+}
+_OF_JSON: Mapping[str, tuple[str, _Apply]] = {
+    **_OF_BOTH,
+    "allowNonNumericNumbers": (
+        "allowNonNumericNumbers",
+        lambda found, value: _constants(
+            found, {"NaN": "nan", "Infinity": "inf", "-Infinity": "-inf"} if _flag(value) else {}
+        ),
+    ),
+}

@@ -1,0 +1,322 @@
+"""The text files of a landing, each tokenized once: types, fields, arrivals and rows all come from the same pages.
+
+Small files are read by this process, into memory as far as a bound allows, and beyond into a scratch folder. Large ones are divided among
+workers, which write pages into a folder that all of them reach.
+"""
+
+from __future__ import annotations
+
+import json
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from rewindow.contracts.ingest import SKIP, LogColumns, LogSpec, Piece, SourceLook
+from rewindow.contracts.source_fields import (
+    FileFields,
+    SourceFields,
+    fields_of_schema,
+    read_schema,
+)
+from rewindow.contracts.text_options import CSV, TextOptions, text_options
+from rewindow.engine.worker.faults import BadRowsError, fix_of
+from rewindow.engine.worker.file_fields import directory_columns, shown, stored_fields
+from rewindow.engine.worker.landing.ddl import declared_schema
+from rewindow.engine.worker.landing.directories import directory_values
+from rewindow.engine.worker.landing.log_columns import source_types
+from rewindow.engine.worker.landing.scratch import scratch_folder, shared_folder
+from rewindow.engine.worker.landing.source_types import schema_of, with_fields
+from rewindow.engine.worker.text.blocks import BadTextError, Part
+from rewindow.engine.worker.text.forms import ALL_KINDS, inferred_kind, kinds_of
+from rewindow.engine.worker.text.json_types import JsonType, Mixture, merge, mixtures, schema_type
+from rewindow.engine.worker.text.pages import Page, written
+from rewindow.engine.worker.text.reading import PartRead, PartReader, TextRead, header_of
+from rewindow.engine.worker.text.rows import text_kinds
+from rewindow.engine.worker.timestamps import UNREADABLE
+from rewindow.storage.locations import filesystem_of
+
+_IN_MEMORY = 64 << 20
+_ROW_BYTES = 64
+"""The bytes of a row of text, by which the rows of a file are estimated before it is read."""
+PART_BYTES = 32 << 20
+"""Parts of at least this size are given to workers."""
+
+OnWorkers = Callable[[TextRead, Sequence[Part], str], list[PartRead]]
+"""Reads parts of files in workers, into pages in a folder that all of them reach."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextFile:
+    """A tokenized file: its parts, in order."""
+
+    piece: Piece
+    parts: tuple[PartRead, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns, in the order of their first occurrence."""
+        return tuple(dict.fromkeys(name for part in self.parts for name in part.names))
+
+    @property
+    def filled(self) -> frozenset[str]:
+        """The columns with a value."""
+        return frozenset(name for part in self.parts for name in part.filled)
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return sum(part.rows for part in self.parts)
+
+    def pages(self) -> Iterator[tuple[Page, int]]:
+        """Yield each page with the number of lines before its part."""
+        before = 0
+        for part in self.parts:
+            yield from ((page, before) for page in part.pages)
+            before += part.lines
+
+    def fault(self) -> tuple[int, str] | None:
+        """Return the first line, from 1, that cannot be read, and what is wrong with it; None if there is none."""
+        before = 0
+        for part in self.parts:
+            if part.fault is not None:
+                return before + part.fault[0] + 1, part.fault[1]
+            before += part.lines
+        return None
+
+
+class TextFiles:
+    """The tokenized files of an engine, until they are landed."""
+
+    def __init__(self, on_workers: OnWorkers | None = None, most_rows: int = 0, folder: str | None = None) -> None:
+        """``on_workers`` reads files that have more than about ``most_rows`` rows together; None: all are read here.
+
+        ``folder`` is where workers of other machines write pages; None: all are on this machine.
+        """
+        self._on_workers, self._most_bytes, self._root = on_workers, most_rows * _ROW_BYTES, folder
+        self._read: dict[tuple[str, int, Any], TextFile] = {}
+        self._stack = ExitStack()
+        self._folder = ""
+        self._held = 0
+        self._is_divided = False
+        weakref.finalize(self, self._stack.close)
+
+    def read(self, spec: LogSpec, pieces: Iterable[Piece], *, infers: bool = False) -> list[TextFile]:
+        """Return the files of a log, tokenized.
+
+        Raises `BadRowsError` (65) for a record that cannot be read, unless such rows are quarantined, `SourceError` (66) for a file that is no
+        text, and `StorageError` (74) for one that cannot be read.
+        """
+        keys = {piece: _identity(piece) for piece in pieces}
+        new = [piece for piece, key in keys.items() if key not in self._read]
+        if new:
+            read = _text_read(spec, new, infers=infers)
+            size = sum(_identity(piece)[1] for piece in new)
+            parts = [part for piece in new for part in _parts(piece, keys[piece][1], read.options)]
+            if self._on_workers is not None and size > self._most_bytes:
+                done, self._is_divided = self._on_workers(read, parts, self._scratch()), True
+            else:
+                done = [self._read_here(read, Part(piece.path)) for piece in new]
+            by_path: dict[str, list[PartRead]] = {}
+            for part in done:
+                by_path.setdefault(part.part.path, []).append(part)
+            for piece in new:
+                file = TextFile(piece, tuple(by_path[piece.path]))
+                _check(spec, file)
+                self._read[keys[piece]] = file
+        return [replace(self._read[key], piece=piece) for piece, key in keys.items()]
+
+    def are_on_workers(self, pages: Iterable[Page | None]) -> bool:
+        """Return whether workers reach some pages: they wrote them, because there was so much to read."""
+        return self._is_divided and all(page is not None and page.batch is None for page in pages)
+
+    def forget(self) -> None:
+        """Drop all pages."""
+        self._read.clear()
+        self._stack.close()
+        self._folder, self._held, self._is_divided = "", 0, False
+
+    def _read_here(self, read: TextRead, part: Part) -> PartRead:
+        reader = PartReader(read, part)
+        batches, pages = reader.batches(), list[Page]()
+        for batch in batches:
+            if self._held + batch.nbytes > _IN_MEMORY:
+                pages += written(_chained(batch, batches), self._scratch())
+                break
+            self._held += batch.nbytes
+            pages.append(Page(batch.num_rows, batch))
+        return reader.noted(pages)
+
+    def _scratch(self) -> str:
+        if not self._folder:
+            self._folder = self._stack.enter_context(
+                scratch_folder() if self._root is None else shared_folder(self._root)
+            )
+        return self._folder
+
+
+def _chained(first: pa.RecordBatch, others: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield first
+    yield from others
+
+
+def _identity(piece: Piece) -> tuple[str, int, Any]:
+    system, location = filesystem_of(piece.path)
+    info = system.get_file_info(location)
+    return piece.path, info.size or 0, info.mtime_ns
+
+
+def _text_read(spec: LogSpec, pieces: Sequence[Piece], *, infers: bool) -> TextRead:
+    source = spec.source
+    options = text_options(source.format, source.options)
+    names = {}
+    if source.format == CSV:
+        for piece in pieces:
+            names[piece.path] = csv_names(spec, piece.path, options)
+    return TextRead(
+        source.format, options, names, infers=infers or source.format != CSV, keeps_faults=spec.unreadable == SKIP
+    )
+
+
+def csv_names(spec: LogSpec, path: str, options: TextOptions) -> tuple[str, ...]:
+    """Return the columns of a CSV file: by its header, or by position those of ``schema:``."""
+    try:
+        names = header_of(path, options)
+    except BadTextError as error:
+        raise _bad(spec, path, error.line + 1, error.reason) from error
+    if options.header or spec.source.schema is None or not names:
+        return names
+    return tuple(field["name"] for field in json.loads(declared_schema(spec, spec.source.schema))["fields"])
+
+
+def _parts(piece: Piece, size: int, options: TextOptions) -> list[Part]:
+    is_whole = size <= PART_BYTES or not options.is_divisible or piece.path.lower().endswith((".gz", ".bz2", ".zst"))
+    if is_whole:
+        return [Part(piece.path)]
+    count = -(-size // PART_BYTES)
+    bounds = [size * number // count for number in range(count)]
+    return [Part(piece.path, start, end) for start, end in zip(bounds, [*bounds[1:], None], strict=True)]
+
+
+def _check(spec: LogSpec, file: TextFile) -> None:
+    fault = file.fault()
+    if fault is not None:
+        raise _bad(spec, file.piece.path, *fault)
+
+
+def _bad(spec: LogSpec, path: str, line: int, reason: str) -> BadRowsError:
+    where = f"{shown(spec.source, path)}, line {line}"
+    return BadRowsError(f"log {spec.topic}: {where}: {reason}. {fix_of(UNREADABLE, spec)}")
+
+
+def text_schema(spec: LogSpec, look: SourceLook, files: TextFiles) -> str:
+    """Return the schema (Spark's JSON) of text files: as declared, or as the values of all files have it.
+
+    Raises `DataError` (65) for a JSON field of several types, and as `TextFiles.read`.
+    """
+    pieces = (*look.rest, *look.fresh)
+    if spec.source.schema is not None:
+        return with_fields(declared_schema(spec, spec.source.schema), directory_types(pieces, look.base))
+    read = files.read(spec, pieces, infers=True)
+    options = text_options(spec.source.format, spec.source.options)
+    types = _csv_types(read, options) if spec.source.format == CSV else _json_types(spec, read)
+    return with_fields(schema_of(types), directory_types(pieces, look.base))
+
+
+def _csv_types(files: Sequence[TextFile], options: TextOptions) -> dict[str, str]:
+    spelling: dict[str, str] = {}
+    kinds: dict[str, frozenset[str]] = {}
+    filled: set[str] = set()
+    for file in files:
+        for part in file.parts:
+            for name in part.names:
+                first = spelling.setdefault(name.lower(), name)
+                kinds[first] = kinds.get(first, ALL_KINDS) & (part.kinds or {}).get(name, ALL_KINDS)
+                filled |= {first} if name in part.filled else set()
+    if not options.infer:
+        return dict.fromkeys(kinds, "string")
+    return {name: inferred_kind(fits, is_filled=name in filled) for name, fits in kinds.items()}
+
+
+def _json_types(spec: LogSpec, files: Sequence[TextFile]) -> dict[str, Any]:
+    """Return the type of each field of JSON files. Raises `DataError` (65) for a field with values of several types."""
+    found: dict[str, JsonType] = {}
+    for file in files:
+        for part in file.parts:
+            before = sum(other.lines for other in file.parts if other.part.start < part.part.start)
+            for name, types in (part.kinds or {}).items():
+                found[name] = merge(found.get(name) or JsonType(), _located(types, file, before))
+    types = {}
+    for name in sorted(found, key=lambda name: name.encode("utf-16-be")):  # as Spark orders fields
+        mixture = next(mixtures(found[name], name), None)
+        if mixture is not None:
+            raise _mixed(spec, mixture)
+        types[name] = schema_type(found[name])
+    return types
+
+
+def _located(types: JsonType, file: TextFile, before: int) -> JsonType:
+    """Return types whose examples are the file and the line in it."""
+    return JsonType(
+        {kind: (file.piece.path, before + line + 1) for kind, (_, line) in types.kinds.items()},
+        {name: _located(inner, file, before) for name, inner in types.fields.items()},
+        _located(types.item, file, before) if types.item else None,
+    )
+
+
+def _mixed(spec: LogSpec, mixture: Mixture) -> BadRowsError:
+    one, other = (
+        f"{kind.upper()} in {shown(spec.source, path)}, line {line}"
+        for kind, (path, line) in zip(mixture.kinds, mixture.examples, strict=True)
+    )
+    name = mixture.path.partition(".")[0].partition("[")[0]
+    message = (
+        f"log {spec.topic}: field {mixture.path}: it is {one}, and {other}. Nothing was landed. Write one type, or declare {name} "
+        "as JSON in a `schema:` of the source, which lands any value as its text"
+    )
+    return BadRowsError(message)
+
+
+def directory_types(pieces: Sequence[Piece], base: str | None) -> dict[str, str]:
+    """Return the types of the columns in the names of directories, by the forms of CSV."""
+    texts: dict[str, list[str | None]] = {}
+    for piece in pieces:
+        for name, text in directory_values(piece.path, base):
+            texts.setdefault(name, []).append(text)
+    found = {}
+    for name, values in texts.items():
+        column = pa.array(values, pa.string())
+        among = ALL_KINDS - {"timestamp", "double"}
+        found[name] = inferred_kind(
+            kinds_of(column, name, TextOptions(), among), is_filled=column.null_count < len(column)
+        )
+    return found
+
+
+def text_types(spec: LogSpec, columns: LogColumns) -> dict[str, Any]:
+    """Return the types with which a log's text columns are read, by their names in the source, or paths of nested fields."""
+    schema = read_schema(spec, columns)
+    found = {".".join(path): kind for path, kind in source_types(spec, schema).values()}
+    return text_kinds(found)
+
+
+def text_fields(spec: LogSpec, columns: LogColumns, look: SourceLook, files: TextFiles) -> SourceFields:
+    """Return the fields of a log's schema, and those that occur in each file to land."""
+    if spec.source.format == CSV:
+        return stored_fields(spec, columns, look)
+    known, structs, _ = fields_of_schema(json.loads(columns.source_schema or "{}"))
+    found = []
+    for file in sorted(files.read(spec, look.fresh or look.rest), key=lambda file: file.piece.path):
+        if not file.rows:
+            continue
+        kinds = _json_types(spec, [file])
+        present, _, empty = fields_of_schema(
+            {"type": "struct", "fields": [{"name": n, "type": k} for n, k in kinds.items()]}
+        )
+        directories = directory_columns(file.piece.path, look.base)
+        without = frozenset(file.names) - file.filled
+        found.append(FileFields(shown(spec.source, file.piece.path), present | directories, empty | without))
+    return SourceFields(known, structs, tuple(found))

@@ -1,0 +1,244 @@
+"""The bytes of a text file as blocks of whole lines in UTF-8: decompressed, decoded, without a byte order mark."""
+
+from __future__ import annotations
+
+import bz2
+import codecs
+import gzip
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import PurePosixPath
+from typing import IO, NamedTuple, cast
+
+import pyarrow as pa
+
+from rewindow.contracts.text_options import TextOptions
+from rewindow.errors import SourceError, StorageError
+from rewindow.storage.locations import filesystem_of
+
+BLOCK_BYTES = 8 << 20
+_READ_BYTES = 1 << 20
+_UTF_8_MARK = codecs.BOM_UTF8
+_MARKS: Mapping[bytes, str] = {  # the longer ones first
+    codecs.BOM_UTF32_LE: "UTF-32",
+    codecs.BOM_UTF32_BE: "UTF-32",
+    codecs.BOM_UTF16_LE: "UTF-16",
+    codecs.BOM_UTF16_BE: "UTF-16",
+}
+_CONTENTS: Mapping[bytes, str] = {
+    b"\x1f\x8b": "gzip",
+    b"BZh91AY&SY": "bzip2",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"\xfd7zXZ\0": "xz",
+    b"PK\x03\x04": "zip",
+    b"\x04\x22\x4d\x18": "lz4",
+    b"\xff\x06\0\0sNaPpY": "snappy",
+    b"7z\xbc\xaf\x27\x1c": "7z",
+    b"PAR1": "Parquet",
+}
+"""How files begin that are no text."""
+_READ_BY: Mapping[str, str] = {".gz": "gzip", ".bz2": "bzip2", ".zst": "zstd"}
+_NOT_READ = {
+    suffix: suffix[1:]
+    for suffix in (".xz", ".zip", ".lz4", ".snappy", ".deflate", ".br", ".7z", ".lzo", ".z", ".tar", ".tgz")
+}
+_COMPRESS = "Decompress it, or compress it with gzip, bzip2 or zstd, then land again"
+
+
+class Part(NamedTuple):
+    """A part of a file: the lines that begin in ``[start, end)``; without an end, all from ``start`` on."""
+
+    path: str
+    start: int = 0
+    end: int | None = None
+
+
+class Block(NamedTuple):
+    """Whole lines, and the number of the first one in its part, from 0."""
+
+    data: bytes
+    line: int
+
+
+class BadTextError(Exception):
+    """A line that cannot be read: its number in the part, from 0, and what is wrong with it."""
+
+    def __init__(self, line: int, reason: str) -> None:
+        super().__init__(reason)
+        self.line, self.reason = line, reason
+
+
+def read_blocks(part: Part, options: TextOptions, *, size: int) -> Iterator[Block]:
+    """Yield the lines of a part. The last line may lack its end.
+
+    Raises `BadTextError` for bytes that are no characters, `SourceError` (66) for a file that is no text, and `StorageError` (74)
+    for one that cannot be read or decompressed.
+    """
+    line, length = 0, 0
+    chunks: list[bytes] = []
+    for chunk in _texts(part, options):
+        chunks.append(chunk)
+        length += len(chunk)
+        if length < size or b"\n" not in chunk:
+            continue
+        data, rest = _cut(chunks)
+        yield Block(_checked(data, line), line)
+        line += data.count(b"\n")
+        chunks, length = [rest], len(rest)
+    if length:
+        yield Block(_checked(b"".join(chunks), line), line)
+
+
+def decompressed(path: str) -> Iterator[bytes]:
+    """Yield the bytes of the text in a file. Raises as `read_blocks`, but for what the bytes are."""
+    return _bytes(Part(path))
+
+
+def first_lines(path: str, options: TextOptions) -> bytes:
+    """Return the beginning of a file's text, at least one line if there is one. Raises as `read_blocks`."""
+    block = next(read_blocks(Part(path), options, size=1), None)
+    return b"" if block is None else block.data
+
+
+def _cut(chunks: list[bytes]) -> tuple[bytes, bytes]:
+    """Return the whole lines of some chunks, of which the last has a line's end, and what is behind them."""
+    end = chunks[-1].rfind(b"\n") + 1
+    return b"".join((*chunks[:-1], chunks[-1][:end])), chunks[-1][end:]
+
+
+def _checked(data: bytes, line: int) -> bytes:
+    try:
+        data.decode()  # of ASCII, this looks at 8 bytes at a time
+    except UnicodeDecodeError as error:
+        raise BadTextError(line + data.count(b"\n", 0, error.start), "its bytes are not UTF-8") from error
+    if (found := data.find(b"\0")) >= 0:
+        raise BadTextError(line + data.count(b"\n", 0, found), "it has the character NUL")
+    return data
+
+
+def _texts(part: Part, options: TextOptions) -> Iterator[bytes]:
+    """Yield the text of a part in UTF-8, cut anywhere."""
+    chunks = _bytes(part)
+    first = next(chunks, b"")
+    if part.start == 0:
+        first = _without_mark(part.path, first, options)
+    if options.is_utf_8:
+        yield first
+        yield from chunks
+        return
+    decoder, line = codecs.getincrementaldecoder(options.encoding)(), 0
+    for chunk in chain([first], chunks):
+        text = _decoded(decoder, chunk, line, options, final=False)
+        line += text.count(b"\n")
+        yield text
+    yield _decoded(decoder, b"", line, options, final=True)
+
+
+def _decoded(
+    decoder: codecs.IncrementalDecoder, chunk: bytes, line: int, options: TextOptions, *, final: bool
+) -> bytes:
+    try:
+        return decoder.decode(chunk, final).encode()
+    except UnicodeError as error:
+        start = error.start if isinstance(error, UnicodeDecodeError) else 0
+        reason = f"its bytes are not {options.encoding.upper()}"
+        raise BadTextError(line + chunk.count(b"\n", 0, start), reason) from error
+
+
+def _without_mark(path: str, first: bytes, options: TextOptions) -> bytes:
+    if options.is_utf_8:
+        if first.startswith(_UTF_8_MARK):
+            return first[len(_UTF_8_MARK) :]
+        for mark, name in _MARKS.items():
+            if first.startswith(mark):
+                message = (
+                    f"{path} is {name}, as its first bytes say. Convert it to UTF-8, or, if all files are {name}, add "
+                    f"`options: {{encoding: {name}}}` to the source"
+                )
+                raise SourceError(message)
+    kind = next((kind for begin, kind in _CONTENTS.items() if first.startswith(begin)), None)
+    if kind is not None:
+        raise SourceError(f"{path} is no text, but {kind}. {_advice(path, kind)}")
+    return first
+
+
+def _advice(path: str, kind: str) -> str:
+    suffix = next((suffix for suffix, name in _READ_BY.items() if name == kind), None)
+    if suffix is not None:
+        return f"Its name does not say so: rename it to {PurePosixPath(path).name}{suffix}"
+    return "Land it with `format: parquet`" if kind == "Parquet" else _COMPRESS
+
+
+def _bytes(part: Part) -> Iterator[bytes]:
+    """Yield the bytes of a part's lines, decompressed."""
+    suffix = PurePosixPath(part.path).suffix.lower()
+    if suffix in _NOT_READ:
+        raise SourceError(f"{part.path} is compressed by {_NOT_READ[suffix]}. {_COMPRESS}")
+    with _opened(part.path) as stream:
+        if suffix in _READ_BY:
+            yield from _decompressed(part.path, stream, _READ_BY[suffix])
+        elif part.end is None and part.start == 0:
+            yield from iter(lambda: stream.read(_READ_BYTES), b"")
+        else:
+            yield from _lines_within(stream, part)
+
+
+def _lines_within(stream: IO[bytes], part: Part) -> Iterator[bytes]:
+    """Yield the lines that begin in a part. A line belongs to the part in which its first byte is."""
+    position = part.start
+    if part.start:
+        stream.seek(part.start - 1)  # the byte before tells whether a line begins at the start
+        while True:
+            data = stream.read(_READ_BYTES)
+            if not data:
+                return
+            end = data.find(b"\n") + 1
+            if end:
+                break
+            position += len(data)
+        position += end - 1
+        if part.end is not None and position >= part.end:
+            return
+        stream.seek(position)
+    while data := stream.read(_READ_BYTES):
+        if part.end is not None and position + len(data) >= part.end:
+            # The line that has the part's last byte ends the part.
+            last = data.find(b"\n", max(0, part.end - 1 - position)) + 1
+            if last:
+                yield data[:last]
+                return
+        position += len(data)
+        yield data
+
+
+def _decompressed(path: str, stream: IO[bytes], kind: str) -> Iterator[bytes]:
+    try:
+        with _decompressor(stream, kind) as text:
+            yield from iter(lambda: text.read(_READ_BYTES), b"")
+    except (OSError, EOFError, ValueError, pa.ArrowException) as error:
+        message = f"{path} cannot be decompressed by {kind} ({error}). Restore the file or wait for it, then land again"
+        raise StorageError(message) from error
+
+
+def _decompressor(stream: IO[bytes], kind: str) -> IO[bytes]:
+    open_: Mapping[str, Callable[[], object]] = {
+        "gzip": lambda: gzip.GzipFile(fileobj=stream),  # several members, and zeros behind them
+        "bzip2": lambda: bz2.BZ2File(stream),
+        "zstd": lambda: pa.CompressedInputStream(pa.PythonFile(stream, mode="r"), "zstd"),
+    }
+    return cast("IO[bytes]", open_[kind]())
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[IO[bytes]]:
+    system, location = filesystem_of(path)
+    try:
+        file = system.open_input_file(location)
+    except OSError as error:
+        message = (
+            f"cannot read {path}: {error.strerror or error}. Grant read access or restore the file, then land again"
+        )
+        raise StorageError(message) from error
+    with file:
+        yield cast("IO[bytes]", file)

@@ -1,0 +1,267 @@
+"""Tokenize blocks of CSV: Arrow splits the lines into columns of text, and what it takes leniently is refused before.
+
+Arrow's tokenizer is the fastest of those that keep the difference between an empty value and a quoted empty one, take bytes from
+us, and number the lines that have too many or too few values (ADR-138). It is lenient in three points, which `_Structure` closes: quotes
+within a value, text behind a closing quote, and a carriage return alone as the end of a line.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
+
+from rewindow.contracts.text_options import TextOptions
+from rewindow.engine.worker.text.blocks import BadTextError
+from rewindow.engine.worker.text.records import Records
+
+Longs = npt.NDArray[np.int64]
+_LF, _CR = 10, 13
+
+
+def csv_header(data: bytes, options: TextOptions) -> tuple[tuple[str, ...], int] | None:
+    """Return the names of a file's columns by its first line, and the number of bytes until the rows; None without a line.
+
+    A column without a name, or with that of another one, gets the number of its position, as Spark numbers them.
+    """
+    start = 0
+    for _ in range(options.skip_rows):
+        end = data.find(b"\n", start) + 1
+        if not end:
+            return None
+        start = end
+    while data[start : start + 1] in {b"\n", b"\r"}:
+        start += 1
+    if start >= len(data):
+        return None
+    end = _first_end(data[start:], options) + start
+    row = csv_rows(data[start:end], options, None)
+    if row.faults:
+        raise BadTextError(data.count(b"\n", 0, start), row.faults[0])
+    values = [column[0].as_py() or "" for column in row.columns.values()]
+    if not options.header:
+        return tuple(f"_c{at}" for at in range(len(values))), start
+    counts = Counter(name.lower() for name in values)
+    empty = {"", options.null}
+    names = tuple(
+        f"_c{at}" if name in empty else f"{name}{at}" if counts[name.lower()] > 1 else name
+        for at, name in enumerate(values)
+    )
+    return names, end
+
+
+def whole_records(data: bytes, options: TextOptions) -> int:
+    """Return where the last whole record of a text ends, if values may contain the ends of lines; 0 if none does."""
+    ends = _Structure(data, options).ends
+    return int(ends[-1]) + 1 if len(ends) else 0
+
+
+def csv_rows(data: bytes, options: TextOptions, names: Sequence[str] | None) -> Records:
+    """Tokenize whole lines of CSV into columns with the given names, or numbered ones.
+
+    ``data`` is UTF-8 without a header and a byte order mark. Empty lines are no records. A record with another number of values,
+    with a quote that is not around a whole value, or with a carriage return alone is a fault of its row.
+    """
+    quote = options.quote.encode()
+    faults: dict[int, str] = {}
+    starts: Longs | None = None
+    kept = data
+    if options.escape or (quote and quote in data) or data.count(b"\r") != data.count(b"\r\n"):
+        structure = _Structure(data, options)
+        wrong = structure.wrong()
+        if wrong or options.is_multiple:
+            starts = structure.starts()
+            faults = {int(np.searchsorted(starts, begin)): reason for begin, reason in wrong.items()}
+            kept = _without(data, starts, structure.ends, sorted(faults))
+    table, miscounted = _parsed(kept, options, names)
+    rows = table.num_rows + len(miscounted) + len(faults)
+    lines = _lines(data, rows, starts)
+    good = np.setdiff1d(np.arange(rows), np.fromiter(faults, np.int64, len(faults)), assume_unique=True)
+    for number, values in miscounted:
+        faults[int(good[number])] = f"it has {values} values, but there are {table.num_columns} columns"
+    columns = dict(zip(table.column_names, (column.combine_chunks() for column in table.columns), strict=True))
+    return Records(_spread(columns, rows, faults), lines, dict(sorted(faults.items())))
+
+
+def _first_end(data: bytes, options: TextOptions) -> int:
+    """Return where the first record ends."""
+    quote = options.quote.encode()
+    if options.is_multiple and quote and quote in data:
+        ends = _Structure(data, options).ends
+        return int(ends[0]) + 1 if len(ends) else len(data)
+    return data.find(b"\n") + 1 or len(data)
+
+
+def _parsed(data: bytes, options: TextOptions, names: Sequence[str] | None) -> tuple[pa.Table, list[tuple[int, int]]]:
+    """Return the rows that have a value for each column, and of the others the number of the record and of its values."""
+    miscounted: list[tuple[int, int]] = []
+
+    def skip(row: pa_csv.InvalidRow) -> str:
+        miscounted.append((row.number - 1, row.actual_columns))
+        return "skip"
+
+    if names is None and not data:
+        names = ["0"]  # the only record is a fault
+    if names is None:
+        first = data[: _first_end(data, options)]
+        names = [str(at) for at in range(_count(first, options))]
+    unique = [str(at) for at in range(len(names))]
+    if not data.strip(b"\r\n"):
+        return pa.table({name: pa.array([], pa.string()) for name in names}), []
+    table = pa_csv.read_csv(
+        # A block may begin with the bytes of a byte order mark, which Arrow would take away: an empty line keeps them.
+        pa.BufferReader(b"\n" + data if data.startswith(b"\xef\xbb\xbf") else data),
+        read_options=pa_csv.ReadOptions(use_threads=False, block_size=len(data) + 2, column_names=unique),
+        parse_options=pa_csv.ParseOptions(
+            delimiter=options.delimiter,
+            quote_char=options.quote or False,
+            double_quote=not options.escape,
+            escape_char=options.escape or False,
+            newlines_in_values=options.is_multiple,
+            invalid_row_handler=skip,
+        ),
+        convert_options=pa_csv.ConvertOptions(
+            check_utf8=False,
+            column_types=dict.fromkeys(unique, pa.string()),
+            null_values=list({"", options.null}),
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        ),
+    )
+    return table.rename_columns(list(names)), miscounted
+
+
+def _count(line: bytes, options: TextOptions) -> int:
+    """Return how many values a line has."""
+    table = pa_csv.read_csv(
+        pa.BufferReader(line),
+        read_options=pa_csv.ReadOptions(use_threads=False, autogenerate_column_names=True, block_size=len(line) + 1),
+        parse_options=pa_csv.ParseOptions(
+            delimiter=options.delimiter,
+            quote_char=options.quote or False,
+            double_quote=not options.escape,
+            escape_char=options.escape or False,
+            newlines_in_values=options.is_multiple,
+        ),
+    )
+    return int(table.num_columns)
+
+
+def _are_filled(data: bytes, starts: Longs) -> npt.NDArray[np.bool_]:
+    """Return which lines are not empty."""
+    bytes_ = np.frombuffer(data + b"\n", np.uint8)
+    first = bytes_[starts]
+    return ~((first == _LF) | ((first == _CR) & (bytes_[np.minimum(starts + 1, len(data))] == _LF)))
+
+
+def _lines(data: bytes, rows: int, starts: Longs | None) -> Longs:
+    """Return the line of each record. Without ``starts``, a record is a line, and empty lines are none."""
+    if starts is None and rows == data.count(b"\n") + (not data.endswith(b"\n")):
+        return np.arange(rows)
+    ends = np.flatnonzero(np.frombuffer(data, np.uint8) == _LF)
+    if starts is None:
+        begins = np.concatenate(([0], ends + 1))
+        begins = begins[begins < len(data)]
+        starts = begins[_are_filled(data, begins)]
+    return np.searchsorted(ends, starts)
+
+
+def _without(data: bytes, starts: Longs, ends: Longs, rows: Sequence[int]) -> bytes:
+    """Return a text without some of its records."""
+    parts, position = [], 0
+    for row in rows:
+        after = ends[np.searchsorted(ends, starts[row]) :]
+        parts.append(data[position : starts[row]])
+        position = int(after[0]) + 1 if len(after) else len(data)
+    return b"".join((*parts, data[position:]))
+
+
+def _spread(columns: Mapping[str, pa.Array], rows: int, faults: Mapping[int, str]) -> dict[str, pa.Array]:
+    """Return columns with a null for each faulty record."""
+    if not faults:
+        return dict(columns)
+    is_bad = np.zeros(rows, np.bool_)
+    is_bad[list(faults)] = True
+    at = pa.array(np.cumsum(~is_bad) - 1, mask=is_bad)
+    return {name: pc.take(column, at) for name, column in columns.items()}
+
+
+class _Structure:
+    """The quotes and the ends of lines of a text, without those that an escape makes ordinary."""
+
+    def __init__(self, data: bytes, options: TextOptions) -> None:
+        self._options = options
+        self._bytes = np.frombuffer(data, np.uint8)
+        if options.escape:
+            self._bytes = _neutral(self._bytes, ord(options.escape))
+        quote = ord(options.quote) if options.quote else -1
+        self._quotes: Longs = np.flatnonzero(self._bytes == quote) if quote >= 0 else np.zeros(0, np.int64)
+        self._line_ends: Longs = np.flatnonzero(self._bytes == _LF)
+        self.ends = self._line_ends
+        """Where records end."""
+        if options.is_multiple and len(self._quotes):
+            before = np.searchsorted(self._quotes, self._line_ends)
+            self.ends = self._line_ends[before % 2 == 0]
+
+    def starts(self) -> Longs:
+        """Return where each record begins."""
+        starts = np.concatenate(([0], self.ends + 1))
+        starts = starts[starts < len(self._bytes)]
+        return starts[_are_filled(self._bytes.tobytes(), starts)]
+
+    def wrong(self) -> dict[int, str]:
+        """Return the beginning of each record that is no CSV, and why."""
+        found = dict[int, str]()
+        size = len(self._bytes)
+        padded = np.concatenate((self._bytes, [_LF, _LF])).astype(np.uint8)
+        carriages = np.flatnonzero(self._bytes == _CR)
+        alone = carriages[padded[carriages + 1] != _LF]
+        quotes = self._quotes
+        starts = np.concatenate(([0], self.ends + 1))
+        record = np.searchsorted(self.ends, quotes)
+        first = np.searchsorted(quotes, starts)
+        number = np.arange(len(quotes)) - first[record]
+        opens = number % 2 == 0
+        delimiter = ord(self._options.delimiter)
+        before = np.where(quotes > 0, padded[quotes - 1], _LF)
+        after = padded[quotes + 1]
+        quote = padded[quotes] if len(quotes) else np.zeros(0, np.uint8)
+        is_doubled = (before == quote) if not self._options.escape else np.zeros(len(quotes), np.bool_)
+        begins = (before == delimiter) | (before == _LF) | (quotes == starts[record]) | ((number > 0) & is_doubled)
+        is_next = (after == quote) if not self._options.escape else np.zeros(len(quotes), np.bool_)
+        at_end = (after == delimiter) | (after == _LF) | ((after == _CR) & (padded[quotes + 2] == _LF))
+        closes = at_end | is_next | (quotes + 1 >= size)
+        for at in np.flatnonzero(opens & ~begins).tolist():
+            found.setdefault(int(starts[record[at]]), "it has a quote within a value")
+        for at in np.flatnonzero(~opens & ~closes).tolist():
+            found.setdefault(int(starts[record[at]]), "it has text behind a quoted value")
+        counts = np.diff(np.concatenate((first, [len(quotes)])))
+        for at in np.flatnonzero(counts % 2).tolist():
+            goes_on = (
+                "its quoted value has no end"
+                if self._options.is_multiple
+                else ("its quoted value does not end in its line, which needs `lines: multiple`")
+            )
+            found.setdefault(int(starts[at]), goes_on)
+        for position in alone.tolist():
+            inside = np.searchsorted(quotes, position) - first[np.searchsorted(self.ends, position)]
+            if not (self._options.is_multiple and inside % 2):
+                begin = int(starts[np.searchsorted(self.ends, position)])
+                found.setdefault(begin, "it has a carriage return without a line feed")
+        return found
+
+
+def _neutral(data: npt.NDArray[np.uint8], escape: int) -> npt.NDArray[np.uint8]:
+    """Return a text in which escapes, and the characters that they escape, are letters."""
+    found = data.copy()
+    position = -1
+    for at in np.flatnonzero(data == escape).tolist():
+        if at > position:  # an escaped escape escapes nothing
+            found[at : at + 2] = ord("x")
+            position = at + 1
+    return found

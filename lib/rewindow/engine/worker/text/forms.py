@@ -1,0 +1,342 @@
+"""The accepted forms: for each type a pattern and a cast on whole columns. docs/guides/text-files.md is the table for users.
+
+A value in any other form is bad, whoever else might read it: the forms are few, so that a value that is landed is certainly the one
+that was meant (R9).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rewindow.contracts.text_options import TextOptions
+from rewindow.contracts.time_patterns import TimePattern
+from rewindow.engine.worker.landing.source_types import arrow_type, decimal_of
+from rewindow.engine.worker.text.zones import instants
+
+Flags = npt.NDArray[np.bool_]
+
+WHOLE = r"^-?[0-9]{1,30}$"
+_NUMBER = r"^-?([0-9]+(\.[0-9]+)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+_FRACTION = r"^-?([0-9]+(\.[0-9]+)?|\.[0-9]+)$"
+_FLAG = r"^(?i:true|false)$"
+_YEAR = "([0-9]{3}[1-9]|[0-9]{2}[1-9]0|[0-9][1-9]00|[1-9]000)"
+_DAY = _YEAR + "-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+_CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,9})?)?"
+_ZONE = "(Z|[+-](0[0-9]|1[0-8])(:?[0-5][0-9])?)"
+_DATE = f"^{_DAY}$"
+_TIME = f"^{_DAY}([T ]{_CLOCK}( UTC| ?{_ZONE})?)?$"
+_HAS_ZONE = "(Z|UTC|:.*[+-][0-9:]+)$"
+_UNUSUAL_TIME = r"( UTC| [Z+-].*|\.[0-9]{7,9}.*)$"
+_CERTAIN_EXPONENT = r"^[^eE]*$|\.|[eE]-"
+"""Of numbers: those without an exponent, or with one that is certainly meant. ``1E5`` may be a code."""
+_LEADING_ZERO = "^-?0[0-9]"
+"""Of numbers that would lose it: ``007`` and ``07`` may be codes."""
+_BITS: Mapping[str, int] = {"byte": 8, "short": 16, "integer": 32, "long": 64}
+_EXACT = 2**53
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+
+FORMS: Mapping[str, str] = {
+    "byte": "whole numbers of 8 bits, like 42",
+    "short": "whole numbers of 16 bits, like 42",
+    "integer": "whole numbers of 32 bits, like 42",
+    "long": "whole numbers of 64 bits, like 42",
+    "float": "numbers, like 1.5",
+    "double": "numbers like 1.5, and whole ones up to 2^53",
+    "boolean": "true and false",
+    "date": "dates like 2026-01-05",
+    "timestamp": "times like 2026-01-05T10:00:00Z",
+    "timestamp_ntz": "times like 2026-01-05T10:00:00",
+}
+"""What a message calls the accepted forms of a type."""
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """Values of a type, null where a text is null or bad, and which texts are bad (None: none)."""
+
+    values: pa.Array
+    bad: Flags | None = None
+
+
+def typed(texts: pa.Array, kind: str, column: str, options: TextOptions, zone: str) -> Typed:
+    """Return the texts of a column as values of a type of Spark's (``long``, ``decimal(12,2)``, ...)."""
+    zone = options.zone or zone
+    if kind == "string":
+        return Typed(texts)
+    if kind == "binary":
+        return Typed(texts.cast(pa.binary()))
+    if kind in _BITS:
+        return _whole(_plain(texts, options, is_decimal=False), _BITS[kind])
+    if kind in {"double", "float"}:
+        return _floating(_plain(texts, options, is_decimal=False), kind, options)
+    if kind.startswith("decimal("):
+        return _decimal(_plain(texts, options, is_decimal=True), kind)
+    if kind == "boolean":
+        return _cast(texts, _FLAG, lambda fit: fit.cast(pa.bool_()), pa.bool_())
+    pattern = pattern_of(kind, column, options)
+    if pattern is not None:
+        return _by_pattern(texts, pattern, kind, zone)
+    if kind == "date":
+        return _cast(texts, _DATE, lambda fit: fit.cast(pa.date32()), pa.date32())
+    return _cast(texts, _TIME, lambda fit: _times(fit, zone), pa.timestamp("us", "UTC"))
+
+
+def pattern_of(kind: str, column: str, options: TextOptions) -> TimePattern | None:
+    """Return the stated pattern of a column of times or dates, which replaces the accepted forms."""
+    return options.by_column.get(column) or (options.date if kind == "date" else options.time)
+
+
+def form_of(kind: str, column: str, options: TextOptions) -> str:
+    """Return the accepted forms of a type, as a message names them."""
+    if kind in {"date", "timestamp", "timestamp_ntz"} and (pattern := pattern_of(kind, column, options)) is not None:
+        return f"{'dates' if kind == 'date' else 'times'} of the form {pattern.pattern}"
+    if kind.startswith("decimal("):
+        digits, scale = decimal_of(kind)
+        signs = f"{'1' + options.thousands + '234' if options.thousands else '42'}{options.decimal}50"
+        return f"decimals with {digits - scale} digits before the {options.decimal} and {scale} after it, like {signs}"
+    return FORMS.get(kind, kind)
+
+
+ALL_KINDS = frozenset({"long", "double", "boolean", "date", "timestamp"})
+"""Types that a column without values may still have."""
+
+
+def kinds_of(texts: pa.Array, column: str, options: TextOptions, among: frozenset[str] = ALL_KINDS) -> frozenset[str]:
+    """Return which types, among some, all texts of a column fit. Those of the whole column fit each of its parts."""
+    values = texts.drop_null()
+    if not len(values) or not among:
+        return among
+    first = values.slice(0, 1)  # most columns fit few types, which one value tells
+    if len(values) > 1:
+        among = kinds_of(first, column, options, among)
+    return frozenset(kind for kind in among if _fits(values, kind, column, options))
+
+
+def inferred_kind(kinds: frozenset[str], *, is_filled: bool) -> str:
+    """Return the type of a column whose texts fit some types."""
+    if not is_filled:
+        return "string"
+    return next((kind for kind in ("long", "double", "boolean", "date", "timestamp") if kind in kinds), "string")
+
+
+def _fits(values: pa.Array, kind: str, column: str, options: TextOptions) -> bool:
+    if kind in {"long", "double"}:
+        numbers = _plain(values, options, is_decimal=False)
+        if pc.any(pc.match_substring_regex(numbers, _LEADING_ZERO)).as_py() or not _all(numbers, _CERTAIN_EXPONENT):
+            return False
+    return typed(values, kind, column, options, "UTC").bad is None
+
+
+def _all(texts: pa.Array, pattern: str) -> bool:
+    return bool(pc.all(pc.match_substring_regex(texts, pattern), skip_nulls=True, min_count=0).as_py())
+
+
+def _cast(texts: pa.Array, pattern: str, cast: Callable[[pa.Array], pa.Array], kind: pa.DataType) -> Typed:
+    """Convert the texts that have a form. A text that has it and still is no value, such as 30 February, is bad."""
+    fits = pc.match_substring_regex(texts, pattern)
+    bad = None if pc.all(fits, min_count=0).as_py() else ~np.asarray(fits.fill_null(True))
+    if bad is not None:
+        texts = pc.if_else(pa.array(bad), pa.scalar(None, pa.string()), texts)
+    try:
+        return Typed(cast(texts), bad)
+    except pa.ArrowInvalid:
+        values, wrong = _apart(texts, cast, kind)
+        return Typed(values, wrong if bad is None else bad | wrong)
+
+
+def _apart(texts: pa.Array, cast: Callable[[pa.Array], pa.Array], kind: pa.DataType) -> tuple[pa.Array, Flags]:
+    """Convert texts of which some are no values: halve them until those are alone."""
+    try:
+        return cast(texts), np.zeros(len(texts), np.bool_)
+    except pa.ArrowInvalid:
+        if len(texts) == 1:
+            return pa.nulls(1, kind), np.ones(1, np.bool_)
+    middle = len(texts) // 2
+    parts = [_apart(part, cast, kind) for part in (texts.slice(0, middle), texts.slice(middle))]
+    return pa.concat_arrays([values for values, _ in parts]), np.concatenate([wrong for _, wrong in parts])
+
+
+def _and_bad(typed_values: Typed, wrong: Flags) -> Typed:
+    """Return values of which some more are bad."""
+    if not wrong.any():
+        return typed_values
+    values = pc.if_else(pa.array(wrong), pa.scalar(None, typed_values.values.type), typed_values.values)
+    return Typed(values, wrong if typed_values.bad is None else typed_values.bad | wrong)
+
+
+def _plain(texts: pa.Array, options: TextOptions, *, is_decimal: bool) -> pa.Array:
+    """Return numbers with a point before the fraction and without groups; a number in another form becomes no number."""
+    decimal, thousands = options.decimal, options.thousands
+    if (decimal == "." and not thousands) or (options.is_for_decimals and not is_decimal):
+        return texts
+    point = "\\" + decimal
+    whole = "[0-9]*"
+    if thousands:
+        group = "\\" + thousands if thousands in ".^$*+?()[]{}|\\" else thousands
+        whole = f"([0-9]*|[0-9]{{1,3}}({group}[0-9]{{3}})+)"
+    fits = pc.match_substring_regex(texts, f"^-?{whole}({point}[0-9]+)?([eE][+-]?[0-9]+)?$")
+    if thousands:
+        texts = pc.replace_substring(texts, thousands, "")
+    if decimal != ".":
+        texts = pc.replace_substring(texts, decimal, ".")
+    return pc.if_else(fits, texts, "bad")
+
+
+def _whole(texts: pa.Array, bits: int) -> Typed:
+    found = _cast(texts, WHOLE, lambda fit: fit.cast(pa.int64()), pa.int64())
+    if bits == 64 or len(found.values) == found.values.null_count:
+        return found
+    least, most = -(1 << bits - 1), (1 << bits - 1) - 1
+    wrong = pc.or_(pc.less(found.values, least), pc.greater(found.values, most)).fill_null(False)
+    return _and_bad(found, np.asarray(wrong))
+
+
+def _floating(texts: pa.Array, kind: str, options: TextOptions) -> Typed:
+    constants = {"NaN": "nan", **options.constants}
+    stored = pa.float64() if kind == "double" else pa.float32()
+    is_number = pc.match_substring_regex(texts, _NUMBER)
+    is_constant = None
+    if not pc.all(is_number, min_count=0).as_py():
+        is_constant = pc.and_(pc.is_in(texts, pa.array(list(constants))), pc.invert(is_number))
+    if is_constant is None or not pc.any(is_constant).as_py():
+        found = _cast(texts, _NUMBER, lambda fit: fit.cast(stored), stored)
+        return _and_bad(_wide(found), _inexact(texts, found.values))
+    numbers = pc.if_else(is_constant, pa.scalar(None, pa.string()), texts)
+    found = _floating(numbers, kind, options)
+    floats = pa.array([float(constant) for constant in constants.values()], pa.float64())
+    values = pc.if_else(is_constant, floats.take(pc.index_in(texts, pa.array(list(constants)))), found.values)
+    return Typed(values, found.bad)
+
+
+def _wide(found: Typed) -> Typed:
+    return found if found.values.type == pa.float64() else Typed(found.values.cast(pa.float64()), found.bad)
+
+
+def _inexact(texts: pa.Array, values: pa.Array) -> Flags:
+    """Return which numbers no double holds: infinite ones, and whole ones beyond 2^53 that would be rounded."""
+    numbers = np.abs(np.asarray(values.fill_null(0.0).cast(pa.float64())))
+    wrong = np.isinf(numbers)
+    for row in np.flatnonzero(numbers >= _EXACT).tolist():
+        text = texts[row].as_py()
+        wrong[row] |= text.lstrip("-").isdigit() and abs(int(text)) > _EXACT
+    return wrong
+
+
+def _decimal(texts: pa.Array, kind: str) -> Typed:
+    stored = arrow_type(kind)
+    return _cast(texts, _FRACTION, lambda fit: _trimmed(fit, decimal_of(kind)[1]).cast(stored), stored)
+
+
+def _trimmed(texts: pa.Array, scale: int) -> pa.Array:
+    """Return decimals without zeros at the end of a fraction that is longer than the scale."""
+    is_longer = pc.match_substring_regex(texts, rf"\.[0-9]{{{scale + 1}}}")
+    if not pc.any(is_longer, min_count=0).as_py():
+        return texts
+    shorter = pc.replace_substring_regex(texts, r"(\.[0-9]*?)0+$", r"\1")
+    return pc.if_else(is_longer, pc.replace_substring_regex(shorter, r"\.$", ""), texts)
+
+
+def _times(texts: pa.Array, zone: str) -> pa.Array:
+    """Return times in the accepted forms as instants."""
+    if pc.any(unusual := pc.match_substring_regex(texts, _UNUSUAL_TIME), min_count=0).as_py():
+        usual = pc.replace_substring_regex(texts, r" ?UTC$| Z$", "Z")
+        usual = pc.replace_substring_regex(usual, r" ([+-][0-9:]+)$", r"\1")
+        usual = pc.replace_substring_regex(usual, r"(\.[0-9]{6})[0-9]{1,3}", r"\1")  # rounded down
+        texts = pc.if_else(unusual, usual, texts)
+    has_zone = pc.match_substring_regex(texts, _HAS_ZONE)
+    some, every = pc.any(has_zone, min_count=0).as_py(), pc.all(has_zone, min_count=0).as_py()
+    if every:
+        return texts.cast(pa.timestamp("us", "UTC"))
+    if not some:
+        return _local(texts, zone)
+    nothing = pa.scalar(None, pa.string())
+    zoned = pc.if_else(has_zone, texts, nothing).cast(pa.timestamp("us", "UTC"))
+    return pc.coalesce(zoned, _local(pc.if_else(has_zone, nothing, texts), zone))
+
+
+def _local(texts: pa.Array, zone: str) -> pa.Array:
+    local = texts.cast(pa.timestamp("us")).cast(pa.int64())
+    return _instants(local, zone)
+
+
+def _instants(local: pa.Array, zone: str) -> pa.Array:
+    if zone == "UTC":
+        return local.cast(pa.timestamp("us", "UTC"))
+    mask = np.asarray(local.is_null()) if local.null_count else None
+    found = instants(np.asarray(local.drop_null()), zone)
+    if mask is not None:
+        every = np.zeros(len(local), np.int64)
+        every[~mask] = found
+        found = every
+    return pa.array(found, pa.int64(), mask=mask).cast(pa.timestamp("us", "UTC"))
+
+
+def _by_pattern(texts: pa.Array, pattern: TimePattern, kind: str, zone: str) -> Typed:
+    stored = pa.date32() if kind == "date" else pa.timestamp("us", "UTC")
+    if (kind == "date") == pattern.has_time:
+        bad = np.asarray(texts.is_valid())
+        return Typed(pa.nulls(len(texts), stored), bad if bad.any() else None)
+    return _cast(texts, pattern.regex, lambda fit: _composed(fit, pattern, kind, zone), stored)
+
+
+def _composed(texts: pa.Array, pattern: TimePattern, kind: str, zone: str) -> pa.Array:
+    """Return the times of texts that have a pattern. Raises `pa.ArrowInvalid` if one does not exist."""
+    found = pc.extract_regex(texts, pattern.regex)
+    mask = np.asarray(texts.is_null())
+
+    def part(name: str, default: int = 0) -> npt.NDArray[np.int64]:
+        if name not in pattern.parts:
+            return np.full(len(texts), default, np.int64)
+        return np.asarray(pc.struct_field(found, name).fill_null("1").cast(pa.int64()))
+
+    year = part("year") if "year" in pattern.parts else 2000 + part("short_year")
+    if "month_name" in pattern.parts:
+        names = pc.utf8_lower(pc.struct_field(found, "month_name"))
+        month = np.asarray(pc.index_in(names, pa.array(_MONTHS)).fill_null(-1)).astype(np.int64) + 1
+        month[mask] = 1
+    else:
+        month = part("month")
+    day, hour, minute, second = part("day"), part("hour"), part("minute"), part("second")
+    is_wrong = (year < 1) | (month < 1) | (month > 12) | (day < 1) | (hour > 23) | (minute > 59) | (second > 59)
+    if "half" in pattern.parts:
+        half = part("half_hour")
+        is_wrong |= (half < 1) | (half > 12)
+        is_pm = np.asarray(pc.equal(pc.utf8_lower(pc.struct_field(found, "half")), "pm").fill_null(False))
+        hour = half % 12 + 12 * is_pm
+    months = (year - 1970).astype("datetime64[Y]").astype("datetime64[M]") + (month - 1)
+    days = months.astype("datetime64[D]") + (day - 1)
+    is_wrong |= days.astype("datetime64[M]") != months  # 30 February
+    if (is_wrong & ~mask).any():
+        raise pa.ArrowInvalid("it does not exist")
+    if kind == "date":
+        return pa.array(days.astype(np.int64).astype(np.int32), pa.int32(), mask=mask).cast(pa.date32())
+    micros = ((days.astype(np.int64) * 24 + hour) * 60 + minute) * 60 + second
+    local = micros * 1_000_000 + _fraction(found, pattern, len(texts))
+    if "offset" not in pattern.parts:
+        return _instants(pa.array(local, pa.int64(), mask=mask), zone)
+    offset = _offset_us(pc.struct_field(found, "offset"))
+    return pa.array(local - offset, pa.int64(), mask=mask).cast(pa.timestamp("us", "UTC"))
+
+
+def _fraction(found: pa.StructArray, pattern: TimePattern, rows: int) -> npt.NDArray[np.int64]:
+    if "fraction" not in pattern.parts:
+        return np.zeros(rows, np.int64)
+    digits = pc.struct_field(found, "fraction")
+    micros = pc.utf8_slice_codeunits(pc.utf8_rpad(digits, 6, "0"), 0, 6)
+    return np.asarray(micros.fill_null("0").cast(pa.int64()))
+
+
+def _offset_us(offsets: pa.Array) -> npt.NDArray[np.int64]:
+    """Return offsets like ``+01:00`` and ``Z`` in microseconds."""
+    coded = offsets.fill_null("Z").dictionary_encode()
+    values = [
+        0 if text == "Z" else (1 if text[0] == "+" else -1) * (int(text[1:3]) * 60 + int(text[4:6])) * 60_000_000
+        for text in coded.dictionary.to_pylist()
+    ]
+    return np.array(values, np.int64)[np.asarray(coded.indices)]

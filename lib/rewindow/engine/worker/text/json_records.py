@@ -1,0 +1,414 @@
+"""Split JSON lines into columns of raw tokens.
+
+`json_tokens` decides what is accepted, one line after another. Most lines of a file look alike, so a line that it accepted
+becomes a template: its text without its values. A line is accepted with it if it has exactly this text between its values,
+and if each value is valid where the template has one of its kind, which is checked for whole columns. As the template is a
+valid object with its fields, so is the line. Any other line goes to `json_tokens`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rewindow.engine.worker.text.json_tokens import Member, TokenError, is_nested_value, members
+from rewindow.engine.worker.text.records import Records
+
+Positions = npt.NDArray[np.int64]
+_Mask = npt.NDArray[np.bool_]
+
+_QUOTE, _BACKSLASH, _LINE_FEED, _RETURN, _N = b'"\\\n\rn'
+_NUMBER = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
+_SCALAR = {False: f"{_NUMBER}|true|false|null", True: f"{_NUMBER}|true|false|null|NaN|-?Infinity"}
+_ESCAPES = np.isin(np.arange(256), list(b'"\\/bfnrtu'))
+_HEX = np.isin(np.arange(256), list(b"0123456789abcdefABCDEF"))
+_WORD = 8  # literals are compared eight bytes at a time
+_TOGETHER = 256
+_WORTH = 64
+"""A template costs as much as this many lines cost one by one."""
+_MOST_POOR = 8
+"""Templates in a row that were not worth it, after which the other lines are read one by one."""
+
+
+def json_records(data: bytes, *, wanted: Collection[str] | None = None, constants: bool = False) -> Records:
+    """Tokenize JSON lines: the top-level fields of each object, each as its raw JSON token.
+
+    ``data`` are complete lines in valid UTF-8, without a byte order mark, of less than 2 GB. A line of JSON blanks is no
+    record. A line that is not exactly one object by RFC 8259 is a fault of its row. There is a column for each name that
+    occurs, in the order of first occurrence, or only for ``wanted`` ones. ``null`` and a missing field are null; any other
+    value is its exact text. ``constants`` accepts ``NaN``, ``Infinity`` and ``-Infinity``.
+    """
+    block = _Block(data)
+    block.read(constants=constants)
+    rows = np.flatnonzero(~block.is_blank)
+    row_of = np.cumsum(~block.is_blank) - 1
+    columns = {
+        name: block.column(block.columns[name], rows)
+        for name in sorted(block.columns, key=lambda name: block.columns[name].rank)
+        if wanted is None or name in wanted
+    }
+    faults = {int(row_of[line]): reason for line, reason in sorted(block.faults.items())}
+    return Records(columns, rows, faults)
+
+
+def gather(data: bytes | pa.Buffer, starts: Positions, ends: Positions, is_valid: _Mask | None = None) -> pa.Array:
+    """Return spans of a text, in ascending order and without overlaps, as an array of strings; null where not valid."""
+    count = len(starts)
+    if not count:
+        return pa.array([], pa.string())
+    # Spans and the gaps between them, of which only the spans are taken: Arrow copies them in one pass.
+    offsets = np.empty(2 * count + 1, np.int32)
+    offsets[:-1:2] = starts
+    offsets[1::2] = ends
+    offsets[-1] = ends[-1]
+    pieces = pa.StringArray.from_buffers(2 * count, pa.py_buffer(offsets), pa.py_buffer(data))
+    mask = None if is_valid is None else ~is_valid
+    return pieces.take(pa.array(np.arange(0, 2 * count, 2, dtype=np.int32), mask=mask))
+
+
+def escaped(backslashes: Positions) -> Positions:
+    """Return the places of escaped characters: in a run of backslashes, every other one escapes the character after it."""
+    numbers = np.arange(len(backslashes))
+    is_start = np.diff(backslashes, prepend=-2) > 1
+    run = np.maximum.accumulate(np.where(is_start, numbers, 0))
+    places: Positions = backslashes[(numbers - run) % 2 == 0] + 1
+    return places
+
+
+def _are_scalars(data: bytes, starts: Positions, ends: Positions, *, constants: bool) -> _Mask:
+    """Return which spans are numbers or literals. A byte that cannot be in one follows all of them, the same."""
+    count = len(starts)
+    # Tokens are matched many at a time, with the byte after them, because most of the time a match takes is its beginning.
+    texts = gather(data, starts, ends + 1)
+    separator = data[ends[0] : ends[0] + 1]
+    offsets = np.frombuffer(texts.buffers()[1], np.int32, count + 1)
+    heads = np.append(offsets[:-1:_TOGETHER], offsets[-1])
+    groups = pa.StringArray.from_buffers(len(heads) - 1, pa.py_buffer(heads), texts.buffers()[2])
+    scalar = _SCALAR[constants]
+    pattern = f"^(?:(?:{scalar})[{separator.decode()}])*$"
+    # As many separators as tokens: none is within one.
+    is_each_one = texts.buffers()[2].to_pybytes().count(separator) == count
+    if is_each_one and pc.all(pc.match_substring_regex(groups, pattern)).as_py():
+        return np.ones(count, np.bool_)
+    is_scalar: _Mask = pc.match_substring_regex(gather(data, starts, ends), f"^(?:{scalar})$").to_numpy(
+        zero_copy_only=False
+    )
+    return is_scalar
+
+
+@dataclass(slots=True)
+class _Column:
+    """Where the values of a field are."""
+
+    rank: tuple[int, int]
+    """The line of the first occurrence, and its place there."""
+    lines: list[Positions] = field(default_factory=list)
+    starts: list[Positions] = field(default_factory=list)
+    ends: list[Positions] = field(default_factory=list)
+    # Of lines that were read one by one.
+    single: list[tuple[int, int, int]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Hole:
+    """Where a template has a value."""
+
+    name: str
+    kind: str
+    """``string``, between its quotes; ``scalar``; or ``nested``: from the first nested value through the last one."""
+
+
+class _Template:
+    """An accepted line without its values."""
+
+    def __init__(self, line: bytes, fields: list[Member]) -> None:
+        nested = [index for index, part in enumerate(fields) if line[part.start] in b"{["]
+        self.holes: list[_Hole] = []
+        self.literals: list[bytes] = []
+        position, index = 0, 0
+        while index < len(fields):
+            start, end = fields[index].start, fields[index].end
+            kind, last = "scalar", index
+            if nested and index == nested[0]:
+                kind, last = "nested", nested[-1]
+                end = fields[last].end
+            elif line[start] == _QUOTE:
+                kind, start, end = "string", start + 1, end - 1
+            self.holes.append(_Hole(fields[index].name, kind))
+            self.literals.append(line[position:start])
+            position, index = end, last + 1
+        self.literals.append(line[position:])
+        self.places = [0]  # of the fields, in the object
+        for hole in self.holes:
+            self.places.append(self.places[-1] + (nested[-1] - nested[0] + 1 if hole.kind == "nested" else 1))
+        self.names = {hole.name for hole in self.holes}
+        self.quotes = [literal.count(b'"') for literal in self.literals]
+        self.is_nested = bool(nested)
+
+
+class _Block:
+    def __init__(self, data: bytes) -> None:
+        self.size = len(data)
+        # Words are compared as a whole, so the last one needs bytes to its right.
+        self.data = data + bytes(_WORD)
+        self.padded = np.frombuffer(self.data, np.uint8)
+        self.bytes = self.padded[: self.size]
+        self.words = np.ndarray((self.size + 1,), "<u8", self.data, strides=(1,))
+        marks = np.flatnonzero((self.bytes == _QUOTE) | (self.bytes < 32))
+        signs = self.bytes[marks]
+        is_end = signs == _LINE_FEED
+        self.line_ends = marks[is_end]
+        if self.size and self.bytes[-1] != _LINE_FEED:
+            self.line_ends = np.append(self.line_ends, self.size)
+        self.line_starts = np.empty_like(self.line_ends)
+        self.line_starts[:1] = 0
+        self.line_starts[1:] = self.line_ends[:-1] + 1
+        self.is_irregular = np.zeros(len(self.line_ends), np.bool_)
+        is_mark = is_end | (signs == _QUOTE)
+        if not is_mark.all():
+            self._judge_controls(marks[~is_mark])
+        if b"\\" in data:
+            is_escaped = np.zeros(self.size + 1, np.bool_)
+            is_escaped[self._escaped()] = True
+            is_mark &= is_end | ~is_escaped[marks]
+        if not is_mark.all():
+            marks, is_end = marks[is_mark], is_end[is_mark]
+        # Quotes that begin or end a string, and line feeds. Of each line: where its quotes begin there, and how many they are.
+        self.marks = marks
+        last = np.flatnonzero(is_end)
+        if len(last) < len(self.line_ends):
+            last = np.append(last, len(marks))
+        self.firsts = np.empty_like(last)
+        self.firsts[:1] = 0
+        self.firsts[1:] = last[:-1] + 1
+        self.counts = last - self.firsts
+        self.is_blank = self.line_starts == self.line_ends
+        self.columns: dict[str, _Column] = {}
+        self.faults: dict[int, str] = {}
+
+    def _line_of(self, positions: Positions) -> Positions:
+        return np.searchsorted(self.line_ends, positions)
+
+    def _judge_controls(self, controls: Positions) -> None:
+        """A carriage return before a line feed ends a line; other control characters may be in a string."""
+        is_return = (self.bytes[controls] == _RETURN) & (self.padded[controls + 1] == _LINE_FEED)
+        self.line_ends[self._line_of(controls[is_return])] -= 1
+        self.is_irregular[self._line_of(controls[~is_return])] = True
+
+    def _escaped(self) -> Positions:
+        """Return the places of escaped characters; mark the lines that have invalid escapes, or those of surrogates."""
+        slashes = np.flatnonzero(self.bytes == _BACKSLASH)
+        places = escaped(slashes)
+        signs = self.padded[places]
+        is_bad = ~_ESCAPES[signs]
+        points = places[signs == ord("u")]
+        digits = [self.padded[points + offset] for offset in range(1, 5)]
+        is_odd = ~np.logical_and.reduce([_HEX[digit] for digit in digits])
+        is_odd |= (digits[0] | 32 == ord("d")) & (digits[1] >= ord("8"))
+        for wrong in (places[is_bad], points[is_odd]):
+            self.is_irregular[self._line_of(wrong - 1)] = True
+        return places
+
+    def read(self, *, constants: bool) -> None:
+        """Find the fields of all lines."""
+        is_left = ~(self.is_blank | self.is_irregular | (self.counts == 0))
+        left = np.flatnonzero(is_left)
+        singles = [np.flatnonzero(~is_left & ~self.is_blank)]
+        poor = 0
+        while len(left) > _WORTH and poor < _MOST_POOR:
+            counts = self.counts[left]
+            pick = int(np.argmax(counts == np.bincount(counts).argmax()))
+            line = int(left[pick])
+            left = np.delete(left, pick)
+            template = self._read_single(line, constants=constants)
+            if template is None:
+                poor += 1
+                continue
+            is_like, places = self._match(template, left)
+            lines = left[is_like]
+            left = left[~is_like]
+            poor = poor + 1 if len(lines) < _WORTH else 0
+            if len(lines):
+                singles.append(self._read_alike(template, lines, places, constants=constants))
+        for line in np.sort(np.concatenate([*singles, left])):
+            self._read_single(int(line), constants=constants)
+
+    def _column(self, name: str, line: int, place: int) -> _Column:
+        column = self.columns.get(name)
+        if column is None:
+            column = self.columns[name] = _Column((line, place))
+        elif (line, place) < column.rank:
+            column.rank = (line, place)
+        return column
+
+    def _add(self, line: int, fields: list[Member], place: int = 0) -> None:
+        for offset, part in enumerate(fields):
+            self._column(part.name, line, place + offset).single.append((line, part.start, part.end))
+
+    def _read_single(self, line: int, *, constants: bool) -> _Template | None:
+        """Read a line, and return its template, unless it has none."""
+        start = int(self.line_starts[line])
+        text = self.data[start : int(self.line_ends[line])]
+        if not text.strip(b" \t\r"):
+            self.is_blank[line] = True
+            return None
+        try:
+            fields = _members(text, constants=constants)
+        except TokenError as error:
+            self.faults[line] = str(error)
+            return None
+        self._add(line, [Member(part.name, part.start + start, part.end + start) for part in fields])
+        template = _Template(text, fields)
+        # With an escape in a name, a quote in a literal would be none that ends it.
+        return None if any(b"\\" in literal for literal in template.literals) else template
+
+    def _match(self, template: _Template, lines: Positions) -> tuple[_Mask, list[Positions]]:
+        """Return which lines have the literals of a template, in its order, without quotes between them; and where."""
+        total = sum(template.quotes)
+        counts = self.counts[lines]
+        is_like = counts >= total if template.is_nested else counts == total
+        chosen = np.flatnonzero(is_like)
+        lines = lines[chosen]
+        places = self._places(template, lines)
+        # They are in order and within their line, so the comparison stays within the data.
+        is_fit = np.ones(len(lines), np.bool_)
+        end = self.line_starts[lines]
+        for index, (place, literal) in enumerate(zip(places, template.literals, strict=True)):
+            is_fit &= place >= end if index else place == end
+            end = place + len(literal)
+        is_fit &= end == self.line_ends[lines]
+        for index, literal in enumerate(template.literals):
+            if not is_fit.all():
+                chosen, places, is_fit = chosen[is_fit], [place[is_fit] for place in places], is_fit[is_fit]
+            is_fit = self._is_at(places[index], literal)
+        is_like[:] = False
+        is_like[chosen[is_fit]] = True
+        return is_like, places if is_fit.all() else [place[is_fit] for place in places]
+
+    def _places(self, template: _Template, lines: Positions) -> list[Positions]:
+        """Return where a template's literals would be in some lines.
+
+        Each is found by its first quote: by the quotes before it, or after a nested value by those up to the end of the line.
+        """
+        places: list[Positions] = []
+        firsts = self.firsts[lines]
+        is_after_nested = False
+        before, total = 0, sum(template.quotes)
+        for index, literal in enumerate(template.literals):
+            if not template.quotes[index]:  # the end of the object
+                places.append(self.line_ends[lines] - len(literal))
+                continue
+            number = firsts + before
+            if is_after_nested:
+                number += self.counts[lines] - total
+            places.append(self.marks[number] - literal.index(b'"'))
+            before += template.quotes[index]
+            is_after_nested = is_after_nested or (
+                index < len(template.holes) and template.holes[index].kind == "nested"
+            )
+        return places
+
+    def _is_at(self, places: Positions, literal: bytes) -> _Mask:
+        if len(literal) < _WORD:
+            expected = np.uint64(int.from_bytes(literal, "little"))
+            is_short: _Mask = (self.words[places] & np.uint64((1 << 8 * len(literal)) - 1)) == expected
+            return is_short
+        offsets = {*range(0, len(literal) - _WORD, _WORD), len(literal) - _WORD}
+        is_equal = np.ones(len(places), np.bool_)
+        for offset in sorted(offsets):
+            word = np.uint64(int.from_bytes(literal[offset : offset + _WORD], "little"))
+            is_equal &= self.words[places + offset] == word
+        return is_equal
+
+    def _read_alike(
+        self, template: _Template, lines: Positions, places: list[Positions], *, constants: bool
+    ) -> Positions:
+        """Read the lines that have a template's literals at some places. Return those with a value that does not fit it."""
+        starts = [place + len(literal) for place, literal in zip(places, template.literals, strict=True)][:-1]
+        ends = places[1:]
+        is_fit = np.ones(len(lines), np.bool_)
+        for index, hole in enumerate(template.holes):
+            if hole.kind == "string":  # its characters are checked: `is_irregular`
+                starts[index] -= 1
+                ends[index] = ends[index] + 1
+            elif hole.kind == "scalar":
+                is_fit &= _are_scalars(self.data, starts[index], ends[index], constants=constants)
+        for index, hole in enumerate(template.holes):
+            if hole.kind == "nested":
+                self._read_nested(template, index, lines, starts[index], ends[index], is_fit, constants=constants)
+        if not is_fit.any():
+            return lines
+        first = int(lines[is_fit][0])
+        for index, hole in enumerate(template.holes):
+            column = self._column(hole.name, first, template.places[index])
+            column.lines.append(lines[is_fit])
+            column.starts.append(starts[index][is_fit])
+            column.ends.append(ends[index][is_fit])
+        return lines[~is_fit]
+
+    def _read_nested(
+        self,
+        template: _Template,
+        index: int,
+        lines: Positions,
+        starts: Positions,
+        ends: Positions,
+        is_fit: _Mask,
+        *,
+        constants: bool,
+    ) -> None:
+        """Read from the first nested value through the last one. Narrow each span to the first, and mark what is invalid."""
+        place = template.places[index] + 1
+        head = b'{"":'  # the name is in the literal before
+        for row, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
+            text = self.data[start:end]
+            if not is_fit[row] or is_nested_value(text.decode(), constants=constants):
+                continue
+            try:
+                value, *others = _members(head + text + b"}", constants=constants)
+            except TokenError:
+                is_fit[row] = False
+                continue
+            if any(part.name in template.names for part in others):
+                is_fit[row] = False
+                continue
+            # There may also be more blanks around the value than in the template.
+            shift = start - len(head)
+            starts[row], ends[row] = value.start + shift, value.end + shift
+            fields = [Member(part.name, part.start + shift, part.end + shift) for part in others]
+            self._add(int(lines[row]), fields, place)
+
+    def column(self, column: _Column, rows: Positions) -> pa.Array:
+        """Return the values of a field."""
+        # A missing value is the empty text at the beginning of its line, because spans have to ascend.
+        starts, ends = self.line_starts.copy(), self.line_starts.copy()
+        for lines, some_starts, some_ends in zip(column.lines, column.starts, column.ends, strict=True):
+            starts[lines], ends[lines] = some_starts, some_ends
+        if column.single:
+            lines, some_starts, some_ends = np.array(column.single, np.int64).T
+            starts[lines], ends[lines] = some_starts, some_ends
+        starts, ends = starts[rows], ends[rows]
+        # A token that begins with n is the literal null.
+        is_valid = (ends > starts) & (self.padded[starts] != _N)
+        return gather(self.data, starts, ends, None if is_valid.all() else is_valid)
+
+
+def _members(line: bytes, *, constants: bool) -> list[Member]:
+    """Return the fields of an object. Their places count bytes."""
+    text = line.decode()
+    fields = members(text, constants=constants)
+    if len(text) == len(line):
+        return fields
+    located: list[Member] = []
+    position, offset = 0, 0
+    for name, start, end in fields:
+        offset += len(text[position:start].encode())
+        size = len(text[start:end].encode())
+        located.append(Member(name, offset, offset + size))
+        position, offset = end, offset + size
+    return located

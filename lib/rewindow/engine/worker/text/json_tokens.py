@@ -1,0 +1,179 @@
+"""The exact grammar of JSON: what a text must be to be accepted, and where its raw tokens are.
+
+RFC 8259, and stricter in three respects: a field occurs once in an object, a string has whole characters (no half surrogate
+pair), and values are nested at most `MAX_DEPTH` deep. Python's own scanner decides about the rest.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+MAX_DEPTH = 200
+"""The most levels of objects and lists. Python's scanner, and whatever reads the values later, recurse once per level."""
+
+_blanks = re.compile(r"[ \t\r\n]*").match
+_colon = re.compile(r"[ \t\r\n]*:[ \t\r\n]*").match
+_comma = re.compile(r"[ \t\r\n]*,[ \t\r\n]*").match
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+# An escape of a surrogate. Only texts with one are searched for halves.
+_may_have_half = re.compile(r"\\u[dD][89a-fA-F]").search
+_half = re.compile("[\ud800-\udfff]").search
+_CONSTANT = re.compile(r"NaN|-?Infinity").fullmatch
+
+
+class Member(NamedTuple):
+    """A field of an object: its name, unescaped, and where the raw token of its value is."""
+
+    name: str
+    start: int
+    end: int
+
+
+class TokenError(ValueError):
+    """What is wrong with a text that should be JSON."""
+
+
+def members(text: str, *, constants: bool = False) -> list[Member]:
+    """Return the fields of the one object that a text is.
+
+    ``constants`` accepts ``NaN``, ``Infinity`` and ``-Infinity`` as values.
+
+    Raises `TokenError` if it is anything else.
+    """
+    position = _after_blanks(text, 0)
+    if not text.startswith("{", position):
+        raise TokenError(_located("no object", position))
+    fields = list(_parts(text, position, "}", constants=constants))
+    if len({field.name for field in fields}) < len(fields):
+        _unique([(field.name, None) for field in fields])
+    return fields
+
+
+def items(text: str, *, constants: bool = False) -> list[Member]:
+    """Return the elements of the one list that a text is. Their names are empty. Raises `TokenError` as `members` does."""
+    position = _after_blanks(text, 0)
+    if not text.startswith("[", position):
+        raise TokenError(_located("no list", position))
+    return list(_parts(text, position, "]", constants=constants))
+
+
+def is_nested_value(text: str, *, constants: bool = False) -> bool:
+    """Return whether a text is exactly one value, without blanks around it, that may be a field of an object."""
+    try:
+        _check_depth(text, MAX_DEPTH - 1)
+        value, end = _DECODERS[constants].raw_decode(text)
+        _check_halves(value, text, 0, end)
+    except (ValueError, RecursionError):
+        return False
+    return end == len(text)
+
+
+def _parts(text: str, position: int, closing: str, *, constants: bool) -> Iterator[Member]:
+    """Yield the parts of the object or list that begins at a position, and check that it ends the text."""
+    _check_depth(text, MAX_DEPTH)
+    decode = _DECODERS[constants].raw_decode
+    is_object = closing == "}"
+    position = _after_blanks(text, position + 1)
+    is_over = text.startswith(closing, position)
+    name = ""
+    try:
+        while not is_over:
+            if is_object:
+                if not text.startswith('"', position):
+                    raise TokenError(_located("no field name in quotes", position))
+                name, end = decode(text, position)
+                _check_halves(name, text, position, end)
+                colon = _colon(text, end)
+                if colon is None:
+                    raise TokenError(_located("no colon after a field name", end))
+                position = colon.end()
+            value, end = decode(text, position)
+            _check_halves(value, text, position, end)
+            yield Member(name, position, end)
+            comma = _comma(text, end)
+            if comma is None:
+                position = _after_blanks(text, end)
+                is_over = text.startswith(closing, position)
+                if not is_over:
+                    raise TokenError(_located(f"no comma or {closing} after a value", position))
+            else:
+                position = comma.end()
+    except json.JSONDecodeError as error:
+        raise TokenError(_located(_plain(error.msg), error.pos)) from None
+    except RecursionError:  # of a text whose brackets do not match
+        raise TokenError(f"nested more than {MAX_DEPTH} levels deep") from None
+    end = _after_blanks(text, position + 1)
+    if end < len(text):
+        raise TokenError(_located("text after its end", end))
+
+
+def _after_blanks(text: str, position: int) -> int:
+    blanks = _blanks(text, position)
+    return blanks.end() if blanks else position
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        names = [name for name, _ in pairs]
+        name = next(name for name in names if names.count(name) > 1)
+        raise TokenError(f"the field {json.dumps(name)} occurs twice")
+    return fields
+
+
+def _refuse_constant(name: str) -> Any:
+    raise TokenError(f"{name} is no JSON number")
+
+
+def _check_halves(value: Any, text: str, start: int, end: int) -> None:
+    if _may_have_half(text, start, end) and _half(json.dumps(value, ensure_ascii=False)):
+        raise TokenError(_located("half a character (a surrogate without its pair)", start))
+
+
+def _check_depth(text: str, most: int) -> None:
+    if text.count("{") + text.count("[") <= most:
+        return
+    depth = 0
+    for sign in re.findall(r"[\[{}\]]", _STRING.sub('""', text)):
+        depth += 1 if sign in "{[" else -1
+        if depth > most:
+            raise TokenError(f"nested more than {MAX_DEPTH} levels deep")
+
+
+def _plain(message: str) -> str:
+    """Return a message of Python's scanner, whose wording differs between versions, in ours."""
+    for part, reason in _REASONS.items():
+        if part in message.lower():
+            return reason
+    return "no JSON"
+
+
+_REASONS = {
+    "control character": "a control character in a string",
+    "unterminated": "a string without an end",
+    "escape": "an invalid escape in a string",
+    "trailing comma": "a comma too many",
+    "property name": "no field name in quotes",
+    "delimiter": "a value goes on after its end",
+    "expecting value": "no value",
+}
+
+
+def _located(reason: str, position: int) -> str:
+    return f"{reason} (character {position + 1})"
+
+
+# Made once: making a decoder takes longer than reading a short text. Numbers stay texts, as Python's `int` refuses more than
+# 4300 digits.
+_DECODERS = {
+    constants: json.JSONDecoder(
+        object_pairs_hook=_unique,
+        parse_float=str,
+        parse_int=str,
+        parse_constant=str if constants else _refuse_constant,
+    )
+    for constants in (False, True)
+}

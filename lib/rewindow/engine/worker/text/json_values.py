@@ -1,0 +1,320 @@
+"""Raw JSON tokens as values: the texts of strings, and nested values as the canonical JSON that a log stores.
+
+A struct becomes a row if its field names are Python identifiers, otherwise a dictionary. A map becomes a dictionary, an array
+a list. A DECIMAL becomes a Decimal with the digits of its scale. Times, dates and bytes are texts, as in Spark's `to_json`.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rewindow.engine.worker.text.json_records import gather
+from rewindow.engine.worker.text.json_tokens import items, members
+from rewindow.streams.record import are_field_names, row_class
+from rewindow.streams.serde.canonical_json import dump_value
+
+Mask = npt.NDArray[np.bool_]
+Typed = Callable[[pa.Array, str], tuple[pa.Array, Mask]]
+"""Converts distinct texts to a type by the accepted forms: the values, and which texts have none of the forms."""
+
+JSON = "json"
+"""The type of a column or nested field that lands the exact text of any value. Spark has no such type."""
+
+_OF_TEXTS = ("date", "timestamp", "binary")
+_BAD = object()
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - its times are UTC, and `Z` is appended
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """A value that has none of the forms of its type."""
+
+    path: str
+    """Its column and the way to it, like ``address.lines[0]``."""
+    kind: Any
+    """The declared type."""
+    value: str
+    """The value, as JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nested:
+    """A column of nested values."""
+
+    texts: pa.Array
+    """Canonical JSON; null where the token is, or where it does not fit."""
+    misfits: Mapping[int, Misfit]
+    """From row to the first value in it that does not fit."""
+
+
+def texts_of(tokens: pa.Array) -> tuple[pa.Array, Mask]:
+    """Return the texts of tokens that are strings, and which tokens are none. These have the text null."""
+    if not len(tokens):
+        return tokens, np.zeros(0, np.bool_)
+    is_string = pc.starts_with(tokens, '"').fill_null(False).to_numpy(zero_copy_only=False)
+    is_bad = ~is_string & tokens.is_valid().to_numpy(zero_copy_only=False)
+    starts, ends = _spans(tokens)
+    # Missing texts are empty ones, because spans have to ascend.
+    texts = gather(
+        tokens.buffers()[2] or b"", starts + is_string, ends - is_string, None if is_string.all() else is_string
+    )
+    has_escape = pc.match_substring(tokens, "\\").fill_null(False).to_numpy(zero_copy_only=False) & is_string
+    if has_escape.any():
+        decoded = pa.array(
+            [json.loads(token) for token in tokens.filter(pa.array(has_escape)).to_pylist()], pa.string()
+        )
+        texts = pc.replace_with_mask(texts, pa.array(has_escape), decoded)
+    return texts, is_bad
+
+
+def nested(tokens: pa.Array, kind: Any, name: str, typed: Typed) -> Nested:
+    """Return the canonical JSON of a column's tokens of a STRUCT, ARRAY or MAP.
+
+    ``kind`` is an object of Spark's schema JSON, in which `JSON` may be a type, too. ``typed`` is called once for each type but
+    STRING, BOOLEAN and `JSON`: with the raw tokens of numbers, or with the texts of strings for DATE, TIMESTAMP and BINARY. It
+    returns Arrow's array of the type; a TIMESTAMP may also be epoch milliseconds.
+    """
+    coded = tokens.dictionary_encode()
+    scalars: dict[str, _Scalars] = {}
+    convert = _converter(kind, scalars)
+    decode = _decoder_of(kind)
+    values = [decode(token) for token in coded.dictionary.to_pylist()]
+    # The first pass collects scalars, which are typed as a whole.
+    for value in values if scalars else ():
+        try:
+            convert(value)
+        except _MisfitError:
+            continue
+    for some in scalars.values():
+        some.become_typed(typed)
+    texts: list[str | None] = []
+    misfits: dict[int, Misfit] = {}
+    for number, value in enumerate(values):
+        try:
+            texts.append(dump_value(convert(value)))
+        except _MisfitError as error:
+            misfits[number] = Misfit(name + error.path, error.kind, _shown(error.value))
+            texts.append(None)
+    result = pa.array(texts, pa.string()).take(coded.indices)
+    if not misfits:
+        return Nested(result, {})
+    numbers = coded.indices.to_pylist()
+    return Nested(result, {row: misfits[number] for row, number in enumerate(numbers) if number in misfits})
+
+
+class Number(str):
+    """The raw token of a number, as opposed to the text of a string."""
+
+    __slots__ = ()
+
+
+class _MisfitError(ValueError):
+    def __init__(self, kind: Any, value: Any) -> None:
+        super().__init__()
+        self.kind = kind
+        self.value = value
+        self.path = ""
+
+
+class _Scalars(dict[str, Any]):
+    """The values of the texts of a type. While they are collected, each is None."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind = kind
+
+    def __missing__(self, text: str) -> None:
+        self[text] = None
+
+    def become_typed(self, typed: Typed) -> None:
+        """Replace None by values, and by `_BAD` where the text has none."""
+        if texts := list(self):
+            values, is_bad = typed(pa.array(texts, pa.string()), self.kind)
+            rows = zip(texts, _as_json(values, self.kind), is_bad.tolist(), strict=True)
+            self.update({text: _BAD if is_wrong else value for text, value, is_wrong in rows})
+
+
+def _as_json(values: pa.Array, kind: str) -> list[Any]:
+    """Return values of a type as what canonical JSON is made of."""
+    if kind == "float":  # the shortest digits of a float, not of its double
+        return [None if value is None else float(str(np.float32(value))) for value in values.to_pylist()]
+    if kind == "date":
+        return [None if day is None else day.isoformat() for day in values.to_pylist()]
+    if kind == "timestamp":
+        if pa.types.is_timestamp(values.type):
+            values = values.cast(pa.timestamp("ms", values.type.tz)).cast(pa.int64())
+        return [None if ms is None else _instant(ms) for ms in values.to_pylist()]
+    if kind == "binary":
+        return [None if data is None else base64.b64encode(data).decode() for data in values.to_pylist()]
+    plain: list[Any] = values.to_pylist()
+    return plain
+
+
+def _instant(ms: int) -> str:
+    return (_EPOCH + timedelta(milliseconds=ms)).isoformat(timespec="milliseconds") + "Z"
+
+
+def _converter(kind: Any, scalars: dict[str, _Scalars]) -> Callable[[Any], Any]:
+    """Return what converts decoded values of a type, which is a name or, if nested, an object of Spark's schema JSON."""
+    match kind:
+        case {"type": "array", "elementType": inner}:
+            return _array_converter(kind, _converter(inner, scalars))
+        case {"type": "map", "valueType": inner}:
+            return _map_converter(kind, _converter(inner, scalars))
+        case {"type": "struct", "fields": fields}:
+            return _struct_converter(kind, {field["name"]: _converter(field["type"], scalars) for field in fields})
+        case "string":
+            return _plain_converter(kind, str)
+        case "boolean":
+            return _plain_converter(kind, bool)
+        case str() if kind == JSON:
+            return lambda text: text
+    return _scalar_converter(kind, scalars.setdefault(kind, _Scalars(kind)))
+
+
+def _plain_converter(kind: str, cls: type[Any]) -> Callable[[Any], Any]:
+    def read(value: Any) -> Any:
+        if value is not None and value.__class__ is not cls:
+            raise _MisfitError(kind, value)
+        return value
+
+    return read
+
+
+def _scalar_converter(kind: str, values: _Scalars) -> Callable[[Any], Any]:
+    cls = str if kind in _OF_TEXTS else Number
+
+    def read(value: Any) -> Any:
+        if value is None:
+            return None
+        if value.__class__ is not cls:
+            raise _MisfitError(kind, value)
+        scalar = values[value]
+        if scalar is _BAD:
+            raise _MisfitError(kind, value)
+        return scalar
+
+    return read
+
+
+def _array_converter(kind: Any, item: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def read(value: Any) -> Any:
+        if value is None:
+            return None
+        if value.__class__ is not list:
+            raise _MisfitError(kind, value)
+        values: list[Any] = []
+        try:
+            for element in value:
+                values.append(item(element))  # noqa: PERF401 - its length names the element that does not fit
+        except _MisfitError as error:
+            error.path = f"[{len(values)}]{error.path}"
+            raise
+        return values
+
+    return read
+
+
+def _map_converter(kind: Any, item: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def read(value: Any) -> Any:
+        if value is None:
+            return None
+        if value.__class__ is not dict:
+            raise _MisfitError(kind, value)
+        pairs: dict[str, Any] = {}
+        key = ""
+        try:
+            for key, element in value.items():
+                pairs[key] = item(element)
+        except _MisfitError as error:
+            error.path = f".{key}{error.path}"
+            raise
+        return pairs
+
+    return read
+
+
+def _struct_converter(kind: Any, fields: Mapping[str, Callable[[Any], Any]]) -> Callable[[Any], Any]:
+    make: Callable[[list[Any]], Any] = (
+        row_class(tuple(fields))._make
+        if are_field_names(fields)
+        else lambda values: dict(zip(fields, values, strict=True))
+    )
+
+    def read(value: Any) -> Any:
+        if value is None:
+            return None
+        if value.__class__ is not dict:
+            raise _MisfitError(kind, value)
+        values: list[Any] = []
+        name = ""
+        try:
+            for name, item in fields.items():
+                values.append(item(value.get(name)))
+        except _MisfitError as error:
+            error.path = f".{name}{error.path}"
+            raise
+        return make(values)
+
+    return read
+
+
+# The tokenizer has decided about repeated fields and constants.
+decode = json.JSONDecoder(parse_float=Number, parse_int=Number, parse_constant=Number).decode
+"""Decodes a valid token. Numbers stay their texts."""
+
+
+def _decoder_of(kind: Any) -> Callable[[str], Any]:
+    """Return what decodes tokens of a type. Values of type `JSON` stay their exact texts."""
+    if f'"{JSON}"' not in json.dumps(kind):
+        return decode
+    match kind:
+        case {"type": "array", "elementType": inner}:
+            element = _decoder_of(inner)
+            return lambda token: _decoded_items(token, element) if token.startswith("[") else decode(token)
+        case {"type": "map", "valueType": inner}:
+            item = _decoder_of(inner)
+            return lambda token: _decoded_fields(token, {}, item) if token.startswith("{") else decode(token)
+        case {"type": "struct", "fields": fields}:
+            readers = {field["name"]: _decoder_of(field["type"]) for field in fields}
+            return lambda token: _decoded_fields(token, readers, decode) if token.startswith("{") else decode(token)
+    return lambda token: None if token == "null" else token  # noqa: S105 - JSON's null
+
+
+def _decoded_items(token: str, element: Callable[[str], Any]) -> list[Any]:
+    return [element(token[part.start : part.end]) for part in items(token, constants=True)]
+
+
+def _decoded_fields(
+    token: str, readers: Mapping[str, Callable[[str], Any]], other: Callable[[str], Any]
+) -> dict[str, Any]:
+    parts = members(token, constants=True)
+    return {part.name: readers.get(part.name, other)(token[part.start : part.end]) for part in parts}
+
+
+def _shown(value: Any) -> str:
+    """Return a decoded value as JSON."""
+    if isinstance(value, Number):
+        return str(value)
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_shown(name)}: {_shown(item)}" for name, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_shown, value)) + "]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _spans(tokens: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    offsets = np.frombuffer(tokens.buffers()[1], np.int32)[tokens.offset : tokens.offset + len(tokens) + 1].astype(
+        np.int64
+    )
+    return offsets[:-1], offsets[1:]

@@ -1,0 +1,75 @@
+"""Pages: batches of tokenized text that wait, in memory or in a file, until the types and the due rows are known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from uuid import uuid4
+
+import pyarrow as pa
+
+from rewindow.errors import StorageError, failed_io
+from rewindow.storage.locations import filesystem_of
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some rows of text: in memory, or a range of bytes of a file, which workers may read."""
+
+    rows: int
+    batch: pa.RecordBatch | None = None
+    path: str = ""
+    start: int = 0
+    size: int = 0
+
+    def read(self) -> pa.RecordBatch:
+        """Return the rows. Raises `StorageError` (74) if the file is gone."""
+        if self.batch is not None:
+            return self.batch
+        system, location = filesystem_of(self.path)
+        try:
+            with system.open_input_file(location) as file:
+                file.seek(self.start)
+                return pa.ipc.open_stream(file.read_buffer(self.size)).read_next_batch()
+        except (OSError, pa.ArrowException) as error:
+            message = f"{self.path}, which this landing wrote, cannot be read: {error}. Land again"
+            raise StorageError(message) from error
+
+
+def in_memory(batches: Iterator[pa.RecordBatch], most_bytes: int) -> tuple[list[Page], Iterator[pa.RecordBatch]]:
+    """Return pages in memory up to a number of bytes, and the batches that do not fit."""
+    pages: list[Page] = []
+    size = 0
+    for batch in batches:
+        pages.append(Page(batch.num_rows, batch))
+        size += batch.nbytes
+        if size > most_bytes:
+            break
+    return pages, batches
+
+
+def written(batches: Iterator[pa.RecordBatch], folder: str) -> Sequence[Page]:
+    """Write batches, each with a schema of its own, to a new file in a folder.
+
+    Raises `StorageError` (74), or `LimitError` (71) if the disk is full.
+    """
+    first = next(batches, None)
+    if first is None:
+        return ()
+    path = f"{folder}/text-{uuid4().hex}.arrow"
+    system, location = filesystem_of(path)
+    pages: list[Page] = []
+    try:
+        with system.open_output_stream(location, compression=None) as file:
+            batch: pa.RecordBatch | None = first
+            while batch is not None:
+                start = file.tell()
+                with pa.ipc.new_stream(file, batch.schema) as stream:
+                    stream.write_batch(batch)
+                pages.append(Page(batch.num_rows, None, path, start, file.tell() - start))
+                batch = next(batches, None)
+    except OSError as error:
+        fix = "Free space or fix access there (or set TMPDIR), then land again"
+        message = f"cannot write {path}: {error.strerror or error}. {fix}"
+        raise failed_io(error, message) from error
+    return tuple(pages)

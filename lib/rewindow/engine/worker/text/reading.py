@@ -1,0 +1,191 @@
+"""The one pass over a text file: tokenize it into pages, and note what decides its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from rewindow.contracts.text_options import CSV, TextOptions
+from rewindow.engine.worker.text.blocks import BLOCK_BYTES, BadTextError, Block, Part, first_lines, read_blocks
+from rewindow.engine.worker.text.csv_records import csv_header, csv_rows, whole_records
+from rewindow.engine.worker.text.forms import ALL_KINDS, kinds_of
+from rewindow.engine.worker.text.json_lines import UndividedError, json_lines
+from rewindow.engine.worker.text.json_records import json_records
+from rewindow.engine.worker.text.json_types import JsonType, inferred, merge
+from rewindow.engine.worker.text.pages import Page, written
+from rewindow.engine.worker.text.records import Records
+
+Longs = npt.NDArray[np.int64]
+
+LINE, WRONG = "_line", "_wrong"
+"""Columns of a page besides the texts: the line of each record in its part, from 0, and what is wrong with a record."""
+_MOST_RECORD = 64 << 20
+_SHOWN_TEXT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class TextRead:
+    """How the text files of a source are read, and what is noted on the way."""
+
+    format: str
+    options: TextOptions
+    names: Mapping[str, Sequence[str]]
+    """Path -> the columns of a CSV file."""
+    infers: bool = False
+    """Whether to note the types that columns fit."""
+    keeps_faults: bool = False
+    """Whether a record that cannot be read becomes a row that says so; otherwise it ends the pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartRead:
+    """What a part of a file has: its columns, those with a value, the types that all values fit, its rows and lines.
+
+    ``fault``: the line, from 0, and what is wrong with it, if the pass ended there.
+    """
+
+    part: Part
+    names: tuple[str, ...] = ()
+    filled: tuple[str, ...] = ()
+    kinds: Mapping[str, Any] | None = None
+    rows: int = 0
+    lines: int = 0
+    pages: tuple[Page, ...] = ()
+    fault: tuple[int, str] | None = None
+
+
+class PartReader:
+    """Reads one part: an iterator of batches, and what was noted once it is at its end."""
+
+    def __init__(self, read: TextRead, part: Part) -> None:
+        self._read, self._part = read, part
+        self._names: dict[str, bool] = dict.fromkeys(read.names.get(part.path, ()), False)
+        self._kinds: dict[str, Any] = {}
+        self._rows = self._lines = 0
+        self._fault: tuple[int, str] | None = None
+
+    def noted(self, pages: Sequence[Page]) -> PartRead:
+        """Return what was noted, with the pages that the batches have become."""
+        filled = tuple(name for name, is_filled in self._names.items() if is_filled)
+        return PartRead(
+            self._part, tuple(self._names), filled, self._kinds, self._rows, self._lines, tuple(pages), self._fault
+        )
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the records of the part as columns of text. Raises `SourceError` (66) or `StorageError` (74) for the file."""
+        try:
+            for block, records in self._records():
+                batch = self._batch(block, records)
+                if batch.num_rows:
+                    yield batch
+                if self._fault is not None:
+                    return
+        except BadTextError as error:  # what follows cannot be trusted, so such a row is never left out
+            self._fault = error.line, error.reason
+
+    def _records(self) -> Iterator[tuple[Block, Records]]:
+        read, blocks = self._read, read_blocks(self._part, self._read.options, size=BLOCK_BYTES)
+        if read.format != CSV:
+            yield from self._objects(blocks)
+            return
+        names = read.names[self._part.path]
+        for block in self._rows_of_csv(blocks):
+            yield block, csv_rows(block.data, read.options, names)
+
+    def _objects(self, blocks: Iterator[Block]) -> Iterator[tuple[Block, Records]]:
+        """Yield the objects of a JSON file."""
+        has_constants = bool(self._read.options.constants)
+        if not self._read.options.is_multiple:
+            for block in blocks:
+                self._lines = block.line + block.data.count(b"\n")
+                yield block, json_records(block.data, constants=has_constants)
+            return
+        try:
+            for lines in json_lines(block.data for block in blocks):
+                records = json_records(lines.data, constants=has_constants)
+                yield Block(lines.data, 0), replace(records, lines=lines.lines[records.lines])
+        except UndividedError as error:
+            raise BadTextError(error.line, error.reason) from error
+
+    def _rows_of_csv(self, blocks: Iterator[Block]) -> Iterator[Block]:
+        """Yield whole records without the header."""
+        is_first, rest = self._part.start == 0, Block(b"", 0)
+        for block in blocks:
+            data, line = rest.data + block.data, rest.line if rest.data else block.line
+            self._lines = block.line + block.data.count(b"\n")
+            if is_first:
+                header = csv_header(data, self._read.options)
+                if header is None:
+                    continue
+                _, end = header
+                data, line, is_first = data[end:], line + data.count(b"\n", 0, end), False
+            end = whole_records(data, self._read.options) if self._read.options.is_multiple else len(data)
+            if end:
+                yield Block(data[:end], line)
+            rest = Block(data[end:], line + data.count(b"\n", 0, end))
+            if len(rest.data) > _MOST_RECORD:
+                raise BadTextError(rest.line, "its quoted value has no end")
+        if rest.data:
+            yield rest
+
+    def _batch(self, block: Block, records: Records) -> pa.RecordBatch:
+        columns, count = dict(records.columns), len(records.lines)
+        faults = records.faults
+        if faults and not self._read.keeps_faults:
+            row = min(faults)
+            self._fault = block.line + int(records.lines[row]), faults[row]
+            columns, count = {name: column.slice(0, row) for name, column in columns.items()}, row
+        for name, column in columns.items():
+            self._names[name] = self._names.get(name, False) or column.null_count < count
+            if self._read.infers:
+                self._note(name, column, records.lines + block.line)
+        self._rows += count
+        columns[LINE] = pa.array(records.lines[:count] + block.line)
+        if faults and self._read.keeps_faults:
+            texts = [self._shown(block, records, row, faults) for row in range(count)]
+            columns[WRONG] = pa.array(texts, pa.string())
+        return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+    def _note(self, name: str, column: pa.Array, lines: Longs) -> None:
+        if self._read.format == CSV:
+            before = self._kinds.get(name, ALL_KINDS)
+            self._kinds[name] = kinds_of(column, name, self._read.options, before)
+            return
+        types = inferred(column)
+        _place(types, self._part.start, lines)
+        self._kinds[name] = merge(self._kinds[name], types) if name in self._kinds else types
+
+    def _shown(self, block: Block, records: Records, row: int, faults: Mapping[int, str]) -> str | None:
+        if row not in faults:
+            return None
+        line = int(records.lines[row])
+        text = (
+            block.data.split(b"\n", line + 1)[line].decode(errors="replace").rstrip("\r")
+            if not self._read.options.is_multiple
+            else ""
+        )
+        return f"{faults[row]}: {text[:_SHOWN_TEXT]}"
+
+
+def _place(types: JsonType, start: int, lines: Longs) -> None:
+    """Replace the rows of examples by the beginning of the part and the line in it."""
+    types.kinds = {kind: (start, int(lines[row])) for kind, (_, row) in types.kinds.items()}
+    for inner in (*types.fields.values(), *([types.item] if types.item else [])):
+        _place(inner, start, lines)
+
+
+def read_into(read: TextRead, part: Part, folder: str) -> PartRead:
+    """Read a part into a file of pages in a folder."""
+    reader = PartReader(read, part)
+    return reader.noted(written(reader.batches(), folder))
+
+
+def header_of(path: str, options: TextOptions) -> tuple[str, ...]:
+    """Return the columns of a CSV file by its first line; none if it has no line. Raises as `PartReader.batches`."""
+    header = csv_header(first_lines(path, options), options)
+    return () if header is None else header[0]

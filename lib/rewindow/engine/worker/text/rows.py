@@ -1,0 +1,176 @@
+"""The rows of a page as values: each column is converted when it is asked for, and what is no value of its type is noted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rewindow.contracts.ingest import FAIL, LogSpec, Piece
+from rewindow.contracts.text_options import CSV, text_options
+from rewindow.engine.worker.file_fields import shown
+from rewindow.engine.worker.landing.log_columns import shown_type
+from rewindow.engine.worker.text.forms import Typed, form_of, pattern_of, typed
+from rewindow.engine.worker.text.json_forms import TypedTokens, field_tokens, typed_tokens, unquoted
+from rewindow.engine.worker.text.json_values import Misfit
+from rewindow.engine.worker.text.reading import LINE, WRONG
+from rewindow.engine.worker.text.zones import instants
+from rewindow.engine.worker.timestamps import UNREADABLE
+
+Flags = npt.NDArray[np.bool_]
+_DAY_US = 86_400_000_000
+_MOST_SHOWN = 80
+
+
+class BadValueError(Exception):
+    """A value that is none of its type, with its place, as a sentence without its full stop."""
+
+
+class TextRows:
+    """Some rows of a text file. Not thread-safe."""
+
+    def __init__(
+        self,
+        spec: LogSpec,
+        kinds: Mapping[str, Any],
+        times: frozenset[str],
+        batch: pa.RecordBatch,
+        piece: Piece,
+        first_line: int,
+    ) -> None:
+        """``kinds`` are the types of the source's columns (Spark's names; objects for nested ones) and of fields in them, ``times``
+        those of the log's timestamp and arrival, of which a bad value is an invalid time. ``first_line`` is that of the page's part.
+        """
+        self.spec, self.kinds, self.piece = spec, kinds, piece
+        self._times, self._batch, self._first_line = times, batch, first_line
+        self._options = text_options(spec.source.format, spec.source.options)
+        self._values = dict(piece.values)
+        self._found: dict[str, pa.Array] = {}
+        self._bad: dict[str, Flags] = {}
+        self._misfits: dict[str, Mapping[int, Misfit]] = {}
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return int(self._batch.num_rows)
+
+    def filter(self, mask: pa.Array) -> TextRows:
+        """Return some of the rows."""
+        batch = self._batch.filter(mask)
+        return TextRows(self.spec, self.kinds, self._times, batch, self.piece, self._first_line)
+
+    def coded(self, name: str) -> None:  # noqa: ARG002 - as stored rows have it
+        """Return None: a text file does not tell the distinct values of a column."""
+        return
+
+    def column(self, name: str) -> pa.Array:
+        """Return a column in its type, null where a value is bad. Raises `BadValueError` for a bad value unless such rows are kept."""
+        if name not in self._found:
+            found = self._typed(name, self.kinds[name])
+            self._found[name] = found.values
+            if isinstance(found, TypedTokens) and found.misfits:
+                self._misfits[name] = found.misfits
+            if found.bad is not None and name not in self._times:
+                if self.spec.unreadable == FAIL:
+                    raise BadValueError(self.described(name, int(np.argmax(found.bad))))
+                self._bad[name] = found.bad
+        return self._found[name]
+
+    def instants(self, name: str) -> pa.Array:
+        """Return a column of texts of times, or of dates, as instants in microseconds; null where there is none."""
+        kind = self.kinds[name]
+        pattern = pattern_of("date", name, self._options)
+        if kind == "date" and pattern is not None and not pattern.has_time:
+            days = self._typed(name, "date").values.cast(pa.int32()).cast(pa.int64())
+            mask = np.asarray(days.is_null())
+            local = np.asarray(days.fill_null(0)) * _DAY_US
+            found = instants(local, self._options.zone or self.spec.zone)
+            return pa.array(found, pa.int64(), mask=mask).cast(pa.timestamp("us", "UTC"))
+        return self._typed(name, "timestamp").values
+
+    def faults(self) -> pa.Array:
+        """Return why each row cannot be landed, as far as it has been read; null for the others."""
+        found = pa.nulls(self.rows, pa.string())
+        if WRONG in self._batch.schema.names:
+            wrong = self._batch.column(WRONG)
+            reasons = [
+                None if reason is None else f"{UNREADABLE}: {self._place(row)}: {reason}"
+                for row, reason in enumerate(wrong.to_pylist())
+            ]
+            found = pa.array(reasons, pa.string())
+        for name, bad in self._bad.items():
+            more: list[str | None] = [None] * self.rows
+            for row in np.flatnonzero(bad).tolist():
+                more[row] = f"{UNREADABLE}: {self.described(name, row)}"
+            found = pc.coalesce(found, pa.array(more, pa.string()))
+        return found
+
+    def texts(self, name: str) -> pa.Array:
+        """Return a column as it is written; of JSON strings, what they say."""
+        texts = self._texts(name)
+        if self.spec.source.format == CSV:
+            return texts
+        return pc.coalesce(unquoted(texts).values, texts)
+
+    def place(self, row: int) -> str:
+        """Return the file and the line of a row."""
+        return self._place(row)
+
+    def described(self, name: str, row: int) -> str:
+        """Return the place of a value, the value, and the accepted forms."""
+        kind, value = self.kinds[name], self._texts(name)[row].as_py()
+        part, path = ("column", name) if self.spec.source.format == CSV else ("field", name)
+        if misfit := self._misfits.get(name, {}).get(row):
+            kind, value, path = misfit.kind, misfit.value, misfit.path
+        shown_value = repr(value) if self.spec.source.format == CSV else value
+        if len(shown_value) > _MOST_SHOWN:
+            shown_value = f"{shown_value[:_MOST_SHOWN]}..."
+        return f"{self._place(row)}, {part} {path}: {shown_value} is no {_sql(kind)} ({self._forms(path, kind)})"
+
+    def _forms(self, name: str, kind: Any) -> str:
+        if kind == "string":
+            return "accepted: JSON strings. Declare the field as JSON to land any value as its text"
+        return (
+            f"accepted: {form_of(kind, name, self._options)}"
+            if isinstance(kind, str)
+            else "accepted: the declared fields"
+        )
+
+    def _place(self, row: int) -> str:
+        line = self._first_line + self._batch.column(LINE)[row].as_py() + 1
+        return f"{shown(self.spec.source, self.piece.path)}, line {line}"
+
+    def _texts(self, name: str) -> pa.Array:
+        """Return the texts of a column; null if the file does not have it."""
+        if name in self._values:
+            return pa.repeat(pa.scalar(self._values[name], pa.string()), self.rows)
+        names = self._batch.schema.names
+        if self.spec.source.format == CSV:
+            lower = [one.lower() for one in names]
+            at = lower.index(name.lower()) if name.lower() in lower else -1
+            return self._batch.column(at) if at >= 0 else pa.nulls(self.rows, pa.string())
+        if name in names:
+            return self._batch.column(name)
+        outer, dot, inner = name.partition(".")
+        if dot and outer in names:
+            return field_tokens(self._batch.column(outer), inner.split("."))
+        return pa.nulls(self.rows, pa.string())
+
+    def _typed(self, name: str, kind: Any) -> Typed:
+        texts, zone = self._texts(name), self.spec.zone
+        if self.spec.source.format == CSV or name in self._values:
+            return typed(texts, kind, name, self._options, zone)
+        return typed_tokens(texts, kind, name, self._options, zone)
+
+
+def _sql(kind: Any) -> str:
+    return shown_type(kind).upper() if isinstance(kind, str) else str(kind["type"]).upper()
+
+
+def text_kinds(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the types with which text columns are read, by their names in the source."""
+    return {name: "timestamp" if kind == "timestamp_ntz" else kind for name, kind in fields.items()}

@@ -1,0 +1,48 @@
+"""Each odd file is landed as the page says, or refused where it says: whole, in small blocks, and divided."""
+
+import math
+import re
+
+import pytest
+from pydantic import ValidationError
+
+from rewindow.engine.worker.text.rows import BadValueError
+from rewindow.errors import RewindowError
+from tests.text.odd_files import CASES
+from tests.text.reading import MODES, read_case
+
+
+def alike(found, expected):
+    if isinstance(expected, float) and isinstance(found, float):
+        both_nan = math.isnan(found) and math.isnan(expected)
+        return both_nan or (found == expected and math.copysign(1, found) == math.copysign(1, expected))
+    if isinstance(expected, dict) and isinstance(found, dict):
+        return found.keys() == expected.keys() and all(alike(found[name], expected[name]) for name in expected)
+    if isinstance(expected, list | tuple) and isinstance(found, list | tuple):
+        return len(found) == len(expected) and all(map(alike, found, expected))
+    return type(found) is type(expected) and found == expected
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name.replace(" ", "-"))
+def test_a_file_is_landed_as_the_page_says(case, mode, tmp_path, monkeypatch):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    if case.refused is None:
+        rows, types = read_case(case, folder, mode, monkeypatch)
+        assert alike(rows, list(case.rows)), (rows, case.rows)
+        if case.types is not None:
+            assert types == dict(case.types)
+        return
+    with pytest.raises((RewindowError, ValidationError, BadValueError)) as caught:
+        read_case(case, folder, mode, monkeypatch)
+    if case.refused.code == 78:
+        assert isinstance(caught.value, ValidationError) or caught.value.exit_code == 78
+        return
+    message = str(caught.value)
+    assert not isinstance(caught.value, ValidationError)
+    assert case.refused.file in message
+    if case.refused.line is not None:
+        assert re.search(rf"line {case.refused.line}\b", message), message
+    if case.refused.column is not None:
+        assert re.search(rf"(column|field) {re.escape(case.refused.column)}[.:\[]", message), message
