@@ -24,7 +24,7 @@ from tests.architecture.rules import (
 
 LIB = Path(__file__).resolve().parents[2] / "lib" / "rewindow"
 FILES = {path.relative_to(LIB).as_posix(): path for path in sorted(LIB.rglob("*.py"))}
-LINES = 300
+LINES = 500
 # Modules with more than LINES lines. Their sizes may only go down.
 LARGER: dict[str, int] = {}
 # Packages that `import rewindow` does not load.

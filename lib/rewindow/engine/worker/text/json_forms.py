@@ -36,7 +36,10 @@ def typed_tokens(tokens: pa.Array, kind: Any, column: str, options: TextOptions,
 
     def leaves(texts: pa.Array, leaf: str) -> tuple[pa.Array, Flags]:
         found = _binary(texts) if leaf == "binary" else typed(texts, leaf, column, options, zone)
-        return found.values, np.zeros(len(texts), np.bool_) if found.bad is None else found.bad
+        values = found.values
+        if pa.types.is_timestamp(values.type):  # rounded down, as everywhere
+            values = pc.floor_temporal(values, unit="millisecond")
+        return values, np.zeros(len(texts), np.bool_) if found.bad is None else found.bad
 
     found = nested(tokens, kind, column, leaves)
     if not found.misfits:

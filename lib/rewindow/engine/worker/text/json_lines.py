@@ -95,21 +95,21 @@ class _Division:
         if self.is_closed or not text:
             return None, text
         signs = np.frombuffer(text, np.uint8)
-        places, is_outside = _marks(text, signs)
-        marks = signs[places]
+        positions, is_outside = _marks(text, signs)
+        marks = signs[positions]
         is_break = marks == _LINE_FEED
         clean = signs.copy()
-        clean[places[is_break & is_outside]] = _BLANK
-        clean[places[is_break & ~is_outside]] = _TAB
+        clean[positions[is_break & is_outside]] = _BLANK
+        clean[positions[is_break & ~is_outside]] = _TAB
         block = clean.tobytes()
-        breaks = places[is_break]
+        breaks = positions[is_break]
         steps = np.where(is_outside, _DEPTHS[marks], 0)
         depths = np.cumsum(steps)
         below = np.flatnonzero(depths < 0)[:1]  # the end of the list
         if len(below):
             steps[below[0] :] = 0
-        starts = places[(steps == 1) & (depths == 1)]
-        ends = places[(steps == -1) & (depths == 0)] + 1
+        starts = positions[(steps == 1) & (depths == 1)]
+        ends = positions[(steps == -1) & (depths == 0)] + 1
         lines = self.line + np.searchsorted(breaks, starts)
         objects: list[bytes] = []
         position = 0
@@ -122,14 +122,14 @@ class _Division:
             self.has_objects = True
             position = end
         if len(below):
-            place = int(places[below[0]])
-            line = self.line + int(np.searchsorted(breaks, place))
-            if self.list_line is None or signs[place] != _LIST_END:
+            closing = int(positions[below[0]])
+            line = self.line + int(np.searchsorted(breaks, closing))
+            if self.list_line is None or signs[closing] != _LIST_END:
                 raise UndividedError(line, "a bracket without its beginning")
-            if gap := text[position:place].strip(_BLANKS):
+            if gap := text[position:closing].strip(_BLANKS):
                 raise UndividedError(line, _stray(gap))
             self.is_closed = True
-            position = place + 1
+            position = closing + 1
         self.line += int(np.searchsorted(breaks, position))
         found = JsonLines(b"\n".join(objects), lines[: len(objects)]) if objects else None
         return found, text[position:]
@@ -174,11 +174,11 @@ def _marks(text: bytes, signs: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.in
     """Return the places of quotes, brackets and line breaks, and which of them are outside of strings."""
     is_mark = np.frombuffer(bytearray(text.translate(_IS_MARK)), np.bool_)
     if b"\\" in text:
-        places = escaped(np.flatnonzero(signs == _BACKSLASH))
-        places = places[places < len(signs)]
-        is_mark[places[signs[places] == _QUOTE]] = False
-    places = np.flatnonzero(is_mark)
-    return places, np.cumsum(signs[places] == _QUOTE) % 2 == 0
+        positions = escaped(np.flatnonzero(signs == _BACKSLASH))
+        positions = positions[positions < len(signs)]
+        is_mark[positions[signs[positions] == _QUOTE]] = False
+    positions = np.flatnonzero(is_mark)
+    return positions, np.cumsum(signs[positions] == _QUOTE) % 2 == 0
 
 
 def _stray(text: bytes) -> str:

@@ -72,12 +72,12 @@ def gather(data: bytes | pa.Buffer, starts: Positions, ends: Positions, is_valid
 
 
 def escaped(backslashes: Positions) -> Positions:
-    """Return the places of escaped characters: in a run of backslashes, every other one escapes the character after it."""
+    """Return the positions of escaped characters: in a run of backslashes, every other one escapes the character after it."""
     numbers = np.arange(len(backslashes))
     is_start = np.diff(backslashes, prepend=-2) > 1
     run = np.maximum.accumulate(np.where(is_start, numbers, 0))
-    places: Positions = backslashes[(numbers - run) % 2 == 0] + 1
-    return places
+    positions: Positions = backslashes[(numbers - run) % 2 == 0] + 1
+    return positions
 
 
 def _are_scalars(data: bytes, starts: Positions, ends: Positions, *, constants: bool) -> _Mask:
@@ -143,9 +143,9 @@ class _Template:
             self.literals.append(line[position:start])
             position, index = end, last + 1
         self.literals.append(line[position:])
-        self.places = [0]  # of the fields, in the object
+        self.ordinals = [0]  # of the fields, in the object
         for hole in self.holes:
-            self.places.append(self.places[-1] + (nested[-1] - nested[0] + 1 if hole.kind == "nested" else 1))
+            self.ordinals.append(self.ordinals[-1] + (nested[-1] - nested[0] + 1 if hole.kind == "nested" else 1))
         self.names = {hole.name for hole in self.holes}
         self.quotes = [literal.count(b'"') for literal in self.literals]
         self.is_nested = bool(nested)
@@ -201,18 +201,18 @@ class _Block:
         self.is_irregular[self._line_of(controls[~is_return])] = True
 
     def _escaped(self) -> Positions:
-        """Return the places of escaped characters; mark the lines that have invalid escapes, or those of surrogates."""
+        """Return the positions of escaped characters; mark the lines that have invalid escapes, or those of surrogates."""
         slashes = np.flatnonzero(self.bytes == _BACKSLASH)
-        places = escaped(slashes)
-        signs = self.padded[places]
+        positions = escaped(slashes)
+        signs = self.padded[positions]
         is_bad = ~_ESCAPES[signs]
-        points = places[signs == ord("u")]
+        points = positions[signs == ord("u")]
         digits = [self.padded[points + offset] for offset in range(1, 5)]
         is_odd = ~np.logical_and.reduce([_HEX[digit] for digit in digits])
         is_odd |= (digits[0] | 32 == ord("d")) & (digits[1] >= ord("8"))
-        for wrong in (places[is_bad], points[is_odd]):
+        for wrong in (positions[is_bad], points[is_odd]):
             self.is_irregular[self._line_of(wrong - 1)] = True
-        return places
+        return positions
 
     def read(self, *, constants: bool) -> None:
         """Find the fields of all lines."""
@@ -229,26 +229,26 @@ class _Block:
             if template is None:
                 poor += 1
                 continue
-            is_like, places = self._match(template, left)
+            is_like, positions = self._match(template, left)
             lines = left[is_like]
             left = left[~is_like]
             poor = poor + 1 if len(lines) < _WORTH else 0
             if len(lines):
-                singles.append(self._read_alike(template, lines, places, constants=constants))
+                singles.append(self._read_alike(template, lines, positions, constants=constants))
         for line in np.sort(np.concatenate([*singles, left])):
             self._read_single(int(line), constants=constants)
 
-    def _column(self, name: str, line: int, place: int) -> _Column:
+    def _column(self, name: str, line: int, ordinal: int) -> _Column:
         column = self.columns.get(name)
         if column is None:
-            column = self.columns[name] = _Column((line, place))
-        elif (line, place) < column.rank:
-            column.rank = (line, place)
+            column = self.columns[name] = _Column((line, ordinal))
+        elif (line, ordinal) < column.rank:
+            column.rank = (line, ordinal)
         return column
 
-    def _add(self, line: int, fields: list[Member], place: int = 0) -> None:
+    def _add(self, line: int, fields: list[Member], ordinal: int = 0) -> None:
         for offset, part in enumerate(fields):
-            self._column(part.name, line, place + offset).single.append((line, part.start, part.end))
+            self._column(part.name, line, ordinal + offset).single.append((line, part.start, part.end))
 
     def _read_single(self, line: int, *, constants: bool) -> _Template | None:
         """Read a line, and return its template, unless it has none."""
@@ -274,63 +274,63 @@ class _Block:
         is_like = counts >= total if template.is_nested else counts == total
         chosen = np.flatnonzero(is_like)
         lines = lines[chosen]
-        places = self._places(template, lines)
+        positions = self._positions_of(template, lines)
         # They are in order and within their line, so the comparison stays within the data.
         is_fit = np.ones(len(lines), np.bool_)
         end = self.line_starts[lines]
-        for index, (place, literal) in enumerate(zip(places, template.literals, strict=True)):
-            is_fit &= place >= end if index else place == end
-            end = place + len(literal)
+        for index, (position, literal) in enumerate(zip(positions, template.literals, strict=True)):
+            is_fit &= position >= end if index else position == end
+            end = position + len(literal)
         is_fit &= end == self.line_ends[lines]
         for index, literal in enumerate(template.literals):
             if not is_fit.all():
-                chosen, places, is_fit = chosen[is_fit], [place[is_fit] for place in places], is_fit[is_fit]
-            is_fit = self._is_at(places[index], literal)
+                chosen, positions, is_fit = chosen[is_fit], [position[is_fit] for position in positions], is_fit[is_fit]
+            is_fit = self._is_at(positions[index], literal)
         is_like[:] = False
         is_like[chosen[is_fit]] = True
-        return is_like, places if is_fit.all() else [place[is_fit] for place in places]
+        return is_like, positions if is_fit.all() else [position[is_fit] for position in positions]
 
-    def _places(self, template: _Template, lines: Positions) -> list[Positions]:
+    def _positions_of(self, template: _Template, lines: Positions) -> list[Positions]:
         """Return where a template's literals would be in some lines.
 
         Each is found by its first quote: by the quotes before it, or after a nested value by those up to the end of the line.
         """
-        places: list[Positions] = []
+        positions: list[Positions] = []
         firsts = self.firsts[lines]
         is_after_nested = False
         before, total = 0, sum(template.quotes)
         for index, literal in enumerate(template.literals):
             if not template.quotes[index]:  # the end of the object
-                places.append(self.line_ends[lines] - len(literal))
+                positions.append(self.line_ends[lines] - len(literal))
                 continue
             number = firsts + before
             if is_after_nested:
                 number += self.counts[lines] - total
-            places.append(self.marks[number] - literal.index(b'"'))
+            positions.append(self.marks[number] - literal.index(b'"'))
             before += template.quotes[index]
             is_after_nested = is_after_nested or (
                 index < len(template.holes) and template.holes[index].kind == "nested"
             )
-        return places
+        return positions
 
-    def _is_at(self, places: Positions, literal: bytes) -> _Mask:
+    def _is_at(self, positions: Positions, literal: bytes) -> _Mask:
         if len(literal) < _WORD:
             expected = np.uint64(int.from_bytes(literal, "little"))
-            is_short: _Mask = (self.words[places] & np.uint64((1 << 8 * len(literal)) - 1)) == expected
+            is_short: _Mask = (self.words[positions] & np.uint64((1 << 8 * len(literal)) - 1)) == expected
             return is_short
         offsets = {*range(0, len(literal) - _WORD, _WORD), len(literal) - _WORD}
-        is_equal = np.ones(len(places), np.bool_)
+        is_equal = np.ones(len(positions), np.bool_)
         for offset in sorted(offsets):
             word = np.uint64(int.from_bytes(literal[offset : offset + _WORD], "little"))
-            is_equal &= self.words[places + offset] == word
+            is_equal &= self.words[positions + offset] == word
         return is_equal
 
     def _read_alike(
-        self, template: _Template, lines: Positions, places: list[Positions], *, constants: bool
+        self, template: _Template, lines: Positions, positions: list[Positions], *, constants: bool
     ) -> Positions:
-        """Read the lines that have a template's literals at some places. Return those with a value that does not fit it."""
-        starts = [place + len(literal) for place, literal in zip(places, template.literals, strict=True)][:-1]
-        ends = places[1:]
+        """Read the lines that have a template's literals at some positions. Return those with a value that does not fit it."""
+        starts = [position + len(literal) for position, literal in zip(positions, template.literals, strict=True)][:-1]
+        ends = positions[1:]
         is_fit = np.ones(len(lines), np.bool_)
         for index, hole in enumerate(template.holes):
             if hole.kind == "string":  # its characters are checked: `is_irregular`
@@ -345,7 +345,7 @@ class _Block:
             return lines
         first = int(lines[is_fit][0])
         for index, hole in enumerate(template.holes):
-            column = self._column(hole.name, first, template.places[index])
+            column = self._column(hole.name, first, template.ordinals[index])
             column.lines.append(lines[is_fit])
             column.starts.append(starts[index][is_fit])
             column.ends.append(ends[index][is_fit])
@@ -363,7 +363,7 @@ class _Block:
         constants: bool,
     ) -> None:
         """Read from the first nested value through the last one. Narrow each span to the first, and mark what is invalid."""
-        place = template.places[index] + 1
+        ordinal = template.ordinals[index] + 1
         head = b'{"":'  # the name is in the literal before
         for row, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
             text = self.data[start:end]
@@ -381,7 +381,7 @@ class _Block:
             shift = start - len(head)
             starts[row], ends[row] = value.start + shift, value.end + shift
             fields = [Member(part.name, part.start + shift, part.end + shift) for part in others]
-            self._add(int(lines[row]), fields, place)
+            self._add(int(lines[row]), fields, ordinal)
 
     def column(self, column: _Column, rows: Positions) -> pa.Array:
         """Return the values of a field."""
@@ -399,7 +399,7 @@ class _Block:
 
 
 def _members(line: bytes, *, constants: bool) -> list[Member]:
-    """Return the fields of an object. Their places count bytes."""
+    """Return the fields of an object. Their positions count bytes."""
     text = line.decode()
     fields = members(text, constants=constants)
     if len(text) == len(line):

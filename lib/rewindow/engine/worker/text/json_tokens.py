@@ -102,7 +102,7 @@ def _parts(text: str, position: int, closing: str, *, constants: bool) -> Iterat
             else:
                 position = comma.end()
     except json.JSONDecodeError as error:
-        raise TokenError(_located(_plain(error.msg), error.pos)) from None
+        raise TokenError(_located(_reason(error.msg), error.pos)) from None
     except RecursionError:  # of a text whose brackets do not match
         raise TokenError(f"nested more than {MAX_DEPTH} levels deep") from None
     end = _after_blanks(text, position + 1)
@@ -143,7 +143,7 @@ def _check_depth(text: str, most: int) -> None:
             raise TokenError(f"nested more than {MAX_DEPTH} levels deep")
 
 
-def _plain(message: str) -> str:
+def _reason(message: str) -> str:
     """Return a message of Python's scanner, whose wording differs between versions, in ours."""
     for part, reason in _REASONS.items():
         if part in message.lower():

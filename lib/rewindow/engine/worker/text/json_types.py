@@ -10,11 +10,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rewindow.engine.worker.text.json_values import Number, decode
+from rewindow.engine.worker.text.json_values import Number, decode, spans
 
 _FRACTION = "[.eEIN]"  # `I` and `N` are of NaN and Infinity
 _NUMBERS = b"-0123456789NI"
-_KINDS = {b'"': "string", b"tf": "boolean", b"{": "struct", b"[": "array", _NUMBERS: "number"}
+_KINDS = {
+    kind: np.isin(np.arange(256), list(signs))
+    for kind, signs in {"string": b'"', "boolean": b"tf", "struct": b"{", "array": b"[", "number": _NUMBERS}.items()
+}
+"""Of each type, which bytes its tokens begin with."""
 
 
 @dataclass(slots=True)
@@ -54,10 +58,14 @@ class Mixture(NamedTuple):
 def inferred(tokens: pa.Array, source: Any = None) -> JsonType:
     """Return the types of a block's tokens of a field. An example is ``(source, row)`` of the first value of its type."""
     result = JsonType()
-    firsts = pc.binary_slice(tokens.cast(pa.binary()), 0, 1)
-    for signs, kind in _KINDS.items():
-        is_kind = pc.is_in(firsts, pa.array([bytes([sign]) for sign in signs], pa.binary()))
-        rows = np.flatnonzero(is_kind.to_numpy(zero_copy_only=False))
+    if not len(tokens) or tokens.null_count == len(tokens):
+        return result
+    starts, ends = spans(tokens)
+    signs = np.zeros(len(tokens), np.uint8)
+    is_given = ends > starts
+    signs[is_given] = np.frombuffer(tokens.buffers()[2], np.uint8)[starts[is_given]]
+    for kind, is_sign in _KINDS.items():
+        rows = np.flatnonzero(is_sign[signs])
         if not len(rows):
             continue
         values = tokens if len(rows) == len(tokens) else tokens.take(pa.array(rows))
@@ -68,9 +76,9 @@ def inferred(tokens: pa.Array, source: Any = None) -> JsonType:
                     result.kinds[number] = (source, int(rows[is_number.argmax()]))
         elif kind in {"struct", "array"}:
             coded = values.dictionary_encode()
-            _, places = np.unique(coded.indices.to_numpy(), return_index=True)
-            for token, place in zip(coded.dictionary.to_pylist(), places.tolist(), strict=True):
-                result.add(decode(token), (source, int(rows[place])))
+            _, positions = np.unique(coded.indices.to_numpy(), return_index=True)
+            for token, position in zip(coded.dictionary.to_pylist(), positions.tolist(), strict=True):
+                result.add(decode(token), (source, int(rows[position])))
         else:
             result.kinds[kind] = (source, int(rows[0]))
     return result

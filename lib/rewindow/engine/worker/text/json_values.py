@@ -63,7 +63,7 @@ def texts_of(tokens: pa.Array) -> tuple[pa.Array, Mask]:
         return tokens, np.zeros(0, np.bool_)
     is_string = pc.starts_with(tokens, '"').fill_null(False).to_numpy(zero_copy_only=False)
     is_bad = ~is_string & tokens.is_valid().to_numpy(zero_copy_only=False)
-    starts, ends = _spans(tokens)
+    starts, ends = spans(tokens)
     # Missing texts are empty ones, because spans have to ascend.
     texts = gather(
         tokens.buffers()[2] or b"", starts + is_string, ends - is_string, None if is_string.all() else is_string
@@ -156,8 +156,8 @@ def _as_json(values: pa.Array, kind: str) -> list[Any]:
         return [None if ms is None else _instant(ms) for ms in values.to_pylist()]
     if kind == "binary":
         return [None if data is None else base64.b64encode(data).decode() for data in values.to_pylist()]
-    plain: list[Any] = values.to_pylist()
-    return plain
+    converted: list[Any] = values.to_pylist()
+    return converted
 
 
 def _instant(ms: int) -> str:
@@ -174,15 +174,15 @@ def _converter(kind: Any, scalars: dict[str, _Scalars]) -> Callable[[Any], Any]:
         case {"type": "struct", "fields": fields}:
             return _struct_converter(kind, {field["name"]: _converter(field["type"], scalars) for field in fields})
         case "string":
-            return _plain_converter(kind, str)
+            return _class_converter(kind, str)
         case "boolean":
-            return _plain_converter(kind, bool)
+            return _class_converter(kind, bool)
         case str() if kind == JSON:
             return lambda text: text
     return _scalar_converter(kind, scalars.setdefault(kind, _Scalars(kind)))
 
 
-def _plain_converter(kind: str, cls: type[Any]) -> Callable[[Any], Any]:
+def _class_converter(kind: str, cls: type[Any]) -> Callable[[Any], Any]:
     def read(value: Any) -> Any:
         if value is not None and value.__class__ is not cls:
             raise _MisfitError(kind, value)
@@ -313,7 +313,8 @@ def _shown(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _spans(tokens: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def spans(tokens: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return where strings begin and end in their buffer."""
     offsets = np.frombuffer(tokens.buffers()[1], np.int32)[tokens.offset : tokens.offset + len(tokens) + 1].astype(
         np.int64
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -172,5 +173,6 @@ def _sql(kind: Any) -> str:
 
 
 def text_kinds(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the types with which text columns are read, by their names in the source."""
-    return {name: "timestamp" if kind == "timestamp_ntz" else kind for name, kind in fields.items()}
+    """Return the types with which text columns are read, by their names in the source: all times have a zone, if only the feed's."""
+    found: dict[str, Any] = json.loads(json.dumps(fields).replace('"timestamp_ntz"', '"timestamp"'))
+    return found
