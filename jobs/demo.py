@@ -20,7 +20,7 @@ from rich.table import Table
 from jobs.flights_source import write_sources
 from rewindow.app.cli.entry import leave
 from rewindow.app.project import Project
-from rewindow.app.times import show_time
+from rewindow.contracts.instants import instant
 from rewindow.control.plan.spec import RunRequest
 from rewindow.errors import RewindowError
 from rewindow.tables.delta.content_hash import read_rows
@@ -74,7 +74,7 @@ def _print_finals(out: Console, project: Project) -> None:
         table.add_column(name, justify="left" if name in ("origin", "hour (UTC)") else "right")
     for row in busiest.slice(0, 5).to_pylist():
         delay = f"{row['mean_delay']:.2f}"
-        table.add_row(row["origin"], show_time(row["window_start"]), str(row["departures"]), delay)
+        table.add_row(row["origin"], instant(row["window_start"]), str(row["departures"]), delay)
     out.print(table)
     board = read_rows(f"{project.warehouse}/flights/departure_board")
     asked = {str(item["values"]): item["counts"] for item in pc.value_counts(board["asked_by"]).to_pylist()}
