@@ -33,7 +33,7 @@ def _write(folder: Path, make: Callable[[], pa.Table]) -> int:
         unfinished = file.with_suffix(".unfinished")
         pq.write_table(make(), unfinished)
         unfinished.rename(file)
-    return pq.read_metadata(file).num_rows
+    return int(pq.read_metadata(file).num_rows)
 
 
 def _departures() -> pa.Table:
