@@ -15,13 +15,18 @@ CODE := $(wildcard lib tests jobs dags setup.py)
 # Installs are quiet but for one line that moves, so that a log stays short and a person sees progress.
 PROGRESS := awk '/^ *Collecting/ {printf "\r\033[K  %d %s", ++n, $$2; fflush()} \
 	/^ *(Building wheel for|Installing)/ {printf "\r\033[K  %s", substr($$0, 1, 70); fflush()} END {printf "\r\033[K"}'
+PIP := $(PY) -m pip install --disable-pip-version-check
+COUNT := grep -c '^[a-z].*=='
+COMPILE := $(VENV)/bin/uv pip compile --quiet --generate-hashes --python-version 3.11 --python-platform linux --custom-compile-command "make lock"
 
-.PHONY: help docs setup env java jars test test-fast test-spark bytecode wheel databricks-wheel airflow cluster crash year matrix compiled check format demo conformance oracle bench bench-execution billion lock clean
+.PHONY: help docs install setup package env java jars test test-fast test-spark bytecode wheel databricks-wheel airflow cluster crash year matrix compiled check format demo conformance oracle bench bench-execution billion lock clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: java env jars ## environment, package and the two Delta jars; does nothing when all is there
+install: java package jars ## what the demo and your own project need: environment, package and the two Delta jars
+
+setup: java env jars ## the same, then Airflow and the development tools; does nothing when all is there
 
 java: python
 	@java=$$(PYTHONPATH=lib $(PYTHON) -m rewindow.engine.spark.java) && echo "[1/4] $$java"
@@ -30,25 +35,33 @@ java: python
 python:
 	@command -v $(PYTHON) >/dev/null || { echo "rewindow needs Python 3.11: apt-get install python3.11 python3.11-venv (or make PYTHON=/path/to/python3.11)" >&2; exit 78; }
 
-env: python $(VENV)/.package
+package: python $(VENV)/.package
 	@# A copied environment runs the code of the tree that it was made for.
 	@made=$$(cat $(VENV)/.package); [ -L $(VENV) ] || [ -z "$$made" ] || [ "$$made" = "$(CURDIR)" ] || { echo "$(VENV) was made in $$made and runs the code there: make clean setup" >&2; exit 78; }
 
-$(VENV)/.locked: requirements.lock
-	@echo "[2/4] $$(grep -c '^[a-z].*==' requirements.lock) locked packages (about a minute, once)"
+env: package $(VENV)/.locked
+
+# requirements-run.lock is a part of requirements.lock, without Airflow and the development tools.
+$(VENV)/.run: requirements-run.lock
+	@echo "[2/4] $$($(COUNT) $<) locked packages (less than a minute, once)"
 	@$(PYTHON) -m venv $(VENV) || { echo "rewindow needs Python's venv module: apt-get install python3.11-venv" >&2; exit 78; }
 	@# setuptools first, from the lock file too: it builds PySpark, which has no wheel, and nothing unlocked is fetched.
-	@awk '/^[^ #]/ {keep = /^setuptools==/} keep' requirements.lock > $(VENV)/build.txt
-	@$(PY) -m pip install --disable-pip-version-check --require-hashes -r $(VENV)/build.txt | $(PROGRESS)
-	@$(PY) -m pip install --disable-pip-version-check --require-hashes --use-pep517 --no-build-isolation -r requirements.lock | $(PROGRESS)
+	@awk '/^[^ #]/ {keep = /^setuptools==/} keep' $< > $(VENV)/build.txt
+	@$(PIP) --require-hashes -r $(VENV)/build.txt | $(PROGRESS)
+	@$(PIP) --require-hashes --use-pep517 --no-build-isolation -r $< | $(PROGRESS)
 	@touch $@
 
-$(VENV)/.package: $(VENV)/.locked pyproject.toml
+$(VENV)/.package: $(VENV)/.run pyproject.toml
 	@echo "[3/4] rewindow itself, editable"
-	@$(PY) -m pip install --disable-pip-version-check --quiet --no-build-isolation --no-deps -e .
+	@$(PIP) --quiet --no-build-isolation --no-deps -e .
 	@echo "$(CURDIR)" > $@
 
-jars: java env
+$(VENV)/.locked: requirements.lock $(VENV)/.run
+	@echo "[dev] $$($(COUNT) $<) locked packages, with Airflow and the development tools (about a minute, once)"
+	@$(PIP) --require-hashes --use-pep517 --no-build-isolation -r $< | $(PROGRESS)
+	@touch $@
+
+jars: java package
 	@$(PY) -m rewindow.engine.spark.setup | sed 's/^/[4\/4] /'
 
 test: setup ## all tests: first the fast ones (two or three minutes), then those with Spark or processes
@@ -103,7 +116,7 @@ format: env ## rewrite the code as `make check` wants it
 	$(VENV)/bin/ruff format $(CODE)
 	$(VENV)/bin/ruff check --fix $(CODE)
 
-demo: setup ## replay the New York flights of 2013, as thirteen runs and as one
+demo: install ## replay the New York flights of 2013, by month in one process and at once on Spark; fix a bug on a branch
 	@$(PY) -m jobs.demo
 
 oracle: setup ## new scenarios on the real Kafka Streams and on rewindow (needs Maven): make oracle SEED=7 COUNT=500 [FORM=cogroup]
@@ -123,9 +136,10 @@ bench-execution: setup ## records per CPU-second of record execution, next to a 
 billion: setup ## a billion records: generate, land, replay, check (an hour, 25 GB of disk; stopped, it goes on where it was): make billion [ROWS=50000000] [FOLDER=/disk]
 	@$(PY) -m tests.bench billion $(if $(ROWS),--rows $(ROWS)) $(if $(FOLDER),--folder $(FOLDER))
 
-lock: env ## resolve the dependencies of pyproject.toml anew into requirements.lock
-	$(VENV)/bin/uv pip compile --quiet --upgrade --generate-hashes --python-version 3.11 --python-platform linux \
-		--extra dev --extra demo --extra airflow --extra connect --extra databricks --extra openlineage --extra opentelemetry --custom-compile-command "make lock" -o requirements.lock pyproject.toml
+lock: env ## resolve the dependencies of pyproject.toml anew into the two lock files
+	$(COMPILE) --upgrade --extra dev --extra demo --extra airflow --extra connect --extra databricks --extra openlineage --extra opentelemetry \
+		-o requirements.lock pyproject.toml
+	$(COMPILE) --extra demo -c requirements.lock --no-annotate -o requirements-run.lock pyproject.toml
 
 clean: ## remove the environment and all that tools left; tables and the jar cache stay
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis spark-warehouse metastore_db derby.log

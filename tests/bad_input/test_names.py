@@ -17,6 +17,7 @@ from rewindow.streams.serde.schema import Column
 from rewindow.tables.delta.ledger import Ledger
 from rewindow.tables.shared.paths import changelog_path, internal_path, log_path, output_path, safe_name
 
+ROOT = Path(__file__).parents[2]
 SEED = 20261121
 WHEREVER = (
     '"',
@@ -149,6 +150,20 @@ def test_no_stored_value_is_unpickled_and_no_text_is_executed() -> None:
 
 
 def test_dependencies_are_pinned_by_hash() -> None:
-    lock = (Path(__file__).parents[2] / "requirements.lock").read_text(encoding="utf-8")
-    pins = re.findall(r"^[a-z0-9][^ ]*==[^ ]+ \\\n(    --hash=sha256:[0-9a-f]{64})", lock, flags=re.MULTILINE)
-    assert len(pins) == len(re.findall(r"^[a-z0-9][^ ]*==", lock, flags=re.MULTILINE)) > 30
+    for name in ("requirements.lock", "requirements-run.lock"):
+        lock = (ROOT / name).read_text(encoding="utf-8")
+        assert len(pins(lock)) == len(re.findall(r"^[a-z0-9][^ ]*==", lock, flags=re.MULTILINE)) > 30
+
+
+def test_what_make_demo_installs_is_a_part_of_what_make_test_installs() -> None:
+    """Otherwise `make test` would replace packages, and the demo would show other versions than the tests ran with."""
+    run, everything = (
+        pins((ROOT / name).read_text(encoding="utf-8")) for name in ("requirements-run.lock", "requirements.lock")
+    )
+    assert run < everything
+    assert not {pin for pin in run if pin.startswith(("apache-airflow", "pytest", "mypy"))}
+
+
+def pins(lock: str) -> set[str]:
+    """Return the packages of a lock file with their versions and the first hash of each."""
+    return set(re.findall(r"^[a-z0-9][^ ]*==[^ ]+ \\\n    --hash=sha256:[0-9a-f]{64}", lock, flags=re.MULTILINE))

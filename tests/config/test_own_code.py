@@ -39,10 +39,9 @@ def test_other_projects_and_installed_packages_are_accepted(tmp_path: Path) -> N
 
 def test_make_refuses_a_copied_environment(tmp_path: Path) -> None:
     shutil.copy(ROOT / "Makefile", tmp_path)
-    (tmp_path / "requirements.lock").touch()
-    (tmp_path / "pyproject.toml").touch()
     (tmp_path / ".venv").mkdir()
-    (tmp_path / ".venv/.locked").touch()
+    for name in ("requirements-run.lock", "requirements.lock", "pyproject.toml", ".venv/.run", ".venv/.locked"):
+        (tmp_path / name).touch()
     (tmp_path / ".venv/.package").write_text("/somewhere/else\n")
     command = ["make", "-C", str(tmp_path), "env", "PYTHON=true"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
