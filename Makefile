@@ -19,7 +19,7 @@ PIP := $(PY) -m pip install --disable-pip-version-check
 COUNT := grep -c '^[a-z].*=='
 COMPILE := $(VENV)/bin/uv pip compile --quiet --generate-hashes --python-version 3.11 --python-platform linux --custom-compile-command "make lock"
 
-.PHONY: help docs install setup package env java jars test test-fast test-spark bytecode wheel databricks-wheel airflow cluster crash year matrix compiled check format demo conformance oracle bench bench-execution billion lock clean
+.PHONY: help docs install setup package env java jars test test-fast test-spark bytecode wheel databricks-wheel airflow cluster crash year matrix compiled check smoke smoke-bench smoke-kills smoke-airflow smoke-cluster format demo conformance oracle bench bench-execution billion lock clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -111,6 +111,22 @@ check: env ## formatting, lint, types and the layers
 	$(VENV)/bin/ruff check --output-format concise $(CODE)
 	$(VENV)/bin/mypy
 	$(PY) -m pytest -q tests/architecture
+
+# .ci/run runs them, so that no long command breaks unnoticed.
+smoke: smoke-bench smoke-kills smoke-airflow smoke-cluster ## short forms of the long commands: every benchmark, kills, Airflow's DAGs, a cluster (minutes)
+
+smoke-bench: setup ## the smallest size of each benchmark; writes nothing
+	$(PY) -m tests.bench.small $(NAMES)
+
+smoke-kills: setup ## twenty kills of commands at random moments; writes nothing
+	@rm -rf build/kills
+	$(PY) -m tests.crash --quick --json --suites random-kills --kills 20 --results build/kills
+
+smoke-airflow: setup ## Airflow parses every DAG
+	$(PY) -m pytest -q tests/airflow/test_dags.py::test_the_demos_dags_are_valid_and_parsing_them_does_not_import_spark
+
+smoke-cluster: setup ## one job on a standalone Spark cluster
+	$(PY) -m pytest -q 'tests/cluster/test_cluster.py::test_the_cluster_writes_the_same_tables[hourly_departures]'
 
 format: env ## rewrite the code as `make check` wants it
 	$(VENV)/bin/ruff format $(CODE)

@@ -1,9 +1,15 @@
-"""`python -m tests.bench NAME [--rows N] [--json]`: run one benchmark, next to its yardstick."""
+"""`python -m tests.bench NAME [--rows N] [--json]`: run one benchmark, next to its yardstick.
+
+With ``--rows small`` it is as small as it can be, prints one line, writes nothing, and fails if its answer is wrong.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
+import tempfile
+import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -71,13 +77,23 @@ ROWS |= dict.fromkeys((f"nexmark-{query}" for query in nexmark.LOGS), 2_000_000)
 ROWS |= {"join": 1_000_000, "join-streams": 200_000, "overhead": 10_000, "land-small": 10_000, "governed": 1_000}
 """The default number of records: a benchmark ends within minutes on two cores."""
 MOST_ROWS = 10_000_000
+SMALL = "small"
+SMALL_ROWS = 10_000
+SMALLER: Mapping[str, Mapping[str, Any]] = {
+    "overhead": {"rows": 1_000, "stored": 10_000},
+    "governed": {"rows": 100, "runs": (2,)},
+    "governed-ledger": {"hours": (100,)},
+    "year": {"rows": 24 * year.PER_RUN},
+}
+"""What else is small in the short form of a benchmark."""
 
 
-def main() -> None:
+def main() -> int:
     """Run a benchmark and print its figures. Large measurements are also written to the results page."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("name", choices=BENCHES)
-    parser.add_argument("--rows", type=int, help=f"default: {MOST_ROWS:,}, or fewer, so that it ends within minutes")
+    default = f"{SMALL}, or a number; default: {MOST_ROWS:,}, or fewer, so that it ends within minutes"
+    parser.add_argument("--rows", type=lambda text: text if text == SMALL else int(text), metavar="N", help=default)
     parser.add_argument("--rounds", type=int, default=3, help="measurements of each way, alternated; the median counts")
     parser.add_argument("--execution", choices=("auto", "record"), default="auto")
     parser.add_argument("--landings", choices=("hourly", "one"), default="hourly")
@@ -87,6 +103,8 @@ def main() -> None:
     parser.add_argument("--cold", action="store_true", help="each measurement is the first job of a fresh session")
     parser.add_argument("--json", action="store_true", help="print one JSON object and write nothing")
     options = parser.parse_args()
+    if options.rows == SMALL:
+        return run_small(options.name)
     usual = ROWS.get(options.name, MOST_ROWS)
     rows = options.rows or usual
     where = {"folder": options.folder, "inline": options.inline} if options.name == "billion" else {}
@@ -102,14 +120,26 @@ def main() -> None:
     figures = {"bench": options.name, **figures, **results.machine()}
     if options.json:
         print(json.dumps(figures))
-        return
-    if options.name in WRITERS:
+    elif options.name in WRITERS:
         WRITERS[options.name](figures)
-        return
-    print(results.as_text(figures))
-    if rows >= min(usual, results.LEAST_ROWS):
-        results.write(figures)
+    else:
+        print(results.as_text(figures))
+        if rows >= min(usual, results.LEAST_ROWS):
+            results.write(figures)
+    return 0
+
+
+def run_small(name: str) -> int:
+    """Run the short form of a benchmark; return 1 if its answer is wrong. Its figures mean nothing, so there are none."""
+    begun = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="rewindow-bench-") as folder:
+        where = {"folder": Path(folder)} if name == "billion" else {}
+        figures = BENCHES[name](**{"rows": SMALL_ROWS, "rounds": 1, **where, **SMALLER.get(name, {})})
+    is_exact = figures.get("exact", True)
+    answer = "exact" if is_exact else "WRONG"
+    print(f"{name}: {figures['rows']:,} records, answer {answer}, {time.monotonic() - begun:.0f} s", flush=True)
+    return 0 if is_exact else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,20 +44,20 @@ class _Read(NamedTuple):
     seconds: float
 
 
-def measure(rows: int, **_: object) -> dict[str, Any]:
-    """Return the figures. ``rows`` is ignored."""
+def measure(rows: int, *, hours: Sequence[int] = HOURS, **_: object) -> dict[str, Any]:
+    """Return the figures. ``rows`` is ignored, ``hours`` are the runs in each ledger."""
     found: dict[str, Any] = {"rows": rows}
     with tempfile.TemporaryDirectory(prefix="rewindow-bench-") as folder, governed_project(Path(folder)) as (root, _ui):
         spark = project_of(root).spark
-        for hours in HOURS:
-            own = OwnRows(lambda: spark, TableName("spark_catalog", f"ledger_{hours}", "any"))
-            for version, some in enumerate(_parts(hours), start=1):
+        for runs in hours:
+            own = OwnRows(lambda: spark, TableName("spark_catalog", f"ledger_{runs}", "any"))
+            for version, some in enumerate(_parts(runs), start=1):
                 own.table.append(some, "bench", version)
             whole = [_read(own) for _round in range(3)]
             with own.command([_JOB]):
                 own.keep_fold(_JOB, give_state)
             stored = [_read(own) for _round in range(3)]
-            found[str(hours)] = {"whole": min(whole)._asdict(), "stored": min(stored)._asdict()}
+            found[str(runs)] = {"whole": min(whole)._asdict(), "stored": min(stored)._asdict()}
     return found
 
 

@@ -22,6 +22,7 @@ def main(arguments: list[str] | None = None) -> int:
         seeds=asked.seeds,
         at_once=asked.at_once,
         quick=asked.quick,
+        kills=asked.kills,
         results=asked.results,
         say=lambda line: print(line, file=sys.stderr, flush=True),
     )
@@ -66,6 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--unfinished", action="store_true", help="only suites that did not end for the current code")
     parser.add_argument("--at-once", type=int, default=2, help="cases to run in parallel")
     parser.add_argument("--quick", action="store_true", help="a sample of a few seconds")
+    parser.add_argument("--kills", type=int, help="how many kills the suite random-kills makes")
     parser.add_argument("--results", type=Path, help="the folder of stored outcomes (default: .cache/crash)")
     parser.add_argument("--report", action="store_true", help="only write the page, from the stored outcomes")
     parser.add_argument("--page", type=Path, default=report.PAGE, help="where the page is written")

@@ -43,7 +43,7 @@ def suite(settings: Settings) -> Figures:
     figures, results = Figures("random-kills"), Results.of("random-kills", settings.results)
     warm_up()
     names = ["land", "run"] if settings.quick else list(COMMANDS)
-    seeds = range((QUICK_KILLS if settings.quick else KILLS) // len(names))
+    seeds = range((settings.kills or (QUICK_KILLS if settings.quick else KILLS)) // len(names))
     for name in names:
         left = [seed for seed in seeds if not results.knows(name, seed, "random")]
         if not left:

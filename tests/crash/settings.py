@@ -13,12 +13,16 @@ BAD = ("not_reached", "lost", "doubled", "wrong")
 
 @dataclass(frozen=True)
 class Settings:
-    """The command's options. ``point``: an operation or a part of a site's name, None for all; ``quick``: a sample."""
+    """The command's options. ``point``: an operation or a part of a site's name, None for all; ``quick``: a sample.
+
+    ``kills``: how many random kills, None for the suite's own number.
+    """
 
     point: str | None = None
     seeds: int = 20
     at_once: int = 2
     quick: bool = False
+    kills: int | None = None
     results: Path | None = None
     say: Callable[[str], None] = lambda _line: None
 
