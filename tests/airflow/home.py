@@ -37,8 +37,7 @@ def migrate(env: dict[str, str]) -> None:
 
 def said(env: dict[str, str], *command: str, cwd: Path | None = None, timeout: float = 900) -> str:
     """Run a command to its end and return its output."""
-    how = {"env": env, "cwd": cwd, "timeout": timeout}
-    done = subprocess.run(command, **how, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env=env, cwd=cwd, timeout=timeout, capture_output=True, text=True, check=False)
     assert done.returncode == 0, (
         f"{' '.join(command)} ended with {done.returncode}\n{done.stdout[-6000:]}\n{done.stderr[-6000:]}"
     )

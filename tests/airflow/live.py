@@ -76,9 +76,15 @@ class Live:
             started.wait()
 
     def _start(self, command: str) -> subprocess.Popen[bytes]:
-        how = {"stdin": subprocess.DEVNULL, "start_new_session": True}
         with self.log.open("ab") as log:
-            return subprocess.Popen([AIRFLOW, command], env=self.env, stdout=log, stderr=log, **how)
+            return subprocess.Popen(
+                [AIRFLOW, command],
+                env=self.env,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
 
     def processes(self) -> list[psutil.Process]:
         """Return the processes in our sessions or with this home in their environment, and their children."""

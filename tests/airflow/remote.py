@@ -15,12 +15,12 @@ from rewindow.airflow.assets import catalog_asset
 from rewindow.airflow.job_runs import RewindowJobRunOperator
 
 
-class Store(dict):  # type: ignore[type-arg]  # Airflow's task state store, as far as it is used
+class Store(dict):  # Airflow's task state store, as far as it is used
     def set(self, key: str, value: Any) -> None:
         self[key] = value
 
 
-class Events(dict):  # type: ignore[type-arg]  # the outlets' events, as far as they are used
+class Events(dict):  # the outlets' events, as far as they are used
     def __missing__(self, asset: Any) -> Any:
         self[asset] = SimpleNamespace(extra={})
         return self[asset]

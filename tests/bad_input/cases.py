@@ -30,7 +30,7 @@ class Case:
     command: str
     code: int
     says: str | tuple[str, ...]
-    given: Callable[[Bench], None] = lambda _bench: None
+    given: Callable[[Bench], object] = lambda _bench: None
     landed: bool = False
     """Whether new records are landed first, so that the run has something to do."""
     goes_on: bool = True

@@ -16,7 +16,8 @@ import pytest
 
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.contracts.tasks import SubTopologyWork
-from rewindow.engine.spark.engine import LocalEngine, groups_of
+from rewindow.engine.spark.engine import groups_of
+from rewindow.engine.worker.local import LocalEngine
 from rewindow.engine.worker.record_execution import run_task
 from tests.bad_input import nondeterminism, scene
 

@@ -114,7 +114,7 @@ CASES = [
         ("bench_none:read", "that the project's root can import"),
         lambda bench: (
             _other()(bench),
-            bench.edit("conf/feeds/other.yaml", "timestamp: t", "timestamp: bench_none:read"),
+            bench.edit("conf/feeds/other.yaml", "timestamp: t", "timestamp: bench_none:read"),  # type: ignore[func-returns-value]
         )[0],
     ),
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
@@ -21,8 +22,8 @@ def table_of(bench: Bench) -> str:
     return str(bench.warehouse / "raw" / "events")
 
 
-def _append(bench: Bench, number: int, mode: str = "append") -> None:
-    write_deltalake(table_of(bench), pa.Table.from_pylist(hour(number), schema=_SCHEMA), mode=mode)  # type: ignore[arg-type]
+def _append(bench: Bench, number: int, mode: Any = "append") -> None:
+    write_deltalake(table_of(bench), pa.Table.from_pylist(hour(number), schema=_SCHEMA), mode=mode)
 
 
 def _delta(change: Callable[[Bench], object]) -> Callable[[Bench], None]:
@@ -84,7 +85,7 @@ def _optimized(bench: Bench) -> None:
     DeltaTable(table_of(bench)).optimize.compact()
 
 
-def _file(change: Callable[[Path], object]) -> Callable[[Bench], None]:
+def _file(change: Callable[[Path], object]) -> Callable[[Bench], object]:
     return lambda bench: change(bench.root / "raw" / "h0.parquet") and None
 
 

@@ -55,11 +55,11 @@ class HandWrittenCount:
             self.results.append((key, count, now_ms))
 
     def run(self, rows: Input) -> list[tuple[Any, ...]]:
-        clock, due = -1, None
+        clock, due = -1, -1
         for timestamp, key, amount in rows:
             if timestamp > clock:
                 clock = timestamp
-                if due is None:
+                if due < 0:
                     due = clock
             self.process(key, amount)
             if due <= clock:

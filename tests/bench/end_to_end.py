@@ -104,8 +104,8 @@ def _yardstick(spark: SparkSession, root: Path, shuffles: int) -> dict[str, floa
     spark.conf.set("spark.sql.shuffle.partitions", shuffles)
     meter = Meter()
     window = F.floor(F.unix_millis("happened_at") / HOUR_MS) * HOUR_MS
-    results = spark.read.parquet(str(root / "raw")).groupBy("user", window.alias("window_start"))
-    results = results.agg(F.count("*").alias("events"), F.sum("amount").alias("total"))
+    grouped = spark.read.parquet(str(root / "raw")).groupBy("user", window.alias("window_start"))
+    results = grouped.agg(F.count("*").alias("events"), F.sum("amount").alias("total"))
     results.write.format("delta").save(str(root / "plain"))
     return {**meter.read(), "land": 0.0}
 

@@ -155,8 +155,8 @@ def _baseline(spark: SparkSession, table: str, path: Path, shuffles: int, advanc
         window = F.session_window(F.timestamp_millis("timestamp"), "5 minutes")
     elif advance != 60:
         window = F.window(F.timestamp_millis("timestamp"), "1 hour", f"{advance} minutes")
-    results = spark.read.format("delta").load(table).groupBy("user", window.alias("window_start"))
-    results = results.agg(F.count("*").alias("events"), F.sum("amount").alias("total"))
+    grouped = spark.read.format("delta").load(table).groupBy("user", window.alias("window_start"))
+    results = grouped.agg(F.count("*").alias("events"), F.sum("amount").alias("total"))
     results.write.format("delta").save(str(path))
     return meter.read()
 

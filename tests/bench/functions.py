@@ -139,7 +139,7 @@ def _yardstick(spark: SparkSession, log: str, path: Path, shuffles: int) -> dict
     meter = Meter()
     rows = spark.read.format("delta").load(log).where(is_paid("user", "amount")).withColumn("paid", amount_of("amount"))
     window = F.floor(F.col("timestamp") / HOUR_MS) * HOUR_MS
-    results = rows.groupBy("user", window.alias("window_start"))
-    results = results.agg(F.count("*").alias("events"), F.sum("paid").alias("total"))
+    grouped = rows.groupBy("user", window.alias("window_start"))
+    results = grouped.agg(F.count("*").alias("events"), F.sum("paid").alias("total"))
     results.write.format("delta").save(str(path))
     return meter.read()

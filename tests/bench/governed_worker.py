@@ -27,6 +27,7 @@ from rewindow.engine.spark.shuffle_reader import DATA, PACK_COLUMNS
 from rewindow.engine.worker.packing import PACK_ROWS, PIECE_BYTES, cut
 from rewindow.streams.checkpoint import TaskState
 from rewindow.tables.governed import engine
+from rewindow.tables.governed.blocks import ROOT
 from tests.bench import spill
 
 _SCHEMA = pa.schema([*((name, pa.int64()) for name in PACK_COLUMNS), (DATA, pa.binary())])
@@ -75,7 +76,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         {"events": LogSlice((), ((start, end),))},
         {},
         TaskState.from_json(before["state"]) if before["state"] else None,
-        {"counts": tuple(f"{engine.ROOT}{path}" for path in blocks)} if blocks else {},
+        {"counts": tuple(f"{ROOT}{path}" for path in blocks)} if blocks else {},
     )
     work = replace(
         spill.work_of(options.store, way, root, options.memory, ()),

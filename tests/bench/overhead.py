@@ -30,7 +30,7 @@ def measure(rows: int, *, rounds: int, stored: int = STORED, **_: object) -> dic
         counts.run()
         empty = repeated(rounds, counts.run)
         small = []
-        for _ in range(rounds + 2):
+        for _number in range(rounds + 2):
             counts.land_some(rows)
             small.append(counts.run())
         is_right = counts.is_exact()
@@ -93,9 +93,12 @@ def main(root: Path, began: float) -> None:
     from rewindow.control.plan.spec import RunRequest
     from tests.bench.day import JOB
 
+    def mark(step: str) -> None:
+        marks.setdefault(step, time.time())
+
     project = Project.open(root)
     marks["imports"] = time.time()
-    project.run(JOB, RunRequest(), lambda step: marks.setdefault(step, time.time()))
+    project.run(JOB, RunRequest(), mark)
     marks["publish and all else"] = time.time()
     kept = ("python", "imports", "execute", "stage", "publish and all else")
     named = {
@@ -103,9 +106,9 @@ def main(root: Path, began: float) -> None:
         "stage": "the sub-topology" if "spark" not in vars(project) else "JVM, session and first job",
     }
     found, before = {}, began
-    for mark in kept:
-        found[named.get(mark, mark)] = round(marks[mark] - before, 2)
-        before = marks[mark]
+    for name in kept:
+        found[named.get(name, name)] = round(marks[name] - before, 2)
+        before = marks[name]
     print(json.dumps({**found, "all": round(before - began, 2)}))
     if "spark" in vars(project):
         project.spark.stop()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Row
-from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from tests.bench.workload import INTERVAL_MS
 
@@ -27,7 +27,7 @@ class Counter(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
         """See Spark."""
         for row in rows:
-            count, until = self._state.get() if self._state.exists() else (0, 0)
+            count, until = (self._state.get() if self._state.exists() else None) or (0, 0)
             due = row.timestamp // INTERVAL_MS + 1
             if count and due > until:
                 yield Row(user=key[0], events=count, at=until * INTERVAL_MS)

@@ -43,7 +43,10 @@ def measure(rows: int, *, execution: str = "auto", **_: object) -> dict[str, Any
         project.land(FEED)
         landed = meter.read()
         landings = len(project.tables.feed(FEED).landings)
-        costs, seconds, days, ends = [], [], [], []
+        costs: list[float] = []
+        seconds: list[float] = []
+        days: list[float] = []
+        ends: list[int] = []
         for landing in range(1, landings + 1):
             if landing % DAY == 1 and landing > 1:
                 days.append(_end_day(project, ends))

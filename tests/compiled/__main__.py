@@ -55,7 +55,15 @@ def build() -> Path:
             shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
         else:
             shutil.copy(ROOT / name, source / name)
-    pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    pip: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-deps",
+    ]
     environment = {**os.environ, "REWINDOW_COMPILED": "1"}
     subprocess.run([*pip, "--no-build-isolation", "-w", dist, source], check=True, env=environment)
     (wheel,) = dist.glob("rewindow-*.whl")
@@ -76,7 +84,16 @@ def install(wheel: Path) -> Path:
         _, _, program = Path(sysconfig.get_path("scripts"), name).read_text(encoding="utf-8").partition("\n")
         (FOLDER / "bin" / name).write_text(f"#!{python}\n{program}", encoding="utf-8")
         (FOLDER / "bin" / name).chmod(0o755)
-    pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--disable-pip-version-check"]
+    pip: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        python,
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+    ]
     subprocess.run([*pip, "--no-deps", "--force-reinstall", wheel], check=True)
     return python
 
@@ -86,13 +103,26 @@ def test(python: Path, markers: str, tests: list[str]) -> int:
     for name, reason in EXCEPTIONS.items():
         print(f"== not run: {name}: {reason}", flush=True)
     without = [word for name in EXCEPTIONS for word in ("--deselect", name)]
-    command = [python, "-m", "pytest", "-q", "-m", markers, "-n", "2", "--dist", "loadfile", *without, *tests]
+    command: list[str | Path] = [
+        python,
+        "-m",
+        "pytest",
+        "-q",
+        "-m",
+        markers,
+        "-n",
+        "2",
+        "--dist",
+        "loadfile",
+        *without,
+        *tests,
+    ]
     return subprocess.run(command, cwd=ROOT, env=_environment(), check=False).returncode
 
 
 def play(python: Path, mode: str) -> int:
     """Play the recorded scenarios of Kafka Streams. Return the exit code."""
-    command = [python, "-m", "tests.conformance", "--mode", mode, *SCENARIOS]
+    command: list[str | Path] = [python, "-m", "tests.conformance", "--mode", mode, *SCENARIOS]
     return subprocess.run(command, cwd=ROOT, env=_environment(), check=False).returncode
 
 

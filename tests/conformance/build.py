@@ -123,7 +123,7 @@ class Builder:
     def op_group_by_key(self, _node: dict[str, Any], _name: str, parent: KStream) -> KGroupedStream:
         return parent.group_by_key()
 
-    def op_group_by(self, node: dict[str, Any], _name: str, parent: KStream | KTable) -> KGroupedStream:
+    def op_group_by(self, node: dict[str, Any], _name: str, parent: KStream | KTable) -> KGroupedStream | KGroupedTable:
         select = key_selector(node["by"])
         if isinstance(parent, KTable):
             return parent.group_by(lambda key, value: (select(key, value), value))

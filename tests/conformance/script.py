@@ -52,11 +52,11 @@ class ScriptProcessor(Processor):
     def init(self, context: ProcessorContext) -> None:
         self.context = context
         self.handles = context.store(self.script.handles)
-        self.store = context.store(self.script.store) if self.script.store else None
+        self.store: Any = context.store(self.script.store) if self.script.store else None
         self.calls_in_init = 0
         self.is_first_init = self.handles.get("is-initialised") is None
         self.is_initialising = True
-        self.run(self.script.on_init, Record(None, None, None))
+        self.run(self.script.on_init, Record(None, None, None))  # type: ignore[arg-type]
         self.is_initialising = False
         self.handles.put("is-initialised", 1)
 

@@ -29,7 +29,7 @@ class _Transformer(ValueTransformerWithKey):
         self.context = context
         self.calls = context.store(self.node["store"]) if "store" in self.node else None
 
-    def transform(self, key: Any, value: Any) -> Any:
+    def transform(self, key: Any, value: Any) -> Any:  # type: ignore[override]
         number = None
         if self.calls is not None:
             number = (self.calls.get(text_of(key)) or 0) + 1

@@ -38,7 +38,7 @@ class Answers:
 
     def install(self) -> None:
         """Intercept all commits of this process from now on."""
-        commit, create, append = DeltaTable.create_write_transaction, DeltaTable.create, tables.append_commit
+        commit, create, append = DeltaTable.create_write_transaction, DeltaTable.create, tables.append_commit  # type: ignore[attr-defined]
 
         @wraps(commit)
         def committing(table: DeltaTable, *args: Any, **kwargs: Any) -> None:
@@ -52,8 +52,8 @@ class Answers:
         def creating(path: str, *args: Any, **kwargs: Any) -> Any:
             return self._answered(partial(create, path, *args, **kwargs), str(path), "create")
 
-        tables.append_commit = appending
-        DeltaTable.create_write_transaction = committing  # type: ignore[method-assign]
+        tables.append_commit = appending  # type: ignore[attr-defined,assignment]
+        DeltaTable.create_write_transaction = committing  # type: ignore[method-assign,assignment]
         DeltaTable.create = staticmethod(creating)  # type: ignore[method-assign,assignment]
 
     def _sent(self, send: Callable[[], Any], where: str) -> None:

@@ -99,7 +99,7 @@ def after(project: str, root: str, *calls: tuple[str, ...]) -> dict[str, Any]:
     for words in calls:
         done = answer(partial(call, root, words))
         assert done["code"] == 0, done["said"]
-    return answer(partial(seen, root))  # type: ignore[no-any-return]
+    return answer(partial(seen, root))
 
 
 def again(root: str, words: tuple[str, ...], expected: dict[str, Any]) -> str:

@@ -67,7 +67,7 @@ class Decisions:
                 else self._numbered(LedgerRow(spec.run, ledger_state.PLAN, spec.as_json()))
             )
             self._decided[key] = row
-        return self._decided[key]  # type: ignore[no-any-return]
+        return self._decided[key]
 
     def commit(self, ledger: Ledger, plan: Row, *, holds: bool = False) -> Row | None:
         """Decide the COMMIT row of a staged plan. ``holds``: the run does not meet what is expected."""
@@ -86,7 +86,7 @@ class Decisions:
                 commit = commit_of(state, spec, {"output/totals": TargetTotal(1, 1, 1, "0" * 32)})
                 commit = replace(commit, expectations=_UNMET if holds else ())
                 self._decided[key] = self._numbered(LedgerRow(state.rows + 1, ledger_state.COMMIT, commit.as_json()))
-        return self._decided[key]  # type: ignore[no-any-return]
+        return self._decided[key]
 
     def branching(self, ledger: Ledger, kind: str) -> Row | None:
         """Decide the row of a rewind, branch, promotion, acceptance, snapshot or removal of old state."""
@@ -97,7 +97,7 @@ class Decisions:
                 self._decided[key] = None if travelled is None else self._numbered(travelled)
             except RewindowError:
                 self._decided[key] = None
-        return self._decided[key]  # type: ignore[no-any-return]
+        return self._decided[key]
 
     def _travelled(self, state: JobState, kind: str) -> LedgerRow | None:
         main = state.branch(MAIN)

@@ -90,10 +90,10 @@ def suite(name: str, settings: Settings) -> Figures:
 def examples(printed: str) -> Mapping[tuple[str, str], int]:
     """Return the number of passed examples of each test, by file and name, from Hypothesis' statistics."""
     passed: dict[tuple[str, str], int] = {}
-    test = None
+    test: tuple[str, str] | None = None
     for line in printed.splitlines():
         if begins := _TEST.match(line):
-            test = begins.group(1, 2)
+            test = begins[1], begins[2]
         elif test and (found := _PASSED.search(line)):
             passed[test] = passed.get(test, 0) + int(found[1])
     return passed

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from rewindow.control.plan import ledger_state as folding
-from rewindow.control.plan.branches import LedgerRow
+from rewindow.control.plan.branches import JobState, LedgerRow
 from rewindow.control.plan.ledger_state import COMMIT, FENCE, PLAN
 from rewindow.control.plan.ledger_state_branches import BRANCH, DROP, PROMOTE, REPUBLISH, REWIND
 from rewindow.control.plan.ledger_state_gc import FORGET
@@ -46,7 +46,7 @@ def _planned(rows: Rows, change: Callable[[RunSpec], RunSpec], through: int = 3)
     return [*rows, LedgerRow(len(rows) + 1, PLAN, spec.as_json())]
 
 
-def _taking(spec: RunSpec, **change: int) -> RunSpec:
+def _taking(spec: RunSpec, **change: Any) -> RunSpec:
     return replace(spec, input=replace(spec.input, **change))
 
 
@@ -132,7 +132,7 @@ def _pending_on_trial() -> Rows:
 def accepted(name: str) -> str:
     """Return ``ok`` if the fold refuses the last row of a forged ledger, and otherwise ``wrong: ...``."""
     rows = FORGED[name]()
-    state = folding.JobState()
+    state = JobState()
     for row in rows[:-1]:
         state = folding.fold_row(state, row)
     try:

@@ -50,7 +50,7 @@ def _land(root: Path, seed: int, *, number: int = 3, by_workers: bool = False) -
 
 def _run(root: Path, _seed: int, *, by_workers: bool = False, branch: str = MAIN) -> Iterator[str]:
     tables = backend(root, by_workers=by_workers)
-    while not isinstance((yield from tables.running(branch)), UpToDate):  # type: ignore[misc]
+    while not isinstance((yield from tables.running(branch)), UpToDate):
         pass
 
 
@@ -101,7 +101,7 @@ def _drop(root: Path, _seed: int) -> Iterator[str]:
 
 def _snapshot(root: Path, _seed: int) -> Iterator[str]:
     """Run as often as there is something to do; each run but the first writes a snapshot before."""
-    while not isinstance((yield from backend(root).running(MAIN, snapshot_every=1)), UpToDate):  # type: ignore[misc]
+    while not isinstance((yield from backend(root).running(MAIN, snapshot_every=1)), UpToDate):
         pass
 
 

@@ -60,7 +60,7 @@ class Sites:
             self.visit(self._named(f"{what}: executed"))
             return answer
 
-        SparkConnectClient.execute_command = executing
+        SparkConnectClient.execute_command = executing  # type: ignore[method-assign,assignment]
 
     def _named(self, what: str) -> str:
         name = f"{self.step} > {what}"

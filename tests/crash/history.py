@@ -149,7 +149,8 @@ class Simulation:
                 if held := tables.state(JOB).on_hold(name):
                     yield from branching.accept(JOB, name, faults.rng.choice(held).spec.name, tables)
             case "gc":
-                gc, before_ms = MemoryJobGc(tables, self.met), faults.rng.choice([0, 2**60])
+                gc: Any = MemoryJobGc(tables, self.met)
+                before_ms = faults.rng.choice([0, 2**60])
                 yield from collect(JOB, tables, gc, before_ms=before_ms, keep_ms=0, every=faults.rng.choice([1, 2]))
             case "republish":
                 state = tables.state(JOB)
@@ -172,7 +173,7 @@ class Simulation:
             faults.alive,
             snapshot_every=faults.rng.choice([1, 2, EVERY]),
         )
-        return (yield from machine)
+        yield from machine
 
     def attempt(self) -> Attempt:
         self.attempts += 1

@@ -103,7 +103,7 @@ class Model:
             )
             head = one.head.spec.run if one.head else None
             assert one.standing is not Standing.OPEN or job.has_state(head), f"the state of {one.name} was forgotten"
-            held = [run.spec.name for run in job.holding(run for change in one.publications for run in change.adds)]
+            held = [run.spec.name for run in job.holding([run for change in one.publications for run in change.adds])]
             assert not held, f"{held} are on hold and published to {one.name}"
         for name, ordinal, content in tables:
             due = net(job.branch(name).publications[:ordinal]).adds

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from rewindow.control.plan.branches import Standing
 from rewindow.control.plan.spec import MAIN
@@ -19,14 +20,13 @@ from tests.crash.matrix import Mutate, in_a_line, nothing
 from tests.crash.operations import (
     OPERATIONS,
     Operation,
-    Steps,
     branched,
     ravaged,
     small_files_read,
     some_runs,
     unpublished,
 )
-from tests.crash.scene import JOB
+from tests.crash.scene import JOB, Steps
 from tests.crash.sites import Sites, traced
 
 EXPECTED_ERRORS = ("NotNowError", "UsageError", "CheckpointError", "ConfigError")
@@ -161,7 +161,7 @@ def finish(warehouse: str) -> None:
 def of_main(says: View) -> View:
     """Remove what depends on the order of two operations: the progress of other branches."""
     kept = {name: rows for name, rows in says["rows"].items() if "__" not in name}
-    parts = {part: {MAIN: says[part].get(MAIN)} for part in ("hashes", "branches") if part in says}
+    parts: dict[str, Any] = {part: {MAIN: says[part].get(MAIN)} for part in ("hashes", "branches") if part in says}
     return {**says, **parts, "rows": kept}
 
 

@@ -79,7 +79,7 @@ class MemoryLedger(Ledger):
 
     def _look(self) -> Any:
         self._seen = None
-        table = ledger.open_table(self.path, None)
+        table = ledger.open_table(self.path, None)  # type: ignore[attr-defined,call-arg,arg-type]
         if table is None:
             return None
         if len(table.files()) < len(self._known):  # type: ignore[attr-defined]

@@ -58,7 +58,7 @@ def _republish(simulation: Simulation) -> Iterator[str]:
 
 def _collect(simulation: Simulation) -> Iterator[str]:
     tables = Tables(simulation.feed)
-    gc = MemoryJobGc(tables, simulation.met)
+    gc: Any = MemoryJobGc(tables, simulation.met)
     return collect(JOB, tables, gc, before_ms=2**60, keep_ms=0, every=2)
 
 

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from functools import partial
 from itertools import count
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 from rewindow import Count, StreamsBuilder, TimeWindows, Topology, until_window_closes
@@ -25,7 +26,7 @@ from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import MAIN, Attempt, JobBinding, RunRequest
 from rewindow.control.plan.tasks import TablePaths, bind_job
 from rewindow.control.run import Engine, Job, steps
-from rewindow.engine.spark.engine import LocalEngine
+from rewindow.engine.worker.local import LocalEngine
 from rewindow.streams.semantics import Semantics
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import EXPECTATIONS, METRICS, changelog_path, output_path
@@ -124,7 +125,7 @@ def running(tables: DeltaTables, branch: str = MAIN, through: int | None = None,
 def run_all(tables: DeltaTables, branch: str = MAIN, through: int | None = None) -> Steps:
     """Return the steps of as many runs as are needed."""
     for _ in count():
-        if isinstance((yield from running(tables, branch, through)), UpToDate):  # type: ignore[misc]
+        if isinstance((yield from running(tables, branch, through)), UpToDate):  # type: ignore[func-returns-value]
             return
 
 
@@ -176,6 +177,6 @@ def landing(warehouse: str, *, now_ms: int = NOW_MS, new_generation: bool = Fals
     tables = DeltaFeedTables(warehouse)
     spec = feed_spec(FEED_CONFIG, project_root=warehouse, warehouse=warehouse)
     who = Attempt(uuid4().hex, "here", os.getpid(), 1)
-    engine = LocalLandingEngine(Path(warehouse))
+    engine: Any = LocalLandingEngine(Path(warehouse))
     request = LandRequest(now_ms, new_generation=new_generation)
     return landing_steps(spec, tables, engine, request, who, lambda _attempt: False)

@@ -69,7 +69,7 @@ class Sites:
 
     def _wrap_commits(self) -> None:
         commit, create, init = DeltaTable.create_write_transaction, DeltaTable.create, DeltaTable.__init__
-        append = tables.append_commit
+        append = tables.append_commit  # type: ignore[attr-defined]
 
         @wraps(append)
         def appending(path: str, table: DeltaTable, actions: Any, transactions: Mapping[str, int]) -> None:
@@ -106,7 +106,7 @@ class Sites:
                 self._unread.discard(name)
                 self.pass_site(f"{name}: read back")
 
-        look = tables.take
+        look = tables.take  # type: ignore[attr-defined]
 
         @wraps(look)
         def looking(path: str, **how: Any) -> Any:
@@ -115,11 +115,11 @@ class Sites:
                 self.pass_site(f"{self.label(path)}: looked")
             return seen
 
-        tables.take = looking
-        tables.append_commit = appending
-        DeltaTable.create_write_transaction = committing  # type: ignore[method-assign]
+        tables.take = looking  # type: ignore[attr-defined]
+        tables.append_commit = appending  # type: ignore[attr-defined]
+        DeltaTable.create_write_transaction = committing  # type: ignore[method-assign,assignment]
         DeltaTable.create = staticmethod(creating)  # type: ignore[method-assign,assignment]
-        DeltaTable.__init__ = opening  # type: ignore[method-assign]
+        DeltaTable.__init__ = opening  # type: ignore[method-assign,assignment]
 
     def _wrap_files(self) -> None:
         write, close, open_file, unlink = Folder._write, FileWriter.close, FileWriter._open, Path.unlink
@@ -159,11 +159,11 @@ class Sites:
             self.pass_site(f"{self.label(folder.root)}: delete")
             delete(folder, path, **kwargs)
 
-        Folder.delete = deleting  # type: ignore[method-assign]
-        Folder._write = writing  # type: ignore[method-assign]
-        FileWriter._open = opening  # type: ignore[method-assign]
-        FileWriter.close = closing  # type: ignore[method-assign]
-        Path.unlink = unlinking  # type: ignore[method-assign]
+        Folder.delete = deleting  # type: ignore[method-assign,assignment]
+        Folder._write = writing  # type: ignore[method-assign,assignment]
+        FileWriter._open = opening  # type: ignore[method-assign,assignment]
+        FileWriter.close = closing  # type: ignore[method-assign,assignment]
+        Path.unlink = unlinking  # type: ignore[method-assign,assignment]
 
     def label(self, location: str) -> str:
         """Return a table's name: its path below the warehouse."""

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from rewindow.engine.worker.local import LocalEngine
 from tests.conftest import ROOT
 from tests.crash import scene
 from tests.crash.matrix import run_matrix, warm_up
@@ -77,7 +78,7 @@ def suite(settings: Settings) -> Figures:
             for seed in range(1 if settings.quick else min(SEEDS, settings.seeds)):
                 run_matrix(names, seed, results, settings.say, at_once=1, point=settings.point, every=every)
     finally:
-        scene.engine_of = scene.LocalEngine
+        scene.engine_of = LocalEngine
     for (name, seed, site), said in results.said.items():
         figures.count(said, f"{name} {seed} {site}")
     figures.more = dict(results.extent())

@@ -48,7 +48,9 @@ class Workspace:
             return 500, {"error_code": "INTERNAL_ERROR", "message": "the service is down"}
         match method, path.split("/", 3)[3]:
             case "GET", "jobs/list":
-                found = [{"job_id": job_id, "settings": {"name": name}} for job_id, name in self.jobs.items()]
+                found: list[dict[str, Any]] = [
+                    {"job_id": job_id, "settings": {"name": name}} for job_id, name in self.jobs.items()
+                ]
                 return 200, {"jobs": [job for job in found if job["settings"]["name"] == given.get("name")]}
             case "POST", "jobs/run-now":
                 if given["job_id"] not in self.jobs:

@@ -99,7 +99,8 @@ def replay(
 
     Each task follows one of another partition with two records, which may share its plan.
     """
-    state, stores = None, {store.name: [] for store in case.topology.sub_topologies()[0].stores}
+    state: Any = None
+    stores: dict[str, list[Any]] = {store.name: [] for store in case.topology.sub_topologies()[0].stores}
     written_runs = []
     for run, ((first, end), execution) in enumerate(zip(ranges, modes, strict=True), start=1):
         work = sub_topology_work(case, root / str(run), run, (first, end), execution)

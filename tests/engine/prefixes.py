@@ -30,7 +30,7 @@ def doubled(value: Any) -> Made:
 
 def of_two_types(value: Any) -> Made:
     """Return a whole number for a real one now and then, as careless code does: only record execution can keep it."""
-    return Made(value.whole, value.whole if value.flag else value.real, value.flag, value.note)  # type: ignore[arg-type]
+    return Made(value.whole, value.whole if value.flag else value.real, value.flag, value.note)
 
 
 def nothing_now_and_then(value: Any) -> Any:
@@ -75,7 +75,7 @@ AFTER = [
 
 def chains_of_functions() -> st.SearchStrategy[list[Any]]:
     """Generate operators in front of windows, at least one of them a mapper."""
-    few = {"max_size": 2}
+    few: Any = {"max_size": 2}
     return st.tuples(
         st.lists(st.sampled_from(BEFORE), **few), st.sampled_from(MAPPERS), st.lists(st.sampled_from(AFTER), **few)
     ).map(lambda parts: [*parts[0], parts[1], *parts[2]])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rewindow.control.ingest.land import land
 from rewindow.engine.worker.landing.engine import ArrowLandingEngine
 from rewindow.tables.delta.feeds import DeltaFeedTables
@@ -18,7 +20,8 @@ class Unused:
 def land_by_arrow(root, zone="UTC", **log):
     """Land the sources of one log, in this process, and return all rows of the log."""
     feed = one_log(**log).model_copy(update={"zone": zone})
-    engine = ArrowLandingEngine(Unused, Unused(), project_root=str(root), most_rows=10**9)
+    unused: Any = Unused()
+    engine = ArrowLandingEngine(Unused, unused, project_root=str(root), most_rows=10**9)
     tables = DeltaFeedTables(f"{root}/w")
     land(feed, tables, engine, now_ms=T0)
     return log_rows(tables)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -105,7 +106,7 @@ class LocalEngine:
         )
 
     def later(self, spec, columns, look, until_ms):
-        firsts = {}
+        firsts: dict[str, Any] = {}
         for piece in (*look.rest, *look.fresh):
             arrived = self._typed(piece, spec, columns, 1)[ARRIVED]
             late = [time for time in arrived.to_pylist() if time is not None and time >= until_ms]
@@ -118,7 +119,7 @@ class LocalEngine:
         declared = [name if name in landed else f"_order_{name}" for name in write.spec.order]
         names = [PARTITION, ARRIVED, *declared, TIMESTAMP, *(c.name for c in write.columns.all)]
         # A separate column sorts nulls first, because the form of null_placement differs between pyarrow versions.
-        columns = {}
+        columns: dict[str, Any] = {}
         for name in dict.fromkeys(names):
             columns |= {f"is_valid {name}": pc.is_valid(due[name]).cast(pa.int8()), name: due[name]}
         order = pc.sort_indices(pa.table(columns), sort_keys=[(name, "ascending") for name in columns])
@@ -177,7 +178,8 @@ def land_locally(config, tables, root, now_ms, on_step=None, engine=None, attemp
     """Land without Spark. Each call is a new attempt of a new process, and the processes of earlier calls are dead."""
     spec = feed_spec(config, project_root=str(root), warehouse=tables.warehouse)
     attempt = attempt or Attempt(id=f"{next(_NUMBERS):032x}", host="test", pid=next(_NUMBERS))
-    machine = steps(spec, tables, engine or LocalEngine(root), LandRequest(now_ms, **asked), attempt, alive)
+    lands: Any = engine or LocalEngine(root)
+    machine = steps(spec, tables, lands, LandRequest(now_ms, **asked), attempt, alive)
     return drive(machine, on_step)
 
 
@@ -194,6 +196,7 @@ _NUMBERS = _numbers()
 def log_rows(tables, topic="events", feed="activity", generation=None):
     """Return a log's rows as dictionaries, in order of generation, partition and offset."""
     table = open_table(table_path(tables.warehouse, f"logs/{feed}/{topic}"))
+    assert table is not None, topic
     rows = table.to_pyarrow_table()
     rows = rows.select(sorted(rows.column_names)).sort_by(
         [("generation", "ascending"), ("partition", "ascending"), ("offset", "ascending")]

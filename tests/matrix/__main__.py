@@ -111,7 +111,7 @@ def install(row: Row) -> Path:
     python = folder / "bin" / "python"
     if not python.exists():
         subprocess.run([_interpreter(row.python), "-m", "venv", folder], check=True)
-    pip = [python, "-m", "pip", "install", "--disable-pip-version-check", "--quiet"]
+    pip: list[str | Path] = [python, "-m", "pip", "install", "--disable-pip-version-check", "--quiet"]
     subprocess.run([*pip, "setuptools>=77", "wheel"], check=True)
     subprocess.run([*pip, "--use-pep517", "-e", f"{ROOT}[{row.extras}]", *row.pins], check=True)
     return python

@@ -215,7 +215,7 @@ class Graph:
         if op == "aggregate":
             windows = self._windows(spec)
             if self._cogroup(spec) is not None:
-                return COGROUPED.get(windows and windows["type"], CogroupedWindows)
+                return COGROUPED.get(windows["type"] if windows else None, CogroupedWindows)
             if windows is None:
                 return TableAggregate if is_table else StreamAggregate
             return WINDOWED.get(windows["type"], WindowAggregate)

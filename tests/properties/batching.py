@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from hypothesis import strategies as st
 
-from rewindow import Batch, BatchContext, BatchProcessor, Record, StreamsBuilder, To, Topology, key_value_store
+from rewindow import Batch, BatchProcessor, Record, StreamsBuilder, To, Topology, key_value_store
 from tests.properties.topologies import Busy, Planned, planned
 
 SECOND = ("none", "apart", "merged", "below")
@@ -30,7 +31,7 @@ class _Batching(BatchProcessor):
     def __init__(self, plan: Batching) -> None:
         self.plan = plan
 
-    def init(self, context: BatchContext) -> None:
+    def init(self, context: Any) -> None:
         self.context = context
         self.seen = context.store("seen")
         for one in self.plan.in_init:

@@ -33,7 +33,7 @@ class Cogrouping:
         size, grace = f"{self.size_ms}ms", f"{self.grace_ms}ms"
         if self.kind == "hopping":
             return TimeWindows.of(size, grace=grace).advance_by(f"{max(1, self.size_ms // 2)}ms")
-        made = {"tumbling": TimeWindows, "sliding": SlidingWindows, "session": SessionWindows}[self.kind]
+        made: Any = {"tumbling": TimeWindows, "sliding": SlidingWindows, "session": SessionWindows}[self.kind]
         return made.of(size, grace=grace)
 
 
@@ -79,7 +79,7 @@ class Counting(ValueTransformerWithKey):
         super().init(context)
         self.calls = context.store(self.store)
 
-    def transform(self, key: Any, value: Any) -> Any:
+    def transform(self, key: Any, value: Any) -> Any:  # type: ignore[override]
         number = (self.calls.get(key) or 0) + 1
         self.calls.put(key, number)
         return None if value is None else f"{value}#{number}"[-40:]

@@ -68,13 +68,13 @@ class Backend:
     """One way to commit. Each call of ``tables`` opens the tables again."""
 
     root: Path
-    tables: Callable[[], DeltaTables | CatalogTables]
-    engine_of: Callable[[DeltaTables | CatalogTables], Engine]
+    tables: Callable[[], Any]  # the tables of one of the two adapters, which have methods of their own, too
+    engine_of: Callable[[Any], Engine]
     output: Callable[[str, str], str]
     ledger: Callable[[str], Ledger | SparkLedger]
     feeds: Callable[[], tuple[LandingTables, DeltaTables | CatalogTables]]
     """Returns the tables of feeds, and those of jobs that they share a warehouse with."""
-    landing_engine_of: Callable[[LandingTables], LandingEngine]
+    landing_engine_of: Callable[[Any], Any]
     rows_of: Callable[[str], pa.Table]
     """Returns the rows of a feed's log, or of the quarantine if the name is empty."""
 

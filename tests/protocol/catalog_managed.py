@@ -52,7 +52,7 @@ def main(root: Path) -> None:
 
 
 def _stand_in(spark: SparkSession) -> None:
-    package = spark._jvm.org.apache.spark.sql.delta.coordinatedcommits  # type: ignore[attr-defined,union-attr]
+    package = spark._jvm.org.apache.spark.sql.delta.coordinatedcommits  # type: ignore[union-attr]
     coordinator = package.InMemoryCommitCoordinatorBuilder(PUBLISHED_EVERY)
     package.CatalogOwnedCommitCoordinatorProvider.registerBuilder("spark_catalog", coordinator)
     spark.conf.set("spark.databricks.delta.properties.defaults.feature.catalogManaged", "supported")
@@ -75,7 +75,8 @@ def _looks_at_a_source(spark: SparkSession, root: Path, governed: backends.Backe
     """Return the versions of a source table at which three looks find new rows."""
     spark.sql(f"CREATE SCHEMA spark_catalog.raw_managed LOCATION '{root / 'raw'}'")
     spark.sql("CREATE TABLE spark_catalog.raw_managed.clicks (user STRING, t BIGINT, got BIGINT, x BIGINT) USING delta")
-    config, position, versions = feed("raw_managed.clicks"), None, []
+    versions: list[int] = []
+    config, position = feed("raw_managed.clicks"), None
     for number in range(3):
         add(spark, "raw_managed.clicks", ("ann", number, number, number))
         seen = look(governed, config, position)

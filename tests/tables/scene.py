@@ -8,6 +8,7 @@ from dataclasses import asdict
 from functools import partial
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -22,7 +23,7 @@ from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import Attempt, RunRequest
 from rewindow.control.plan.tasks import TablePaths, bind_job
 from rewindow.control.run import Job, steps
-from rewindow.dsl.grouped import AggregateSpec
+from rewindow.dsl.aggregating import AggregateSpec
 from rewindow.engine.worker.local import LocalEngine
 from rewindow.engine.worker.parquet_writer import FileWriter
 from rewindow.streams.semantics import Semantics
@@ -151,7 +152,7 @@ def machine(
     return steps(job, asked, who, LocalEngine(is_shareable=takes_shared_files), tables, lambda _attempt: False)
 
 
-def replay(warehouse: str, attempt: str, branch: str = "main", **request: object):
+def replay(warehouse: str, attempt: str, branch: str = "main", **request: Any):
     """Execute all steps of one run."""
     return drive(machine(warehouse, attempt, branch, **request))
 

@@ -26,7 +26,7 @@ def punctuate() -> Topology:
     """Call KIP-138's one-argument ``schedule`` in a processor."""
 
     class Old(LegacyProcessor):
-        def init(self, context: ProcessorContext) -> None:
+        def init(self, context: Any) -> None:
             self.context = context
             context.schedule("10ms")
 
@@ -40,7 +40,7 @@ def transformer() -> Topology:
     """Call KIP-138's one-argument ``schedule`` in a transformer. A null result is not forwarded."""
 
     class Old(Transformer):
-        def init(self, context: ProcessorContext) -> None:
+        def init(self, context: Any) -> None:
             self.context = context
             context.schedule("10ms")
 
@@ -57,11 +57,11 @@ def forwards() -> Topology:
     """Use each overload of ``forward`` that KIP-251 names."""
 
     class Old(LegacyProcessor):
-        def init(self, context: ProcessorContext) -> None:
+        def init(self, context: Any) -> None:
             self.context = context
             context.schedule("10ms")
 
-        def process(self, key: Any, value: Any) -> None:
+        def process(self, key: Any, value: Any) -> None:  # type: ignore[override]
             forward = self.context.forward
             forward(key, "all")
             forward(key, "by index", 1)

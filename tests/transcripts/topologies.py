@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rewindow import (
     Cancellable,
     Processor,
@@ -25,7 +27,7 @@ STREAM, WALL = PunctuationType.STREAM_TIME, PunctuationType.WALL_CLOCK_TIME
 class Scheduled(Processor):
     """Makes one schedule and forwards a record per punctuation. It ignores its input."""
 
-    def __init__(self, type_: PunctuationType, interval: str, alignment: dict[str, str]) -> None:
+    def __init__(self, type_: PunctuationType, interval: str, alignment: dict[str, Any]) -> None:
         self.type, self.interval, self.alignment = type_, interval, alignment
 
     def init(self, context: ProcessorContext) -> None:

@@ -160,5 +160,5 @@ def read_lines(root: Path) -> list[Line]:
 
 def _of_day(day: int, line: Line) -> str:
     files, size = (sum(one[at] for one in line["stored"].values()) for at in (0, 1))
-    costs = {name: one["seconds"] for name, one in line.get("cold", line.get("warm", {})).items()}
+    costs = {name: one["seconds"] for name, one in (line.get("cold") or line.get("warm") or {}).items()}
     return f"day {day + 1}: run {line['runs']}, {costs}, {files:,} files, {size >> 20} MB, {line['rss_mb']} MB here"

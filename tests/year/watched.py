@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
+from typing import IO
 
 import psutil
 
@@ -46,7 +47,7 @@ class Done:
 
 
 def start(
-    root: Path, *words: str, out: object = subprocess.PIPE, err: object = subprocess.PIPE
+    root: Path, *words: str, out: int | IO[str] = subprocess.PIPE, err: int | IO[str] = subprocess.PIPE
 ) -> subprocess.Popen[str]:
     """Start a command line in a project, as the leader of its own process group."""
     paths = os.pathsep.join([str(LIB), os.environ.get("PYTHONPATH", "")])
@@ -55,8 +56,8 @@ def start(
         cwd=root,
         env={**os.environ, "PYTHONPATH": paths},
         text=True,
-        stdout=out,  # type: ignore[arg-type]
-        stderr=err,  # type: ignore[arg-type]
+        stdout=out,
+        stderr=err,
         start_new_session=True,
     )
 

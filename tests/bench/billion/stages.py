@@ -76,9 +76,9 @@ class Scene:
     def steps(self, stage: str) -> tuple[int, Callable[[int], dict[str, Any] | None]]:
         """Return the number of steps of a stage, and what does one."""
         works: dict[str, Callable[[int], dict[str, Any] | None]] = {
-            GENERATE: self.generate,  # type: ignore[dict-item] # it records nothing
+            GENERATE: self.generate,  # it records nothing
             LAND: self.land,
-            REPLAY: self.replay,  # type: ignore[dict-item]
+            REPLAY: self.replay,
             CHECK: self.check,
         }
         return self.size.days * (HOURS if stage == GENERATE else 1), works[stage]

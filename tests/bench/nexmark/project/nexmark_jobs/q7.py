@@ -22,7 +22,8 @@ class Bid(NamedTuple):
 
 def by_window(of: Windowed, highest: NamedTuple) -> tuple[int, Bid]:
     """Key the highest bid for an auction by the start of its window."""
-    return of.window.start_ms, Bid(*divmod(highest.best, BIDDERS), of.key)  # type: ignore[attr-defined]
+    price, bidder = divmod(highest.best, BIDDERS)  # type: ignore[attr-defined]
+    return of.window.start_ms, Bid(price, bidder, of.key)
 
 
 def higher(one: Bid, other: Bid) -> Bid:
