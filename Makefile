@@ -106,10 +106,11 @@ matrix: env ## the oldest and the newest supported versions, each in its own env
 compiled: env ## compile the core with mypyc (needs a C compiler) into .cache/compiled, and run the fast tests and all scenarios with it
 	@$(PY) -m tests.compiled $(COMPILED)
 
-check: env ## formatting, lint, types and the layers
+check: env ## formatting, lint, types, the layers, and the pages of measurements with their age
 	$(VENV)/bin/ruff format --check --output-format concise $(CODE)
 	$(VENV)/bin/ruff check --output-format concise $(CODE)
 	$(VENV)/bin/mypy
+	@$(PY) -m tests.measured
 	$(PY) -m pytest -q tests/architecture
 
 # .ci/run runs them, so that no long command breaks unnoticed.

@@ -12,8 +12,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
+
+from tests.bench.results import machine
+from tests.bench.sections import commit
 
 ROOT = Path(__file__).resolve().parents[2]
+README, KEPT = ROOT / "README.md", Path(__file__).with_name("results.json")
 ENVIRONMENTS = ROOT / ".cache" / "matrix"
 BEGIN, END = "<!-- matrix:begin (written by `make matrix`) -->\n", "<!-- matrix:end -->\n"
 SHOWN = ("pyspark", "delta-spark", "deltalake", "pyarrow", "pandas", "apache-airflow")
@@ -58,11 +63,17 @@ class Result:
     passed: int
     failed: int
 
-    def line(self) -> str:
-        """Return the row of the table, with today's date."""
-        shown = " | ".join(self.versions.get(name, "-") for name in SHOWN)
-        outcome = f"{self.passed} passed" + (f", {self.failed} failed" if self.failed else "")
-        return f"| {self.row.name} | {self.row.python} | {shown} | {outcome} ({datetime.now(UTC):%Y-%m-%d}) |"
+    def as_json(self) -> dict[str, Any]:
+        """Return what is kept of it, with today's date and the commit."""
+        return {
+            "python": self.row.python,
+            "versions": {name: self.versions[name] for name in SHOWN if name in self.versions},
+            "passed": self.passed,
+            "failed": self.failed,
+            "date": datetime.now(UTC).date().isoformat(),
+            "commit": commit(),
+            "machine": machine()["machine"],
+        }
 
 
 def main() -> int:
@@ -124,22 +135,33 @@ def _interpreter(version: str) -> str:
 
 
 def write(result: Result) -> None:
-    """Write a row into the table between the markers in README.md. The other rows stay."""
-    readme = ROOT / "README.md"
-    before, begin, rest = readme.read_text(encoding="utf-8").partition(BEGIN)
-    table, end, after = rest.partition(END)
+    """Keep a row's result, and write it into the table in README.md. The other rows stay."""
+    kept = json.loads(KEPT.read_text(encoding="utf-8")) | {result.row.name: result.as_json()}
+    KEPT.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+    README.write_text(rendered(), encoding="utf-8")
+
+
+def rendered() -> str:
+    """Return README.md with the table that the kept results give."""
+    kept = json.loads(KEPT.read_text(encoding="utf-8"))
+    before, begin, rest = README.read_text(encoding="utf-8").partition(BEGIN)
+    _, end, after = rest.partition(END)
     if not (begin and end):
         message = f"README.md has no {BEGIN.strip()} ... {END.strip()}"
         raise SystemExit(message)
-    known = {line.split("|")[1].strip(): line for line in table.splitlines() if line.startswith("|")}
-    known[result.row.name] = result.line()
     lines = [
-        f"| | Python | {' | '.join(SHOWN)} | tests |",
-        f"| --- | --- |{' --- |' * len(SHOWN)} --- |",
-        *(known[row.name] for row in ROWS if row.name in known),
+        f"| | Python | {' | '.join(SHOWN)} | tests | date, commit |",
+        f"| --- | --- |{' --- |' * len(SHOWN)} --- | --- |",
+        *(_line(row.name, kept[row.name]) for row in ROWS if row.name in kept),
     ]
     text = "".join(f"{line}\n" for line in lines)
-    readme.write_text(f"{before}{begin}{text}{end}{after}", encoding="utf-8")
+    return f"{before}{begin}{text}{end}{after}"
+
+
+def _line(name: str, result: Mapping[str, Any]) -> str:
+    shown = " | ".join(result["versions"].get(package, "-") for package in SHOWN)
+    outcome = f"{result['passed']} passed" + (f", {result['failed']} failed" if result["failed"] else "")
+    return f"| {name} | {result['python']} | {shown} | {outcome} | {result['date']}, {result['commit']} |"
 
 
 _VERSIONS = f"""
