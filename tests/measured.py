@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.bench import sections
+from tests.crash import finished, report
+from tests.crash.suites import SUITES
 from tests.matrix import __main__ as matrix
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -28,10 +30,11 @@ class Page(NamedTuple):
 
 
 def pages() -> Iterable[Page]:
-    """Yield the pages of `make bench`, `make year` and `make matrix`."""
+    """Yield the pages of `make bench`, `make year`, `make crash` and `make matrix`."""
     for folder in ("bench", "year"):
         path = ROOT / "tests" / folder / "RESULTS.md"
         yield Page(path, partial(sections.rendered, path), path.with_name(sections.FILE))
+    yield Page(report.PAGE, partial(report.rendered, SUITES), finished.KEPT)
     yield Page(matrix.README, matrix.rendered, matrix.KEPT)
 
 

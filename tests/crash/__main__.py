@@ -27,7 +27,9 @@ def main(arguments: list[str] | None = None) -> int:
         say=lambda line: print(line, file=sys.stderr, flush=True),
     )
     if asked.report:
-        report.write(settings.results, list(SUITES), asked.page)
+        report.write(SUITES, asked.page)
+        for line in report.unfinished(settings.results, SUITES, asked.page):
+            settings.say(line)
         return 0
     found: list[Figures] = []
     kept = asked.page.with_name(finished.KEPT.name)
@@ -40,7 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
         found.append(figures)
         if not asked.quick and settings.point is None:
             finished.keep(figures, kept)
-            report.write(settings.results, list(SUITES), asked.page)
+            report.write(SUITES, asked.page)
     print(json.dumps(summary(found), indent=None if asked.json else 1))
     return 0 if all(figures.is_green for figures in found) else 1
 
@@ -69,7 +71,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--quick", action="store_true", help="a sample of a few seconds")
     parser.add_argument("--kills", type=int, help="how many kills the suite random-kills makes")
     parser.add_argument("--results", type=Path, help="the folder of stored outcomes (default: .cache/crash)")
-    parser.add_argument("--report", action="store_true", help="only write the page, from the stored outcomes")
+    parser.add_argument(
+        "--report",
+        action="store_true",
+        help="only write the page, and name the suites that did not end for the current code",
+    )
     parser.add_argument("--page", type=Path, default=report.PAGE, help="where the page is written")
     parser.add_argument("--json", action="store_true", help="print one line")
     return parser

@@ -1,16 +1,14 @@
 """The results page: measurements of the guarantees of L5, and what is missing.
 
-It is written from the figures of finished suites and the outcomes stored so far, so it can be written at any time.
+It is rendered from the figures of suites that ended, which `finished.json` keeps, and from nothing else. What was not
+finished, and what was finished on other code, the command says.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import platform
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +23,10 @@ STORED = ("matrix", "spark", "workers", "governed", "holds", "duels", "answers")
 
 @dataclass(frozen=True)
 class Known:
-    """A suite's figures, what limits them (nothing if it has finished for the current code), and the commit."""
+    """The figures of a suite that ended, and the commit and date of its end."""
 
     figures: Figures
-    limit: str = ""
-    commit: str = "-"
+    ended: str = "-"
 
     @property
     def more(self) -> dict[str, Any]:
@@ -37,14 +34,16 @@ class Known:
         return self.figures.more
 
 
-def known(suite: str, folder: Path | None, kept: finished.Finished | None) -> Known:
-    """Return what is known of a suite: its end, what it has done so far, or its end on older code."""
-    if kept and kept.is_current:
-        return Known(kept.figures, commit=kept.commit)
-    so_far = _so_far(suite, folder)
-    if so_far.cases or not kept:
-        return Known(so_far, "incomplete")
-    return Known(kept.figures, "older code", kept.commit)
+def unfinished(folder: Path | None, suites: Iterable[str], page: Path = PAGE) -> list[str]:
+    """Return a line for each suite that did not end for the current code."""
+    kept, lines = finished.load(page.with_name(finished.KEPT.name)), []
+    for suite in suites:
+        ended, cases = kept.get(suite), _so_far(suite, folder).cases
+        if ended and ended.is_current:
+            continue
+        state = f"ended on older code ({ended.commit})" if ended else "did not end"
+        lines.append(f"{suite}: {state}" + (f", incomplete on this code: {cases:,} cases" if cases else ""))
+    return lines
 
 
 def _so_far(suite: str, folder: Path | None) -> Figures:
@@ -69,11 +68,21 @@ def _so_far(suite: str, folder: Path | None) -> Figures:
     return figures
 
 
-def write(folder: Path | None, suites: list[str], page: Path = PAGE) -> None:
+def write(suites: Iterable[str], page: Path = PAGE) -> None:
     """Write the page."""
+    page.write_text(rendered(suites, page), encoding="utf-8")
+
+
+def rendered(suites: Iterable[str], page: Path = PAGE) -> str:
+    """Return the page."""
     kept = finished.load(page.with_name(finished.KEPT.name))
-    found = {suite: known(suite, folder, kept.get(suite)) for suite in suites}
-    lines = [*_head(), "", "| Measurement | Goal | Result | Failures | Commit |", "| --- | --- | --- | --- | --- |"]
+    found = {
+        suite: Known(kept[suite].figures, f"{kept[suite].commit}, {kept[suite].date}")
+        if suite in kept
+        else Known(Figures(suite))
+        for suite in suites
+    }
+    lines = [*HEAD, "", "| Measurement | Goal | Result | Failures | Commit, date |", "| --- | --- | --- | --- | --- |"]
     lines += [f"| {what} | {goal} | {_state(found, suite, text)} |" for what, goal, suite, text in _rows(found)]
     lines += [
         "",
@@ -86,25 +95,20 @@ def write(folder: Path | None, suites: list[str], page: Path = PAGE) -> None:
         *_lacking(found),
         "",
     ]
-    page.write_text("\n".join(lines))
+    return "\n".join(lines)
 
 
-def _head() -> list[str]:
-    versions = ", ".join(
-        f"{name} {metadata.version(name)}" for name in ("deltalake", "pyarrow", "pyspark", "delta-spark")
-    )
-    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
-    return [
-        "# Results of the fault matrix: nothing lost, nothing doubled",
-        "",
-        "`make crash` writes this page, and resumes where it was stopped. A case that was not reached counts as a failure.",
-        "",
-        (
-            f"Machine: {os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}; load {load}; {versions}. "
-            "Each suite uses the seeds 0, 1, 2 ..., that of governed tables 1 and 2. The last column is the commit at which the "
-            "suite ended; the code that it tests has not changed since, unless the row says so."
-        ),
-    ]
+HEAD = (
+    "# Results of the fault matrix: nothing lost, nothing doubled",
+    "",
+    "`make crash` writes this page, and resumes where it was stopped. A case that was not reached counts as a failure.",
+    "",
+    (
+        "Each suite uses the seeds 0, 1, 2 ..., that of governed tables 1 and 2. The last column is the commit at which "
+        "the suite ended; `python -m tests.crash --report` names the suites whose code has changed since. `finished.json` "
+        "keeps the figures."
+    ),
+)
 
 
 def _state(found: Mapping[str, Known], suite: str, text: str) -> str:
@@ -113,7 +117,7 @@ def _state(found: Mapping[str, Known], suite: str, text: str) -> str:
     bad = ", ".join(f"{getattr(figures, word)} {word.replace('_', ' ')}" for word in BAD if getattr(figures, word))
     if not figures.cases:
         return "not run | - | -"
-    return f"{text}{f' ({one.limit})' if one.limit else ''} | {bad or '0'} | {one.commit}"
+    return f"{text} | {bad or '0'} | {one.ended}"
 
 
 def _rows(found: Mapping[str, Known]) -> list[tuple[str, str, str, str]]:
@@ -260,9 +264,9 @@ def _power(found: Mapping[str, Known]) -> list[str]:
 
 def _lacking(found: Mapping[str, Known]) -> list[str]:
     lines = [
-        f"* {suite}: {one.limit if one.figures.cases else 'not run'}. `make crash CRASH=--unfinished` runs or continues it."
+        f"* {suite}: not run. `make crash CRASH=--unfinished` runs or continues it."
         for suite, one in found.items()
-        if one.limit
+        if not one.figures.cases
     ]
     return [
         *lines,

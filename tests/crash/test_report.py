@@ -1,4 +1,4 @@
-"""The page says of each suite whether it ended for the current code, and never shows older figures as current ones."""
+"""The page shows suites that ended, each with its commit, and the command names those that did not end for the current code."""
 
 from __future__ import annotations
 
@@ -22,28 +22,36 @@ def page(tmp_path: Path) -> Path:
     return tmp_path / "RESULTS.md"
 
 
-def row(folder: Path, page: Path) -> str:
-    report.write(folder, list(SUITES), page)
+def row(page: Path) -> str:
+    report.write(SUITES, page)
     (line,) = (line for line in page.read_text().splitlines() if line.startswith(LABEL))
     return line.removeprefix(LABEL)
 
 
-def test_a_suite_that_was_stopped_is_incomplete(tmp_path: Path, page: Path) -> None:
-    assert row(tmp_path, page) == " not run | - | - |"
+def state(folder: Path, page: Path) -> list[str]:
+    return [line for line in report.unfinished(folder, SUITES, page) if line.startswith("answers:")]
+
+
+def test_a_suite_that_was_stopped_is_named_and_not_on_the_page(tmp_path: Path, page: Path) -> None:
     Results.of("answers", tmp_path).add(Outcome("run", 0, "plan", "ok"))
-    assert row(tmp_path, page) == " 1 (incomplete) | 0 | - |"
+    assert row(page) == " not run | - | - |"
+    assert "* answers: not run." in page.read_text()
+    (line,) = state(tmp_path, page)
+    assert "did not end" in line
+    assert "1 case" in line
 
 
-def test_figures_of_older_code_are_named_so(tmp_path: Path, page: Path) -> None:
+def test_a_suite_that_ended_on_older_code_is_named(tmp_path: Path, page: Path) -> None:
     kept = page.with_name("finished.json")
     finished.keep(Figures("answers", cases=389, lost=2), kept)
-    commit = finished.load(kept)["answers"].commit
-    assert row(tmp_path, page) == f" 389 | 2 lost | {commit} |"
+    ended = finished.load(kept)["answers"]
+    assert row(page) == f" 389 | 2 lost | {ended.commit}, {ended.date} |"
+    assert state(tmp_path, page) == []
     stored = json.loads(kept.read_text())
     stored["answers"]["digest"] = "of other code"
     kept.write_text(json.dumps(stored))
-    assert row(tmp_path, page) == f" 389 (older code) | 2 lost | {commit} |"
-    assert "* answers: older code." in page.read_text()
+    (line,) = state(tmp_path, page)
+    assert ended.commit in line
 
 
 def test_a_finished_suite_is_not_repeated_if_only_the_unfinished_ones_are_asked_for(
