@@ -80,6 +80,7 @@ MOST_ROWS = 10_000_000
 SMALL = "small"
 SMALL_ROWS = 10_000
 SMALLER: Mapping[str, Mapping[str, Any]] = {
+    **{name: {"shuffles": (2,)} for name in ("finals", "finals-hopping", "finals-session")},
     "overhead": {"rows": 1_000, "stored": 10_000},
     "governed": {"rows": 100, "runs": (2,)},
     "governed-ledger": {"hours": (100,)},

@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -43,10 +44,11 @@ def measure(
     source: str = "auto",
     cold: bool = False,
     advance: int | str = 60,
+    shuffles: Sequence[int] = SHUFFLES,
 ) -> dict[str, Any]:
     """Land, warm up, measure both sides alternately, and check the results. Return the figures.
 
-    ``advance``: minutes between the starts of windows, or sessions.
+    ``advance``: minutes between the starts of windows, or sessions. ``shuffles``: see `SHUFFLES`.
     """
     with tempfile.TemporaryDirectory(prefix="rewindow-bench-") as folder, PeakMemory() as memory:
         root = Path(folder)
@@ -56,10 +58,10 @@ def measure(
         meter = Meter()
         project.land(FEED)
         landed = meter.read()
-        measured = _cold(project, root, rounds, advance) if cold else _warm(project, root, rounds, advance)
+        measured = (_cold if cold else _warm)(project, root, rounds, advance, shuffles)
         ours, baseline = measured
         right = _check(project, f"round{rounds - 1}", advance)
-    best = min(SHUFFLES, key=lambda shuffles: _middle(baseline[shuffles], "cpu"))
+    best = min(shuffles, key=lambda number: _middle(baseline[number], "cpu"))
     cpu, yardstick = _middle(ours, "cpu"), _middle(baseline[best], "cpu")
     return {
         "rows": rows,
@@ -78,7 +80,7 @@ def measure(
         "landings": landings,
         "source": source,
         "ours": ours,
-        "plain": {str(shuffles): found for shuffles, found in baseline.items()},
+        "plain": {str(number): found for number, found in baseline.items()},
     }
 
 
@@ -86,28 +88,28 @@ Measured = tuple[list[dict[str, float]], dict[int, list[dict[str, float]]]]
 """The costs of our rounds, and of the yardstick's rounds by number of shuffle partitions."""
 
 
-def _warm(project: Project, root: Path, rounds: int, advance: int | str) -> Measured:
+def _warm(project: Project, root: Path, rounds: int, advance: int | str, tried: Sequence[int]) -> Measured:
     spark, table = project.spark, _log(project)
     _ours(project, "warm")
-    for shuffles in SHUFFLES:
+    for shuffles in tried:
         _baseline(spark, table, root / "plain", shuffles, advance)
     ours: list[dict[str, float]] = []
-    baseline: dict[int, list[dict[str, float]]] = {shuffles: [] for shuffles in SHUFFLES}
+    baseline: dict[int, list[dict[str, float]]] = {shuffles: [] for shuffles in tried}
     for number in range(rounds):
         ours.append(_ours(project, f"round{number}"))
-        for shuffles in SHUFFLES:
+        for shuffles in tried:
             baseline[shuffles].append(_baseline(spark, table, root / "plain", shuffles, advance))
     spark.stop()
     return ours, baseline
 
 
-def _cold(project: Project, root: Path, rounds: int, advance: int | str) -> Measured:
+def _cold(project: Project, root: Path, rounds: int, advance: int | str, tried: Sequence[int]) -> Measured:
     project.spark.stop()
     ours: list[dict[str, float]] = []
-    baseline: dict[int, list[dict[str, float]]] = {shuffles: [] for shuffles in SHUFFLES}
+    baseline: dict[int, list[dict[str, float]]] = {shuffles: [] for shuffles in tried}
     for number in range(rounds):
         ours.append(_in_fresh_session(root, f"round{number}", advance))
-        for shuffles in SHUFFLES:
+        for shuffles in tried:
             baseline[shuffles].append(_in_fresh_session(root, str(shuffles), advance))
     return ours, baseline
 
