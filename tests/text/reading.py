@@ -44,7 +44,7 @@ def read_case(case, folder: Path, mode, monkeypatch, *, unreadable=FAIL):
         pages = folder.parent / "pages"
         pages.mkdir(exist_ok=True)
 
-        def workers(read, parts):
+        def workers(read, parts, _folder):
             return [read_into(read, part, str(pages)) for part in parts]
 
     texts = TextFiles(workers, 0)

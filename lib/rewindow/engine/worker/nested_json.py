@@ -43,7 +43,7 @@ _EXACT = json.JSONDecoder(parse_float=_Number)
 
 
 def json_readers(spec: LogSpec, columns: LogColumns) -> dict[str, Reader]:
-    """Return the reader of each ``json`` column of a log. Those of text files and of another job's output are canonical already."""
+    """Return the reader of each ``json`` column of a log. Those of text files and of jobs' outputs are canonical already."""
     if spec.is_output or spec.source.format in TEXT_FORMATS:
         return {}
     wanted = {column.name for column in columns.all if column.type == "json"}

@@ -77,7 +77,7 @@ class _Parser:
             self._refuse(f"has no type for {name.text}: write {name.text} STRING, or another type")
         if not kind.is_name:
             self._refuse(
-                f"needs backticks around a name with other signs than letters, digits and _, such as `` `{name.text}{kind.text}` ``"
+                f"needs backticks around a name with signs other than letters, digits and _, like `` `{name.text}{kind.text}` ``"
             )
         return {"name": name.text, "nullable": True, "metadata": {}, "type": self._type(name.text, kind)}
 

@@ -185,7 +185,8 @@ def _hint(spec: LogSpec, missing: Sequence[str], names: Sequence[str]) -> str:
     """Return what was probably meant: another separator, one of several columns of that name, or columns with similar names."""
     separator = separator_in(names)
     if spec.source.format == "csv" and separator is not None:
-        return f". That is one column: if {json.dumps(separator)} separates them, add `options: {{delimiter: {json.dumps(separator)}}}`"
+        option = f"`options: {{delimiter: {json.dumps(separator)}}}`"
+        return f". That is one column: if {json.dumps(separator)} separates them, add {option}"
     twice = [name for name in missing if name.lower() in named_twice(names)] if spec.source.format == "csv" else []
     if twice:
         numbered = f"The header has {twice[0]!r} more than once (case does not count), so all are numbered"

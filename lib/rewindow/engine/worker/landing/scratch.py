@@ -45,7 +45,8 @@ def scratch_folder() -> Iterator[str]:
 def shared_folder(root: str) -> Iterator[str]:
     """Yield a new folder for temporary files below one that other machines reach, and remove it afterwards.
 
-    Of a process that was killed, the next landing removes what is older than a day: nothing tells whether a process of another machine lives.
+    Of a process that was killed, the next landing removes what is older than a day: nothing tells whether a process of another
+    machine lives.
     """
     system, location = filesystem_of(root)
     system.create_dir(location, recursive=True)

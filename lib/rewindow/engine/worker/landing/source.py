@@ -51,7 +51,7 @@ from rewindow.engine.worker.landing.source_types import (
     spark_schema,
     with_fields,
 )
-from rewindow.engine.worker.landing.text_source import TextFile, text_types
+from rewindow.engine.worker.landing.text_source import TextFile, text_directories_of, text_types
 from rewindow.engine.worker.landing.unreadable_types import unreadable_types
 from rewindow.errors import ConfigError, SourceError
 from rewindow.storage.locations import filesystem_of
@@ -202,18 +202,17 @@ def open_text(
     _check_times(reader)
     fresh, rest = _due(look, window)
     portions: list[Portion] = []
-    for due, pieces in ((fresh, look.fresh), (rest, look.rest)):
-        for file in read(pieces) if due is not None else ():
-            values = directory_values(file.piece.path, look.base)
+    for due, pieces in ((fresh, look.fresh), *([(rest, look.rest)] if rest is not None else [])):
+        for file in read(pieces):
+            values = text_directories_of(spec, file.piece.path, look.base)
             if spec.source.format == CSV:
                 check_has(spec, file.piece.path, file.names, reader.needed() - set(dict(values)))
             piece = replace(file.piece, values=values)
             portions += [
                 replace(due, piece=piece, row_groups=(0,), page=page, first_line=line) for page, line in file.pages()
             ]
-    return ArrowSource(
-        reader, tuple(portions), sum(portion.page.rows for portion in portions if portion.page is not None)
-    )
+    rows = sum(portion.page.rows for portion in portions if portion.page is not None)
+    return ArrowSource(reader, tuple(portions), rows)
 
 
 def _check_times(reader: RowReader) -> None:

@@ -32,9 +32,10 @@ _READ_BYTES = 32 << 20
 
 @dataclass(frozen=True, slots=True)
 class Portion:
-    """Some row groups of a file, or a page of a text file. Due are their rows that arrive in ``[from_ms, until_ms)``; None: no bound.
+    """Some row groups of a file, or a page of a text file. Due are their rows that arrive in ``[from_ms, until_ms)``.
 
-    ``with_unknown``: rows without an arrival are due too. ``first_line`` is the number of lines before the page's part of the file.
+    None: no bound. ``with_unknown``: rows without an arrival are due too. ``first_line`` is the number of lines before the page's
+    part of the file.
     """
 
     piece: Piece
@@ -59,8 +60,8 @@ class Portion:
 class RowReader:
     """How to read a log's source and convert its rows.
 
-    ``types`` maps the source's columns to Spark's names of their types; of text files, also fields in objects, and to the types of
-    nested values. ``needs_arrival``: a row without an arrival is faulty.
+    ``types`` maps the source's columns to Spark's names of their types; of text files, also fields in objects, and to the types
+    of nested values. ``needs_arrival``: a row without an arrival is faulty.
     """
 
     spec: LogSpec
@@ -94,13 +95,13 @@ class RowReader:
         type, and `LimitError` (71) if the rows do not fit into memory.
         """
         with _fitting(portion.piece.path), self._naming():
-            for found in self._found(portion, self.needed()):
-                arrived, faults = self._arrived(found)
+            for rows in self._found(portion, self.needed()):
+                arrived, faults = self._arrived(rows)
                 due = portion.due(arrived)
-                if not pc.all(due).as_py():
-                    found, arrived, faults = found.filter(due), arrived.filter(due), faults.filter(due)
-                if found.rows:
-                    yield self._converted(found, arrived, faults)
+                if pc.all(due).as_py():
+                    yield from self._converted(rows, arrived, faults)
+                else:
+                    yield from self._converted(rows.filter(due), arrived.filter(due), faults.filter(due))
 
     def arrivals(self, portion: Portion) -> Iterator[tuple[pa.Array, pa.Array]]:
         """Yield the arrivals of the due rows of a portion, and their faults. Of Parquet files, reads no other column."""
@@ -164,7 +165,11 @@ class RowReader:
         except BadValueError as error:
             raise BadRowsError(f"log {self.spec.topic}: {error}. {fix_of(UNREADABLE, self.spec)}") from error
 
-    def _converted(self, found: _StoredRows | TextRows, arrived: pa.Array, faults: pa.Array) -> pa.RecordBatch:
+    def _converted(
+        self, found: _StoredRows | TextRows, arrived: pa.Array, faults: pa.Array
+    ) -> Iterator[pa.RecordBatch]:
+        if not found.rows:
+            return
         spec, sources, zone = self.spec, self.sources, self.spec.zone
         landed = {}
         for column in self.columns.all:
@@ -190,7 +195,7 @@ class RowReader:
             **ordered,
             **told,
         }
-        return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+        yield pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
     def _no_time(self, found: TextRows, timestamp: pa.Array) -> dict[str, pa.Array]:
         """Return the texts that are not valid times, for the quarantine and messages."""

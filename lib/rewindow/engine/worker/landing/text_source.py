@@ -1,7 +1,7 @@
 """The text files of a landing, each tokenized once: types, fields, arrivals and rows all come from the same pages.
 
-Small files are read by this process, into memory as far as a bound allows, and beyond into a scratch folder. Large ones are divided among
-workers, which write pages into a folder that all of them reach.
+Small files are read by this process, into memory as far as a bound allows, and beyond into a scratch folder. Large ones are
+divided among workers, which write pages into a folder that all of them reach.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from rewindow.contracts.text_options import CSV, TextOptions, text_options
 from rewindow.engine.worker.faults import BadRowsError, fix_of
 from rewindow.engine.worker.file_fields import directory_columns, shown, stored_fields
 from rewindow.engine.worker.landing.ddl import declared_schema
-from rewindow.engine.worker.landing.directories import directory_values
+from rewindow.engine.worker.landing.directories import Values, directory_values
 from rewindow.engine.worker.landing.log_columns import source_types
 from rewindow.engine.worker.landing.scratch import scratch_folder, shared_folder
-from rewindow.engine.worker.landing.source_types import schema_of, with_fields
+from rewindow.engine.worker.landing.source_types import UnsuitableError, schema_of, with_fields
 from rewindow.engine.worker.text.blocks import BadTextError, Part
 from rewindow.engine.worker.text.forms import ALL_KINDS, inferred_kind, kinds_of
 from rewindow.engine.worker.text.json_types import JsonType, Mixture, merge, mixtures, schema_type
@@ -37,6 +37,7 @@ from rewindow.engine.worker.text.pages import Page, written
 from rewindow.engine.worker.text.reading import PartRead, PartReader, TextRead, header_of
 from rewindow.engine.worker.text.rows import text_kinds
 from rewindow.engine.worker.timestamps import UNREADABLE
+from rewindow.errors import SourceError
 from rewindow.storage.locations import filesystem_of
 
 _IN_MEMORY = 64 << 20
@@ -107,8 +108,8 @@ class TextFiles:
     def read(self, spec: LogSpec, pieces: Iterable[Piece], *, infers: bool = False) -> list[TextFile]:
         """Return the files of a log, tokenized.
 
-        Raises `BadRowsError` (65) for a record that cannot be read, unless such rows are quarantined, `SourceError` (66) for a file that is no
-        text, and `StorageError` (74) for one that cannot be read.
+        Raises `BadRowsError` (65) for a record that cannot be read, unless such rows are quarantined, `SourceError` (66) for a
+        file that is no text, and `StorageError` (74) for one that cannot be read.
         """
         keys = {piece: _identity(piece) for piece in pieces}
         new = [piece for piece, key in keys.items() if key not in self._read]
@@ -219,11 +220,11 @@ def text_schema(spec: LogSpec, look: SourceLook, files: TextFiles) -> str:
     """
     pieces = (*look.rest, *look.fresh)
     if spec.source.schema is not None:
-        return with_fields(declared_schema(spec, spec.source.schema), directory_types(pieces, look.base))
+        return with_fields(declared_schema(spec, spec.source.schema), directory_types(spec, pieces, look.base))
     read = files.read(spec, pieces, infers=True)
     options = text_options(spec.source.format, spec.source.options)
     types = _csv_types(read, options) if spec.source.format == CSV else _json_types(spec, read)
-    return with_fields(schema_of(types), directory_types(pieces, look.base))
+    return with_fields(schema_of(types), directory_types(spec, pieces, look.base))
 
 
 def _csv_types(files: Sequence[TextFile], options: TextOptions) -> dict[str, str]:
@@ -280,11 +281,19 @@ def _mixed(spec: LogSpec, mixture: Mixture) -> BadRowsError:
     return BadRowsError(message)
 
 
-def directory_types(pieces: Sequence[Piece], base: str | None) -> dict[str, str]:
+def text_directories_of(spec: LogSpec, path: str, base: str | None) -> Values:
+    """Return the columns in the names of a file's directories. Raises `SourceError` (66) for a name that is none."""
+    try:
+        return directory_values(path, base)
+    except UnsuitableError as error:
+        raise SourceError(f"log {spec.topic}: {shown(spec.source, path)}: {error}. Rename the directory") from error
+
+
+def directory_types(spec: LogSpec, pieces: Sequence[Piece], base: str | None) -> dict[str, str]:
     """Return the types of the columns in the names of directories, by the forms of CSV."""
     texts: dict[str, list[str | None]] = {}
     for piece in pieces:
-        for name, text in directory_values(piece.path, base):
+        for name, text in text_directories_of(spec, piece.path, base):
             texts.setdefault(name, []).append(text)
     found = {}
     for name, values in texts.items():

@@ -1,8 +1,8 @@
 """Tokenize blocks of CSV: Arrow splits the lines into columns of text, and what it takes leniently is refused before.
 
-Arrow's tokenizer is the fastest of those that keep the difference between an empty value and a quoted empty one, take bytes from
-us, and number the lines that have too many or too few values (ADR-138). It is lenient in three points, which `_Structure` closes: quotes
-within a value, text behind a closing quote, and a carriage return alone as the end of a line.
+Arrow's tokenizer is the fastest of those that keep the difference between an empty value and a quoted empty one, take bytes
+from us, and number the lines that have too many or too few values (ADR-138). It is lenient in three points, which `_Structure`
+closes: quotes within a value, text behind a closing quote, and a carriage return alone as the end of a line.
 """
 
 from __future__ import annotations
@@ -154,9 +154,10 @@ def _count(line: bytes, options: TextOptions) -> int:
 
 def _are_filled(data: bytes, starts: Longs) -> npt.NDArray[np.bool_]:
     """Return which lines are not empty."""
-    bytes_ = np.frombuffer(data + b"\n", np.uint8)
+    bytes_ = np.frombuffer(data + b"\n\n", np.uint8)
     first = bytes_[starts]
-    return ~((first == _LF) | ((first == _CR) & (bytes_[np.minimum(starts + 1, len(data))] == _LF)))
+    is_filled: npt.NDArray[np.bool_] = (first != _LF) & ((first != _CR) | (bytes_[starts + 1] != _LF))
+    return is_filled
 
 
 def _lines(data: bytes, rows: int, starts: Longs | None) -> Longs:

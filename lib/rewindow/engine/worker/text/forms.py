@@ -1,7 +1,7 @@
 """The accepted forms: for each type a pattern and a cast on whole columns. docs/guides/text-files.md is the table for users.
 
-A value in any other form is bad, whoever else might read it: the forms are few, so that a value that is landed is certainly the one
-that was meant (R9).
+A value in any other form is bad, whoever else might read it: the forms are few, so that a value that is landed is certainly the
+one that was meant (R9).
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ def _wide(found: Typed) -> Typed:
 def _inexact(texts: pa.Array, values: pa.Array) -> Flags:
     """Return which numbers no double holds: infinite ones, and whole ones beyond 2^53 that would be rounded."""
     numbers = np.abs(np.asarray(values.fill_null(0.0).cast(pa.float64())))
-    wrong = np.isinf(numbers)
+    wrong: Flags = np.isinf(numbers)
     for row in np.flatnonzero(numbers >= _EXACT).tolist():
         text = texts[row].as_py()
         wrong[row] |= text.lstrip("-").isdigit() and abs(int(text)) > _EXACT
@@ -339,4 +339,5 @@ def _offset_us(offsets: pa.Array) -> npt.NDArray[np.int64]:
         0 if text == "Z" else (1 if text[0] == "+" else -1) * (int(text[1:3]) * 60 + int(text[4:6])) * 60_000_000
         for text in coded.dictionary.to_pylist()
     ]
-    return np.array(values, np.int64)[np.asarray(coded.indices)]
+    found: npt.NDArray[np.int64] = np.array(values, np.int64)[np.asarray(coded.indices)]
+    return found

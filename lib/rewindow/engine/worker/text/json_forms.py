@@ -28,7 +28,7 @@ class TypedTokens(Typed):
 
 
 def typed_tokens(tokens: pa.Array, kind: Any, column: str, options: TextOptions, zone: str) -> Typed:
-    """Return the tokens of a field as values of a type of Spark's (an object for a nested one), or as they are if it is `JSON`."""
+    """Return the tokens of a field as values of a type of Spark's (an object for a nested one); if it is `JSON`, as they are."""
     if kind == JSON:
         return Typed(tokens)
     if isinstance(kind, str):

@@ -43,8 +43,10 @@ class TextRows:
         piece: Piece,
         first_line: int,
     ) -> None:
-        """``kinds`` are the types of the source's columns (Spark's names; objects for nested ones) and of fields in them, ``times``
-        those of the log's timestamp and arrival, of which a bad value is an invalid time. ``first_line`` is that of the page's part.
+        """Bind to a page of ``piece``, whose part begins after ``first_line`` lines.
+
+        ``kinds`` are the types of the source's columns (Spark's names; objects for nested ones) and of fields in them, ``times``
+        are the columns of the log's timestamp and arrival, of which a bad value is an invalid time.
         """
         self.spec, self.kinds, self.piece = spec, kinds, piece
         self._times, self._batch, self._first_line = times, batch, first_line
@@ -69,7 +71,10 @@ class TextRows:
         return
 
     def column(self, name: str) -> pa.Array:
-        """Return a column in its type, null where a value is bad. Raises `BadValueError` for a bad value unless such rows are kept."""
+        """Return a column in its type, null where a value is bad.
+
+        Raises `BadValueError` for a bad value unless such rows are kept.
+        """
         if name not in self._found:
             found = self._typed(name, self.kinds[name])
             self._found[name] = found.values
@@ -173,6 +178,6 @@ def _sql(kind: Any) -> str:
 
 
 def text_kinds(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the types with which text columns are read, by their names in the source: all times have a zone, if only the feed's."""
+    """Return the types with which text columns are read: a time has a zone, if only the feed's."""
     found: dict[str, Any] = json.loads(json.dumps(fields).replace('"timestamp_ntz"', '"timestamp"'))
     return found

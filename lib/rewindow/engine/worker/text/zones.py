@@ -1,4 +1,4 @@
-"""Local times as instants, by the offsets of a zone. The zone database is that of Python (the pinned package tzdata, if there is one)."""
+"""Local times as instants, by the offsets of a zone in Python's zone database."""
 
 from __future__ import annotations
 
