@@ -172,7 +172,7 @@ class _Rules:
         separator, is_first = separator_in(file.present), self._before is None
         if separator is not None and is_first:
             return (
-                f"Its header is one column: if {separator!r} separates its columns, add `options: {{sep: "
+                f"Its header is one column: if {separator!r} separates its columns, add `options: {{delimiter: "
                 f"{json.dumps(separator)}}}` to the source. Nothing was landed"
             )
         if separator is not None:
