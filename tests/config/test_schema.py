@@ -107,7 +107,10 @@ def test_what_the_loader_refuses_for_its_shape_is_refused(kind: str, values: Any
         ),
         ("feed", FEED + "max_task_idle: forever\nlag: 0\nzone: Europe/Berlin\n"),
         ("feed", FEED.replace("customer", "[größe, b]").replace("ordered_at", "jobs.times:of")),
-        ("feed", FEED.replace("{header: true}", "{header: true, a: 3.10, b: 4, c: x}")),
+        (
+            "feed",
+            FEED.replace("{header: true}", "{header: true, null: 3.10, skip_rows: 4, time_format: {at: yyyy-MM-dd}}"),
+        ),
         ("feed", FEED.replace("1h", "")),
         (
             "job",

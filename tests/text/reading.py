@@ -59,12 +59,12 @@ def read_case(case, folder: Path, mode, monkeypatch, *, unreadable=FAIL):
             check_has(spec, file.piece.path, file.names, fields)
         for page, first_line in file.pages():
             found = TextRows(spec, kinds, frozenset(), page.read(), file.piece, first_line)
-            columns = {name: [value_of(one, kinds[name]) for one in _plain(found.column(name))] for name in kinds}
+            columns = {name: [value_of(one, kinds[name]) for one in _listed(found.column(name))] for name in kinds}
             rows += [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     return rows, {name: sql_of(kind) for name, kind in fields.items()}
 
 
-def _plain(column):
+def _listed(column):
     if pa.types.is_timestamp(column.type):
         return [None if us is None else us // 1000 for us in column.cast(pa.int64()).to_pylist()]
     if pa.types.is_date(column.type):

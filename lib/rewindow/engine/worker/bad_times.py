@@ -5,9 +5,9 @@ Called after the landing has failed. Parquet files are read once more: the worke
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,9 +17,6 @@ from rewindow.contracts.ingest import LogSpec, Piece
 from rewindow.contracts.time_units import RANGES, wrong_unit
 from rewindow.engine.worker.file_fields import local_files, shown
 from rewindow.engine.worker.timestamps import NEVER_ARRIVED, NO_TIMESTAMP, NOT_A_TIME
-
-if TYPE_CHECKING:
-    from rewindow.engine.worker.landing.source_rows import Portion, RowReader
 
 _SHOWN = 3
 """Rows that a message names."""
@@ -53,7 +50,7 @@ def bad_times(spec: LogSpec, column: str, kind: Any, pieces: Sequence[Piece]) ->
     ``kind`` is the type with which the column is read.
     """
     old = {new: name for name, new in (spec.renames or {}).items()}.get(column, column)
-    found, size = _Found(column), 0
+    found, size = BadTimesFound(column), 0
     for path in local_files(pieces):
         if found.rows and size > _MOST_BYTES:
             found.is_exact = False
@@ -64,35 +61,11 @@ def bad_times(spec: LogSpec, column: str, kind: Any, pieces: Sequence[Piece]) ->
                 found.add(_wrong(spec, column, value, kind), f"{shown(spec.source, str(path))}, {where}")
         except (OSError, ValueError, pa.ArrowException):
             found.is_exact = False  # something else is wrong with this file
-    return found.told()
+    return found.summary()
 
 
-def bad_text_times(reader: RowReader, portions: Iterable[Portion], column: str) -> BadTimes | None:
-    """Return the rows of text files that have no valid time in a column (its name in the log); None if there are none."""
-    spec, source = reader.spec, reader.sources[column]
-    kind, found = reader.types[source], _Found(column)
-    is_checked = kind in _WHOLE and column not in spec.units
-    for portion in portions:
-        rows = reader.text_rows(portion)
-        times = reader.times(rows, column)
-        is_bad = times.is_null()
-        if column != spec.arrived_at:
-            is_bad = pc.or_(is_bad, pc.less(times, 0).fill_null(True))
-        for low, end in RANGES.values() if is_checked else ():
-            is_within = pc.and_(pc.greater_equal(times, low), pc.less(times, end))
-            is_bad = pc.or_(is_bad, is_within.fill_null(False))
-        if not pc.any(is_bad, min_count=0).as_py():
-            continue
-        texts, faults = rows.texts(source), rows.faults()
-        for row in pc.indices_nonzero(is_bad).to_pylist():
-            if not faults[row].is_valid:
-                wrong = _wrong_text(spec, column, texts[row].as_py(), times[row].as_py(), is_number=kind in _WHOLE)
-                found.add(wrong, rows.place(row))
-    return found.told()
-
-
-class _Found:
-    """The rows without a valid time that were found so far."""
+class BadTimesFound:
+    """The rows without a valid time in a column that were found so far."""
 
     def __init__(self, column: str) -> None:
         self.rows, self.is_exact = 0, True
@@ -100,12 +73,14 @@ class _Found:
         self._first: list[str] = []
 
     def add(self, wrong: str, where: str) -> None:
+        """Add a row: what is wrong with it (nothing if empty), and where it is."""
         if wrong:
             self.rows, self._reason = self.rows + 1, self._reason or wrong
             if self.rows <= _SHOWN:
                 self._first.append(f"{where}: {wrong}")
 
-    def told(self) -> BadTimes | None:
+    def summary(self) -> BadTimes | None:
+        """Return the rows; None if there are none."""
         if not self.rows:
             return None
         return BadTimes(self._column, self.rows, tuple(self._first), self._reason, self.is_exact)
@@ -126,7 +101,8 @@ def _wrong(spec: LogSpec, column: str, value: Any, kind: Any) -> str:
     return f"a negative timestamp ({number})" if number < 0 and not is_arrival else ""
 
 
-def _wrong_text(spec: LogSpec, column: str, text: str | None, time_ms: int | None, *, is_number: bool) -> str:
+def wrong_text(spec: LogSpec, column: str, text: str | None, time_ms: int | None, *, is_number: bool) -> str:
+    """Return what is wrong with a text that has no valid time, in the words of the quarantine."""
     what = "arrived_at" if column == spec.arrived_at else "timestamp"
     if text is None:
         return NEVER_ARRIVED if column == spec.arrived_at else NO_TIMESTAMP

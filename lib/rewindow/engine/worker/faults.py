@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -14,17 +13,17 @@ from rewindow.contracts.source_fields import read_schema
 from rewindow.contracts.text_options import TEXT_FORMATS
 from rewindow.contracts.text_times import other_form
 from rewindow.contracts.time_units import RANGES, unit_in, unit_of, wrong_unit
-from rewindow.engine.worker.bad_times import bad_text_times, bad_times
+from rewindow.engine.worker.bad_times import BadTimes, bad_times
 from rewindow.engine.worker.landing.log_columns import source_types
 from rewindow.engine.worker.timestamps import NEVER_ARRIVED, NOT_A_TIME, Longs, is_unreadable
 from rewindow.errors import DataError
 
-if TYPE_CHECKING:
-    from rewindow.engine.worker.landing.source import ArrowSource
-
 _NOTHING = "Nothing was landed. "
 FILE_FORMATS = ("csv", "json", "parquet")
 """Sources of which a message can name files and lines. Those of a table are nobody's to look into."""
+
+BadTimesOf = Callable[[str], BadTimes | None]
+"""Returns the rows without a valid time in a column of a log."""
 
 _INTEGERS = ("byte", "short", "integer", "long")
 
@@ -81,17 +80,17 @@ class BadRowsError(DataError):
 
 
 @contextmanager
-def naming_bad_rows(write: LogWrite, look: SourceLook, source: ArrowSource | None = None) -> Iterator[None]:
+def naming_bad_rows(write: LogWrite, look: SourceLook, of_texts: BadTimesOf | None = None) -> Iterator[None]:
     """Name file, line, column and value in the error of the block if a row has no valid time.
 
-    All such rows are counted, so that one landing names everything that has to be fixed. ``source``: the due rows of text files.
+    All such rows are counted, so that one landing names everything that has to be fixed. ``of_texts`` finds those of text files.
     """
     try:
         yield
     except BadRowsError:
         raise
     except DataError as error:
-        found = list(_bad_rows(write, look, source))
+        found = list(_bad_rows(write, look, of_texts))
         if not found:
             raise
         fixes = dict.fromkeys(fix.removeprefix(_NOTHING) for _, own in found for fix in own)
@@ -99,7 +98,7 @@ def naming_bad_rows(write: LogWrite, look: SourceLook, source: ArrowSource | Non
         raise BadRowsError(f"log {write.spec.topic}: {where}. {_NOTHING}{'. '.join(fixes)}") from error
 
 
-def _bad_rows(write: LogWrite, look: SourceLook, source: ArrowSource | None) -> Iterator[tuple[str, list[str]]]:
+def _bad_rows(write: LogWrite, look: SourceLook, of_texts: BadTimesOf | None) -> Iterator[tuple[str, list[str]]]:
     """Yield what is wrong, and what to do, for each column without valid times."""
     spec = write.spec
     if spec.source.format not in FILE_FORMATS or write.policy.invalid != FAIL:
@@ -112,8 +111,8 @@ def _bad_rows(write: LogWrite, look: SourceLook, source: ArrowSource | None) -> 
     ):
         if column not in kinds:
             continue
-        if source is not None and spec.source.format in TEXT_FORMATS:
-            bad = bad_text_times(source.reader, source.portions, column)
+        if of_texts is not None and spec.source.format in TEXT_FORMATS:
+            bad = of_texts(column)
         else:
             bad = bad_times(spec, column, kinds[column], (*look.fresh, *look.rest))
         if bad is not None:

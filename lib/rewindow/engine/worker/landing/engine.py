@@ -140,7 +140,7 @@ class ArrowLandingEngine:
             is_here = source.rows <= self._most_rows
             if write.spec.source.format in TEXT_FORMATS:
                 is_here = not self._texts.are_on_workers(portion.page for portion in source.portions)
-            with naming_bad_rows(write, look, source):
+            with naming_bad_rows(write, look, source.bad_times):
                 if is_here:
                     blocks = self._land_here(write, source)
                 else:

@@ -25,7 +25,9 @@ from rewindow.contracts.ingest import (
 )
 from rewindow.contracts.source_fields import is_read, named_columns, read_schema
 from rewindow.contracts.text_options import CSV
+from rewindow.contracts.time_units import RANGES
 from rewindow.engine.worker.arrivals import arrivals_of
+from rewindow.engine.worker.bad_times import BadTimes, BadTimesFound, wrong_text
 from rewindow.engine.worker.file_fields import check_has, check_not_empty, shown
 from rewindow.engine.worker.landing.directories import (
     DIRECTORY_TYPES,
@@ -81,6 +83,30 @@ class ArrowSource:
                 if (first := pc.min(arrived).as_py()) is not None:
                     found[name] = min(first, found.get(name, first))
         return found
+
+    def bad_times(self, column: str) -> BadTimes | None:
+        """Return the rows of text files that have no valid time in a column (its name in the log); None if there are none."""
+        reader = self.reader
+        spec, source = reader.spec, reader.sources[column]
+        kind, found = reader.types[source], BadTimesFound(column)
+        is_checked = kind in INTEGERS and column not in spec.units
+        for portion in self.portions:
+            rows = reader.text_rows(portion)
+            times = reader.times(rows, column)
+            is_bad = times.is_null()
+            if column != spec.arrived_at:
+                is_bad = pc.or_(is_bad, pc.less(times, 0).fill_null(True))
+            for low, end in RANGES.values() if is_checked else ():
+                is_within = pc.and_(pc.greater_equal(times, low), pc.less(times, end))
+                is_bad = pc.or_(is_bad, is_within.fill_null(False))
+            if not pc.any(is_bad, min_count=0).as_py():
+                continue
+            texts, faults = rows.texts(source), rows.faults()
+            for row in pc.indices_nonzero(is_bad).to_pylist():
+                if not faults[row].is_valid:
+                    wrong = wrong_text(spec, column, texts[row].as_py(), times[row].as_py(), is_number=kind in INTEGERS)
+                    found.add(wrong, rows.location(row))
+        return found.summary()
 
 
 def inferred_schema(spec: LogSpec, look: SourceLook) -> str:

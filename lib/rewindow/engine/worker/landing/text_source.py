@@ -30,8 +30,8 @@ from rewindow.engine.worker.landing.directories import Values, directory_values
 from rewindow.engine.worker.landing.log_columns import source_types
 from rewindow.engine.worker.landing.scratch import scratch_folder, shared_folder
 from rewindow.engine.worker.landing.source_types import UnsuitableError, schema_of, with_fields
+from rewindow.engine.worker.text.accepted_values import ALL_KINDS, inferred_kind, kinds_of
 from rewindow.engine.worker.text.blocks import BadTextError, Part
-from rewindow.engine.worker.text.forms import ALL_KINDS, inferred_kind, kinds_of
 from rewindow.engine.worker.text.json_types import JsonType, Mixture, merge, mixtures, schema_type
 from rewindow.engine.worker.text.pages import Page, written
 from rewindow.engine.worker.text.reading import PartRead, PartReader, TextRead, header_of
@@ -275,8 +275,8 @@ def _mixed(spec: LogSpec, mixture: Mixture) -> BadRowsError:
     )
     name = mixture.path.partition(".")[0].partition("[")[0]
     message = (
-        f"log {spec.topic}: field {mixture.path}: it is {one}, and {other}. Nothing was landed. Write one type, or declare {name} "
-        "as JSON in a `schema:` of the source, which lands any value as its text"
+        f"log {spec.topic}: field {mixture.path}: it is {one}, and {other}. Nothing was landed. Write one type, or declare "
+        f"{name} as JSON in a `schema:` of the source, which lands any value as its text"
     )
     return BadRowsError(message)
 

@@ -175,7 +175,7 @@ def _bytes(part: Part) -> Iterator[bytes]:
     suffix = PurePosixPath(part.path).suffix.lower()
     if suffix in _NOT_READ:
         raise SourceError(f"{part.path} is compressed by {_NOT_READ[suffix]}. {_COMPRESS}")
-    with _opened(part.path) as stream:
+    with _open_file(part.path) as stream:
         if suffix in _READ_BY:
             yield from _decompressed(part.path, stream, _READ_BY[suffix])
         elif part.end is None and part.start == 0:
@@ -231,7 +231,7 @@ def _decompressor(stream: IO[bytes], kind: str) -> IO[bytes]:
 
 
 @contextmanager
-def _opened(path: str) -> Iterator[IO[bytes]]:
+def _open_file(path: str) -> Iterator[IO[bytes]]:
     system, location = filesystem_of(path)
     try:
         file = system.open_input_file(location)

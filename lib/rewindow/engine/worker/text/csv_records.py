@@ -1,7 +1,7 @@
 """Tokenize blocks of CSV: Arrow splits the lines into columns of text, and what it takes leniently is refused before.
 
 Arrow's tokenizer is the fastest of those that keep the difference between an empty value and a quoted empty one, take bytes
-from us, and number the lines that have too many or too few values (ADR-138). It is lenient in three points, which `_Structure`
+from us, and number the lines that have too many or too few values (ADR-144). It is lenient in three points, which `_Structure`
 closes: quotes within a value, text behind a closing quote, and a carriage return alone as the end of a line.
 """
 

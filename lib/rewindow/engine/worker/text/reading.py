@@ -11,9 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from rewindow.contracts.text_options import CSV, TextOptions
+from rewindow.engine.worker.text.accepted_values import ALL_KINDS, kinds_of
 from rewindow.engine.worker.text.blocks import BLOCK_BYTES, BadTextError, Block, Part, first_lines, read_blocks
 from rewindow.engine.worker.text.csv_records import csv_header, csv_rows, whole_records
-from rewindow.engine.worker.text.forms import ALL_KINDS, kinds_of
 from rewindow.engine.worker.text.json_lines import UndividedError, json_lines
 from rewindow.engine.worker.text.json_records import json_records
 from rewindow.engine.worker.text.json_types import JsonType, inferred, merge
@@ -157,7 +157,7 @@ class PartReader:
             self._kinds[name] = kinds_of(column, name, self._read.options, before)
             return
         types = inferred(column)
-        _place(types, self._part.start, lines)
+        _locate(types, self._part.start, lines)
         self._kinds[name] = merge(self._kinds[name], types) if name in self._kinds else types
 
     def _shown(self, block: Block, records: Records, row: int, faults: Mapping[int, str]) -> str | None:
@@ -172,11 +172,11 @@ class PartReader:
         return f"{faults[row]}: {text[:_SHOWN_TEXT]}"
 
 
-def _place(types: JsonType, start: int, lines: Longs) -> None:
+def _locate(types: JsonType, start: int, lines: Longs) -> None:
     """Replace the rows of examples by the beginning of the part and the line in it."""
     types.kinds = {kind: (start, int(lines[row])) for kind, (_, row) in types.kinds.items()}
     for inner in (*types.fields.values(), *([types.item] if types.item else [])):
-        _place(inner, start, lines)
+        _locate(inner, start, lines)
 
 
 def read_into(read: TextRead, part: Part, folder: str) -> PartRead:

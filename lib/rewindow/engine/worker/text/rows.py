@@ -15,8 +15,8 @@ from rewindow.contracts.ingest import FAIL, LogSpec, Piece
 from rewindow.contracts.text_options import CSV, text_options
 from rewindow.engine.worker.file_fields import shown
 from rewindow.engine.worker.landing.log_columns import shown_type
-from rewindow.engine.worker.text.forms import Typed, form_of, pattern_of, typed
-from rewindow.engine.worker.text.json_forms import TypedTokens, field_tokens, typed_tokens, unquoted
+from rewindow.engine.worker.text.accepted_tokens import TypedTokens, field_tokens, typed_tokens, unquoted
+from rewindow.engine.worker.text.accepted_values import Typed, form_of, pattern_of, typed
 from rewindow.engine.worker.text.json_values import Misfit
 from rewindow.engine.worker.text.reading import LINE, WRONG
 from rewindow.engine.worker.text.zones import instants
@@ -104,7 +104,7 @@ class TextRows:
         if WRONG in self._batch.schema.names:
             wrong = self._batch.column(WRONG)
             reasons = [
-                None if reason is None else f"{UNREADABLE}: {self._place(row)}: {reason}"
+                None if reason is None else f"{UNREADABLE}: {self.location(row)}: {reason}"
                 for row, reason in enumerate(wrong.to_pylist())
             ]
             found = pa.array(reasons, pa.string())
@@ -122,10 +122,6 @@ class TextRows:
             return texts
         return pc.coalesce(unquoted(texts).values, texts)
 
-    def place(self, row: int) -> str:
-        """Return the file and the line of a row."""
-        return self._place(row)
-
     def described(self, name: str, row: int) -> str:
         """Return the place of a value, the value, and the accepted forms."""
         kind, value = self.kinds[name], self._texts(name)[row].as_py()
@@ -135,7 +131,7 @@ class TextRows:
         shown_value = repr(value) if self.spec.source.format == CSV else value
         if len(shown_value) > _MOST_SHOWN:
             shown_value = f"{shown_value[:_MOST_SHOWN]}..."
-        return f"{self._place(row)}, {part} {path}: {shown_value} is no {_sql(kind)} ({self._forms(path, kind)})"
+        return f"{self.location(row)}, {part} {path}: {shown_value} is no {_sql(kind)} ({self._forms(path, kind)})"
 
     def _forms(self, name: str, kind: Any) -> str:
         if kind == "string":
@@ -146,7 +142,8 @@ class TextRows:
             else "accepted: the declared fields"
         )
 
-    def _place(self, row: int) -> str:
+    def location(self, row: int) -> str:
+        """Return the file and the line of a row."""
         line = self._first_line + self._batch.column(LINE)[row].as_py() + 1
         return f"{shown(self.spec.source, self.piece.path)}, line {line}"
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rewindow.contracts.text_options import TextOptions
-from rewindow.engine.worker.text.forms import Flags, Typed, typed
+from rewindow.engine.worker.text.accepted_values import Flags, Typed, typed
 from rewindow.engine.worker.text.json_records import json_records
 from rewindow.engine.worker.text.json_values import JSON, Misfit, nested, texts_of
 

@@ -72,11 +72,11 @@ def typed(texts: pa.Array, kind: str, column: str, options: TextOptions, zone: s
     if kind == "binary":
         return Typed(texts.cast(pa.binary()))
     if kind in _BITS:
-        return _whole(_plain(texts, options, is_decimal=False), _BITS[kind])
+        return _whole(_with_points(texts, options, is_decimal=False), _BITS[kind])
     if kind in {"double", "float"}:
-        return _floating(_plain(texts, options, is_decimal=False), kind, options)
+        return _floating(_with_points(texts, options, is_decimal=False), kind, options)
     if kind.startswith("decimal("):
-        return _decimal(_plain(texts, options, is_decimal=True), kind)
+        return _decimal(_with_points(texts, options, is_decimal=True), kind)
     if kind == "boolean":
         return _cast(texts, _FLAG, lambda fit: fit.cast(pa.bool_()), pa.bool_())
     pattern = pattern_of(kind, column, options)
@@ -127,7 +127,7 @@ def inferred_kind(kinds: frozenset[str], *, is_filled: bool) -> str:
 
 def _fits(values: pa.Array, kind: str, column: str, options: TextOptions) -> bool:
     if kind in {"long", "double"}:
-        numbers = _plain(values, options, is_decimal=False)
+        numbers = _with_points(values, options, is_decimal=False)
         if pc.any(pc.match_substring_regex(numbers, _LEADING_ZERO)).as_py() or not _all(numbers, _CERTAIN_EXPONENT):
             return False
     return typed(values, kind, column, options, "UTC").bad is None
@@ -170,7 +170,7 @@ def _and_bad(typed_values: Typed, wrong: Flags) -> Typed:
     return Typed(values, wrong if typed_values.bad is None else typed_values.bad | wrong)
 
 
-def _plain(texts: pa.Array, options: TextOptions, *, is_decimal: bool) -> pa.Array:
+def _with_points(texts: pa.Array, options: TextOptions, *, is_decimal: bool) -> pa.Array:
     """Return numbers with a point before the fraction and without groups; a number in another form becomes no number."""
     decimal, thousands = options.decimal, options.thousands
     if (decimal == "." and not thousands) or (options.is_for_decimals and not is_decimal):
