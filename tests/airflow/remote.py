@@ -15,11 +15,6 @@ from rewindow.airflow.assets import catalog_asset
 from rewindow.airflow.job_runs import RewindowJobRunOperator
 
 
-class Store(dict):  # Airflow's task state store, as far as it is used
-    def set(self, key: str, value: Any) -> None:
-        self[key] = value
-
-
 class Events(dict):  # the outlets' events, as far as they are used
     def __missing__(self, asset: Any) -> Any:
         self[asset] = SimpleNamespace(extra={})
@@ -27,7 +22,7 @@ class Events(dict):  # the outlets' events, as far as they are used
 
 
 def main(plays: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    store, said, runs = Store(), [], 0
+    said, runs = [], 0
     for number, one in enumerate(plays):
         warned: list[str] = []
         task = RewindowJobRunOperator(
@@ -45,20 +40,15 @@ def main(plays: list[dict[str, Any]]) -> list[dict[str, Any]]:
         if one.get("no_interval"):
             params, interval = {"params": {"through": None}}, {}
         if one.get("anew"):
-            store.clear()
             runs += 1
         # As Airflow sets them: `clear_number` counts the clears of a DAG run, `try_number` all tries.
         ti = SimpleNamespace(
-            dag_id="jobs", run_id=f"run{runs}", task_id="run", map_index=-1, try_number=1, stats_tags={}
+            dag_id="jobs", run_id=f"run{runs}", task_id="run", map_index=-1, try_number=one.get("try", 1), stats_tags={}
         )
         dag_run = SimpleNamespace(start_date=one.get("started"), clear_number=one.get("clears", 0))
-        if one.get("forgets"):
-            store.clear()
-        store.update(one.get("stored", {}))
         context = {
             **params,
             **interval,
-            "task_state_store": store,
             "outlet_events": events,
             "ti": ti,
             "dag_run": dag_run,
@@ -69,9 +59,9 @@ def main(plays: list[dict[str, Any]]) -> list[dict[str, Any]]:
             told = {asset.name: event.extra for asset, event in events.items()}
             warned = [line for line in warned if "event" in line]
             links = {link.name: link.get_link(task, ti_key=None) for link in task.operator_extra_links}
-            said.append({"links": links, "result": result, "stored": dict(store), "events": told, "warned": warned})
+            said.append({"links": links, "result": result, "events": told, "warned": warned})
         except Exception as error:  # noqa: BLE001 - whatever it is, the test looks at it
-            said.append({"error": type(error).__name__, "message": str(error), "stored": dict(store)})
+            said.append({"error": type(error).__name__, "message": str(error)})
     return said
 
 

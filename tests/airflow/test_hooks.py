@@ -75,10 +75,9 @@ task = RewindowOperator(
 )
 task.log.info = lambda text, *of: said.append(text % of)
 context = {"params": {"through": "2026-01-02"}}
-started = task.submit_job(context)
-result = task.poll_until_complete(started, context)
+result = task.execute(context)
 fields = {name: getattr(task, name) for name in task.template_fields}
-print(json.dumps({"result": result, "said": said, "started": started, "fields": fields}))
+print(json.dumps({"result": result, "said": said, "fields": fields}))
 """
 
 

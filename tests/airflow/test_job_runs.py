@@ -23,7 +23,9 @@ def played(home: Path, there: Workspace, *plays: dict[str, Any]) -> list[dict[st
 
 
 def started(there: Workspace) -> list[dict[str, Any]]:
-    return [given for path, given in there.asked if path.endswith("run-now")]
+    """Return the requests that started a run. A repeated token starts none."""
+    asked = {given["idempotency_token"]: given for path, given in there.asked if path.endswith("run-now")}
+    return list(asked.values())
 
 
 def test_a_job_run_is_started_once_followed_and_found_again(airflow_home: Path):
@@ -39,7 +41,6 @@ def test_a_job_run_is_started_once_followed_and_found_again(airflow_home: Path):
         url = f"{there.host}/#job/11/run/100"
         assert first["result"] == {"run_id": 100, "url": url, "state": "SUCCESS", "results": {}}
         assert first["links"] == {"Databricks run": url}
-        assert first["stored"] == {"rewindow_job_run": {"run_id": 100, "clears": 0}}
         assert again["result"]["run_id"] == 100, "a retry continues the job run that the task started"
         assert later["result"]["run_id"] == 101
         assert later["result"]["deferred"]
@@ -54,19 +55,19 @@ def test_a_job_run_is_started_once_followed_and_found_again(airflow_home: Path):
 
 
 def test_each_dag_run_and_each_clear_starts_a_job_run_and_a_retry_does_not(airflow_home: Path):
-    """Without an interval all parameters are equal. ``forgets``: the worker died before Airflow stored the run's id."""
+    """Without an interval all parameters are equal."""
     base = {"through": "2026-01-01T00:00:00Z", "no_interval": True}
     with workspace() as there:
         found = played(
             airflow_home,
             there,
             base,
-            {**base, "forgets": True},
+            {**base, "try": 2},
             {**base, "anew": True},
             {**base, "clears": 1},
-            {**base, "clears": 1, "forgets": True},
+            {**base, "clears": 1, "try": 4},
             {**base, "clears": 2},
-            {**base, "clears": 2, "started": "2026-02-01", "forgets": True},
+            {**base, "clears": 2, "started": "2026-02-01"},
         )
     assert [one["result"]["run_id"] for one in found] == [100, 100, 101, 102, 102, 103, 104]
     assert all(given["job_parameters"] == {} for given in started(there))
@@ -81,9 +82,7 @@ with DAG("jobs", schedule=None):
 """
 
 
-def test_airflow_itself_tells_dag_runs_and_clears_apart_and_keeps_the_run_for_a_retry(
-    airflow_home: Path, tmp_path: Path
-):
+def test_airflow_itself_tells_dag_runs_and_clears_apart_and_a_retry_finds_the_run(airflow_home: Path, tmp_path: Path):
     (tmp_path / "jobs.py").write_text(DAG_FILE)
     env = environment(airflow_home, tmp_path)
     with workspace() as there:
@@ -92,18 +91,6 @@ def test_airflow_itself_tells_dag_runs_and_clears_apart_and_keeps_the_run_for_a_
         assert len(started(there)) == 3
     first, second, retried, cleared = (one["run_id"] for one in json.loads(printed.splitlines()[-1]))
     assert (first, second, retried, cleared) == (100, 101, 101, 102)
-
-
-def test_a_task_that_was_cleared_follows_an_active_run_but_none_that_databricks_forgot(airflow_home: Path):
-    play = {"through": "2026-01-01T00:00:00Z", "clears": 1}
-    with workspace() as there:
-        there.runs[55] = [("RUNNING", None), ("TERMINATED", "SUCCESS")]
-        there.runs[66] = [("TERMINATED", "SUCCESS")]
-        stored = [{"rewindow_job_run": {"run_id": run_id, "clears": 0}} for run_id in (55, 66, 77)]
-        found = played(airflow_home, there, *({**play, "anew": True, "stored": one} for one in stored))
-        assert len(started(there)) == 2
-    assert [one["result"]["run_id"] for one in found] == [55, 102, 103]
-    assert found[2]["stored"] == {"rewindow_job_run": {"run_id": 103, "clears": 1}}
 
 
 def test_many_failed_runs_fail_the_task_at_once_with_advice_for_airflow(airflow_home: Path):
@@ -154,7 +141,9 @@ def test_the_exit_code_of_the_remote_command_decides(airflow_home: Path, code: i
         there.story = [("RUNNING", None), ("TERMINATED", "FAILED")]
         there.error = f"rewindow ended with {code}: the customer's name is missing"
         there.outputs["run"] = {"logs": json.dumps({"error": "its own words", "exit_code": code})}
-        ended = played(airflow_home, there, *({"through": "2026-01-01"} for _ in kinds))
+        ended = played(
+            airflow_home, there, *({"through": "2026-01-01", "try": number + 1} for number in range(len(kinds)))
+        )
         assert [one["error"] for one in ended] == kinds
         assert all("customer's name" in one["message"] and str(code) in one["message"] for one in ended)
         assert all(one["message"].splitlines()[1] == "its own words" for one in ended)

@@ -58,19 +58,16 @@ def test_the_ids_are_those_of_the_provider_if_it_is_installed(monkeypatch: pytes
 
 
 CODE = """\
-import json
+import json, sys
 from types import SimpleNamespace
-from rewindow.airflow import process
 from rewindow.airflow.operators import RewindowOperator
 
-def start(line, *, env, **_):
-    print(json.dumps(env))
-    return process.Started("h", 1, 1.0, "/tmp")
-
-process.start = start
-task = RewindowOperator(task_id="run", job="daily_orders", env={"OPENLINEAGE_NAMESPACE": "mine"})
+command = "import json, os; print(json.dumps({'OPENLINEAGE': {k: v for k, v in os.environ.items() if 'OPENLINEAGE' in k}}))"
+task = RewindowOperator(
+    task_id="run", job="daily_orders", env={"OPENLINEAGE_NAMESPACE": "mine"}, executable=[sys.executable, "-c", command]
+)
 ti = SimpleNamespace(dag_id="d", task_id="run", run_id="r", try_number=1, map_index=-1)
-task.submit_job({"ti": ti, "data_interval_end": None})
+print(json.dumps(task.execute({"ti": ti, "data_interval_end": None})["OPENLINEAGE"]))
 """
 
 

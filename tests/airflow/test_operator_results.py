@@ -16,7 +16,6 @@ from tests.bad_input.scene import copy_of, make_template, without_spark
 COUNTS = {"equal": 3, "different": 1, "only_first": 0, "only_second": 0}
 PROBE = """
 import json, sys
-from rewindow.airflow import process
 from rewindow.airflow.operators import RewindowOperator
 
 def ended(printed, code, arguments=("diff", "orders", "main", "fix"), accepts={1}):
@@ -25,13 +24,10 @@ def ended(printed, code, arguments=("diff", "orders", "main", "fix"), accepts={1
         task_id="t", arguments=list(arguments), accepts=accepts, project=FOLDER, folder=FOLDER, poll_s=0.02,
         executable=[sys.executable, "-c", command],
     )
-    started = task.submit_job({})
-    process.wait(process.Started.from_json(started), print, poll_s=0.02)
-    status = task.get_job_status(started, {})
     try:
-        return [task.is_job_succeeded(status), task.poll_until_complete(started, {})]
+        return [True, task.execute({})]
     except Exception as error:
-        return [task.is_job_succeeded(status), type(error).__name__, str(error)]
+        return [False, type(error).__name__, str(error)]
 
 print(json.dumps([ended(*one) for one in CASES]))
 """
@@ -79,13 +75,13 @@ def test_what_diff_prints_is_its_result(tmp_path_factory: pytest.TempPathFactory
 
 BROKEN = """
 import json
-from rewindow.airflow import process
+from rewindow.airflow import operators
 from rewindow.airflow.operators import RewindowOperator
 
 def start(*_, **__):
     raise OSError(28, "No space left on device")
 
-process.start = start
+operators.Command = start
 task = RewindowOperator(task_id="run", job="counts", project=FOLDER)
 warned = []
 task.log.warning = lambda text, *of: warned.append(text % of)
@@ -105,3 +101,36 @@ def test_a_full_disk_fails_no_task_whose_work_is_done(tmp_path_factory: pytest.T
         None,
         [f"The work is done, but its report was not written: {why}"],
     ]
+
+
+STORED = """
+import json, os, subprocess, sys
+from pathlib import Path
+from types import SimpleNamespace
+from rewindow.airflow.operators import RewindowOperator
+
+class Store(dict):
+    def set(self, key, value):
+        self[key] = value
+
+victim, other = Path(FOLDER, "victim"), subprocess.Popen(["sleep", "600"], start_new_session=True)
+victim.mkdir()
+forged = {"host": os.uname().nodename, "pid": other.pid, "born": 0.0, "folder": str(victim)}
+store = Store(rewindow_process=forged, rewindow_limits=-5)
+task = RewindowOperator(
+    task_id="t", arguments=["verify", "orders"], project=FOLDER, folder=FOLDER, poll_s=0.02,
+    executable=[sys.executable, "-c", "print('{}')"],
+)
+task.on_kill()
+task.execute({"task_state_store": store, "ti": SimpleNamespace(try_number=2, dag_id="d", run_id="r", task_id="t")})
+task.on_kill()
+print(json.dumps([victim.is_dir(), other.poll(), sorted(store)]))
+other.kill()
+"""
+
+
+@pytest.mark.slow
+def test_what_a_user_writes_into_the_task_state_store_removes_and_signals_nothing(tmp_path: Path) -> None:
+    code = STORED.replace("FOLDER", repr(str(tmp_path)))
+    printed = said(environment(tmp_path, tmp_path), sys.executable, "-c", code).splitlines()[-1]
+    assert json.loads(printed) == [True, None, ["rewindow_limits", "rewindow_process"]], "nothing is stored either"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rewindow.airflow import process
+from rewindow.airflow.process import Command
 from rewindow.airflow.reports import address_of, check_reports, folder_of, report_of, write_report
 from rewindow.errors import RewindowError, UsageError
 from tests.bad_input.scene import Bench, copy_of, make_template, without_spark
@@ -51,10 +51,10 @@ def test_a_report_is_in_the_warehouse_and_its_link_is_where_a_server_shows_it(be
 def test_a_report_that_cannot_be_written_says_why(bench: Bench, tmp_path: Path) -> None:
     said: list[str] = []
 
-    def start(line: list[str]) -> process.Started:
+    def start(line: list[str]) -> Command:
         assert line[4:9] == ["report", "counts", "--branch", "main", "--out"]
         code = 'import sys; print(\'{"error": "the disk is full"}\'); sys.exit(74)'
-        return process.start([line[0], "-c", code], folder=str(tmp_path))
+        return Command([line[0], "-c", code], folder=str(tmp_path))
 
     where = {"project": str(bench.root), "target": "local"}
     with pytest.raises(RewindowError, match="the disk is full"):

@@ -1,4 +1,4 @@
-"""The parts of the integration that do not need Airflow: exit codes, command lines, intervals, supervisor, watermarks."""
+"""The parts of the integration that do not need Airflow: exit codes, command lines, intervals, child processes, watermarks."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 
+import psutil
 import pytest
 import typer
 
-from rewindow.airflow import commands, process
+from rewindow.airflow import commands
 from rewindow.airflow.intervals import interval_of, is_set, through_of, unread
+from rewindow.airflow.process import Command
 from rewindow.airflow.watermarks import complete_through, epoch_ms, is_complete
 from rewindow.app.cli.app import app as cli
 from rewindow.contracts.exit_codes import Next, meaning, what_next
@@ -118,82 +120,105 @@ def test_unknown_conf_keys_are_reported():
     assert unread(context(None)) == unread({}) == []
 
 
-def kept(tmp_path: Path, code: str) -> process.Started:
-    return process.start([sys.executable, "-c", code], folder=str(tmp_path))
+def command(tmp_path: Path, code: str) -> Command:
+    return Command([sys.executable, "-c", code], folder=str(tmp_path))
 
 
 def test_a_command_is_waited_for_and_its_stderr_is_passed_on(tmp_path):
     lines: list[str] = []
-    started = kept(tmp_path, "import sys; print('{}'); sys.stderr.write('one\\ntwo'); sys.exit(74)")
-    assert process.wait(process.Started.from_json(started.as_json()), lines.append, poll_s=0.02) == 74
-    assert (lines, process.output(started)) == (["one", "two"], "{}\n")
-    assert process.state_of(started) == process.ENDED
-    process.forget(started)
-    assert process.state_of(started) == process.GONE
-    assert list(tmp_path.iterdir()) == []
+    code = "import sys; print('{}'); print('{\"run\": 1}'); sys.stderr.write('one\\ntwo'); sys.exit(74)"
+    with command(tmp_path, code) as running:
+        assert running.wait(lines.append, poll_s=0.02) == 74
+        assert running.result() == {"run": 1}
+    assert lines == ["one", "two"]
+    assert list(tmp_path.iterdir()) == [], "it leaves no files"
 
 
 def test_a_command_that_cannot_start_is_a_configuration_error(tmp_path):
     lines: list[str] = []
-    started = process.start(["/no/such/rewindow"], folder=str(tmp_path))
-    assert process.wait(started, lines.append, poll_s=0.02) == 78
+    with Command(["/no/such/rewindow"], folder=str(tmp_path)) as running:
+        assert running.wait(lines.append, poll_s=0.02) == 78
+        assert running.result() == {}
     assert "cannot start" in lines[0]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_a_command_that_is_killed_leaves_its_signal(tmp_path, number):
-    started = kept(
-        tmp_path, "import os, sys, time; sys.stderr.write(f'{os.getpid()}\\n'); sys.stderr.flush(); time.sleep(60)"
-    )
-    log = Path(started.folder) / "log"
-    while not log.read_text() if log.exists() else True:
+ENDLESS = "import os, sys, time; print(os.getpid(), file=sys.stderr, flush=True); time.sleep(600)"
+
+
+def test_a_command_that_is_killed_leaves_its_signal(tmp_path):
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with command(tmp_path, ENDLESS) as running:
+            assert running.wait(lambda line, number=number: os.kill(int(line), number), poll_s=0.02) == 128 + number
+
+
+def test_stop_ends_the_command_and_nothing_beside_it(tmp_path):
+    with command(tmp_path, ENDLESS) as other, command(tmp_path, ENDLESS) as running:
+        assert running.wait(lambda _line: running.stop(), poll_s=0.02) == 128 + signal.SIGTERM
+        running.stop()  # once more, after its end
+        assert other._code() is None
+
+
+def test_a_block_that_is_left_ends_its_command(tmp_path):
+    pids: list[int] = []
+
+    def fail(line: str) -> None:
+        pids.append(int(line))
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError), command(tmp_path, ENDLESS) as running:
+        running.wait(fail, poll_s=0.02)
+    assert not psutil.pid_exists(pids[0])
+
+
+def has_ended(pid: int) -> bool:
+    deadline = time.monotonic() + 60
+    while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+        if time.monotonic() > deadline:
+            return False
         time.sleep(0.02)
-    os.kill(int(log.read_text()), number)
-    assert process.wait(started, list, poll_s=0.02) == -number
+    return True
 
 
-def test_stop_ends_the_supervisor_and_the_command(tmp_path):
-    started = kept(tmp_path, "import time; time.sleep(60)")
-    assert process.state_of(started) == process.RUNNING
-    process.stop(started)
-    assert process.state_of(started) in (process.ENDED, process.GONE)
-
-
-def test_a_command_outlives_the_worker_that_started_it(tmp_path):
-    """After SIGKILL of its worker, a retry finds the command by its `Started` value and gets its exit code."""
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("kills_children", [False, True])
+def test_a_command_ends_with_the_worker_that_started_it(tmp_path, number, kills_children):
     worker = f"""
-import json, sys
-from rewindow.airflow import process
-started = process.start([sys.executable, "-c", "import time; time.sleep(1); print('done')"], folder={str(tmp_path)!r})
-print(json.dumps(started.as_json()), flush=True)
-process.wait(started, print)
+import sys
+from rewindow.airflow.process import Command
+with Command([sys.executable, "-c", {ENDLESS!r}], folder={str(tmp_path)!r}) as running:
+    running.wait(lambda line: print(line, flush=True), poll_s=0.02)
 """
     with subprocess.Popen([sys.executable, "-c", worker], stdout=subprocess.PIPE, text=True) as running:
         assert running.stdout is not None
-        line = running.stdout.readline()
-        running.kill()
-    import json
-
-    started = process.Started.from_json(json.loads(line))
-    assert process.wait(started, print, poll_s=0.05) == 0
-    assert process.output(started) == "done\n"
-
-
-@pytest.mark.parametrize("raised", [OSError(12, "Cannot allocate memory"), subprocess.CalledProcessError(1, "x"), None])
-def test_a_command_that_cannot_be_started_leaves_no_folder(tmp_path, monkeypatch, raised):
-    def run(*_, **__):
-        if raised:
-            raise raised
-        return SimpleNamespace(stdout=b"")
-
-    monkeypatch.setattr(process.subprocess, "run", run)
-    with pytest.raises(type(raised) if raised else ValueError):
-        kept(tmp_path, "pass")
+        pid = int(running.stdout.readline())
+        children = psutil.Process(running.pid).children() if kills_children else []
+        running.send_signal(number)
+        for child in children:
+            child.kill()
+    assert has_ended(pid)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_command_on_another_host_counts_as_gone(tmp_path):
-    assert process.state_of(process.Started("elsewhere", os.getpid(), 0.0, str(tmp_path))) == process.GONE
+def test_a_command_whose_guard_is_killed_does_not_go_on_alone(tmp_path):
+    pids: list[int] = []
+
+    def kill_guard(line: str) -> None:
+        pids.append(int(line))
+        os.kill(psutil.Process(int(line)).ppid(), signal.SIGKILL)
+
+    with command(tmp_path, ENDLESS) as running:
+        assert running.wait(kill_guard, poll_s=0.02) == -signal.SIGKILL
+    assert has_ended(pids[0])
+
+
+def test_a_process_that_cannot_be_started_leaves_no_files(tmp_path, monkeypatch):
+    def popen(*_, **__):
+        raise OSError(12, "Cannot allocate memory")
+
+    monkeypatch.setattr("subprocess.Popen", popen)
+    with pytest.raises(OSError, match="Cannot allocate memory"):
+        command(tmp_path, "pass")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_watermark_is_read_without_spark_and_a_feed_never_landed_has_none(project, monkeypatch):

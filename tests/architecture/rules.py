@@ -46,7 +46,7 @@ LAYERS = {
     ),
     "report": _layer("contracts control streams", "svg"),
     "testing": _layer("contracts dsl streams", "yaml hypothesis"),
-    "airflow": _layer("config contracts databricks storage tables/delta", "airflow pendulum psutil"),
+    "airflow": _layer("config contracts databricks storage tables/delta", "airflow pendulum"),
     "databricks": _layer("", "databricks"),
     "app": _layer(
         "config contracts control databricks dsl engine/spark engine/worker report storage streams tables/delta tables/governed "

@@ -58,18 +58,13 @@ def is_retry(context: Mapping[str, Any]) -> bool:
     return getattr(context.get("ti"), "try_number", 1) > 1
 
 
-def clears_of(context: Mapping[str, Any]) -> int:
-    """Return how often tasks of a DAG run were cleared, which is equal for all tries between two clears."""
-    return int(context["dag_run"].clear_number or 0)
-
-
 def work_of(context: Mapping[str, Any]) -> list[object]:
     """Return what identifies a task's work: equal for all its tries, different in each DAG run and after each clear.
 
     The start of the DAG run is part of it, because a deleted DAG run leaves its id to the next one for the same interval.
     """
     ti, run = context["ti"], context["dag_run"]
-    return [ti.dag_id, ti.run_id, ti.task_id, ti.map_index, str(run.start_date), clears_of(context)]
+    return [ti.dag_id, ti.run_id, ti.task_id, ti.map_index, str(run.start_date), int(run.clear_number or 0)]
 
 
 def interval_of(context: Mapping[str, Any]) -> list[str] | None:

@@ -2,7 +2,7 @@
 
 The job comes from the bundle (docs/deployment/databricks.md); its parameter ``interval_end`` bounds the run. An idempotency token
 derived from the parameters, the task and its DAG run ensures that a retry never starts the same work twice, and that another DAG
-run, or a task that was cleared, never finds work that was done before.
+run, or a task that was cleared, never finds work that was done before. So no run's id is stored, where people could edit it.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from rewindow.airflow.asset_events import TABLE, did_nothing, extra_of
-from rewindow.airflow.compat import ResumableJobMixin
 from rewindow.airflow.hooks import WorkspaceHook
-from rewindow.airflow.intervals import clears_of, interval_of, is_retry, through_of, work_of
+from rewindow.airflow.intervals import interval_of, is_retry, through_of, work_of
 from rewindow.airflow.links import DatabricksRunLink
 from rewindow.airflow.outcomes import raise_for_exit
 from rewindow.airflow.task_log import lines_of
@@ -27,9 +26,6 @@ from rewindow.contracts.exit_codes import Next, what_next
 from rewindow.databricks import submit
 from rewindow.databricks.results import Printed
 from rewindow.errors import RewindowError, StorageError
-
-_RUNNING = "running"
-_CLEARED = "ended before the task was cleared"
 
 
 class JobRunTrigger(BaseTrigger):
@@ -70,7 +66,7 @@ class JobRunTrigger(BaseTrigger):
         return await WorkspaceHook(self.conn_id, self.profile).aget_conn()
 
 
-class RewindowJobRunOperator(ResumableJobMixin, BaseOperator):
+class RewindowJobRunOperator(BaseOperator):
     """Lands and runs a job up to the end of the DAG run's interval, as a run of a Databricks job.
 
     Args:
@@ -81,8 +77,8 @@ class RewindowJobRunOperator(ResumableJobMixin, BaseOperator):
         deferrable: Wait in the triggerer, which occupies no worker slot.
         poll_s: Seconds between two polls.
 
-    All tries of a task follow one job run, and start another one if it failed. Once the task is cleared, it follows that run
-    only if it is still active. Otherwise it starts a new one, as people clear a task to run it again.
+    All tries of a task follow one job run, and start another one if it failed. Once the task is cleared, it starts a new one,
+    as people clear a task to run it again.
 
     Exit codes are those of the command in the job run, with the same effect as for `RewindowOperator`. The result holds
     the run's id, URL and state, and in ``results``, by task of the run, the JSON that `run` printed. The events of the
@@ -92,7 +88,6 @@ class RewindowJobRunOperator(ResumableJobMixin, BaseOperator):
 
     template_fields = ("databricks_job", "parameters", "profile", "conn_id")
     operator_extra_links = (DatabricksRunLink(),)
-    external_id_key = "rewindow_job_run"
     ui_color = "#fbe3d6"
 
     def __init__(
@@ -120,15 +115,31 @@ class RewindowJobRunOperator(ResumableJobMixin, BaseOperator):
 
     def execute(self, context: Any) -> dict[str, Any]:
         """Start the run, or find the one that an earlier try started, and wait until it ends."""
-        result: dict[str, Any] = self.execute_resumable(context)
-        return self._publish_events(context, result)
+        run = self._start(context)
+        while run.code is None:
+            if self.deferrable:
+                trigger = JobRunTrigger(
+                    run_id=run.run_id, profile=self.profile, conn_id=self.conn_id, poll_s=self.poll_s
+                )
+                self.defer(trigger=trigger, method_name="execute_complete", timeout=self.execution_timeout)
+            time.sleep(self.poll_s)
+            run = self._look(run.run_id)
+        return self._publish_events(context, self._result_of(run, context))
 
     def execute_complete(self, context: Any, event: Mapping[str, Any]) -> dict[str, Any]:
         """Resume after the trigger has fired."""
         return self._publish_events(context, self._result_of(self._look(int(event["run_id"])), context))
 
-    def submit_job(self, context: Any) -> dict[str, int]:
-        """Start the run, and return its id with what tells whether the task was cleared since then."""
+    def on_kill(self) -> None:
+        """Cancel the run when the task is stopped."""
+        if self._run_id is not None:
+            submit.cancel(self._workspace(), self._run_id)
+
+    def _workspace(self) -> Any:
+        return WorkspaceHook(self.conn_id, self.profile).get_conn()
+
+    def _start(self, context: Any) -> submit.JobRun:
+        """Start the run, or return the one that an earlier try started."""
         end = through_of(context)
         given = {**({"interval_end": end} if end else {}), **self.parameters}
         try:
@@ -140,46 +151,7 @@ class RewindowJobRunOperator(ResumableJobMixin, BaseOperator):
             raise  # unreachable: `raise_for_exit` raises for every error code
         self.log.info("%s: run %s %s", self.databricks_job, run.run_id, run.url)
         self._run_id, self.run_url = run.run_id, run.url
-        return {"run_id": run.run_id, "clears": clears_of(context)}
-
-    def get_job_status(self, external_id: Any, context: Any) -> str:
-        """Return ``running``, the exit code, or that the run ended before the task was cleared."""
-        if external_id["clears"] != clears_of(context):
-            return _RUNNING if self._is_active(external_id["run_id"]) else _CLEARED
-        code = self._look(external_id["run_id"]).code
-        return _RUNNING if code is None else str(code)
-
-    def is_job_active(self, status: str) -> bool:
-        """Return whether the run is still active."""
-        return status == _RUNNING
-
-    def is_job_succeeded(self, status: str) -> bool:
-        """Return whether the run succeeded."""
-        return status not in (_RUNNING, _CLEARED) and what_next(int(status)) is Next.DONE
-
-    def poll_until_complete(self, external_id: Any, context: Any) -> dict[str, Any]:
-        """Wait until the run ends, here or in the triggerer. Raises to retry or fail the task."""
-        self._run_id = int(external_id["run_id"])
-        while (run := self._look(self._run_id)).code is None:
-            if self.deferrable:
-                trigger = JobRunTrigger(
-                    run_id=self._run_id, profile=self.profile, conn_id=self.conn_id, poll_s=self.poll_s
-                )
-                self.defer(trigger=trigger, method_name="execute_complete", timeout=self.execution_timeout)
-            time.sleep(self.poll_s)
-        return self._result_of(run, context)
-
-    def get_job_result(self, external_id: Any, context: Any) -> dict[str, Any]:
-        """Return the run's id, URL and state."""
-        return self._result_of(self._look(external_id["run_id"]), context)
-
-    def on_kill(self) -> None:
-        """Cancel the run when the task is stopped."""
-        if self._run_id is not None:
-            submit.cancel(self._workspace(), self._run_id)
-
-    def _workspace(self) -> Any:
-        return WorkspaceHook(self.conn_id, self.profile).get_conn()
+        return run
 
     def _look(self, run_id: int) -> submit.JobRun:
         try:
@@ -189,13 +161,6 @@ class RewindowJobRunOperator(ResumableJobMixin, BaseOperator):
             raise kind(str(error)) from error
         self.run_url = run.url
         return run
-
-    def _is_active(self, run_id: int) -> bool:
-        """Return whether a run is still active. Databricks forgets old runs, which must not fail a task that was cleared."""
-        try:
-            return self._look(run_id).code is None
-        except AirflowFailException:
-            return False
 
     def _result_of(self, run: submit.JobRun, context: Any) -> dict[str, Any]:
         raise_for_exit(context, run.code, f"{run.url}\n{run.message}".strip())

@@ -1,20 +1,21 @@
-"""`RewindowOperator`: one rewindow command as a task. A retry finds the running command; exit codes decide about retries."""
+"""`RewindowOperator`: one rewindow command as a task, which ends with its task. Exit codes decide about retries."""
 
 from __future__ import annotations
 
 import os
 import shlex
 from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import pendulum
 from airflow.sdk import Asset, BaseOperator
 from airflow.sdk.configuration import conf
 from airflow.sdk.exceptions import AirflowFailException
 
-from rewindow.airflow import commands, process
+from rewindow.airflow import commands
 from rewindow.airflow.asset_events import has_event, told_of
-from rewindow.airflow.compat import ResumableJobMixin, last_due
 from rewindow.airflow.hooks import settings_or_fail
 from rewindow.airflow.intervals import (
     ACCEPT_CHANGES,
@@ -30,12 +31,12 @@ from rewindow.airflow.intervals import (
 from rewindow.airflow.links import ReportLink
 from rewindow.airflow.openlineage_env import openlineage_env
 from rewindow.airflow.outcomes import raise_for_exit
+from rewindow.airflow.process import Command
 from rewindow.airflow.reports import NONE, WAREHOUSE, check_reports, write_report
 from rewindow.airflow.task_log import is_result, lines_of, reason_of
-from rewindow.contracts.exit_codes import DIFFERENT, Next, what_next
+from rewindow.contracts.exit_codes import DIFFERENT
 from rewindow.errors import RewindowError, UsageError
 
-_DONE = "done"
 _BOUNDS = ("until", "through", "nothing")
 _FLAGS = (ACCEPT_CHANGES, REPLAN, TAKEOVER)
 """The params of a DAG that are options of `run`."""
@@ -45,7 +46,7 @@ _NOT_RUN = (
 )
 
 
-class RewindowOperator(ResumableJobMixin, BaseOperator):
+class RewindowOperator(BaseOperator):
     """Lands a feed, runs a job, or both, up to the end of the DAG run's interval; or runs any other command.
 
     Args:
@@ -71,8 +72,9 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
 
     Every argument that is passed to the command may be a template.
 
-    The command outlives the worker: a retry on the same host finds it and keeps waiting. Exit code 71 is retried once; 74,
-    75, signals and unknown codes are retried; all others fail at once. The result is the JSON that the command prints.
+    The command ends with its task, also if the worker is killed. A retry starts it again, and takes over what it had planned.
+    Exit code 71 is retried if the first try ends with it; 74, 75, signals and unknown codes are retried; all others fail at
+    once. The result is the JSON that the command prints.
     """
 
     template_fields = (
@@ -80,7 +82,6 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
         "reports_url",
     )
     operator_extra_links = (ReportLink(),)
-    external_id_key = "rewindow_process"
     ui_color = "#dbe9e4"
 
     def __init__(
@@ -126,12 +127,11 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
         """The address of the report, once it is written."""
         self.poll_s = poll_s
         self.folder = folder
-        self._started: process.Started | None = None
-        self._result: dict[str, Any] | None = None
+        self._command: Command | None = None
 
     def execute(self, context: Any) -> dict[str, Any]:
         """Run the command to its end and return the JSON that it printed."""
-        result: dict[str, Any] = self.execute_resumable(context)
+        result = self._run(context)
         self._publish_events(context, result)
         self.report = self._write_report(result)
         return {**result, "report": self.report} if self.report else result
@@ -149,7 +149,7 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
                 self.log.info("This DAG run has no interval: it takes everything that is complete now")
             _check_bound(self.by)
             if self.job is None:
-                arguments = commands.land(str(self.feed), lands_through(context, last_due))
+                arguments = commands.land(str(self.feed), lands_through(context, _last_due))
             else:
                 bound = {} if self.by == "nothing" else {self.by: end}
                 options = [f"--{name.replace('_', '-')}" for name in _FLAGS if is_set(context, name)]
@@ -157,62 +157,28 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
                 arguments = commands.run(self.job, lands=lands, branch=self.branch, options=options, **bound)
         return commands.command_line(arguments, project=self._folder, target=self.target, executable=self.executable)
 
-    def submit_job(self, context: Any) -> dict[str, Any]:
-        """Start the command."""
+    def on_kill(self) -> None:
+        """Stop the command when the task is stopped."""
+        if self._command is not None:
+            self._command.stop()
+
+    def _run(self, context: Any) -> dict[str, Any]:
+        """Run the command and return its result. Raises `AirflowException` to retry, `AirflowFailException` to fail at once."""
         try:
             line = self.command(context)
         except UsageError as error:
             raise AirflowFailException(str(error)) from error
         self.log.info("Running %s", " ".join(line))
         parents = openlineage_env(context.get("ti"), _openlineage_option, os.environ)
-        return self._start(line, parents).as_json()
-
-    def get_job_status(self, external_id: Any, context: Any) -> str:
-        """Return ``running``, ``gone``, ``done`` or the exit code of a failure."""
-        del context
-        started = process.Started.from_json(external_id)
-        state = process.state_of(started)
-        if state != process.ENDED:
-            return state
-        code, accepts = process.exit_code(started), self._accepted(process.result(started))
-        return _DONE if what_next(code, accepts=accepts) is Next.DONE else str(code)
-
-    def is_job_active(self, status: str) -> bool:
-        """Return whether the command is still running."""
-        return status == process.RUNNING
-
-    def is_job_succeeded(self, status: str) -> bool:
-        """Return whether the command succeeded."""
-        return status == _DONE
-
-    def poll_until_complete(self, external_id: Any, context: Any) -> dict[str, Any]:
-        """Wait until the command ends. Raises `AirflowException` to retry, `AirflowFailException` to fail at once."""
-        started = self._started = process.Started.from_json(external_id)
-        code = process.wait(started, self.log.info, poll_s=self.poll_s)
-        try:
-            result = process.result(started)
-            reason, accepts = reason_of(result), self._accepted(result)
-            if code == DIFFERENT and not reason and not self._has_result(result):
-                raise AirflowFailException(_NOT_RUN)
-            raise_for_exit(context, code, reason, accepts=accepts, where=self._where)
-            return self.get_job_result(external_id, context)
-        finally:
-            process.forget(started)
-
-    def get_job_result(self, external_id: Any, context: Any) -> dict[str, Any]:
-        """Return the JSON that the command printed, plus its exit code."""
-        del context
-        if self._result is None:
-            started = process.Started.from_json(external_id)
-            self._result = {**process.result(started), "exit_code": process.exit_code(started)}
-            process.forget(started)
-        return self._result
-
-    def on_kill(self) -> None:
-        """Stop the command when the task is stopped."""
-        if self._started is not None:
-            process.stop(self._started)
-            process.forget(self._started)
+        with self._start(line, parents) as command:
+            code = command.wait(self.log.info, poll_s=self.poll_s)
+            result = command.result()
+        reason = reason_of(result)
+        has_result = is_result(next((argument for argument in self.arguments if argument), ""), result)
+        if code == DIFFERENT and not reason and not has_result:
+            raise AirflowFailException(_NOT_RUN)
+        raise_for_exit(context, code, reason, accepts=self.accepts if has_result else (), where=self._where)
+        return {**result, "exit_code": code}
 
     @property
     def _folder(self) -> str:
@@ -224,18 +190,10 @@ class RewindowOperator(ResumableJobMixin, BaseOperator):
         """The options with which a command on this worker finds the project and its target."""
         return shlex.join(["--project", self._folder, "--target", self.target])
 
-    def _accepted(self, printed: Mapping[str, Any]) -> Collection[int]:
-        """Return the exit codes that are results, given the JSON that the command printed: none without its result."""
-        return self.accepts if self._has_result(printed) else ()
-
-    def _has_result(self, printed: Mapping[str, Any]) -> bool:
-        command = next((argument for argument in self.arguments if argument), "")
-        return is_result(command, printed)
-
-    def _start(self, line: Sequence[str], env: Mapping[str, str] | None = None) -> process.Started:
+    def _start(self, line: Sequence[str], env: Mapping[str, str] | None = None) -> Command:
         own = {**(env or {}), **settings_or_fail(self.conn_id), **self.env}
-        self._started = process.start(line, env=own, folder=self.folder, cwd=self._folder)
-        return self._started
+        self._command = Command(line, env=own, folder=self.folder, cwd=self._folder)
+        return self._command
 
     def _write_report(self, result: Mapping[str, Any]) -> str | None:
         """Write the report on what the command did, if there is one, and return its address. An error is only a warning."""
@@ -274,3 +232,18 @@ def _check_bound(by: str) -> None:
 
 def _openlineage_option(name: str) -> str:
     return str(conf.get("openlineage", name, fallback=""))
+
+
+def _last_due(dag: Any) -> datetime | None:
+    """Return the end of the last interval of a DAG's schedule that has ended; None if that is not known.
+
+    A worker that has only Airflow's task SDK cannot tell. Then each run of a backfill lands its own interval.
+    """
+    try:
+        from airflow.serialization.encoders import coerce_to_core_timetable  # noqa: PLC0415 - a part that may be missing
+    except ImportError:
+        return None
+    timetable = coerce_to_core_timetable(getattr(dag, "timetable", None))
+    infer = getattr(timetable, "infer_manual_data_interval", None)
+    end: datetime | None = infer(run_after=pendulum.now("UTC")).end if infer else None
+    return end

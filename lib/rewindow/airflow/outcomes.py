@@ -8,10 +8,8 @@ from typing import Any
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from rewindow.airflow.advice import MAINTENANCE, in_a_dag
-from rewindow.contracts.exit_codes import LIMIT, Next, meaning, what_next
-
-_LIMITS = "rewindow_limits"
-"""Key in the task's state store of the number of times that the task has ended with 71."""
+from rewindow.airflow.intervals import is_retry
+from rewindow.contracts.exit_codes import Next, meaning, what_next
 
 
 def raise_for_exit(
@@ -22,9 +20,7 @@ def raise_for_exit(
     ``reason`` is the command's own message, shown before the meaning of its exit code in the words of a DAG. ``where`` are
     the options with which its advice can be followed on a worker.
     """
-    store = context.get("task_state_store")
-    limits = int((store.get(_LIMITS) if store else None) or 0)
-    step = what_next(code, limits_before=limits, accepts=accepts)
+    step = what_next(code, limits_before=int(is_retry(context)), accepts=accepts)
     if step is Next.DONE:
         return
     dag = context.get("dag")
@@ -33,6 +29,4 @@ def raise_for_exit(
     message = f"{advice}\n{meaning(code)}".strip()
     if step is Next.FAIL:
         raise AirflowFailException(message)
-    if code == LIMIT and store:
-        store.set(_LIMITS, limits + 1)
     raise AirflowException(message)

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-from rewindow.airflow import process
 from rewindow.airflow.commands import command_line
+from rewindow.airflow.process import Command
 from rewindow.config.load import find_project, load_target, location_of
 from rewindow.contracts.exit_codes import meaning
 from rewindow.errors import StorageError, UsageError
@@ -49,7 +49,7 @@ def write_report(
     result: Mapping[str, Any],
     where: Mapping[str, Any],
     served_at: str | None,
-    start: Callable[[list[str]], process.Started],
+    start: Callable[[list[str]], Command],
     say: Callable[[str], None],
 ) -> str | None:
     """Write the report on what a command did, and return its address; None if there is no report on it.
@@ -64,13 +64,10 @@ def write_report(
     if folder is None:
         return None
     file, arguments = wanted
-    started = start(command_line([*arguments, "--out", f"{folder}/{file}"], **where))
-    try:
-        code = process.wait(started, say, poll_s=_POLL_S)
+    with start(command_line([*arguments, "--out", f"{folder}/{file}"], **where)) as command:
+        code = command.wait(say, poll_s=_POLL_S)
         if code != 0:
-            raise StorageError(str(process.result(started).get("error") or meaning(code)))
-    finally:
-        process.forget(started)
+            raise StorageError(str(command.result().get("error") or meaning(code)))
     address = address_of(folder, file, served_at)
     say(f"Report: {address}")
     return address
