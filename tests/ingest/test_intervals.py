@@ -10,14 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewindow.contracts.ingest import ReadWindow
-from rewindow.control.ingest.intervals import Grid, Idleness, due_intervals
+from rewindow.contracts.ingest import GRID_OF_1970, FeedSpec, ReadWindow
+from rewindow.control.ingest.intervals import Grid, Idleness, due_intervals, kept_grid
 from rewindow.control.ingest.watermarks import Delivery, WatermarkPolicy, decide_watermark
 from rewindow.errors import ConfigError, LimitError
 from rewindow.streams.record import TopicPartition
 
 ZONES = ["UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Pacific/Apia"]
-grids = st.builds(Grid, st.integers(1, 5), st.sampled_from(["m", "h", "d", "w", "mo", "y"]), st.sampled_from(ZONES))
+grids = st.builds(
+    Grid,
+    st.integers(1, 6),
+    st.sampled_from(["m", "h", "d", "w", "mo", "y"]),
+    st.sampled_from(ZONES),
+    st.sampled_from(["day", GRID_OF_1970]),
+)
 times = st.integers(-(10**12), 4 * 10**12)
 
 
@@ -54,10 +60,63 @@ def test_only_complete_intervals_are_due(grid, first, length):
         (Grid(3, "mo"), ms(2026, 11, 21), ms(2026, 10, 1)),
         (Grid(1, "h", "Asia/Kolkata"), ms(2026, 11, 21, 5, 10), ms(2026, 11, 21, 4, 30)),
         (Grid(1, "y"), ms(2026, 11, 21), ms(2026, 1, 1)),
+        (Grid(6, "h", "Europe/London"), ms(2026, 11, 21, 5, 10), ms(2026, 11, 21)),
+        (Grid(6, "h", "Europe/London", GRID_OF_1970), ms(2026, 11, 21, 5, 10), ms(2026, 11, 21, 5)),
+        (Grid(5, "h", "Europe/London"), ms(2026, 11, 21), ms(2026, 11, 21) - ms(2026, 11, 21) % (5 * 3_600_000)),
     ],
 )
 def test_examples(grid, time, start):
     assert grid.start_of(time) == start
+
+
+CHANGING = [
+    *("Europe/London", "Europe/Berlin", "America/New_York", "America/Havana", "Asia/Kolkata", "Asia/Kathmandu"),
+    *("Australia/Lord_Howe", "Asia/Tehran", "Asia/Beirut", "Atlantic/Azores", "Africa/Casablanca", "Pacific/Apia"),
+]
+
+
+QUARTER = 900_000
+"""Fifteen minutes in ms. All offsets of these zones in these years are multiples of it."""
+
+
+@pytest.mark.parametrize("zone", CHANGING)
+@pytest.mark.parametrize("length", [2, 3, 4, 8, 24, 48])
+def test_hours_that_divide_a_day_divide_the_local_day(zone, length):
+    """Walk through years in quarters of an hour, and start an interval when the zone's clock shows or skips a multiple."""
+    here, first, last = ZoneInfo(zone), ms(2011, 1, 1) // QUARTER, ms(2012, 2, 1) // QUARTER
+    starts, shown = [], None
+    for quarter in range(first, last):
+        clock = datetime.fromtimestamp(quarter * 900, here).replace(tzinfo=UTC)
+        now = round(clock.timestamp()) // 900
+        passed = range(shown + 1, now + 1) if shown is not None and now > shown else (now,)
+        if any(one % length == 0 for one in passed):
+            starts.append(quarter * QUARTER)
+        shown = now
+    grid = Grid(15 * length, "m", zone)
+    assert list(grid.starts(starts[0], starts[-1])) == starts[:-1]
+    assert all(grid.start_of(end - 1) == start for start, end in pairwise(starts))
+
+
+def test_an_hourly_feed_with_a_zone_keeps_its_hours():
+    for zone in ("Europe/Berlin", "America/New_York", "UTC"):
+        hours = [
+            list(Grid(1, "h", zone, rule).starts(ms(2026, 1, 1), ms(2027, 1, 1))) for rule in ("day", GRID_OF_1970)
+        ]
+        assert hours[0] == hours[1]
+
+
+def test_a_feed_is_told_of_its_older_intervals_only_if_they_differ():
+    now = ms(2026, 11, 29)
+    told = [
+        kept_grid(FeedSpec("f", 1, (), every, zone, grid=GRID_OF_1970), now)
+        for every, zone in [
+            ((6, "h"), "Europe/London"),
+            ((6, "h"), "UTC"),
+            ((1, "h"), "Europe/London"),
+            ((5, "h"), "UTC"),
+        ]
+    ]
+    assert [bool(one) for one in told] == [True, False, False, False]
 
 
 def test_a_day_has_as_many_hours_as_its_zone_says():

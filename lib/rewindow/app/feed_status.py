@@ -15,10 +15,10 @@ from rewindow.config.load import load_feed
 from rewindow.contracts.ingest import FeedSpec, LogColumns, LogSpec, ReadWindow, SourceLook
 from rewindow.control.ingest.changed_extractors import changed_extractors
 from rewindow.control.ingest.generations import next_generation
-from rewindow.control.ingest.intervals import Grid
+from rewindow.control.ingest.intervals import Grid, grid_of
 from rewindow.control.ingest.later_rows import later_rows, without_finished
 from rewindow.control.ingest.mistakes import mistakes
-from rewindow.control.ingest.progress import Progress, fold_progress
+from rewindow.control.ingest.progress import Progress, fold_progress, with_landed_grid
 from rewindow.control.ingest.sources import epoch_times
 from rewindow.control.ingest.waiting import waiting_files, waiting_later
 from rewindow.control.plan.branches import LedgerRow
@@ -56,13 +56,14 @@ def look_at_feed(project: Project, name: str, rows: Sequence[LedgerRow], now_ms:
     config = load_feed(project.root, name)
     spec = feed_spec(config, project_root=str(project.root), warehouse=project.warehouse)
     progress = fold_progress(rows)
+    spec = with_landed_grid(spec, progress)
     if progress.feed is None and isinstance(project.tables, DeltaTables):
         for log in spec.logs:
             path = table_path(project.warehouse, log_path(name, log.topic))
             if (table := open_table(path)) is not None:
                 check_log_claim(path, table, identity(rows), name)
     is_landing = any(project.is_alive(attempt) for attempt in progress.unfinished)
-    grid = Grid(*spec.every, zone=spec.zone) if spec.every else None
+    grid = grid_of(spec) if spec.every else None
     window = ReadWindow(progress.through_ms, grid.start_of(now_ms)) if grid else ReadWindow()
     # This refuses a changed definition.
     columns = (

@@ -11,7 +11,7 @@ from rewindow.config.feed import FeedConfig
 from rewindow.config.feed_spec import TABLE_FORMATS, feed_spec
 from rewindow.contracts.ingest import LogColumns, LogSpec, ReadWindow, SourceLook
 from rewindow.control.ingest.generations import log_schemas
-from rewindow.control.ingest.intervals import Grid
+from rewindow.control.ingest.intervals import grid_of
 from rewindow.control.ingest.landings import Feed, FeedDefinition
 from rewindow.control.plan.history import History
 from rewindow.errors import ConfigError, RewindowError
@@ -36,7 +36,7 @@ def lands_next(config: FeedConfig, *, project_root: str, warehouse: str) -> str:
             look_at_files(spec.source, None, to_land=False)
     except RewindowError as error:
         return f". That would fail now: {error}"
-    until_ms = Grid(*feed.every, zone=feed.zone).start_of(round(time.time() * 1000))
+    until_ms = grid_of(feed).start_of(round(time.time() * 1000))
     until = pendulum.from_timestamp(until_ms / 1000, tz=feed.zone).format("YYYY-MM-DD HH:mm")
     every = f"`every: {config.landing.every}`"
     return f". It lands complete intervals only ({every}): all that arrived before {until} {feed.zone}"

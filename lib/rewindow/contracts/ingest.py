@@ -275,6 +275,12 @@ class LogWrite:
     """What a task that splits or merges rows may use."""
 
 
+DAY_GRID = "day"
+"""Intervals divide the local day."""
+GRID_OF_1970 = "1970"
+"""Intervals of the same length since 1970-01-01 00:00 local time, as landings of older versions have them."""
+
+
 @dataclass(frozen=True, slots=True)
 class FeedSpec:
     """The configuration of a feed. ``max_ahead_ms`` None: no bound."""
@@ -285,6 +291,8 @@ class FeedSpec:
     every: tuple[int, str] | None = None
     """Count and unit of the arrival intervals."""
     zone: str = "UTC"
+    grid: str = DAY_GRID
+    """Where intervals of hours and smaller units start: `DAY_GRID`, or `GRID_OF_1970` if older landings have it."""
     max_task_idle_ms: int | None = 0
     lag_ms: int = 0
     interval_end: bool = False

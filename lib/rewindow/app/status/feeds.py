@@ -16,7 +16,7 @@ from rewindow.config.load import load_feed
 from rewindow.control.ingest.intervals import Grid
 from rewindow.control.ingest.landings import LANDING, PLAN, Landing
 from rewindow.control.ingest.later_rows import later_rows
-from rewindow.control.ingest.progress import Progress
+from rewindow.control.ingest.progress import Progress, landed_grid
 from rewindow.control.ingest.stored_progress import made_by
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.report.text import counted, instant, to_the_second
@@ -100,7 +100,7 @@ def _overdue(project: Project, name: str, look: FeedLook, now_ms: int, command: 
     if config.landing.every is None or through_ms is None:
         return
     every = config.landing.every
-    grid = Grid(every.count, every.unit, config.zone)
+    grid = Grid(every.count, every.unit, config.zone, landed_grid(look.progress))
     if grid.after(grid.after(through_ms)) > now_ms or not (look.is_due or look.detail == UNKNOWN_ROWS):
         return
     what = "rows that arrived since then wait" if look.is_due else look.detail

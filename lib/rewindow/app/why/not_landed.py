@@ -16,7 +16,7 @@ from rewindow.config.feed import FeedConfig
 from rewindow.config.feed_spec import feed_spec
 from rewindow.config.load import load_feed
 from rewindow.contracts.instants import instant
-from rewindow.control.ingest.progress import fold_progress
+from rewindow.control.ingest.progress import fold_progress, with_landed_grid
 from rewindow.control.ingest.waiting import waiting_later
 from rewindow.control.plan.spec import MAIN, OUTPUT
 from rewindow.streams.record import UNKNOWN, Window
@@ -58,7 +58,8 @@ def _on_hold(project: Project, config: FeedConfig) -> Iterator[str]:
 def _later(project: Project, config: FeedConfig) -> Iterator[str]:
     """Yield what landed files hold of later intervals of arrival. Whether the key is among it would have to be read."""
     spec = feed_spec(config, project_root=str(project.root), warehouse=project.warehouse)
-    positions = fold_progress(project.feed_tables.state(config.feed)).positions
+    progress = fold_progress(project.feed_tables.state(config.feed))
+    spec, positions = with_landed_grid(spec, progress), progress.positions
     if told := waiting_later(spec, (positions.get(log.topic) for log in spec.logs), now_ms()):
         yield f"Its records may be among those that arrive later: {told}"
 

@@ -1,21 +1,24 @@
 """The intervals of arrival into which `land` cuts a growing source: ``every: 1h``, ``every: 1mo``, in the feed's zone.
 
-Units up to the hour are fixed lengths, counted from 1970-01-01 00:00 local time, also on days when clocks change. Days,
-weeks (from Monday), months and years follow the calendar of the zone. The grid depends only on unit, count and zone,
-never on the data or on when `land` is called.
+Hours and smaller units divide the local day: an interval starts whenever the zone's clock shows a multiple of its length. On a
+day when clocks change, an interval is shorter or longer. A length that does not divide a day (``5h``) is counted from 1970 in
+UTC. Days, weeks (from Monday), months and years follow the calendar of the zone. The grid depends only on unit, count, zone and
+rule, never on the data or on when `land` is called.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from itertools import islice
+from zoneinfo import ZoneInfo
 
 import pendulum
 
-from rewindow.contracts.ingest import ReadWindow
+from rewindow.contracts.ingest import DAY_GRID, FeedSpec, ReadWindow
 from rewindow.errors import ConfigError, LimitError
 
 INTERVALS_MAX = 100_000
@@ -23,6 +26,7 @@ INTERVALS_MAX = 100_000
 FIXED_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
 CALENDAR = {"d": "days", "w": "weeks", "mo": "months", "y": "years"}
 _HOUR, _DAY = 3_600_000, 86_400_000
+_1970 = datetime(1970, 1, 1, tzinfo=UTC)
 _LENGTHS_MS = {
     "d": (22 * _HOUR, 26 * _HOUR),
     "w": (166 * _HOUR, 170 * _HOUR),
@@ -34,11 +38,12 @@ _LENGTHS_MS = {
 
 @dataclass(frozen=True)
 class Grid:
-    """All intervals of ``count`` units: half-open, without gaps, in epoch milliseconds."""
+    """All intervals of ``count`` units: half-open, without gaps, in epoch milliseconds. ``rule``: see `FeedSpec.grid`."""
 
     count: int
     unit: str
     zone: str = "UTC"
+    rule: str = DAY_GRID
 
     def __post_init__(self) -> None:
         """Raise `ConfigError` (78) for an unknown unit or zone."""
@@ -54,15 +59,19 @@ class Grid:
 
     def start_of(self, time_ms: int) -> int:
         """Return the start of the interval that contains a time."""
-        if self.unit in FIXED_MS:
-            return time_ms - (time_ms - self._origin_ms) % self._length_ms
-        return self._calendar_start(self._index_of(time_ms))
+        if self.unit not in FIXED_MS:
+            return self._calendar_start(self._index_of(time_ms))
+        if self._divides_days:
+            return self._clock_start(time_ms)
+        return time_ms - (time_ms - self._origin_ms) % self._length_ms
 
     def after(self, start_ms: int) -> int:
         """Return the start of the next interval after the one that contains a time."""
-        if self.unit in FIXED_MS:
-            return self.start_of(start_ms) + self._length_ms
-        return self._calendar_start(self._index_of(start_ms) + 1)
+        if self.unit not in FIXED_MS:
+            return self._calendar_start(self._index_of(start_ms) + 1)
+        if self._divides_days:
+            return self._clock_end(start_ms)
+        return self.start_of(start_ms) + self._length_ms
 
     def starts(self, first_ms: int, until_ms: int) -> Iterator[int]:
         """Yield the starts of the intervals from the one that contains ``first_ms`` that end by ``until_ms``."""
@@ -76,8 +85,58 @@ class Grid:
         return self.count * FIXED_MS[self.unit]
 
     @cached_property
+    def _divides_days(self) -> bool:
+        return self.rule == DAY_GRID and _DAY % self._length_ms == 0
+
+    @cached_property
     def _origin_ms(self) -> int:
-        return _to_ms(pendulum.datetime(1970, 1, 1, tz=self.zone))
+        return 0 if self.rule == DAY_GRID else _to_ms(pendulum.datetime(1970, 1, 1, tz=self.zone))
+
+    @cached_property
+    def _zone(self) -> ZoneInfo:
+        return ZoneInfo(self.zone)
+
+    def _offset(self, time_ms: int) -> int:
+        """Return how far the zone's clock is ahead of UTC, in milliseconds."""
+        offset = (_1970 + timedelta(milliseconds=time_ms)).astimezone(self._zone).utcoffset()
+        return (offset or timedelta()) // timedelta(milliseconds=1)
+
+    def _clock_start(self, time_ms: int) -> int:
+        """Return the last moment up to a time at which the clock showed or skipped a multiple of the length."""
+        while True:
+            offset = self._offset(time_ms)
+            start = time_ms - (time_ms + offset) % self._length_ms
+            change = self._change(start, time_ms)
+            if change is None:
+                return start
+            if self._is_passed(change):
+                return change
+            time_ms = change - 1
+
+    def _clock_end(self, time_ms: int) -> int:
+        """Return the first moment after a time at which the clock shows or skips a multiple of the length."""
+        while True:
+            offset = self._offset(time_ms)
+            end = time_ms - (time_ms + offset) % self._length_ms + self._length_ms
+            change = self._change(time_ms, end)
+            if change is None:
+                return end
+            if self._is_passed(change):
+                return change
+            time_ms = change
+
+    def _change(self, low_ms: int, high_ms: int) -> int | None:
+        """Return when the clock changes after ``low_ms`` and by ``high_ms``, at most a day later; None if it does not."""
+        before = self._offset(low_ms)
+        if self._offset(high_ms) == before:
+            return None
+        moments = range(low_ms, high_ms + 1)
+        return moments[bisect_right(moments, 0, key=lambda moment: int(self._offset(moment) != before))]
+
+    def _is_passed(self, change_ms: int) -> bool:
+        """Return whether the clock shows a multiple of the length at its change, or skips one."""
+        before, after = change_ms + self._offset(change_ms - 1), change_ms + self._offset(change_ms)
+        return after % self._length_ms == 0 or -(-before // self._length_ms) * self._length_ms < after
 
     @cached_property
     def _origin(self) -> pendulum.DateTime:
@@ -97,6 +156,28 @@ class Grid:
 def _to_ms(time: pendulum.DateTime) -> int:
     """Return a local time in epoch milliseconds. Of one that occurs twice, the earlier is taken, as in a record."""
     return int(time.replace(fold=0).timestamp()) * 1000
+
+
+def grid_of(feed: FeedSpec) -> Grid:
+    """Return the intervals of a feed. Raises `ConfigError` (78) as `Grid`."""
+    return Grid(*(feed.every or (1, "d")), zone=feed.zone, rule=feed.grid)
+
+
+def kept_grid(feed: FeedSpec, now_ms: int) -> str:
+    """Return a sentence if a feed's landings keep intervals that differ from those of a new feed; empty if they do not."""
+    kept, new = grid_of(feed), grid_of(replace(feed, grid=DAY_GRID))
+    # Half a year apart: the clock shows summer time at one of them.
+    moments = [now_ms, now_ms + 182 * _DAY]
+    if [kept.start_of(moment) for moment in moments] == [new.start_of(moment) for moment in moments]:
+        return ""
+    count, unit = feed.every or (1, "d")
+    start, divided = (grid.start_of(now_ms) for grid in (kept, new))
+    now, then = (pendulum.from_timestamp(ms / 1000, tz=feed.zone).format("YYYY-MM-DD HH:mm") for ms in (start, divided))
+    return (
+        f"feed {feed.feed} keeps the intervals of its earlier landings. With `every: {count}{unit}` the present one began at "
+        f"{now} {feed.zone}, although intervals divide the local day now, so that it would have begun at {then}. "
+        f"`rewindow land {feed.feed} --new-generation` lands everything again in those"
+    )
 
 
 @dataclass(frozen=True)

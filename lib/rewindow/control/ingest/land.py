@@ -18,7 +18,7 @@ from typing import Any
 
 from rewindow.config.feed import FeedConfig
 from rewindow.config.feed_spec import feed_spec
-from rewindow.contracts.ingest import FeedSpec
+from rewindow.contracts.ingest import DAY_GRID, FeedSpec
 from rewindow.contracts.instants import instant
 from rewindow.contracts.landing_engine import LandingEngine
 from rewindow.contracts.steps import drive
@@ -30,10 +30,11 @@ from rewindow.control.ingest.discover import Due, find_due, nothing_to_begin_wit
 from rewindow.control.ingest.flat_columns import warnings
 from rewindow.control.ingest.generations import generation_body, log_schemas, newest_generation, next_generation
 from rewindow.control.ingest.grown_columns import null_in_kept
+from rewindow.control.ingest.intervals import kept_grid
 from rewindow.control.ingest.keyless import keyless_records
 from rewindow.control.ingest.landings import GENERATION, LANDING, PLAN
 from rewindow.control.ingest.mistakes import mistakes
-from rewindow.control.ingest.progress import Progress, fold_progress
+from rewindow.control.ingest.progress import Progress, fold_progress, with_landed_grid
 from rewindow.control.ingest.protocols import Call, LandingTables, LandReport, LandRequest
 from rewindow.control.ingest.sources import NothingDue
 from rewindow.control.ingest.unlikely_sources import empty_files, open_ended_files, outputs_as_tables
@@ -107,7 +108,7 @@ def steps(
             report = LandReport.of(feed.feed, repeated, was_interrupted=True)
             return replace(report, warnings=_ignored(feed, request, report.watermark_ms))
     call = _call(feed, tables, engine, request, attempt)
-    progress = call.progress
+    feed, progress = call.feed, call.progress
     _check_declared(call)
     _refuse_if_alive(feed, progress, attempt, alive)
     yield "look"
@@ -129,7 +130,8 @@ def steps(
     except StorageError as error:
         _refuse_if_overtaken(call, error)  # another `land` that took over deletes these files
         raise
-    decided = [replace(one, landing=replace(one.landing, extractors=request.extractors)) for one in decided]
+    recorded = {"extractors": request.extractors, "grid": feed.grid if feed.every else ""}
+    decided = [replace(one, landing=replace(one.landing, **recorded)) for one in decided]
     yield from _append(call, "decide", _ledger_rows(call, due, decided))
     if not decided:
         if call.generation.is_change and not call.generation.kept:
@@ -180,6 +182,7 @@ def _call(feed: FeedSpec, tables: LandingTables, engine: LandingEngine, request:
     if generation.is_new:
         progress = replace(fold_progress(rows, keep=generation.kept), unfinished=progress.unfinished)
     progress = progress.waiting_for({spec.topic for spec in feed.logs})
+    feed = with_landed_grid(feed, progress)
     return Call(feed, request, progress, generation, attempt, tables, engine)
 
 
@@ -260,6 +263,19 @@ def _ignored(feed: FeedSpec, request: LandRequest, watermark_ms: int) -> tuple[s
     )
 
 
+def _kept_grid(call: Call) -> tuple[str, ...]:
+    """Return a warning, once: until a landing records them, that the intervals of older landings are kept."""
+    feed, progress = call.feed, call.progress
+    if (
+        feed.every is None
+        or feed.grid == DAY_GRID
+        or progress.feed is None
+        or progress.feed.landings[progress.number - 1].grid
+    ):
+        return ()
+    return tuple(filter(None, [kept_grid(feed, call.request.now_ms)]))
+
+
 def _replaced(feed: FeedSpec) -> str:
     return (
         f"feed {feed.feed}: files of earlier landings are gone, so `why` and `verify` cannot explain what runs made of them. "
@@ -273,6 +289,7 @@ def _report(call: Call, due: Due, decided: Sequence[DecidedLanding]) -> LandRepo
     return replace(
         report,
         warnings=(
+            *_kept_grid(call),
             *outputs_as_tables(call.feed, due.looks),
             *empty_files(call.feed, due.looks),
             *open_ended_files(call.feed, due.looks),

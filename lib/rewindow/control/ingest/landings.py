@@ -92,6 +92,8 @@ class Landing:
     """The versions of the functions that extracted its event times, by name (``module:function``)."""
     held_ms: int = 0
     """If it is an epoch of another job: how long the job may hold its rows back, so much lower is the watermark (ADR-133)."""
+    grid: str = ""
+    """The rule of its intervals (`FeedSpec.grid`). An older version recorded none and had `GRID_OF_1970`."""
 
     def quarantined_of(self, topics: Collection[str]) -> int:
         """Return the quarantined rows of some topics; of all, if the landing counted only their sum."""
@@ -112,6 +114,7 @@ class Landing:
             **({} if self.quarantined is None else {"quarantined": dict(self.quarantined)}),
             **({"extractors": dict(self.extractors)} if self.extractors else {}),
             **({"held_ms": self.held_ms} if self.held_ms else {}),
+            **({"grid": self.grid} if self.grid else {}),
         }
 
     @classmethod
@@ -130,6 +133,7 @@ class Landing:
             quarantined=data.get("quarantined"),
             extractors=data.get("extractors", {}),
             held_ms=data.get("held_ms", 0),
+            grid=data.get("grid", ""),
         )
 
 

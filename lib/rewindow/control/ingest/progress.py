@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from rewindow.contracts.ingest import DAY_GRID, GRID_OF_1970, FeedSpec
 from rewindow.control.ingest.flat_columns import Flat, flat_now
 from rewindow.control.ingest.held_files import held_files, landed_ranges
 from rewindow.control.ingest.landings import GENERATION, LANDING, PLAN, Feed, LandedRange, fold_feed
@@ -80,6 +81,18 @@ class Progress:
     def generation(self) -> int:
         """The number of the current generation; 0 before the first."""
         return self.feed.definition.generation if self.feed else 0
+
+
+def with_landed_grid(feed: FeedSpec, progress: Progress) -> FeedSpec:
+    """Return a feed with the intervals of the landings that the next one follows."""
+    return replace(feed, grid=landed_grid(progress))
+
+
+def landed_grid(progress: Progress) -> str:
+    """Return the rule of the next interval (`FeedSpec.grid`): that of the landing before."""
+    if progress.feed is None or not progress.number:
+        return DAY_GRID
+    return progress.feed.landings[progress.number - 1].grid or GRID_OF_1970
 
 
 def fold_progress(rows: Sequence[LedgerRow], keep: int | None = None) -> Progress:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from rewindow.config.feed_spec import TABLE_FORMATS
 from rewindow.contracts.ingest import FeedSpec, LogSpec, ReadWindow, SourceLook
 from rewindow.contracts.produced_epochs import EpochTimes
-from rewindow.control.ingest.intervals import Epochs, Grid
+from rewindow.control.ingest.intervals import Epochs, Grid, grid_of
 from rewindow.control.ingest.later_rows import without_finished
 from rewindow.control.ingest.moved_sources import check_goes_on
 from rewindow.control.ingest.protocols import Call
@@ -79,7 +79,7 @@ def complete_intervals(call: Call) -> tuple[Grid | None, ReadWindow]:
     feed = call.feed
     if not feed.every:
         return None, ReadWindow()
-    grid = Grid(*feed.every, zone=feed.zone)
+    grid = grid_of(feed)
     until = grid.start_of(call.request.now_ms if call.request.until_ms is None else call.request.until_ms)
     return grid, ReadWindow(call.progress.through_ms, until)
 

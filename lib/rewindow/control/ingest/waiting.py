@@ -8,7 +8,7 @@ from typing import Any
 import pendulum
 
 from rewindow.contracts.ingest import FeedSpec, SourceLook
-from rewindow.control.ingest.intervals import Grid
+from rewindow.control.ingest.intervals import grid_of
 from rewindow.control.ingest.later_rows import later_rows
 
 _NAMES = {
@@ -62,14 +62,14 @@ def _wait(count: int, what: str) -> str:
 
 
 def _until(feed: FeedSpec, until_ms: int) -> str:
-    end_ms = Grid(*(feed.every or (1, "d")), zone=feed.zone).start_of(until_ms)
+    end_ms = grid_of(feed).start_of(until_ms)
     return f"{pendulum.from_timestamp(end_ms / 1000, tz=feed.zone).format(_DATE_AND_TIME)} {feed.zone}"
 
 
 def next_complete(feed: FeedSpec, time_ms: int, now_ms: int) -> str:
     """Return when the interval that contains a time is complete: ``the day 2026-11-22 is complete at 2026-11-23 00:00 UTC``."""
     count, unit = feed.every or (1, "d")
-    grid = Grid(count, unit, feed.zone)
+    grid = grid_of(feed)
     start_ms = grid.start_of(time_ms)
     end_ms = grid.after(start_ms)
     name, form = _NAMES.get((count, unit), ("the interval from", _DATE_AND_TIME))
