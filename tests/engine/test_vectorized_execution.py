@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from decimal import Decimal
-from itertools import pairwise
+from itertools import pairwise, permutations
 from pathlib import Path
 from typing import Any
 
@@ -78,8 +79,6 @@ def both(case: Case, root: Path, cuts: list[tuple[int, int]]) -> list[Any]:
 @pytest.mark.parametrize(
     ("aggregate", "value", "values"),
     [
-        (Min("amount"), Column("amount", "double"), [float("nan"), 1.0, 2.0]),
-        (Max("amount"), Column("amount", "double"), [1.0, float("nan"), 2.0]),
         (Sum("amount"), Column("amount", "decimal(20,0)"), [Decimal(10**19), Decimal(10**19), Decimal(1)]),
         (Mean("amount"), Column("amount", "decimal(30,2)"), [Decimal(10**25), Decimal(1), Decimal(2)]),
         (Sum("amount"), Column("amount", "long"), [2**63 - 1, -1, 0]),
@@ -90,6 +89,26 @@ def test_values_beyond_the_kernels_fall_back_to_record_execution(tmp_path, aggre
     (left,) = both(case(aggregate, value, rows), tmp_path, [(0, 1)])
     assert not left.report.is_vectorized
     assert len(left.rows("output/finals")) == 1
+
+
+NAN = math.nan
+
+
+@pytest.mark.parametrize(
+    "values", [*permutations([NAN, 1.0, 2.0]), (NAN, NAN, NAN), (None, NAN, None), (math.inf, NAN, -math.inf)]
+)
+def test_nan_is_the_largest_number_in_every_order_and_cut(tmp_path, values):
+    """The minimum and maximum of rows in one run, and of a state that each of three runs restores."""
+    aggregate = {"least": Min("amount"), "most": Max("amount")}
+    rows = [(time, "k", one) for time, one in enumerate(values)] + [(30, "z", 1.0)]
+    given = [one for one in values if one is not None]
+    numbers = [one for one in given if not math.isnan(one)]
+    expected = (min(numbers, default=NAN), NAN if len(numbers) < len(given) else max(numbers))
+    for name, epochs, cuts in (("whole", 1, [(0, 1)]), ("cut", 4, [(0, 1), (1, 2), (2, 4)])):
+        runs = both(case(aggregate, Column("amount", "double"), rows, epochs), tmp_path / name, cuts)
+        assert all(run.report.is_vectorized for run in runs)
+        (row,) = [row for run in runs for row in run.rows("output/finals") if "'k'" in row]
+        assert "'least': {!r}, 'most': {!r},".format(*expected) in row
 
 
 def test_a_select_beyond_64_bits_falls_back_to_record_execution(tmp_path):

@@ -6,6 +6,7 @@ values are integers (Kafka's long) or text, its keys text. A windowed key is a `
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -84,6 +85,11 @@ def partitioner(spec: Json) -> Callable[[str, Any, Any, int], int | None]:
     return lambda _topic, _key, value, partitions: None if value is None else value % spec["value_mod"] % partitions
 
 
+def rank(number: Any) -> tuple[bool, Any]:
+    """Return what orders numbers: NaN is the largest."""
+    return (True, 0) if math.isnan(number) else (False, number)
+
+
 def reducer(name: str) -> Callable[[Any, Any], Any]:
     """Return a function that combines two values. ``first`` and ``last`` may return a null, the others ignore nulls."""
     simple: dict[str, Callable[[Any, Any], Any]] = {
@@ -92,7 +98,11 @@ def reducer(name: str) -> Callable[[Any, Any], Any]:
     }
     if name in simple:
         return simple[name]
-    combining: dict[str, Callable[[Any, Any], Any]] = {"sum": lambda one, other: one + other, "min": min, "max": max}
+    combining: dict[str, Callable[[Any, Any], Any]] = {
+        "sum": lambda one, other: one + other,
+        "min": lambda one, other: min(one, other, key=rank),
+        "max": lambda one, other: max(one, other, key=rank),
+    }
     combine = combining[name]
 
     def reduce(one: Any, other: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from decimal import Decimal
 from itertools import pairwise
 
@@ -66,7 +67,9 @@ def observe(one: Expectation, *batches: pa.RecordBatch) -> Observation:
         (expectation(Kind.RANGE, "total", minimum=0), 1, "expected at least 0"),
         (expectation(Kind.RANGE, "total", maximum=3), 1, "expected at most 3"),
         (expectation(Kind.RANGE, "total", minimum=0, maximum=3), 2, "expected 0 to 3"),
-        (expectation(Kind.RANGE, "share", maximum=2.0), 1, "1 of 4"),  # NaN
+        (expectation(Kind.RANGE, "share", maximum=2.0), 1, "1 of 4"),  # NaN is the largest number
+        (expectation(Kind.RANGE, "share", minimum=1.0), 1, "first: user=ann, share=0.5"),
+        (expectation(Kind.VALUES, "share", allowed=(0.5, float("nan"))), 1, "first: user=ann, share=1.5"),
         (expectation(Kind.RANGE, "price", maximum=Decimal("10.00")), 1, "first: user=ann, price=10.01"),
         (expectation(Kind.RANGE, "user", minimum="b"), 2, "expected at least b"),
         (expectation(Kind.VALUES, "user", allowed=("ann", "bob")), 0, "expected ann, bob"),
@@ -82,6 +85,13 @@ def test_offending_rows_are_counted_and_named(one, failed, says):
     assert found.is_met == (failed == 0)
     assert says in found.told
     assert Observation.from_json(found.as_json()) == found
+
+
+def test_every_nan_repeats_every_other_and_both_zeros_are_equal():
+    odd = struct.unpack("<d", struct.pack("<Q", 0x7FF8000000000123))[0]
+    batch = rows(*(("ann", 1, share, None, True) for share in (float("nan"), -float("nan"), odd, 0.0, -0.0, 1.0)))
+    found = observe(expectation(Kind.UNIQUE, "share"), batch)
+    assert (found.failed, found.told.count("2 values")) == (3, 1)
 
 
 def test_columns_may_be_called_as_the_counts_of_repeated_rows():

@@ -162,22 +162,33 @@ class Sum(_Folded):
         return _added(state, operand)
 
 
+def precedes(one: Any, other: Any) -> bool:
+    """Return whether a value is smaller than another. NaN is the largest number and equals itself."""
+    return bool(one < other or (other != other and one == one))  # noqa: PLR0124 - only NaN is unequal to itself
+
+
 @dataclass(frozen=True, slots=True)
 class Min(_Folded):
-    """The smallest value of a field, or of the values. Nulls are skipped; the minimum of none is null."""
+    """The smallest value of a field, or of the values. Nulls are skipped; the minimum of none is null.
+
+    NaN is the largest number, as in Spark: the minimum is NaN only if all values are.
+    """
 
     def combine(self, state: Any, operand: Any) -> Any:
         """See `_Folded`."""
-        return min(state, operand)
+        return operand if precedes(operand, state) else state
 
 
 @dataclass(frozen=True, slots=True)
 class Max(_Folded):
-    """The largest value of a field, or of the values. Nulls are skipped; the maximum of none is null."""
+    """The largest value of a field, or of the values. Nulls are skipped; the maximum of none is null.
+
+    NaN is the largest number, as in Spark: the maximum is NaN if any value is.
+    """
 
     def combine(self, state: Any, operand: Any) -> Any:
         """See `_Folded`."""
-        return max(state, operand)
+        return operand if precedes(state, operand) else state
 
 
 @dataclass(frozen=True, slots=True)

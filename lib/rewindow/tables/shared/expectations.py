@@ -18,6 +18,7 @@ from rewindow.contracts.expectations import MOST_EXAMPLES, Expectation, Kind, Ob
 from rewindow.contracts.instants import instant
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.shared.arrow_schema import arrow_schema
+from rewindow.tables.shared.content_hash import canonical_values
 
 _ORDER = ("_epoch", "_partition", "_offset")
 """The columns that order output rows, so that the first offending row does not depend on files."""
@@ -98,8 +99,8 @@ def _is_outside(one: Expectation, column_type: pa.DataType, columns: Mapping[str
         *([pc.less(values, low)] if low is not None else []),
         *([pc.greater(values, high)] if high is not None else []),
     ]
-    if pa.types.is_floating(column_type):
-        masks.append(pc.is_nan(values))
+    if high is not None and pa.types.is_floating(column_type):
+        masks.append(pc.is_nan(values))  # NaN is the largest number
     whole = pc.fill_null(masks[0], fill_value=False)
     for mask in masks[1:]:
         whole = pc.or_(whole, pc.fill_null(mask, fill_value=False))
@@ -155,7 +156,8 @@ class _Repeated:
         shown, repeated, too_many = None, 0, 0
         if self.parts:
             by_number = [str(number) for number in range(len(self.names))]  # a user's column may be called as a count
-            values = pa.Table.from_batches(self.parts).rename_columns(by_number)
+            rows_given = pa.Table.from_batches(self.parts)
+            values = pa.table([canonical_values(column) for column in rows_given.columns], by_number)
             groups = values.group_by(by_number, use_threads=False).aggregate([([], "count_all")])
             groups = groups.filter(pc.greater(groups["count_all"], 1)).select([*by_number, "count_all"])
             repeated, too_many = groups.num_rows, (pc.sum(groups["count_all"]).as_py() or 0) - groups.num_rows

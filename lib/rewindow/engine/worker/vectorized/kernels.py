@@ -54,15 +54,15 @@ class ExtremeFold(ValueFold):
     """The minimum or maximum."""
 
     def __init__(self, name: str, operand: int, operand_type: str, *, is_smallest: bool) -> None:
-        worst = (LEAST, MOST) if operand_type != "double" else (-np.inf, np.inf)
-        ufunc = np.minimum if is_smallest else np.maximum
-        super().__init__(name, operand, operand_type, ufunc, worst[is_smallest])
+        if operand_type == "double":
+            # NaN is the largest number: `fmin` passes over it, `maximum` keeps it.
+            ufunc, worst = (np.fmin, np.nan) if is_smallest else (np.maximum, -np.inf)
+        else:
+            ufunc, worst = (np.minimum, MOST) if is_smallest else (np.maximum, LEAST)
+        super().__init__(name, operand, operand_type, ufunc, worst)
 
     def check(self, frame: GroupFrame, values: Array, times: int) -> None:
-        """See `ValueFold`: with NaN, record execution's result depends on the order."""
-        del frame, times
-        if self.state_type == "double" and np.isnan(values).any():
-            raise UnfitError
+        """See `ValueFold`: an extreme is always exact."""
 
 
 class TextExtremeFold(ExtremeFold):
