@@ -35,6 +35,7 @@ from rewindow.engine.worker.landing.directories import (
     directory_types,
     directory_values,
 )
+from rewindow.engine.worker.landing.legacy_calendar import check_calendar
 from rewindow.engine.worker.landing.parquet_types import (
     check_nanoseconds,
     check_types,
@@ -310,6 +311,7 @@ def _portion(reader: RowReader, due: Portion, piece: Piece, look: SourceLook) ->
     if reader.spec.source.format == "parquet":
         check_types(reader.spec, piece.path, footer.schema, inside)
     check_stored(footer.schema, inside)
+    check_calendar(piece.path, footer, inside)
     due = replace(due, piece=piece)
     groups = tuple(number for number in range(footer.num_row_groups) if not _is_over(reader, due, footer, number))
     rows = sum(footer.row_group(number).num_rows for number in groups)
