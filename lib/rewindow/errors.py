@@ -155,10 +155,30 @@ def one_line(error: object) -> str:
     return " ".join(_ARROWS.sub(": ", text).split())
 
 
+def os_error(error: BaseException | None) -> int | None:
+    """Return the operating system's error number of a failed read or write; None if it has none, as of damaged content."""
+    native = _NATIVE.search(str(error))
+    return int(native[1]) if native else getattr(error, "errno", None)
+
+
+def unreadable(path: str, error: Exception) -> RewindowError | None:
+    """Return the error of a file that the system did not let us read (77, 74); None if its content is damaged or gone."""
+    number = os_error(error)
+    if number in (None, errno.ENOENT, errno.ENOTDIR):
+        return None
+    if number in _REFUSED:
+        return AccessError(
+            f"{path} cannot be read: {one_line(error)}. Grant this user read access to it, then run again"
+        )
+    return StorageError(
+        f"{path} cannot be read: {one_line(error)}. Run again. If it happens again, look for what is wrong with the machine or "
+        "its disk: nothing is known to be wrong with the data"
+    )
+
+
 def failed_io(error: BaseException | None, message: str) -> RewindowError:
     """Return the error for a failed read or write: full disk (71), access denied (77), anything else (74)."""
-    native = _NATIVE.search(str(error))
-    number = int(native[1]) if native else getattr(error, "errno", None)
+    number = os_error(error)
     kind = LimitError if number in _FULL else AccessError if number in _REFUSED else StorageError
     return kind(message)
 

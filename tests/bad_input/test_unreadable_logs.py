@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import shlex
 import shutil
@@ -9,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from rewindow.errors import AccessError, StorageError
+from rewindow.tables.delta import commit
+from rewindow.tables.delta.files import Folder
 from tests.bad_input.files import HARMS, Harm
 from tests.bad_input.scene import FRESH, Bench, copy_of, goes_on, hour, make_template
 
@@ -70,16 +75,74 @@ def test_without_a_copy_the_log_is_removed_and_the_named_command_publishes_again
 def test_a_ledger_is_not_to_be_removed_and_what_it_lost_is_told(
     bench: Bench, table: str, words: tuple[str, str], harm: Harm
 ) -> None:
-    commit = newest(bench, f"rewindow/{table}")
-    harm([commit])
+    last = newest(bench, f"rewindow/{table}")
+    harm([last])
     answer = bench.run(*words)
     assert answer.code == 74
-    assert "remove its newest commit if only that one is broken" in answer.err
+    assert "remove its newest commit, the broken one" in answer.err
     assert "Keep the table, which is the ledger of all" in answer.err
-    commit.unlink()
+    last.unlink()
     answer = bench.run(*words)
     assert answer.code == 76
     assert "an older copy of the ledger was restored" in answer.err
+
+
+@pytest.mark.parametrize("table", ["runs", "landings"])
+def test_of_a_ledger_whose_broken_commit_is_not_the_newest_nothing_is_to_be_removed(bench: Bench, table: str) -> None:
+    """The newest commit can still be used."""
+    older = sorted(log_of(bench, f"rewindow/{table}").glob("*.json"))[-2]
+    HARMS["that is cut short"]([older])
+    answer = bench.run("status")
+    errors = [bench.run(*words).err for words in READERS]
+    assert any("Restore its _delta_log from a copy" in text for text in (answer.out, *errors))
+    assert not any("remove" in text for text in (answer.out, *errors))
+
+
+def system_error(number: int) -> OSError:
+    """Return an error as delta-rs raises it."""
+    return OSError(f"Kernel error: Generic LocalFileSystem error: {os.strerror(number)} (os error {number})")
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(errno.EACCES, 77), (errno.EPERM, 77), (errno.EMFILE, 74), (errno.EIO, 74), (errno.ESTALE, 74)],
+)
+@pytest.mark.parametrize("table", [*TABLES, "rewindow/runs", "rewindow/landings"])
+def test_a_log_that_the_system_does_not_let_us_read_is_not_called_broken(
+    bench: Bench, template: Bench, monkeypatch: pytest.MonkeyPatch, table: str, number: int, code: int
+) -> None:
+    really, root = commit.take, str(log_of(bench, table).parent)
+
+    def take(path: str, **how: bool) -> object:
+        if path == root:
+            raise system_error(number)
+        return really(path, **how)
+
+    with monkeypatch.context() as failing:
+        failing.setattr(commit, "take", take)
+        answers = [bench.run(*words) for words in READERS]
+    refused = [answer for answer in answers if answer.code]
+    assert refused, "no command reads this log"
+    assert {answer.code for answer in refused} == {code}
+    assert not any("remove" in answer.err or "republish" in answer.err for answer in refused)
+    assert all("un again" in answer.err for answer in refused)
+    assert told(bench) == [], "following the advice"
+    assert bench.result() == template.result()
+
+
+def test_a_file_that_the_system_does_not_let_us_read_is_not_to_be_restored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Folder(str(tmp_path))
+    for number, kind in ((errno.EACCES, AccessError), (errno.EIO, StorageError), (errno.ENOENT, StorageError)):
+
+        def failing(_self: Folder, _path: str, number: int = number) -> None:
+            raise OSError(number, os.strerror(number))
+
+        monkeypatch.setattr(Folder, "_read", failing)
+        with pytest.raises(kind) as refused:
+            folder.read_bytes("a.parquet")
+        assert ("Restore" in str(refused.value)) == (number == errno.ENOENT)
 
 
 def test_a_first_landing_that_the_ledger_has_lost_is_not_deleted(template: Bench, tmp_path: Path) -> None:

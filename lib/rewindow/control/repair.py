@@ -50,6 +50,10 @@ class Repair(Protocol):
         """Return the targets of a branch that have tables, which can be republished."""
         ...
 
+    def check_ledger(self, job: str, state: JobState, branch: str) -> None:
+        """Check that no table has publications that the ledger lacks. Raises `CheckpointError` (76)."""
+        ...
+
     def drift(self, job: str, state: JobState, branch: str) -> Sequence[Found]:
         """Return the tables of a branch that are not what was published."""
         ...
@@ -109,11 +113,13 @@ def republish(
 ) -> Steps:
     """Find tables of a branch that drifted, and repair them.
 
-    Raises `UsageError` (2) for an unknown output, `CheckpointError` (76) if a run was made by different code, `SourceError`
+    Raises `UsageError` (2) for an unknown output, `CheckpointError` (76) if a run was made by different code or the ledger lost
+    what a table has, `SourceError`
     (66) if its landings are gone, `InvariantError` (70) if repeating it gives other rows than were committed.
     """
     yield "examine"
     state = tables.state(job.name)
+    repair.check_ledger(job.name, state, asked.branch)
     drift = {found.target: found.what for found in repair.drift(job.name, state, asked.branch)}
     lagged = tuple(target for target in tables.lagging(job.name, state, asked.branch) if target not in drift)
     known = repair.published(state, asked.branch)

@@ -21,7 +21,7 @@ from rewindow.errors import StorageError
 from rewindow.storage.locations import is_uri
 from rewindow.tables.delta.commit import open_table, table_path
 from rewindow.tables.delta.content_hash import TableFile, rows_of, table_files
-from rewindow.tables.delta.drift import published_tables
+from rewindow.tables.delta.drift import publications_of, published_tables
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.handle_cache import Mark, is_still_there, mark_of
 from rewindow.tables.delta.run_counts import run_counts
@@ -33,6 +33,7 @@ from rewindow.tables.shared.publications import (
     due_attempts,
     due_rows,
     older_ledger,
+    planned_tables,
     was_prepared,
 )
 
@@ -80,14 +81,12 @@ def check_published(
     Raises `StorageError` (74) naming `republish`; `CheckpointError` (76) if a table has publications that the ledger lacks,
     because an older copy of the ledger was restored and would repeat their numbers.
     """
+    check_ledger(warehouse, job, state, branch, now)
     is_partial = brief and is_uri(warehouse)
     for due, table, published in published_tables(warehouse, job, state, branch):
         if published > len(due.publications):
-            newer = now(job)
-            if newer.rows == state.rows:  # otherwise another process has committed since
-                path = table_path(warehouse, due.table.path)
-                raise older_ledger(path, job, published, len(due.publications))
-            check_published(warehouse, job, newer, branch, now, checked, early=early, brief=brief)
+            # Another process has committed since, or `check_ledger` would have refused it.
+            check_published(warehouse, job, now(job), branch, now, checked, early=early, brief=brief)
             return
         if checked.has(due, table, published) or (table is None and early):
             continue
@@ -100,6 +99,23 @@ def check_published(
             raise StorageError(message)
         if not is_partial:
             checked.add(due, table, published)
+
+
+def check_ledger(warehouse: str, job: str, state: JobState, branch: str, now: Callable[[str], JobState]) -> None:
+    """Check that no table has publications that the ledger lacks. ``now`` reads the ledger again.
+
+    Raises `CheckpointError` (76): an older copy of the ledger was restored, or it lost commits, also a first run's only one.
+    """
+    planned = [
+        (due, table, publications_of(table, job, state, due))
+        for due in planned_tables(state, branch)
+        if (table := open_table(table_path(warehouse, due.table.path))) is not None
+    ]
+    for due, _, published in [*published_tables(warehouse, job, state, branch), *planned]:
+        # If there are newer rows, another process has committed since.
+        if published > len(due.publications) and now(job).rows == state.rows:
+            path = table_path(warehouse, due.table.path)
+            raise older_ledger(path, job, published, len(due.publications))
 
 
 def quick(warehouse: str, job: str, state: JobState, branch: str) -> Iterator[Drift]:

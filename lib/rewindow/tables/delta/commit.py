@@ -16,7 +16,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
 from rewindow.contracts.staged_files import StagedFile
-from rewindow.errors import InvariantError, StorageError, not_committed, one_line
+from rewindow.errors import InvariantError, StorageError, not_committed
 from rewindow.storage.locations import failed, is_uri
 from rewindow.tables.delta.append_commits import CLEANED_EVERY, append_commit, is_append, is_checkpoint_due
 from rewindow.tables.delta.features import check_direct, check_refusal, check_writable
@@ -24,7 +24,7 @@ from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.handle import Handle
 from rewindow.tables.delta.handle_cache import release, take
 from rewindow.tables.delta.path_safety import safe_path
-from rewindow.tables.delta.unreadable_log import way_out
+from rewindow.tables.delta.unreadable_log import unreadable_log
 
 Retract = Callable[[str, DeltaTable], Sequence[AddAction | RemoveAction]]
 """Given a table's path and handle, returns the actions that go into the same commit as new files."""
@@ -55,7 +55,7 @@ def open_table(path: str, *, may_lag: bool = False) -> DeltaTable | None:
         check_refusal(path, error)
         if is_uri(path):
             raise failed(path, error) from error
-        raise StorageError(f"the Delta log of {path} cannot be read: {one_line(error)}. {way_out(path)}") from error
+        raise unreadable_log(path, error) from error
     check_direct(path, table)
     return table
 

@@ -108,6 +108,11 @@ def _stuck(state: JobState, due: Due, published: int, files: Files) -> str | Non
     return None
 
 
+def publications_of(table: DeltaTable, job: str, state: JobState, due: Due) -> int:
+    """Return how many publications of a target a table has."""
+    return table.transaction_version(publication_id(state.ledger, job, due.target, due.restart.epoch)) or 0
+
+
 def published_tables(
     warehouse: str, job: str, state: JobState, branch: str
 ) -> Iterator[tuple[Due, DeltaTable | None, int]]:
@@ -118,8 +123,7 @@ def published_tables(
     for due in due_tables(state, branch):
         table = open_table(table_path(warehouse, due.table.path))
         epoch = due.restart.epoch
-        app_id = publication_id(state.ledger, job, due.target, epoch)
-        published = (table.transaction_version(app_id) or 0) if table else 0
+        published = publications_of(table, job, state, due) if table else 0
         is_on_its_way = table is not None and epoch > 1 and published < due.restart.ordinal
         if not is_on_its_way:
             yield due, table, published

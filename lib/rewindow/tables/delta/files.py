@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from rewindow.contracts.staged_files import named_checksum, staged_name
-from rewindow.errors import StorageError, failed_io
+from rewindow.errors import RewindowError, StorageError, failed_io, unreadable
 from rewindow.storage.listing import FEW, Listed, local_files, local_sizes, object_files, object_sizes
 from rewindow.storage.locations import filesystem_of, is_uri
 from rewindow.storage.objects import Objects
@@ -295,6 +295,8 @@ def _as_parquet(table: pa.Table) -> pa.Buffer:
     return sink.getvalue()
 
 
-def _unreadable(path: str, error: Exception) -> StorageError:
+def _unreadable(path: str, error: Exception) -> RewindowError:
+    if (refused := unreadable(path, error)) is not None:
+        return refused
     fix = "Restore the file from a copy. `rewindow republish JOB` makes those of outputs and stores again"
     return StorageError(f"{path} cannot be read: {error}. {fix}")

@@ -17,7 +17,6 @@ from deltalake import Schema as DeltaSchema
 from deltalake.exceptions import DeltaError
 from deltalake.table import Metadata, ProtocolVersions
 
-from rewindow.errors import StorageError, one_line
 from rewindow.storage.locations import is_uri, options_of
 from rewindow.tables.delta.append_commits import AppendCommit, read_appends
 from rewindow.tables.delta.log_copy import LogCopy
@@ -29,7 +28,7 @@ from rewindow.tables.delta.log_folder import (
     oldest_commit,
     transactions_of,
 )
-from rewindow.tables.delta.unreadable_log import way_out
+from rewindow.tables.delta.unreadable_log import unreadable_log
 
 _MOST_KEPT = 32
 """Tables whose handles are kept: enough for a few jobs."""
@@ -128,11 +127,7 @@ class Handle(DeltaTable):
             if self._raw.version() != self.read_version:  # others have committed since
                 self._raw, self.log_copy = self._from_beginning(), None
         except (DeltaError, OSError) as error:
-            message = (
-                f"the Delta log of {self.path} cannot be read on: {one_line(error)}. Run again. If that fails, too: "
-                f"{way_out(self.path)}"
-            )
-            raise StorageError(message) from error
+            raise unreadable_log(self.path, error) from error
         self._ahead.clear()
         self.is_good = was_good
 

@@ -14,9 +14,8 @@ import weakref
 from contextlib import suppress
 from pathlib import Path
 
-from rewindow.errors import StorageError
 from rewindow.storage.objects import Objects
-from rewindow.tables.delta.unreadable_log import way_out
+from rewindow.tables.delta.unreadable_log import broken_commit
 
 _HINT = "_last_checkpoint"
 _COMMIT = re.compile(r"(\d{20})\.json")
@@ -56,11 +55,7 @@ class LogCopy:
         commits = [int(found[1]) for name in names if (found := _COMMIT.fullmatch(name)) and int(found[1]) >= first]
         begin = first if checkpoints else min(commits, default=0)
         if gaps := set(range(begin, max(commits, default=0))) - set(commits):
-            message = (
-                f"the Delta log of {self._path} cannot be read: its commit {_commit(min(gaps))} is gone. "
-                f"{way_out(self._path)}"
-            )
-            raise StorageError(message)
+            raise broken_commit(self._path, min(gaps), "is gone", is_newest=False)
         if begin != first or not (commits or checkpoints):
             return False
         try:

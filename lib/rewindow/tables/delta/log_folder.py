@@ -7,9 +7,8 @@ import os
 import re
 from pathlib import Path
 
-from rewindow.errors import StorageError
 from rewindow.storage.locations import filesystem_of, is_uri
-from rewindow.tables.delta.unreadable_log import way_out
+from rewindow.tables.delta.unreadable_log import broken_commit
 
 FileMark = tuple[int, int, int]
 """The identity of a file: its inode, when it was last modified (epoch ns), its size in bytes."""
@@ -50,10 +49,10 @@ def oldest_commit(path: str) -> int:
         with os.scandir(f"{path}/_delta_log") as entries:
             commits = {int(entry.name[:20]): entry for entry in entries if _COMMIT.fullmatch(entry.name)}
             empty = [version for version in commits if commits[version].stat().st_size == 0]
-    except OSError:  # no table
+    except (FileNotFoundError, NotADirectoryError):  # no table
         return 0
     if empty:
-        raise _empty(path, min(empty))
+        raise broken_commit(path, min(empty), "is empty", is_newest=min(empty) == max(commits))
     return min(commits, default=0)
 
 
@@ -63,24 +62,16 @@ def has_newer(path: str, version: int) -> bool:
     while (found := file_mark(path, newer + 1)) is not None:
         newer += 1
         if found[2] == 0:
-            raise _empty(path, newer)
+            # As a power failure leaves it behind. Delta would lose without a word what it held.
+            raise broken_commit(path, newer, "is empty", is_newest=file_mark(path, newer + 1) is None)
     return newer > version
-
-
-def _empty(path: str, version: int) -> StorageError:
-    """Return the error of an empty commit, as a power failure leaves behind. Delta would silently lose what it held."""
-    message = (
-        f"the Delta log of {path} cannot be read: its commit {version:020}.json is empty, probably after a crash of the "
-        f"machine. {way_out(path)}"
-    )
-    return StorageError(message)
 
 
 def checkpointed(path: str) -> int:
     """Return the version of a log's last checkpoint; 0 for none."""
     try:
         return int(json.loads(Path(f"{path}/_delta_log/_last_checkpoint").read_bytes())["version"])
-    except (OSError, ValueError, KeyError):
+    except (FileNotFoundError, NotADirectoryError, ValueError, KeyError):
         return 0
 
 
@@ -88,7 +79,7 @@ def changed_at(path: str) -> int:
     """Return when the log's folder last changed; 0 if it does not exist."""
     try:
         return os.stat(f"{path}/_delta_log").st_mtime_ns  # noqa: PTH116 - called hundreds of times in a run
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return 0
 
 
@@ -98,6 +89,6 @@ def file_mark(path: str, version: int) -> FileMark | None:
         return _IN_BUCKET
     try:
         found = os.stat(f"{path}/_delta_log/{version:020}.json")  # noqa: PTH116 - called hundreds of times in a run
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     return found.st_ino, found.st_mtime_ns, found.st_size

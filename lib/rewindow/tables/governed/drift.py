@@ -31,6 +31,8 @@ from rewindow.tables.shared.drift import Drift, difference_of
 from rewindow.tables.shared.job_source import NewEpochs
 from rewindow.tables.shared.publications import Due, due_rows, net, older_ledger, publication_id
 
+_START_OVER = "give the job and its tables other names"
+
 
 def check_published(
     spark: SparkSession,
@@ -56,12 +58,29 @@ def check_published(
         if published > len(due.publications):  # unless another process has committed since
             newer = now()
             if newer.rows == state.rows:
-                raise older_ledger(
-                    str(name), job, published, len(due.publications), "give the job and its tables other names"
-                )
+                raise older_ledger(str(name), job, published, len(due.publications), _START_OVER)
             check_published(spark, job, newer, branch, name_of, now, look)
             return
         check_counts(spark, job, state, branch, due, name, found)
+
+
+def check_ledger(
+    spark: SparkSession,
+    job: str,
+    state: JobState,
+    branch: str,
+    name_of: Callable[[str], TableName],
+    now: Callable[[], JobState],
+    look: Looks,
+) -> None:
+    """Check that no output has publications that the ledger lacks. Raises `CheckpointError` (76)."""
+    for due in published_tables(state, branch):
+        name = name_of(due.table.path)
+        if due.target.startswith(OUTPUT) and lacking(due, 0) and exists(spark, name):
+            published = ordinal_at(due, look(name, publication_id(state.ledger, job, due.target)).reached)
+            # If there are newer rows, another process has committed since.
+            if published > len(due.publications) and now().rows == state.rows:
+                raise older_ledger(str(name), job, published, len(due.publications), _START_OVER)
 
 
 def find_drift(

@@ -26,7 +26,7 @@ from rewindow.tables.governed.blocks import ROOT, block_path
 from rewindow.tables.governed.checkpoints import find_checkpoint
 from rewindow.tables.governed.commit import OWNER, check_owners, create_table, owner, table_version
 from rewindow.tables.governed.diff import compare_frames, frame_hash
-from rewindow.tables.governed.drift import check_published, find_drift
+from rewindow.tables.governed.drift import check_ledger, check_published, find_drift
 from rewindow.tables.governed.held_plan import may_hold
 from rewindow.tables.governed.job_folds import give_state
 from rewindow.tables.governed.journal import SparkJournal
@@ -246,6 +246,11 @@ class CatalogTables:
         """Check that a branch's outputs have the rows that were published. Raises `StorageError` (74)."""
         fold, read = self._states.fold, self.own.ledger(job).read_afresh
         check_published(self._spark_of(), job, state, branch, self.name_of, lambda: fold(job, read()), self.looks(job))
+
+    def check_ledger(self, job: str, state: JobState, branch: str) -> None:
+        """Check that no output has publications that the ledger lacks. Raises `CheckpointError` (76)."""
+        fold, read = self._states.fold, self.own.ledger(job).read_afresh
+        check_ledger(self._spark_of(), job, state, branch, self.name_of, lambda: fold(job, read()), self.looks(job))
 
     def drift(self, job: str, state: JobState, branch: str) -> list[Drift]:
         """Return the tables of a branch that are not what was published. Reads all their rows."""

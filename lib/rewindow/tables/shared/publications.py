@@ -34,14 +34,32 @@ class Due:
 def due_tables(state: JobState, name: str) -> Iterator[Due]:
     """Yield each table of a branch with its publications, outputs first."""
     branch = state.branch(name)
-    for target in sorted(branch.tables, key=lambda target: (not target.startswith(OUTPUT), target)):
+    for target in sorted(branch.tables, key=_outputs_first):
         table = branch.tables[target]
         if target.startswith(OUTPUT) and branch.standing is Standing.DROPPED:
             continue  # `gc` removes them
-        if target.startswith(OUTPUT):
-            yield Due(target, table, branch.publications, state.restart(name, target, table.path))
-        else:
-            yield Due(target, table, state.shared(table.path), state.restart(name, target, table.path))
+        yield _due(state, name, target, table)
+
+
+def planned_tables(state: JobState, name: str) -> Iterator[Due]:
+    """Yield the tables of a branch's unfinished run that no committed run has, outputs first.
+
+    They have publications only if the ledger has lost the commit of a run.
+    """
+    branch = state.branch(name)
+    planned = branch.pending.binding.tables if branch.pending else {}
+    for target in sorted(planned.keys() - branch.tables.keys(), key=_outputs_first):
+        yield _due(state, name, target, planned[target])
+
+
+def _outputs_first(target: str) -> tuple[bool, str]:
+    return not target.startswith(OUTPUT), target
+
+
+def _due(state: JobState, name: str, target: str, table: TableSpec) -> Due:
+    is_own = target.startswith(OUTPUT)
+    publications = state.branch(name).publications if is_own else state.shared(table.path)
+    return Due(target, table, publications, state.restart(name, target, table.path))
 
 
 def was_prepared(state: JobState, due: Due) -> bool:
