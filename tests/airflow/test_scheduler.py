@@ -214,11 +214,11 @@ def test_a_recomputed_past_waits_for_approval_and_is_published(live: Live, sched
 
 
 def commands(root: Path, command: str) -> list[int]:
-    """Return the pids of rewindow commands on a project (not of their guards)."""
+    """Return the pids of rewindow commands on a project (not of their supervisors)."""
     found = []
     for process in psutil.process_iter(["cmdline"]):
         line = process.info["cmdline"] or []
-        if str(root) in line and command in line[4:6] and not any(part.endswith("guard.py") for part in line):
+        if str(root) in line and command in line[4:6] and not any(part.endswith("supervisor.py") for part in line):
             found.append(process.pid)
     return found
 

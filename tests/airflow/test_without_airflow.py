@@ -202,12 +202,12 @@ with Command([sys.executable, "-c", {ENDLESS!r}], folder={str(tmp_path)!r}) as r
 def test_a_command_whose_guard_is_killed_does_not_go_on_alone(tmp_path):
     pids: list[int] = []
 
-    def kill_guard(line: str) -> None:
+    def kill_supervisor(line: str) -> None:
         pids.append(int(line))
         os.kill(psutil.Process(int(line)).ppid(), signal.SIGKILL)
 
     with command(tmp_path, ENDLESS) as running:
-        assert running.wait(kill_guard, poll_s=0.02) == -signal.SIGKILL
+        assert running.wait(kill_supervisor, poll_s=0.02) == -signal.SIGKILL
     assert has_ended(pids[0])
 
 

@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, Self
 
-from rewindow.airflow import guard
+from rewindow.airflow import supervisor
 
 
 class Command:
@@ -39,8 +39,8 @@ class Command:
         self._out, self._log = (tempfile.TemporaryFile(dir=folder, buffering=0) for _ in range(2))  # noqa: SIM115 - `_close`
         try:
             self._child = subprocess.Popen(  # noqa: S603 - a list of arguments, no shell
-                [sys.executable, "-I", guard.__file__, *line],
-                stdin=subprocess.PIPE,  # tells the guard when this process has ended
+                [sys.executable, "-I", supervisor.__file__, *line],
+                stdin=subprocess.PIPE,  # tells the supervisor when this process has ended
                 stdout=self._out,
                 stderr=self._log,
                 cwd=cwd if cwd and Path(cwd).is_dir() else None,
@@ -97,7 +97,7 @@ class Command:
             if self._code() is not None:
                 return
             os.killpg(self._child.pid, number)
-            deadline = time.monotonic() + guard.STOP_SECONDS
+            deadline = time.monotonic() + supervisor.STOP_SECONDS
             while self._code() is None and time.monotonic() < deadline:
                 time.sleep(0.1)
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from itertools import islice
-from zoneinfo import ZoneInfo
 
 import pendulum
 
@@ -93,8 +92,8 @@ class Grid:
         return 0 if self.rule == DAY_GRID else _to_ms(pendulum.datetime(1970, 1, 1, tz=self.zone))
 
     @cached_property
-    def _zone(self) -> ZoneInfo:
-        return ZoneInfo(self.zone)
+    def _zone(self) -> pendulum.Timezone:
+        return pendulum.timezone(self.zone)
 
     def _offset(self, time_ms: int) -> int:
         """Return how far the zone's clock is ahead of UTC, in milliseconds."""
@@ -102,7 +101,7 @@ class Grid:
         return (offset or timedelta()) // timedelta(milliseconds=1)
 
     def _clock_start(self, time_ms: int) -> int:
-        """Return the last moment up to a time at which the clock showed or skipped a multiple of the length."""
+        """Return the last time up to a time at which the clock showed or skipped a multiple of the length."""
         while True:
             offset = self._offset(time_ms)
             start = time_ms - (time_ms + offset) % self._length_ms
@@ -114,7 +113,7 @@ class Grid:
             time_ms = change - 1
 
     def _clock_end(self, time_ms: int) -> int:
-        """Return the first moment after a time at which the clock shows or skips a multiple of the length."""
+        """Return the first time after a time at which the clock shows or skips a multiple of the length."""
         while True:
             offset = self._offset(time_ms)
             end = time_ms - (time_ms + offset) % self._length_ms + self._length_ms
@@ -130,8 +129,8 @@ class Grid:
         before = self._offset(low_ms)
         if self._offset(high_ms) == before:
             return None
-        moments = range(low_ms, high_ms + 1)
-        return moments[bisect_right(moments, 0, key=lambda moment: int(self._offset(moment) != before))]
+        times = range(low_ms, high_ms + 1)
+        return times[bisect_right(times, 0, key=lambda time: int(self._offset(time) != before))]
 
     def _is_passed(self, change_ms: int) -> bool:
         """Return whether the clock shows a multiple of the length at its change, or skips one."""
@@ -167,8 +166,8 @@ def kept_grid(feed: FeedSpec, now_ms: int) -> str:
     """Return a sentence if a feed's landings keep intervals that differ from those of a new feed; empty if they do not."""
     kept, new = grid_of(feed), grid_of(replace(feed, grid=DAY_GRID))
     # Half a year apart: the clock shows summer time at one of them.
-    moments = [now_ms, now_ms + 182 * _DAY]
-    if [kept.start_of(moment) for moment in moments] == [new.start_of(moment) for moment in moments]:
+    times = [now_ms, now_ms + 182 * _DAY]
+    if [kept.start_of(time) for time in times] == [new.start_of(time) for time in times]:
         return ""
     count, unit = feed.every or (1, "d")
     start, divided = (grid.start_of(now_ms) for grid in (kept, new))

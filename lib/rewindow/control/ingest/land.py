@@ -130,8 +130,8 @@ def steps(
     except StorageError as error:
         _refuse_if_overtaken(call, error)  # another `land` that took over deletes these files
         raise
-    recorded = {"extractors": request.extractors, "grid": feed.grid if feed.every else ""}
-    decided = [replace(one, landing=replace(one.landing, **recorded)) for one in decided]
+    grid = feed.grid if feed.every else ""
+    decided = [replace(one, landing=replace(one.landing, extractors=request.extractors, grid=grid)) for one in decided]
     yield from _append(call, "decide", _ledger_rows(call, due, decided))
     if not decided:
         if call.generation.is_change and not call.generation.kept:

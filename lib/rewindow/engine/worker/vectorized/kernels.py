@@ -54,11 +54,11 @@ class ExtremeFold(ValueFold):
     """The minimum or maximum."""
 
     def __init__(self, name: str, operand: int, operand_type: str, *, is_smallest: bool) -> None:
-        if operand_type == "double":
-            # NaN is the largest number: `fmin` passes over it, `maximum` keeps it.
-            ufunc, worst = (np.fmin, np.nan) if is_smallest else (np.maximum, -np.inf)
-        else:
-            ufunc, worst = (np.minimum, MOST) if is_smallest else (np.maximum, LEAST)
+        least, most = (-np.inf, np.inf) if operand_type == "double" else (LEAST, MOST)
+        ufunc: Any = np.minimum if is_smallest else np.maximum
+        worst = most if is_smallest else least
+        if operand_type == "double" and is_smallest:
+            ufunc, worst = np.fmin, np.nan  # NaN is the largest number, which `fmin` passes over
         super().__init__(name, operand, operand_type, ufunc, worst)
 
     def check(self, frame: GroupFrame, values: Array, times: int) -> None:

@@ -1,6 +1,6 @@
 """Run one command and end it when the process that started this one has ended, however that happened.
 
-A script that uses only the standard library: `python guard.py COMMAND ...`, the leader of its own process group, whose
+A script that uses only the standard library: `python supervisor.py COMMAND ...`, the leader of its own process group, whose
 standard input is a pipe that its parent keeps open. The kernel closes the pipe when the parent ends, also by SIGKILL.
 """
 
@@ -27,7 +27,7 @@ def run(command: list[str]) -> int:
         child = subprocess.Popen(  # noqa: S603 - a list, no shell
             command,
             stdin=subprocess.DEVNULL,
-            preexec_fn=_end_with_guard,  # noqa: PLW1509 - there is no other thread yet
+            preexec_fn=_end_with_supervisor,  # noqa: PLW1509 - there is no other thread yet
         )
     except OSError as error:
         sys.stderr.write(f"cannot start {command[0]}: {error.strerror}\n")
@@ -44,8 +44,8 @@ def _end_with_parent() -> None:
     os.killpg(0, signal.SIGKILL)
 
 
-def _end_with_guard() -> None:
-    """Ask Linux to kill the command if the guard is killed. Elsewhere the command then goes on, and the ledger fences it."""
+def _end_with_supervisor() -> None:
+    """Ask Linux to kill the command if the supervisor is killed. Elsewhere the command then goes on, and the ledger fences it."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
