@@ -199,7 +199,7 @@ with Command([sys.executable, "-c", {ENDLESS!r}], folder={str(tmp_path)!r}) as r
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_command_whose_guard_is_killed_does_not_go_on_alone(tmp_path):
+def test_a_command_whose_supervisor_is_killed_does_not_go_on_alone(tmp_path):
     pids: list[int] = []
 
     def kill_supervisor(line: str) -> None:

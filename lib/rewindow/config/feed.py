@@ -184,7 +184,7 @@ class LandingConfig(ConfigValue):
     """How a feed's additions are cut into landings, how watermarks are set, and which timestamps are implausible."""
 
     every: EveryInterval | None = None
-    """The interval of arrival that makes one landing, like ``1h`` or ``1d``, in the feed's zone. Default: one landing per call."""
+    """The interval of arrival that makes one landing, like ``1h`` or ``1d``. Default: one landing per call."""
     watermark: Literal["interval_end"] | None = None
     """``interval_end``: each landing declares the log complete through the end of its interval."""
     max_ahead_ms: DurationMsOrNone = Field(default=_DAY_MS, alias="max_ahead", json_schema_extra={"default": "1d"})
