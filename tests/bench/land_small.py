@@ -38,8 +38,8 @@ def measure(rows: int, *, rounds: int, landings: str = "hourly", **_: object) ->
         open_rounds(root / "project", root / "raw", rounds + 2, landings=landings, inline=None)
         ours, polars = [], []
         for number in range(rounds + 1):
-            ours.append(_cost(root / "project", "-c", _LAND, f"{FEED}{number}"))
-            polars.append(_cost(ROOT, "-m", "tests.bench.land_small", str(root / "raw"), str(root / "polars")))
+            ours.append(cost(root / "project", "-c", _LAND, f"{FEED}{number}"))
+            polars.append(cost(ROOT, "-m", "tests.bench.land_small", str(root / "raw"), str(root / "polars")))
         command = [sys.executable, "-c", _LOADED, f"{FEED}{rounds + 1}"]
         loaded = subprocess.run(command, capture_output=True, text=True, check=True, cwd=root / "project")
         has_spark = json.loads(loaded.stdout.splitlines()[-1])
@@ -73,7 +73,8 @@ def measure(rows: int, *, rounds: int, landings: str = "hourly", **_: object) ->
     }
 
 
-def _cost(folder: Path, *words: str) -> dict[str, float]:
+def cost(folder: Path, *words: str) -> dict[str, float]:
+    """Return the CPU-seconds and the seconds of a Python process."""
     before, begun = os.times(), time.perf_counter()
     subprocess.run([sys.executable, *words], check=True, cwd=folder, stdout=subprocess.DEVNULL)
     after, seconds = os.times(), time.perf_counter() - begun
