@@ -1,6 +1,6 @@
 """All odd text files, in groups."""
 
-from tests.text import odd_bytes, odd_json, odd_rows, odd_times, odd_types, odd_values
+from tests.text import odd_bytes, odd_decided, odd_json, odd_rows, odd_times, odd_types, odd_values
 from tests.text.odd_case import Case, Refused
 
 __all__ = ["CASES", "GROUPS", "Case", "Refused"]
@@ -30,5 +30,6 @@ GROUPS = {
     "types of CSV": odd_types.CSV,
     "types of JSON": odd_types.JSON,
     "options": odd_types.OPTIONS,
+    "decided later": odd_decided.DECIDED_LATER,
 }
 CASES = tuple(case for group in GROUPS.values() for case in group)

@@ -10,7 +10,6 @@ from decimal import Decimal
 import pytest
 
 from tests.text.odd_files import CASES, Case
-from tests.text.odd_open import OPEN
 
 LINE_END = re.compile(r"\r\n|\n")
 
@@ -165,11 +164,11 @@ def test_only_cases_that_python_can_read_explain_a_disagreement():
 
 
 def test_each_case_has_a_name_of_its_own():
-    names = [case.name for case in (*CASES, *OPEN)]
+    names = [case.name for case in CASES]
     assert sorted(set(names)) == sorted(names)
 
 
-@pytest.mark.parametrize("case", [*CASES, *OPEN], ids=lambda case: case.name)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_each_case_expects_either_rows_or_a_rejection_in_one_of_its_files(case: Case):
     assert (case.rows is None) is not (case.refused is None)
     if case.refused:

@@ -24,6 +24,7 @@ from rewindow.config.field_types import (
     TextOption,
     TimestampSource,
     Zone,
+    known_zone,
 )
 from rewindow.config.value import ConfigValue
 from rewindow.contracts.text_options import CSV, TEXT_FORMATS, text_options
@@ -73,7 +74,9 @@ class SourceConfig(ConfigValue):
             raise MisfitError(message, "options" if self.options else "schema")
         if self.format in TEXT_FORMATS:
             try:
-                text_options(str(self.format), self.options)
+                zone = text_options(str(self.format), self.options).zone
+                if zone is not None:
+                    known_zone(zone)
             except ValueError as error:
                 raise MisfitError(str(error), "options") from error
         if self.format in {"delta", "parquet"} and self.schema_ddl:

@@ -180,7 +180,7 @@ def _every(value: object) -> Every:
     return Every(length // _FIXED_UNITS[unit], unit)
 
 
-def _zone(value: object) -> str:
+def known_zone(value: object) -> str:
     text = _text(value, "Europe/Berlin")
     if text not in pendulum.timezones():
         close = difflib.get_close_matches(text, pendulum.timezones(), n=1)
@@ -273,7 +273,7 @@ DurationMs = Annotated[int, PlainValidator(_duration), WithJsonSchema(shapes.dur
 DurationMsOrForever = Annotated[int | None, _duration_or("forever"), WithJsonSchema(shapes.duration("forever"))]
 DurationMsOrNone = Annotated[int | None, _duration_or("none"), WithJsonSchema(shapes.duration("none"))]
 EveryInterval = Annotated[Every, PlainValidator(_every), WithJsonSchema(shapes.INTERVAL)]
-Zone = Annotated[str, PlainValidator(_zone), WithJsonSchema(shapes.TEXT)]
+Zone = Annotated[str, PlainValidator(known_zone), WithJsonSchema(shapes.TEXT)]
 Policy = Annotated[OnError, PlainValidator(_policy), WithJsonSchema(shapes.POLICY)]
 Cron = Annotated[str, PlainValidator(_cron), WithJsonSchema(shapes.CRON)]
 Location = Annotated[str, PlainValidator(_location), WithJsonSchema(shapes.TEXT)]

@@ -38,7 +38,8 @@ _CERTAIN_EXPONENT = r"^[^eE]*$|\.|[eE]-"
 _LEADING_ZERO = "^-?0[0-9]"
 """Of numbers that would lose it: ``007`` and ``07`` may be codes."""
 _BITS: Mapping[str, int] = {"byte": 8, "short": 16, "integer": 32, "long": 64}
-_EXACT = 2**53
+_EXACT: Mapping[str, int] = {"double": 2**53, "float": 2**24}
+"""Whole numbers up to these are exact."""
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 
 FORMS: Mapping[str, str] = {
@@ -46,7 +47,7 @@ FORMS: Mapping[str, str] = {
     "short": "whole numbers of 16 bits, like 42",
     "integer": "whole numbers of 32 bits, like 42",
     "long": "whole numbers of 64 bits, like 42",
-    "float": "numbers, like 1.5",
+    "float": "numbers like 1.5, and whole ones up to 2^24",
     "double": "numbers like 1.5, and whole ones up to 2^53",
     "boolean": "true and false",
     "date": "dates like 2026-01-05",
@@ -206,7 +207,7 @@ def _floating(texts: pa.Array, kind: str, options: TextOptions) -> Typed:
         is_constant = pc.and_(pc.is_in(texts, pa.array(list(constants))), pc.invert(is_number))
     if is_constant is None or not pc.any(is_constant).as_py():
         found = _cast(texts, _NUMBER, lambda fit: fit.cast(stored), stored)
-        return _and_bad(_wide(found), _inexact(texts, found.values))
+        return _and_bad(_wide(found), _inexact(texts, found.values, _EXACT[kind]))
     numbers = pc.if_else(is_constant, pa.scalar(None, pa.string()), texts)
     found = _floating(numbers, kind, options)
     floats = pa.array([float(constant) for constant in constants.values()], pa.float64())
@@ -218,13 +219,13 @@ def _wide(found: Typed) -> Typed:
     return found if found.values.type == pa.float64() else Typed(found.values.cast(pa.float64()), found.bad)
 
 
-def _inexact(texts: pa.Array, values: pa.Array) -> Flags:
-    """Return which numbers no double holds: infinite ones, and whole ones beyond 2^53 that would be rounded."""
+def _inexact(texts: pa.Array, values: pa.Array, most: int) -> Flags:
+    """Return which numbers no value of the type holds: infinite ones, and whole ones beyond ``most``, which may be rounded."""
     numbers = np.abs(np.asarray(values.fill_null(0.0).cast(pa.float64())))
     wrong: Flags = np.isinf(numbers)
-    for row in np.flatnonzero(numbers >= _EXACT).tolist():
+    for row in np.flatnonzero(numbers >= most).tolist():
         text = texts[row].as_py()
-        wrong[row] |= text.lstrip("-").isdigit() and abs(int(text)) > _EXACT
+        wrong[row] |= text.lstrip("-").isdigit() and abs(int(text)) > most
     return wrong
 
 

@@ -128,8 +128,11 @@ def _texts(part: Part, options: TextOptions) -> Iterator[bytes]:
         yield from chunks
         return
     decoder, line = codecs.getincrementaldecoder(options.encoding)(), 0
+    is_first = part.start == 0
     for chunk in chain([first], chunks):
         text = _decoded(decoder, chunk, line, options, final=False)
+        if is_first and text:
+            text, is_first = text.removeprefix(_UTF_8_MARK), False
         line += text.count(b"\n")
         yield text
     yield _decoded(decoder, b"", line, options, final=True)

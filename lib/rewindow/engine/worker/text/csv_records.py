@@ -52,6 +52,8 @@ def csv_header(data: bytes, options: TextOptions) -> tuple[tuple[str, ...], int]
         f"_c{at}" if name in empty else f"{name}{at}" if counts[name.lower()] > 1 else name
         for at, name in enumerate(values)
     )
+    if len({name.lower() for name in names}) < len(names):
+        raise BadTextError(data.count(b"\n", 0, start), "its header has the name of a column that is numbered")
     return names, end
 
 
@@ -221,7 +223,7 @@ class _Structure:
         size = len(self._bytes)
         padded = np.concatenate((self._bytes, [_LF, _LF])).astype(np.uint8)
         carriages = np.flatnonzero(self._bytes == _CR)
-        alone = carriages[padded[carriages + 1] != _LF]
+        alone = carriages[(padded[carriages + 1] != _LF) | (carriages + 1 == size)]
         quotes = self._quotes
         starts = np.concatenate(([0], self.ends + 1))
         record = np.searchsorted(self.ends, quotes)
