@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rewindow.control.ingest.land import land
 from rewindow.engine.worker.landing.engine import ArrowLandingEngine
 from rewindow.tables.delta.feeds import DeltaFeedTables
@@ -17,11 +15,14 @@ class Unused:
         raise AssertionError(name)
 
 
+def arrow_at(root):
+    """Return an engine that lands everything in this process."""
+    return ArrowLandingEngine(Unused, Unused(), project_root=str(root), most_rows=10**9)
+
+
 def land_by_arrow(root, zone="UTC", **log):
     """Land the sources of one log, in this process, and return all rows of the log."""
     feed = one_log(**log).model_copy(update={"zone": zone})
-    unused: Any = Unused()
-    engine = ArrowLandingEngine(Unused, unused, project_root=str(root), most_rows=10**9)
     tables = DeltaFeedTables(f"{root}/w")
-    land(feed, tables, engine, now_ms=T0)
+    land(feed, tables, arrow_at(root), now_ms=T0)
     return log_rows(tables)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from rewindow.errors import DataError
+from tests.ingest.land_by_arrow import arrow_at
 from tests.ingest.local_engine import log_rows
 from tests.ingest.text_files import Files
-
-pytestmark = pytest.mark.spark
 
 LINES = {
     "csv": "user,t,amount\nann,1,1.5\nbob,2,1e400\n",
@@ -17,16 +16,16 @@ LINES = {
 
 
 @pytest.mark.parametrize("kind", ["csv", "json"])
-def test_a_number_that_no_double_holds_is_refused(engine_at, tmp_path, kind):
-    feed = Files(tmp_path, engine_at(tmp_path), kind)
+def test_a_number_that_no_double_holds_is_refused(tmp_path, kind):
+    feed = Files(tmp_path, arrow_at(tmp_path), kind)
     feed.write(f"d1.{kind}", LINES[kind])
     with pytest.raises(DataError, match=rf"d1\.{kind}, line {3 if kind == 'csv' else 2}.*beyond .* of DOUBLE"):
         feed.land()
     assert feed.land(unreadable="skip").quarantined == 1
 
 
-def test_a_csv_source_that_states_infinity_still_refuses_numbers_that_no_double_holds(engine_at, tmp_path):
-    feed = Files(tmp_path, engine_at(tmp_path), "csv", options={"positiveInf": "oo", "nanValue": "-"})
+def test_a_csv_source_that_states_infinity_still_refuses_numbers_that_no_double_holds(tmp_path):
+    feed = Files(tmp_path, arrow_at(tmp_path), "csv", options={"positiveInf": "oo", "nanValue": "-"})
     feed.write("d1.csv", "user,t,amount\nann,1,1.5\nbob,2,oo\ncyd,3,-Inf\ndan,4,-\neve,5,1e400\nfay,6,\n")
     with pytest.raises(DataError, match=r"d1\.csv, line 6, column amount: '1e400' is beyond .* of DOUBLE"):
         feed.land()
@@ -35,16 +34,16 @@ def test_a_csv_source_that_states_infinity_still_refuses_numbers_that_no_double_
     assert amounts == {"ann": "1.5", "bob": "inf", "cyd": "-inf", "dan": "nan", "fay": "None"}
 
 
-def test_a_json_source_that_allows_infinity_lands_such_numbers_as_infinity(engine_at, tmp_path):
-    feed = Files(tmp_path, engine_at(tmp_path), "json", options={"allowNonNumericNumbers": "true"})
+def test_a_json_source_that_allows_infinity_lands_such_numbers_as_infinity(tmp_path):
+    feed = Files(tmp_path, arrow_at(tmp_path), "json", options={"allowNonNumericNumbers": "true"})
     feed.write("d1.json", LINES["json"])
     assert feed.land().rows == 2
     assert sorted(str(row["amount"]) for row in log_rows(feed.tables)) == ["1.5", "inf"]
 
 
 @pytest.mark.parametrize("value", ['{"x": 1e400}', "[1, 1e400]", '[{"x": {"y": [-1e999]}}]'])
-def test_numbers_within_objects_and_lists_of_json_are_checked(engine_at, tmp_path, value):
-    feed = Files(tmp_path, engine_at(tmp_path), "json")
+def test_numbers_within_objects_and_lists_of_json_are_checked(tmp_path, value):
+    feed = Files(tmp_path, arrow_at(tmp_path), "json")
     good = value.replace("1e400", "1.5").replace("-1e999", "2.5")
     feed.write(
         "d1.json", f'{{"user": "ann", "t": 1, "amount": {good}}}\n{{"user": "bob", "t": 2, "amount": {value}}}\n'

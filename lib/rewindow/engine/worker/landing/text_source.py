@@ -11,6 +11,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from itertools import chain, starmap
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +21,8 @@ from rewindow.contracts.source_fields import (
     FileFields,
     SourceFields,
     fields_of_schema,
+    is_read,
+    named_columns,
     read_schema,
 )
 from rewindow.contracts.text_options import CSV, TextOptions, text_options
@@ -27,7 +30,7 @@ from rewindow.engine.worker.faults import BadRowsError, fix_of
 from rewindow.engine.worker.file_fields import directory_columns, shown, stored_fields
 from rewindow.engine.worker.landing.ddl import declared_schema
 from rewindow.engine.worker.landing.directories import Values, directory_values
-from rewindow.engine.worker.landing.log_columns import source_types
+from rewindow.engine.worker.landing.log_columns import shown_type, source_types
 from rewindow.engine.worker.landing.scratch import scratch_folder, shared_folder
 from rewindow.engine.worker.landing.source_types import UnsuitableError, schema_of, with_fields
 from rewindow.engine.worker.text.accepted_values import ALL_KINDS, inferred_kind, kinds_of
@@ -246,17 +249,33 @@ def _json_types(spec: LogSpec, files: Sequence[TextFile]) -> dict[str, Any]:
     """Return the type of each field of JSON files. Raises `DataError` (65) for a field with values of several types."""
     found: dict[str, JsonType] = {}
     for file in files:
-        for part in file.parts:
-            before = sum(other.lines for other in file.parts if other.part.start < part.part.start)
-            for name, types in (part.kinds or {}).items():
-                found[name] = merge(found.get(name) or JsonType(), _located(types, file, before))
-    types = {}
-    for name in sorted(found, key=lambda name: name.encode("utf-16-be")):  # as Spark orders fields
-        mixture = next(mixtures(found[name], name), None)
-        if mixture is not None:
-            raise _mixed(spec, mixture)
-        types[name] = schema_type(found[name])
-    return types
+        for name, types in _fields_of(file).items():
+            found[name] = merge(found.get(name) or JsonType(), types)
+    for name, types in found.items():
+        for mixture in mixtures(types, name):
+            if _is_landed(spec, mixture.path.replace("[]", "")):
+                raise _mixed(spec, mixture)
+    # in Spark's order of fields
+    return {name: schema_type(found[name]) for name in sorted(found, key=lambda name: name.encode("utf-16-be"))}
+
+
+def _fields_of(file: TextFile) -> dict[str, JsonType]:
+    """Return the types of the fields of a JSON file, with the file and a line as examples."""
+    found: dict[str, JsonType] = {}
+    before = 0
+    for part in file.parts:
+        for name, types in (part.kinds or {}).items():
+            found[name] = merge(found.get(name) or JsonType(), _located(types, file, before))
+        before += part.lines
+    return found
+
+
+def _is_landed(spec: LogSpec, path: str) -> bool:
+    """Return whether rows are made of a field, of one within it, or of one that it is within."""
+    if spec.value is None:
+        return path.partition(".")[0] not in spec.ignore
+    names = named_columns(spec)
+    return is_read(path, names) or any(path.startswith(f"{name}.") for name in names)
 
 
 def _located(types: JsonType, file: TextFile, before: int) -> JsonType:
@@ -270,7 +289,7 @@ def _located(types: JsonType, file: TextFile, before: int) -> JsonType:
 
 def _mixed(spec: LogSpec, mixture: Mixture) -> BadRowsError:
     one, other = (
-        f"{kind.upper()} in {shown(spec.source, path)}, line {line}"
+        f"{shown_type(kind).upper()} in {shown(spec.source, path)}, line {line}"
         for kind, (path, line) in zip(mixture.kinds, mixture.examples, strict=True)
     )
     name = mixture.path.partition(".")[0].partition("[")[0]
@@ -321,11 +340,26 @@ def text_fields(spec: LogSpec, columns: LogColumns, look: SourceLook, files: Tex
     for file in sorted(files.read(spec, look.fresh or look.rest), key=lambda file: file.piece.path):
         if not file.rows:
             continue
-        kinds = _json_types(spec, [file])
-        present, _, empty = fields_of_schema(
-            {"type": "struct", "fields": [{"name": n, "type": k} for n, k in kinds.items()]}
-        )
+        fields = dict(chain.from_iterable(starmap(_paths, _fields_of(file).items())))
+        empty = frozenset(path for path, has_value in fields.items() if not has_value)
         directories = directory_columns(file.piece.path, look.base)
-        without = frozenset(file.names) - file.filled
-        found.append(FileFields(shown(spec.source, file.piece.path), present | directories, empty | without))
+        found.append(FileFields(shown(spec.source, file.piece.path), fields.keys() | directories, empty))
     return SourceFields(known, structs, tuple(found))
+
+
+def _paths(path: str, types: JsonType) -> Iterator[tuple[str, bool]]:
+    """Yield the path of a field and of those within it, and whether any of its values has fields, or needs none."""
+    inner = types
+    while inner.item is not None and inner.kinds.keys() == {"array"}:
+        inner = inner.item
+    yield path, bool(inner.fields) or not inner.kinds.keys() <= {"struct", "array"}
+    for within in _elements(types):
+        for name, field in within.fields.items():
+            yield from _paths(f"{path}.{name}", field)
+
+
+def _elements(types: JsonType) -> Iterator[JsonType]:
+    """Yield the types of a field's values, of their elements, and so on."""
+    yield types
+    if types.item is not None:
+        yield from _elements(types.item)

@@ -45,7 +45,8 @@ def members(text: str, *, constants: bool = False) -> list[Member]:
     """
     position = _after_blanks(text, 0)
     if not text.startswith("{", position):
-        raise TokenError(_located("no object", position))
+        is_list = text.startswith("[", position)
+        raise TokenError("a list, which needs `lines: multiple`" if is_list else _located("no object", position))
     fields = list(_parts(text, position, "}", constants=constants))
     if len({field.name for field in fields}) < len(fields):
         _unique([(field.name, None) for field in fields])
