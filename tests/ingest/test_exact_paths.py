@@ -1,4 +1,4 @@
-"""Files are read whose paths would match others if Spark took them as patterns, and no others."""
+"""Files are read whose paths would match others as patterns, and no others."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import pytest
 
 from rewindow.contracts.ingest import Piece
 from rewindow.control.ingest.land import land
-from rewindow.engine.spark.exact_paths import exact_paths, inferable_paths
+from rewindow.engine.spark.exact_paths import exact_paths
 from rewindow.engine.spark.ingest import SparkLandingEngine
 from rewindow.errors import SourceError
 from rewindow.tables.delta.feeds import DeltaFeedTables
+from tests.ingest.land_by_arrow import arrow_at
 from tests.ingest.local_engine import T0, log_rows, one_log
 
 NAMES = (
@@ -55,11 +56,17 @@ def rows(tables, *columns):
     return sorted(tuple(row[name] for name in ("x", "user", *columns)) for row in log_rows(tables))
 
 
-@pytest.mark.spark
-@pytest.mark.parametrize("kind", ["csv", "json", "parquet"])
-def test_spark_lands_each_file_once_whatever_its_name(spark, tmp_path, kind):
-    folder = tmp_path / "p[1]"
-    tables, engine = DeltaFeedTables(str(tmp_path / "w")), SparkLandingEngine(spark, project_root=str(folder))
+@pytest.fixture(params=["csv", "json", pytest.param("parquet", marks=pytest.mark.spark)])
+def engine(request, tmp_path):
+    """The engine of users for text, which Spark does not read; for Parquet, Spark's."""
+    if request.param != "parquet":
+        return request.param, arrow_at(tmp_path)
+    return request.param, SparkLandingEngine(request.getfixturevalue("spark"), project_root=str(tmp_path))
+
+
+def test_each_file_is_landed_once_whatever_its_name(engine, tmp_path):
+    folder, (kind, engine) = tmp_path / "p[1]", engine
+    tables = DeltaFeedTables(str(tmp_path / "w"))
     feed = one_log(source={"format": kind, "path": str(folder / "raw").replace("[", "[[]")})
     write(tmp_path / "p1", kind, ["of a sibling"])
     for first, names in ((0, NAMES[:1]), (1, NAMES[1:])):
@@ -68,27 +75,11 @@ def test_spark_lands_each_file_once_whatever_its_name(spark, tmp_path, kind):
     assert rows(tables) == [*enumerate(NAMES)]
 
 
-@pytest.mark.spark
-@pytest.mark.parametrize("kind", ["csv", "json", "parquet"])
-def test_spark_lands_the_columns_of_directories_whatever_their_names(spark, tmp_path, kind):
-    tables, engine = DeltaFeedTables(str(tmp_path / "w")), SparkLandingEngine(spark, project_root=str(tmp_path))
+def test_columns_of_directories_are_landed_whatever_their_names(engine, tmp_path):
+    tables, (kind, engine) = DeltaFeedTables(str(tmp_path / "w")), engine
     write(tmp_path, kind, DIRECTORIES)
     land(one_log(source={"format": kind, "path": str(tmp_path / "raw")}), tables, engine, now_ms=T0)
     assert rows(tables, "u") == [(at, name, name[2:].partition("/")[0]) for at, name in enumerate(DIRECTORIES)]
-
-
-@pytest.mark.spark
-@pytest.mark.parametrize("kind", ["csv", "json"])
-def test_columns_of_multi_line_files_are_not_inferred_from_other_files(spark, tmp_path, kind):
-    write(tmp_path, kind, ["x1", "x[1]"])
-    source = {"format": kind, "path": str(tmp_path / "raw"), "options": {"multiLine": "true"}}
-    tables, engine = DeltaFeedTables(str(tmp_path / "w")), SparkLandingEngine(spark, project_root=str(tmp_path))
-    with pytest.raises(
-        SourceError, match=rf"x\[1\]\.{kind}: with `multiLine`, .* State the columns under `schema:`, or rename"
-    ):
-        land(one_log(source=source), tables, engine, now_ms=T0)
-    land(one_log(source={**source, "schema": "user STRING, t BIGINT, x BIGINT"}), tables, engine, now_ms=T0)
-    assert rows(tables) == [(0, "x1"), (1, "x[1]")]
 
 
 def test_paths_become_patterns_that_match_only_them():
@@ -107,11 +98,3 @@ def test_a_path_that_no_pattern_can_name_is_refused(path):
         exact_paths([Piece("/raw/x.csv"), Piece(path, name="named")])
     assert str(refused.value).startswith("named: ")
     assert refused.value.exit_code == 66
-
-
-@pytest.mark.parametrize("path", ["/raw/a:b.csv", "/raw/x[1].csv", "/c*/x.csv"])
-def test_a_path_is_refused_that_a_reader_of_multi_line_files_takes_as_a_pattern(path):
-    pieces = [Piece("/raw/x.csv"), Piece(path)]
-    assert len(inferable_paths(pieces, {"multiLine": "false"})) == 2
-    with pytest.raises(SourceError, match="with `multiLine`, Spark cannot infer columns"):
-        inferable_paths(pieces, {"multiline": "TRUE"})

@@ -13,9 +13,7 @@ import pytest
 from rewindow.contracts.ingest import LogSpec, SourceSpec
 from rewindow.engine.worker.landing.expected_schema import expected_schema
 from rewindow.engine.worker.source_files import look_at_files
-
-HEADER = {"header": "true"}
-INFER = {**HEADER, "inferSchema": "true"}
+from rewindow.errors import DataError
 
 
 def expected(
@@ -31,42 +29,51 @@ def expected(
     ("ddl", "types"),
     [
         ("k string, n INT, d DECIMAL(10, 2)", {"k": "string", "n": "integer", "d": "decimal(10,2)"}),
-        ("`a b` bigint NOT NULL COMMENT 'x, y', t timestamp", {"a b": "long", "t": "timestamp"}),
-        ("k varchar(10), s struct<a: int, b: string>, m map<string,int>", {"k": "string"}),
+        ("`a b` bigint, t timestamp", {"a b": "long", "t": "timestamp"}),
+        ("k varchar(10), s struct<a: int, b: string>, m map<string,int>, p json", {"k": "string", "p": "json"}),
         ("d decimal, f real", {"d": "decimal(10,0)", "f": "float"}),
     ],
 )
 def test_a_declared_schema_tells_the_types(ddl: str, types: dict[str, str], tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("x\n1\n")
-    found = expected(tmp_path, "csv", schema=ddl) or {}
+    (tmp_path / "a.json").write_text('{"x": 1}\n')
+    found = expected(tmp_path, "json", schema=ddl) or {}
     assert {name: kind for name, kind in found.items() if isinstance(kind, str)} == types
 
 
 def test_the_rows_of_a_csv_file_tell_its_types(tmp_path: Path) -> None:
     rows = "k,n,x,s,at,e,b\n1,1,1.5,de,2026-11-01 08:00:00,,true\n2,2,3,7,2026-11-01 08:00:00,,false\n"
     (tmp_path / "a.csv").write_text(rows)
-    types = {"k": "long", "n": "long", "x": "double", "s": "string", "at": "unsure", "e": "unsure", "b": "boolean"}
-    assert expected(tmp_path, "csv", options=INFER) == types
-    assert expected(tmp_path, "csv", options=INFER, key="at") == {**types, "at": "string"}
-    assert expected(tmp_path, "csv", options=HEADER) == expected(tmp_path, "csv") == types, "as a landing infers them"
-    assert set((expected(tmp_path, "csv", options={"inferschema": "false"}) or {}).values()) == {"string"}
-    assert expected(tmp_path, "csv", options={**INFER, "nullValue": "de"}) == {
-        **dict.fromkeys(types, "unsure"),
-        "k": "string",
-    }
-    assert expected(tmp_path, "csv", options={"header": "false"}) is None
+    types = {"k": "long", "n": "long", "x": "double", "s": "string", "at": "timestamp", "e": "string", "b": "boolean"}
+    assert expected(tmp_path, "csv") == expected(tmp_path, "csv", options={"inferSchema": "true"}) == types
+    assert expected(tmp_path, "csv", options={"infer": "false"}) == dict.fromkeys(types, "string")
+    assert expected(tmp_path, "csv", options={"null": "de"}) == {**types, "s": "long"}
+    unnamed = {"_c0": "string", "_c1": "string"}
+    assert (expected(tmp_path, "csv", options={"header": "false"}) or {}).items() >= unnamed.items()
 
 
-def test_a_csv_file_that_cannot_be_read_is_left_to_land(tmp_path: Path) -> None:
+def test_the_header_of_a_large_csv_file_tells_its_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.csv").write_text("k,n\n1,1\n")
+    monkeypatch.setattr("rewindow.engine.worker.landing.expected_schema._MOST_BYTES", 5)
+    assert expected(tmp_path, "csv") == {"k": "string", "n": "unsure"}
+    assert expected(tmp_path, "csv", schema="k BIGINT, n BIGINT") == {"k": "long", "n": "long"}
+
+
+def test_files_that_cannot_be_landed_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes(b"\xff\x00k\n")
-    assert expected(tmp_path, "csv", options=HEADER) is None
+    with pytest.raises(DataError, match=r"a\.csv, line 1"):
+        expected(tmp_path, "csv")
+    (tmp_path / "json").mkdir()
+    (tmp_path / "json" / "b.json").write_text("[1]\n")
+    with pytest.raises(DataError, match=r"b\.json, line 1"):
+        expected(tmp_path / "json", "json")
 
 
 def test_json_lines_tell_names_and_types(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('{"k": "x", "n": 1}\n\n{"k": "y", "n": 1.5, "o": {"a": 1}, "z": null}\n')
-    assert expected(tmp_path, "json") == {"k": "string", "n": "double", "o": "unsure", "z": "unsure"}
-    (tmp_path / "b.json").write_text("[1]\n")
-    assert expected(tmp_path, "json") is None
+    found = expected(tmp_path, "json") or {}
+    inner = found.pop("o")
+    assert {field["name"]: field["type"] for field in inner["fields"]} == {"a": "long"}
+    assert found == {"k": "string", "n": "double", "z": "string"}
 
 
 def test_parquet_files_tell_their_schema(tmp_path: Path) -> None:

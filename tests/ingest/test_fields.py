@@ -14,8 +14,7 @@ from rewindow.config.feed_spec import feed_spec
 from rewindow.contracts.ingest import LogColumns, Piece, SourceSpec
 from rewindow.contracts.source_fields import FileFields, SourceFields, fields_of_schema
 from rewindow.control.ingest.fields import LandedFields, check_fields
-from rewindow.engine.worker.csv_files import csv_columns
-from rewindow.engine.worker.file_fields import csv_fields, parquet_fields
+from rewindow.engine.worker.file_fields import csv_columns, csv_fields, parquet_fields
 from rewindow.errors import SourceError
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.delta.feeds import DeltaFeedTables
@@ -267,10 +266,10 @@ def test_csv_without_a_header_takes_neither_ignore_nor_optional():
         one_log(ignore="x")
 
 
-def test_columns_of_a_header_are_named_as_spark_names_them(tmp_path):
+def test_columns_of_a_header_without_a_name_or_with_that_of_another_get_numbers(tmp_path):
     write_text = (tmp_path / "a.csv").write_text
-    source = SourceSpec("csv", str(tmp_path), "raw", {"comment": "#"})
-    write_text('\n# no header\n"a, b", c ,,x,X\n')
+    source = SourceSpec("csv", str(tmp_path), "raw", {"skip_rows": 1})
+    write_text('# no header\n\n"a, b", c ,,x,X\n')
     assert csv_columns(source, f"{tmp_path}/a.csv") == ("a, b", " c ", "_c2", "x3", "X4")
     (found,) = csv_fields(source, _pieces(tmp_path))
     assert (found.name, found.present) == ("a.csv", {"a, b", " c ", "_c2", "x3", "X4"})

@@ -17,6 +17,7 @@ from rewindow.config.feed_spec import feed_spec
 from rewindow.contracts.ingest import SourceSpec
 from rewindow.engine.worker.source_files import look_at_files, unchanged
 from rewindow.errors import ConfigError, LandedFileError, SourceError, StorageError
+from tests.ingest.land_by_arrow import land_by_arrow
 from tests.ingest.local_engine import feed_config
 
 
@@ -93,16 +94,15 @@ def test_a_renamed_landed_file_is_named_with_its_new_name(folder):
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
-def test_a_utf_16_file_is_refused_unless_the_source_says_so(folder, encoding):
-    (folder / "z.csv").write_bytes("\ufeffuser,t\nann,1\n".encode(encoding))
-    with pytest.raises(
-        SourceError, match=r"z\.csv is UTF-16, .* Convert it to UTF-8, or, .*encoding: UTF-16, multiLine"
-    ):
-        look_at_files(source(folder), None)
-    with pytest.raises(SourceError, match=r"z\.csv is UTF-16, .* Convert it to UTF-8$"):
-        look_at_files(replace(source(folder), format="json"), None)
-    assert names(look_at_files(source(folder), None, to_land=False)) == ["a.csv", "sub/b.csv", "z.csv"]
-    assert look_at_files(replace(source(folder), options={"encoding": "UTF-16"}), None).fresh
+@pytest.mark.parametrize("kind", ["csv", "json"])
+def test_a_utf_16_file_is_refused_unless_the_source_says_so(tmp_path, encoding, kind):
+    rows = {"csv": "\ufeffuser,t\nann,1\n", "json": '\ufeff{"user": "ann", "t": 1}\n'}[kind]
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw" / f"z.{kind}").write_bytes(rows.encode(encoding))
+    with pytest.raises(SourceError, match=rf"z\.{kind} is UTF-16, .* Convert it to UTF-8, or, .*encoding: UTF-16"):
+        land_by_arrow(tmp_path, source={"path": "raw", "format": kind})
+    source = {"path": "raw", "format": kind, "options": {"encoding": "UTF-16"}}
+    assert [row["user"] for row in land_by_arrow(tmp_path, source=source)] == ["ann"]
 
 
 def test_the_same_file_under_two_names_is_refused_unless_copies_are_landed(folder):
@@ -162,7 +162,7 @@ def test_a_compressed_file_that_an_older_version_landed_is_known(folder):
 )
 def test_a_file_that_cannot_be_decompressed_is_named(folder, content):
     (folder / "z.csv.gz").write_bytes(content)
-    with pytest.raises(StorageError, match=r"raw: z\.csv\.gz cannot be decompressed .* Nothing was landed"):
+    with pytest.raises(StorageError, match=r"z\.csv\.gz cannot be decompressed .*, then land again"):
         look_at_files(source(folder), None)
 
 
@@ -180,10 +180,23 @@ def test_what_only_looks_does_not_decompress(folder):
     assert "z.csv.gz" in look_at_files(source(folder), None, to_land=False).position["files"]
 
 
-def test_a_compressed_file_whose_name_does_not_say_so_is_named(folder):
-    (folder / "z.csv").write_bytes(gzip.compress(b"user,t\nann,1\n"))
-    with pytest.raises(SourceError, match=r"raw: z\.csv is compressed by gzip, .*: rename it to z\.csv\.gz"):
-        look_at_files(source(folder), None)
+@pytest.mark.parametrize(("compress", "suffix"), [(gzip.compress, ".gz"), (bz2.compress, ".bz2")])
+def test_a_compressed_file_whose_name_does_not_say_so_is_named(tmp_path, compress, suffix):
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw" / "z.csv").write_bytes(compress(b"user,t\nann,1\n"))
+    source = {"path": "raw", "format": "csv"}
+    with pytest.raises(SourceError, match=rf"z\.csv .*: rename it to z\.csv\{suffix}"):
+        land_by_arrow(tmp_path, source=source)
+    (tmp_path / "raw" / "z.csv").rename(tmp_path / "raw" / f"z.csv{suffix}")
+    assert [row["user"] for row in land_by_arrow(tmp_path, source=source)] == ["ann"]
+
+
+@pytest.mark.parametrize("suffix", [".xz", ".zip", ".lz4", ".snappy", ".deflate"])
+def test_other_compressed_files_are_refused_by_what_they_are(tmp_path, suffix):
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw" / f"z.csv{suffix}").write_bytes(b"user,t\nann,1\n")
+    with pytest.raises(SourceError, match=rf"z\.csv\{suffix} is compressed by {suffix[1:]}"):
+        land_by_arrow(tmp_path, source={"path": "raw", "format": "csv"})
 
 
 def test_files_without_rows_may_be_equal(tmp_path):

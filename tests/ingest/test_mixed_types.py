@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -10,11 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rewindow.config.feed_spec import feed_spec
-from rewindow.contracts.ingest import Piece, SourceLook
-from rewindow.engine.worker.landing.json_texts import mixed_texts
-from rewindow.engine.worker.landing.twice import field_twice
-from rewindow.errors import ConfigError, SourceError, StorageError
+from rewindow.errors import DataError, SourceError, StorageError
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from tests.ingest.land_by_arrow import land_by_arrow
 from tests.ingest.local_engine import log_rows, one_log
@@ -125,57 +120,38 @@ def test_a_column_that_a_file_has_twice_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("line", "said"),
     [
-        ('{"user": "ann"}\n{"user": "bob", "USER": "cid"}\n', r"a\.json, line 2: an object has the field user twice"),
-        ('{"user": "ann", "at": {"k": 1, "k": 2}}\n', r"a\.json, line 1: an object has the field k twice"),
-        (
-            '{"user": "ann"}\n\n{"User": "bob"}\n',
-            r"a\.json, line 3: it has the field User, which is user in lines before",
-        ),
-        ('{"user": "ann"}\noops\n', None),
+        ('{"user": "bob", "t": 2, "x": 6, "x": 999}', r"x"),
+        ('{"user": "bob", "t": 2, "x": 6, "at": {"k": 1, "k": 2}}', r"k"),
     ],
 )
-def test_a_json_field_that_spark_cannot_tell_from_another_is_named(tmp_path, text, said):
+def test_a_json_field_that_an_object_has_twice_is_refused(tmp_path, line, said):
     (tmp_path / "raw").mkdir()
-    (tmp_path / "raw" / "a.json").write_text(text)
-    given = one_log(source={"path": "raw", "format": "json"})
-    spec = feed_spec(given, project_root=str(tmp_path), warehouse="/w").logs[0]
-    found = field_twice(spec, [Piece(str(tmp_path / "raw" / "a.json"))])
-    assert (found is None) is (said is None)
-    assert said is None or re.search(said, str(found))
-
-
-def test_a_json_field_that_an_object_has_twice_is_refused_unless_it_is_not_landed(tmp_path):
-    (tmp_path / "raw").mkdir()
-    lines = ['{"user": "ann", "t": 1, "x": 5, "note": "a"}', '{"user": "bob", "t": 2, "x": 6, "x": 999, "note": "a"}']
-    (tmp_path / "raw" / "a.json").write_text("\n".join(lines))
+    (tmp_path / "raw" / "a.json").write_text(f'{{"user": "ann", "t": 1, "x": 5}}\n{line}\n')
     source = {"path": "raw", "format": "json", "schema": "user STRING, t BIGINT, x BIGINT"}
-    with pytest.raises(ConfigError, match=r"a\.json, line 2: an object has the field x twice"):
+    with pytest.raises(DataError, match=rf"a\.json, line 2: .*\b{said}\b.* twice"):
         landed(tmp_path, source=source)
-    (tmp_path / "raw" / "a.json").write_text("\n".join(lines).replace('"x": 999', '"note": "b"'))
-    assert landed(tmp_path, source=source) == [5, 6]
+    assert landed(tmp_path, source=source, unreadable="skip") == [5]
+
+
+def test_fields_of_json_that_differ_in_case_are_two(tmp_path):
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw" / "a.json").write_text('{"user": "ann", "t": 1, "x": 5, "X": 6}\n')
+    source = {"path": "raw", "format": "json"}
+    (row,) = land_by_arrow(tmp_path, source=source, value=["x", "large"], columns={"large": "X"})
+    assert (row["x"], row["large"]) == (5, 6)
 
 
 def test_values_of_several_types_in_a_first_landing_of_json_are_named_with_their_places(tmp_path):
     (tmp_path / "raw").mkdir()
-    lines = ['{"user": "ann", "x": 5, "at": {"k": "a"}}', '{"user": null, "x": 5.5, "at": {"k": "b"}}', ""]
-    (tmp_path / "raw" / "a.json").write_text("\n".join(lines))
-    (tmp_path / "raw" / "b.json").write_text(
-        '{"user": "bob", "x": "n/a", "at": {"k": [1]}}\n{"user": 7, "x": true}\noops\n'
-    )
+    (tmp_path / "raw" / "a.json").write_text('{"user": "ann", "t": 1, "x": 5}\n{"user": null, "t": 2, "x": 5.5}\n')
+    (tmp_path / "raw" / "b.json").write_text('{"user": "bob", "t": 3, "x": null}\n{"user": "cid", "t": 4, "x": "n/a"}\n')
     source = {"path": "raw", "format": "json"}
-    looked = SourceLook((), fresh=tuple(Piece(str(tmp_path / "raw" / name)) for name in ("a.json", "b.json")))
-    given = one_log(source=source, columns={"kind": "at.k"}, value=["x", "kind"])
-    spec = feed_spec(given, project_root=str(tmp_path), warehouse="/w").logs[0]
-    assert list(mixed_texts(spec, looked, ["user", "x", "kind"])) == [
-        ("x", "5 in a.json, line 1", '"n/a" in b.json, line 1'),
-        ("kind", '"a" in a.json, line 1', "[1] in b.json, line 1"),
-        ("user", '"ann" in a.json, line 1', "7 in b.json, line 2"),
-    ]
-    given = one_log(source={**source, "schema": "user STRING, t BIGINT, x STRING"})
-    declared = feed_spec(given, project_root=str(tmp_path), warehouse="/w").logs[0]
-    assert not list(mixed_texts(declared, looked, ["user", "x"]))
+    with pytest.raises(DataError, match=r"field x: .*DOUBLE in a\.json, line 2, and STRING in b\.json, line 2\..* JSON "):
+        landed(tmp_path, source=source)
+    declared = {**source, "schema": "user STRING, t BIGINT, x JSON"}
+    assert landed(tmp_path, source=declared) == ['"n/a"', "5", "5.5", None]
 
 
 def test_iso_times_in_json_need_no_spark(tmp_path):
