@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -12,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
 
+from rewindow.contracts.text_options import TEXT_FORMATS
 from rewindow.control.ingest.land import land
 from rewindow.control.ingest.landings import GENERATION
 from rewindow.control.ingest.later_rows import later_rows
@@ -22,6 +24,7 @@ from tests.ingest.local_engine import HOUR, T0, landings, log_rows, one_log
 
 pytestmark = pytest.mark.spark
 
+QUOTE = '"'
 START = datetime(1900, 1, 1, tzinfo=UTC)
 KINDS = {
     "user": (pa.string(), ["", "a", "B", "ä", "\uffff", "\U0001f600", "ann"]),
@@ -51,11 +54,10 @@ def awkward(rng, rows):
     return pa.table(columns)
 
 
-def land_in_every_way(spark, tmp_path, feed, now_ms, *, with_positions=False, is_text=False):
+def land_in_every_way(spark, tmp_path, feed, now_ms, *, with_positions=False):
     """Land with each engine; return the landings, the columns of the generation, and the rows of the log.
 
-    ``with_positions``: return instead which files have rows of later intervals. ``is_text``: Spark's workers do not read text
-    with Arrow.
+    ``with_positions``: return instead which files have rows of later intervals. Spark alone reads no text.
     """
     from rewindow.engine.spark.ingest import SparkLandingEngine
     from rewindow.engine.spark.landing_passes import SparkPasses
@@ -64,11 +66,14 @@ def land_in_every_way(spark, tmp_path, feed, now_ms, *, with_positions=False, is
     other = SparkLandingEngine(spark, project_root=str(tmp_path))
     passes = SparkPasses(lambda: spark, slots=2, project_root=str(tmp_path))
     found = {}
-    for way, most_rows in (("spark", None), ("arrow", 10**9), *(() if with_positions or is_text else (("passes", 0),))):
+    is_text = feed.logs["events"].source.format in TEXT_FORMATS
+    for way, most_rows in (*(() if is_text else (("spark", None),)), ("arrow", 10**9), ("passes", 0)):
         engine = (
             other
             if most_rows is None
-            else ArrowLandingEngine(Unused, passes, project_root=str(tmp_path), most_rows=most_rows)
+            else ArrowLandingEngine(
+                Unused, passes, project_root=str(tmp_path), most_rows=most_rows, on_workers=passes.read
+            )
         )
         tables = DeltaFeedTables(f"{tmp_path}/{way}")
         land(feed, tables, engine, now_ms=now_ms)
@@ -137,7 +142,7 @@ def test_columns_of_directories_are_landed_alike(spark, tmp_path, case):
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
-def test_both_record_from_when_a_file_has_rows_of_later_intervals(spark, tmp_path, kind):
+def test_each_records_from_when_a_file_has_rows_of_later_intervals(spark, tmp_path, kind):
     folder = tmp_path / "raw" / "with blanks + more"
     folder.mkdir(parents=True)
     for name, hours in (("a", (0, 2, 1)), ("b", (0,)), ("c", (0, 3))):
@@ -152,19 +157,57 @@ def test_both_record_from_when_a_file_has_rows_of_later_intervals(spark, tmp_pat
     feed = one_log(every="1h", source={"path": "raw", "format": kind}, arrived_at="got")
     found = land_in_every_way(spark, tmp_path, feed, T0 + HOUR, with_positions=True)
     name = f"with blanks + more/%s {kind}.{kind}"
-    assert found["spark"] == {name % "a": T0 + HOUR, name % "c": T0 + 3 * HOUR}
-    assert found["arrow"] == found["spark"]
+    later = {name % "a": T0 + HOUR, name % "c": T0 + 3 * HOUR}
+    assert found == dict.fromkeys(found, later)
+    assert found.keys() >= {"arrow", "passes"}
+
+
+TEXTS = {
+    "csv": "user,t,got,x,note,day\n",
+    "json": "",
+}
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+@pytest.mark.parametrize("part_bytes", [1 << 20, 97])
+def test_text_files_are_landed_alike_in_this_process_and_divided_among_workers(
+    spark, tmp_path, kind, part_bytes, monkeypatch
+):
+    monkeypatch.setattr("rewindow.engine.worker.landing.text_source.PART_BYTES", part_bytes)
+    rng = random.Random(5)
+    for number in range(3):
+        folder = tmp_path / "raw" / f"shop={'north' if number else '__HIVE_DEFAULT_PARTITION__'}"
+        folder.mkdir(parents=True, exist_ok=True)
+        lines = []
+        for _ in range(40):
+            row = {
+                "user": rng.choice(["ann", "bob", "\u00d6l", "a, b", ""]),
+                "t": T0 + rng.randrange(9),
+                "got": f"{datetime.fromtimestamp(T0 / 1000 + rng.randrange(8) * 900, UTC):%Y-%m-%dT%H:%M:%SZ}",
+                "x": rng.choice([0.5, 2.25, None]),
+                "note": rng.choice(['say "so"', "n/a", None]),
+                "day": "2026-01-05",
+            }
+            if kind == "json":
+                lines.append(json.dumps(row))
+            else:
+                lines.append(",".join("" if value is None else f'"{str(value).replace(QUOTE, QUOTE * 2)}"' for value in row.values()))
+        (folder / f"{number}.{kind}").write_text(TEXTS[kind] + "\n".join(lines) + "\n", encoding="utf-8")
+    feed = one_log(source={"path": "raw", "format": kind}, every="1h", arrived_at="got", order=["x"])
+    found = land_in_every_way(spark, tmp_path, feed, T0 + 9 * HOUR)
+    assert len(found["arrow"][2]) == 120
+    assert found["passes"] == found["arrow"]
 
 
 def test_csv_columns_with_signs_in_their_names_are_landed_alike(spark, tmp_path):
     (tmp_path / "raw").mkdir()
-    header = "Öl (user),t,days (n),share [%],a/b & c+d,no #1: why?!,cost €$,at 5°,it's,x-y*\n"
+    header = "Öl (user),t,days (n),share [%],a/b & c+d,no #1: why?!,cost €$,at 5°,it's,x-y*,z\n"
     for number in range(2):
-        rows = "".join(f"u{row},{T0 + row},{row},0.5,x{number},y,2,3,z,\n" for row in range(3))
+        rows = "".join(f"u{row},{T0 + row},{row},0.5,x{number},y,2,3,z,,\n" for row in range(3))
         (tmp_path / "raw" / f"{number}.csv").write_text(header + rows, encoding="utf-8")
-    source = {"format": "csv", "path": "raw", "options": {"header": "true", "inferSchema": "true"}}
+    source = {"format": "csv", "path": "raw"}
     signs = [name for name in header.strip().split(",") if name != "t"]
     renamed = dict(zip(["user", *(f"c{number}" for number in range(1, len(signs)))], signs, strict=True))
-    found = land_in_every_way(spark, tmp_path, one_log(source=source, columns=renamed), T0 + HOUR, is_text=True)
-    assert found["arrow"] == found["spark"]
+    found = land_in_every_way(spark, tmp_path, one_log(source=source, columns=renamed), T0 + HOUR)
+    assert found["arrow"] == found["passes"]
     assert {"('user', 'u1')", "('c1', 1)", "('c2', 0.5)"} < {*found["arrow"][2][-1]}

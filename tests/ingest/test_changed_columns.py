@@ -13,9 +13,9 @@ from rewindow.control.ingest.landings import LANDING
 from rewindow.engine.worker.landing.engine import ArrowLandingEngine
 from rewindow.errors import ConfigError, DataError, RewindowError, SourceError
 from rewindow.tables.delta.feeds import DeltaFeedTables
+from tests.ingest.land_by_arrow import arrow_at
 from tests.ingest.local_engine import T0, log_rows, one_log
 
-pytestmark = pytest.mark.spark
 ROW = {"user": "ann", "t": 1, "amount": 5}
 ALL_COLUMNS: dict[str, object] = {}
 SELECTED = {"value": ["amount"]}
@@ -67,16 +67,20 @@ class Files:
         return [tuple(row[name] for name in names) for row in rows]
 
 
-@pytest.fixture(params=["csv", "json", "parquet"])
+@pytest.fixture(params=["csv", "json", pytest.param("parquet", marks=pytest.mark.spark)])
 def kind(request):
     return request.param
 
 
-@pytest.fixture(params=["arrow", "spark"])
-def files(request, spark, tmp_path, kind):
+@pytest.fixture(params=["arrow", pytest.param("spark", marks=pytest.mark.spark)])
+def files(request, tmp_path, kind):
+    if kind != "parquet":  # Spark reads no text
+        if request.param == "spark":
+            pytest.skip("Spark reads no text")
+        return Files(tmp_path, arrow_at(tmp_path), kind)
     from rewindow.engine.spark.ingest import SparkLandingEngine
 
-    other = SparkLandingEngine(spark, project_root=str(tmp_path))
+    other = SparkLandingEngine(request.getfixturevalue("spark"), project_root=str(tmp_path))
     if request.param == "spark":
         return Files(tmp_path, other, kind)
     arrow = ArrowLandingEngine(
@@ -184,13 +188,7 @@ def test_a_declared_column_that_no_header_has_is_refused(files):
 
 @pytest.mark.parametrize("kind", ["csv"], indirect=True)
 def test_a_line_with_another_number_of_values_than_its_header_is_refused(files):
-    if isinstance(files.engine, ArrowLandingEngine):
-        return  # which leaves such a file to Spark
     files.write("a", ROW)
     assert files.land(**SELECTED).rows == 1
     (files.root / "raw" / "b.csv").write_text("user,coupon,t,amount\nbob,2,6\n")
-    files.refuses(
-        r"b\.csv, line 2: the file may be incomplete: its last line has 3 values, but there are 4 columns",
-        DataError,
-        **SELECTED,
-    )
+    files.refuses(r"b\.csv, line 2: .*3 values.* 4", DataError, **SELECTED)

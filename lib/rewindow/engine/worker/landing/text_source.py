@@ -101,7 +101,7 @@ class TextFiles:
         ``folder`` is where workers of other machines write pages; None: all are on this machine.
         """
         self._on_workers, self._most_bytes, self._root = on_workers, most_rows * _ROW_BYTES, folder
-        self._read: dict[tuple[str, int, Any], TextFile] = {}
+        self._read: dict[tuple[str, str, int, Any], TextFile] = {}
         self._stack = ExitStack()
         self._folder = ""
         self._held = 0
@@ -114,12 +114,13 @@ class TextFiles:
         Raises `BadRowsError` (65) for a record that cannot be read, unless such rows are quarantined, `SourceError` (66) for a
         file that is no text, and `StorageError` (74) for one that cannot be read.
         """
-        keys = {piece: _identity(piece) for piece in pieces}
+        # Logs may read the same file with other options.
+        keys = {piece: (spec.topic, *_identity(piece)) for piece in pieces}
         new = [piece for piece, key in keys.items() if key not in self._read]
         if new:
             read = _text_read(spec, new, infers=infers)
-            size = sum(_identity(piece)[1] for piece in new)
-            parts = [part for piece in new for part in _parts(piece, keys[piece][1], read.options)]
+            size = sum(keys[piece][2] for piece in new)
+            parts = [part for piece in new for part in _parts(piece, keys[piece][2], read.options)]
             if self._on_workers is not None and size > self._most_bytes:
                 done, self._is_divided = self._on_workers(read, parts, self._scratch()), True
             else:
@@ -223,11 +224,20 @@ def text_schema(spec: LogSpec, look: SourceLook, files: TextFiles) -> str:
     """
     pieces = (*look.rest, *look.fresh)
     if spec.source.schema is not None:
-        return with_fields(declared_schema(spec, spec.source.schema), directory_types(spec, pieces, look.base))
+        return _with_directories(spec, declared_schema(spec, spec.source.schema), look)
     read = files.read(spec, pieces, infers=True)
     options = text_options(spec.source.format, spec.source.options)
     types = _csv_types(read, options) if spec.source.format == CSV else _json_types(spec, read)
-    return with_fields(schema_of(types), directory_types(spec, pieces, look.base))
+    return _with_directories(spec, schema_of(types), look)
+
+
+def _with_directories(spec: LogSpec, schema: str, look: SourceLook) -> str:
+    """Return a schema with the columns of directories. Raises `SourceError` (66) for one that a file has in other capitals."""
+    try:
+        return with_fields(schema, directory_types(spec, (*look.rest, *look.fresh), look.base))
+    except UnsuitableError as error:
+        names = ", ".join(sorted({name for piece in look.fresh for name in directory_columns(piece.path, look.base)}))
+        raise SourceError(f"log {spec.topic}: {error}: {names}. Rename the directories") from error
 
 
 def _csv_types(files: Sequence[TextFile], options: TextOptions) -> dict[str, str]:
