@@ -33,7 +33,7 @@ def edited(say: Say, shop: Path) -> Callable[[str, str], None]:
     ("old", "new", "said"),
     [
         ("path: data/orders,", "path: data/order,", "the source data/order has no files at"),
-        ("amount DOUBLE", "amount DOUBEL", "amount has the unknown type DOUBEL in `schema`: did you mean DOUBLE?"),
+        ("amount DOUBLE", "amount DOUBEL", "amount the unknown type DOUBEL: did you mean DOUBLE?"),
         ("key: customer", "key: custmer", "Did you mean 'customer'?"),
         ("timestamp: ordered_at ", "timestamp: orderd_at ", "Did you mean 'ordered_at'?"),
     ],

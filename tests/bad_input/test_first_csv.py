@@ -35,7 +35,7 @@ def test_times_in_another_form_name_the_column_and_the_option_that_reads_them(
     code, text = say("land", "orders")
     assert code == 65
     assert f"If {name} has times in another form than 2026-01-05T10:00:00Z" in text
-    assert 'options: {timestampFormat: "dd.MM.yyyy HH:mm"}' in text
+    assert 'options: {time_format: "dd.MM.yyyy HH:mm"}' in text
 
 
 def test_a_header_with_the_same_name_twice_says_which_one(say: Say, shop: Path) -> None:
@@ -44,20 +44,6 @@ def test_a_header_with_the_same_name_twice_says_which_one(say: Say, shop: Path) 
     assert code == 78
     assert "It has Customer0, customer1, amount" in text
     assert "The header has 'customer' more than once (case does not count), so all are numbered" in text
-
-
-def test_a_landing_that_needs_spark_says_why_before_it_starts(
-    say: Say, shop: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def no_spark(*_: object, **__: object) -> None:
-        raise ConfigError("no Spark here")
-
-    monkeypatch.setattr("rewindow.app.project.open_session", no_spark)
-    edited(
-        shop, "conf/feeds/orders.yaml", ('inferSchema: "true"', 'inferSchema: "true", timestampFormat: "dd.MM.yyyy"')
-    )
-    _, text = say("land", "orders")
-    assert "starting Spark to read data/orders: it has the options timestampFormat\n" in text
 
 
 def test_a_sum_of_texts_says_how_to_land_them_as_numbers(say: Say, shop: Path) -> None:

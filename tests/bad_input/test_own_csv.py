@@ -168,7 +168,7 @@ def test_a_similar_column_is_proposed_and_a_header_of_one_column_asks_for_its_se
     orders.write_text(orders.read_text().replace(",", ";"))
     code, text = say("land", "orders")
     assert code == 78
-    assert 'That is one column: if ";" separates them, add `options: {sep: ";"}`' in text
+    assert 'That is one column: if ";" separates them, add `options: {delimiter: ";"}`' in text
 
 
 def test_all_columns_that_no_file_has_are_named_at_once_without_spark(

@@ -31,6 +31,8 @@ _ENOUGH = 1_000
 _FIRST_TIME_MS = 315_532_800_000
 """1980-01-01: event logs are younger."""
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
+_CODE = re.compile(r"-?0\d|-?\d+[eE]\d")
+"""What a column of numbers would change: zeros at the beginning, and exponents of whole numbers."""
 _MOST = 0.8
 """The share of numbers from which on the others seem to be mistakes."""
 _COMMAS = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+|[+-]?\d{1,3}(,\d{3})+\.\d+")
@@ -66,6 +68,12 @@ def _unlikely_texts(tables: DeltaTables, feed: Feed, inferred: AbstractSet[str])
                     f"feed {name}: {column} of {topic} was landed as text, but its values are numbers with commas, like "
                     f"{values[0]!r}. Declare {column} DECIMAL(12,2) in a `schema:` of the source, with "
                     f'`options: {{decimal: ",", thousands: "."}}` or as the numbers are, {other_name(column)}, and '
+                    f"`rewindow land {name} --new-generation`"
+                )
+            elif topic in inferred and all(map(_NUMBER.fullmatch, values)) and (codes := [*filter(_CODE.match, values)]):
+                yield (
+                    f"feed {name}: {column} of {topic} was landed as text, because values like {codes[0]!r} may be codes. If they "
+                    f"are numbers, declare {column} DOUBLE in a `schema:` of the source, {other_name(column)}, and "
                     f"`rewindow land {name} --new-generation`"
                 )
             elif column not in keys and topic in inferred and _are_mostly_numbers(values):

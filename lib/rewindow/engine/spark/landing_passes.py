@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import json
-import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
@@ -75,8 +73,7 @@ class SparkPasses:
 
     def read(self, read: TextRead, parts: Sequence[Part], folder: str) -> list[PartRead]:
         """Tokenize parts of text files into pages in a folder, as one job. Raises the worker's own `RewindowError`."""
-        found = self._run(len(parts), partial(_read_part, read, parts, folder))
-        return [pickle.loads(base64.b64decode(one["part"])) for one in found]  # noqa: S301 - what a worker of ours sent
+        return [PartRead.from_json(part) for part in self._run(len(parts), partial(_read_part, read, parts, folder))]
 
     def _run(self, tasks: int, work: Work) -> list[Mapping[str, Any]]:
         if not tasks:
@@ -95,7 +92,7 @@ def _do(
 
 
 def _read_part(read: TextRead, parts: Sequence[Part], folder: str, task: int) -> Iterator[Mapping[str, Any]]:
-    yield {"part": base64.b64encode(pickle.dumps(read_into(read, parts[task], folder))).decode()}
+    yield read_into(read, parts[task], folder).as_json()
 
 
 def _split(

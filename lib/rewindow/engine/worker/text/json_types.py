@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -31,6 +31,18 @@ class JsonType:
     """The fields of the structs."""
     item: JsonType | None = None
     """The elements of the arrays."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the types as `from_json` takes them. Examples are pairs of numbers."""
+        fields = {name: inner.as_json() for name, inner in self.fields.items()}
+        return {"kinds": self.kinds, "fields": fields, "item": self.item and self.item.as_json()}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> JsonType:
+        """Return what `as_json` has written."""
+        fields = {name: cls.from_json(inner) for name, inner in data["fields"].items()}
+        kinds = {kind: tuple(example) for kind, example in data["kinds"].items()}
+        return cls(kinds, fields, data["item"] and cls.from_json(data["item"]))
 
     def add(self, value: Any, example: Any) -> None:
         """Add a decoded value (`json_values.decode`)."""

@@ -58,6 +58,28 @@ class PartRead:
     pages: tuple[Page, ...] = ()
     fault: tuple[int, str] | None = None
 
+    def as_json(self) -> dict[str, Any]:
+        """Return what a worker sends, whose pages are in files."""
+        kinds = {
+            name: kind.as_json() if isinstance(kind, JsonType) else sorted(kind)
+            for name, kind in (self.kinds or {}).items()
+        }
+        pages = [[page.rows, page.path, page.start, page.size] for page in self.pages]
+        facts = {"part": self.part, "names": self.names, "filled": self.filled, "rows": self.rows, "lines": self.lines}
+        return {**facts, "kinds": kinds, "pages": pages, "fault": self.fault}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> PartRead:
+        """Return what `as_json` has written."""
+        kinds = {
+            name: frozenset(kind) if isinstance(kind, list) else JsonType.from_json(kind)
+            for name, kind in data["kinds"].items()
+        }
+        pages = tuple(Page(rows, None, path, start, size) for rows, path, start, size in data["pages"])
+        fault = None if data["fault"] is None else (data["fault"][0], data["fault"][1])
+        names, filled = tuple(data["names"]), tuple(data["filled"])
+        return cls(Part(*data["part"]), names, filled, kinds, data["rows"], data["lines"], pages, fault)
+
 
 class PartReader:
     """Reads one part: an iterator of batches, and what was noted once it is at its end."""
