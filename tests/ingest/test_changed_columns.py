@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from rewindow.contracts.text_options import TEXT_FORMATS
 from rewindow.control.ingest.land import land
 from rewindow.control.ingest.landings import LANDING
 from rewindow.engine.worker.landing.engine import ArrowLandingEngine
@@ -67,22 +68,23 @@ class Files:
         return [tuple(row[name] for name in names) for row in rows]
 
 
-@pytest.fixture(params=["csv", "json", pytest.param("parquet", marks=pytest.mark.spark)])
+SPARK_TOO = [pytest.param(kind, marks=pytest.mark.spark) for kind in ("parquet", "parquet by Spark")]
+
+
+@pytest.fixture(params=["csv", "json", *SPARK_TOO])
 def kind(request):
     return request.param
 
 
-@pytest.fixture(params=["arrow", pytest.param("spark", marks=pytest.mark.spark)])
+@pytest.fixture
 def files(request, tmp_path, kind):
-    if kind != "parquet":  # Spark reads no text
-        if request.param == "spark":
-            pytest.skip("Spark reads no text")
+    if kind in TEXT_FORMATS:
         return Files(tmp_path, arrow_at(tmp_path), kind)
     from rewindow.engine.spark.ingest import SparkLandingEngine
 
     other = SparkLandingEngine(request.getfixturevalue("spark"), project_root=str(tmp_path))
-    if request.param == "spark":
-        return Files(tmp_path, other, kind)
+    if kind != "parquet":
+        return Files(tmp_path, other, "parquet")
     arrow = ArrowLandingEngine(
         lambda: _TypesOnly(other), _TypesOnly(other), project_root=str(tmp_path), most_rows=10**9
     )

@@ -117,7 +117,7 @@ def times_in_text(engine_at, tmp_path):
     (refused,) = read_rows(f"{tmp_path}/w/rewindow/quarantine").to_pylist()
     assert "'never'" in refused["reason"]
     strict = feed_of(base, {**log, "invalid_timestamp": "fail"})
-    with pytest.raises(DataError, match=r"a\.csv, line 4: .*'never'.* time_format"):
+    with pytest.raises(DataError, match=r"a\.csv, line 4: .*'never'.*time_format"):
         land(strict, DeltaFeedTables(f"{tmp_path}/w2"), engine_at(tmp_path), now_ms=2 * T0)
 
 
