@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from rewindow.errors import ConfigError
 from tests.bad_input.scene import Say
 
 

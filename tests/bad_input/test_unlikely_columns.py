@@ -20,9 +20,7 @@ COMMAS = {
 
 
 @pytest.mark.parametrize("case", COMMAS)
-def test_numbers_with_commas_that_were_landed_as_text_are_named_once(
-    case: str, say: Say, orders: Path
-) -> None:
+def test_numbers_with_commas_that_were_landed_as_text_are_named_once(case: str, say: Say, orders: Path) -> None:
     first, second, is_named = COMMAS[case]
     lines = [row(1).replace("12.5", f'"{first}"'), row(2).replace("12.5", f'"{second}"'), row(3).replace("12.5", "")]
     orders.write_text(HEAD + "".join(lines))

@@ -14,6 +14,8 @@ def engine_at(spark):
     def engine(root):
         other = SparkLandingEngine(spark, project_root=str(root))
         passes = SparkPasses(lambda: spark, slots=2, project_root=str(root))
-        return ArrowLandingEngine(lambda: other, passes, project_root=str(root), most_rows=1_000_000, on_workers=passes.read)
+        return ArrowLandingEngine(
+            lambda: other, passes, project_root=str(root), most_rows=1_000_000, on_workers=passes.read
+        )
 
     return engine

@@ -162,10 +162,12 @@ def test_each_records_from_when_a_file_has_rows_of_later_intervals(spark, tmp_pa
     assert found.keys() >= {"arrow", "passes"}
 
 
-TEXTS = {
-    "csv": "user,t,got,x,note,day\n",
-    "json": "",
-}
+TEXTS = {"csv": "user,t,got,x,note,day\n", "json": ""}
+"""What each format's files begin with."""
+
+
+def in_quotes(value):
+    return "" if value is None else f'"{str(value).replace(QUOTE, QUOTE * 2)}"'
 
 
 @pytest.mark.parametrize("kind", TEXTS)
@@ -191,7 +193,7 @@ def test_text_files_are_landed_alike_in_this_process_and_divided_among_workers(
             if kind == "json":
                 lines.append(json.dumps(row))
             else:
-                lines.append(",".join("" if value is None else f'"{str(value).replace(QUOTE, QUOTE * 2)}"' for value in row.values()))
+                lines.append(",".join(map(in_quotes, row.values())))
         (folder / f"{number}.{kind}").write_text(TEXTS[kind] + "\n".join(lines) + "\n", encoding="utf-8")
     feed = one_log(source={"path": "raw", "format": kind}, every="1h", arrived_at="got", order=["x"])
     found = land_in_every_way(spark, tmp_path, feed, T0 + 9 * HOUR)

@@ -12,7 +12,7 @@ import pytest
 from rewindow.errors import DataError, SourceError, StorageError
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from tests.ingest.land_by_arrow import land_by_arrow
-from tests.ingest.local_engine import log_rows, one_log
+from tests.ingest.local_engine import log_rows
 
 NOW = datetime(2026, 1, 5, 8, 15, tzinfo=UTC)
 INT, LONG, TEXT, REAL = pa.int32(), pa.int64(), pa.string(), pa.float64()
@@ -146,9 +146,13 @@ def test_fields_of_json_that_differ_in_case_are_two(tmp_path):
 def test_values_of_several_types_in_a_first_landing_of_json_are_named_with_their_places(tmp_path):
     (tmp_path / "raw").mkdir()
     (tmp_path / "raw" / "a.json").write_text('{"user": "ann", "t": 1, "x": 5}\n{"user": null, "t": 2, "x": 5.5}\n')
-    (tmp_path / "raw" / "b.json").write_text('{"user": "bob", "t": 3, "x": null}\n{"user": "cid", "t": 4, "x": "n/a"}\n')
+    (tmp_path / "raw" / "b.json").write_text(
+        '{"user": "bob", "t": 3, "x": null}\n{"user": "cid", "t": 4, "x": "n/a"}\n'
+    )
     source = {"path": "raw", "format": "json"}
-    with pytest.raises(DataError, match=r"field x: .*DOUBLE in a\.json, line 2, and STRING in b\.json, line 2\..* JSON "):
+    with pytest.raises(
+        DataError, match=r"field x: .*DOUBLE in a\.json, line 2, and STRING in b\.json, line 2\..* JSON "
+    ):
         landed(tmp_path, source=source)
     declared = {**source, "schema": "user STRING, t BIGINT, x JSON"}
     assert landed(tmp_path, source=declared) == ['"n/a"', "5", "5.5", None]

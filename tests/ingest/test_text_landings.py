@@ -149,7 +149,16 @@ def test_json_has_the_encoding_that_its_source_names(tmp_path):
 
 
 def test_quotes_are_read_as_other_programs_write_them(tmp_path):
-    names = ["plain", 'the "best" one', 'the "best", so far', '"quoted" first', '"', 'all "quoted"', "C:\\temp\\", "a, b"]
+    names = [
+        "plain",
+        'the "best" one',
+        'the "best", so far',
+        '"quoted" first',
+        '"',
+        'all "quoted"',
+        "C:\\temp\\",
+        "a, b",
+    ]
     feed = feed_at(tmp_path, "")
     with (tmp_path / "raw" / "d1.csv").open("w", newline="") as file:
         csv.writer(file).writerows([("user", "t", "x"), *((name, at, name) for at, name in enumerate(names))])
@@ -337,7 +346,11 @@ def test_logs_of_one_feed_may_read_the_same_files_with_other_options(tmp_path):
         "one": {"source": {**source, "options": {"skip_rows": 1, "null": "NA"}}, "key": "user", "timestamp": "t"},
         "two": {"source": {**source, "options": {"skip_rows": 1}}, "key": "user", "timestamp": "t"},
         "three": {
-            "source": {**source, "schema": "a STRING, t BIGINT, c STRING", "options": {"skip_rows": 2, "header": "false"}},
+            "source": {
+                **source,
+                "schema": "a STRING, t BIGINT, c STRING",
+                "options": {"skip_rows": 2, "header": "false"},
+            },
             "key": "a",
             "timestamp": "t",
         },

@@ -70,10 +70,12 @@ def _unlikely_texts(tables: DeltaTables, feed: Feed, inferred: AbstractSet[str])
                     f'`options: {{decimal: ",", thousands: "."}}` or as the numbers are, {other_name(column)}, and '
                     f"`rewindow land {name} --new-generation`"
                 )
-            elif topic in inferred and all(map(_NUMBER.fullmatch, values)) and (codes := [*filter(_CODE.match, values)]):
+            elif (
+                topic in inferred and all(map(_NUMBER.fullmatch, values)) and (codes := [*filter(_CODE.match, values)])
+            ):
                 yield (
-                    f"feed {name}: {column} of {topic} was landed as text, because values like {codes[0]!r} may be codes. If they "
-                    f"are numbers, declare {column} DOUBLE in a `schema:` of the source, {other_name(column)}, and "
+                    f"feed {name}: {column} of {topic} was landed as text, because values like {codes[0]!r} may be codes. If "
+                    f"they are numbers, declare {column} DOUBLE in a `schema:` of the source, {other_name(column)}, and "
                     f"`rewindow land {name} --new-generation`"
                 )
             elif column not in keys and topic in inferred and _are_mostly_numbers(values):
