@@ -25,13 +25,8 @@ def test_a_number_that_no_double_holds_is_refused(tmp_path, kind):
 
 
 def test_a_csv_source_that_states_infinity_still_refuses_numbers_that_no_double_holds(tmp_path):
-    feed = Files(
-        tmp_path,
-        arrow_at(tmp_path),
-        "csv",
-        options={"positiveInf": "oo", "nanValue": "-"},
-        schema="user STRING, t BIGINT, amount DOUBLE",
-    )
+    options = {"positiveInf": "oo", "nanValue": "-"}
+    feed = Files(tmp_path, arrow_at(tmp_path), "csv", options=options, schema="user STRING, t BIGINT, amount DOUBLE")
     feed.write("d1.csv", "user,t,amount\nann,1,1.5\nbob,2,oo\ncyd,3,-Inf\ndan,4,-\neve,5,1e400\nfay,6,\n")
     with pytest.raises(DataError, match=r"d1\.csv, line 6, column amount: '1e400' is no DOUBLE"):
         feed.land()

@@ -353,7 +353,7 @@ def text_fields(spec: LogSpec, columns: LogColumns, look: SourceLook, files: Tex
         fields = dict(chain.from_iterable(starmap(_paths, _fields_of(file).items())))
         empty = frozenset(path for path, has_value in fields.items() if not has_value)
         directories = directory_columns(file.piece.path, look.base)
-        found.append(FileFields(shown(spec.source, file.piece.path), fields.keys() | directories, empty))
+        found.append(FileFields(shown(spec.source, file.piece.path), frozenset(fields.keys() | directories), empty))
     return SourceFields(known, structs, tuple(found))
 
 
