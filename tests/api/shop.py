@@ -17,7 +17,6 @@ order_id,customer,amount,ordered_at,received_at
 12,bob,12.0,2026-01-08T16:20:00Z,2026-01-08T16:20:01Z
 """
 """What the tutorial adds on the next day."""
-_CSV = 'format: csv, path: data/orders, options: {header: "true", inferSchema: "true"}'
 
 
 def create_shop(root: Path) -> Path:
@@ -26,7 +25,7 @@ def create_shop(root: Path) -> Path:
     first = root / "data/orders/first_days.csv"
     write_orders(root, "first_days", first.read_bytes())
     first.unlink()
-    replace(root / "conf/feeds/orders.yaml", _CSV, "format: parquet, path: data/orders")
+    replace(root / "conf/feeds/orders.yaml", "format: csv, path: data/orders", "format: parquet, path: data/orders")
     return root
 
 

@@ -1,7 +1,7 @@
 """`land-csv` and `land-json`: text to a log, each landing a command of its own, next to its two yardsticks.
 
 The goal is the CPU-seconds of landing the same rows from Parquet, plus twice those of polars reading the text. All are processes
-of their own, without Spark: its JVM would cost the same for text and Parquet, and is not what is compared. The logs are compared, too.
+of their own, without Spark: its JVM would cost the same for text and Parquet. The logs are compared, too.
 """
 
 from __future__ import annotations

@@ -181,6 +181,7 @@ def _every(value: object) -> Every:
 
 
 def known_zone(value: object) -> str:
+    """Return the name of a time zone. Raises `ValueError` for one that does not exist."""
     text = _text(value, "Europe/Berlin")
     if text not in pendulum.timezones():
         close = difflib.get_close_matches(text, pendulum.timezones(), n=1)

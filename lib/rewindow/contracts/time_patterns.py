@@ -48,6 +48,7 @@ def time_pattern(pattern: str) -> TimePattern:
     found: list[str] = []
     parts: list[str] = []
     end = 0
+    follows = is_open_before = False
     for token in _TOKEN.finditer(pattern):
         if token.start() != end:
             break
@@ -55,6 +56,7 @@ def time_pattern(pattern: str) -> TimePattern:
         if token[2] is None:
             literal = token[0] if token[1] is None else token[1].replace("''", "'") or "'"
             found.append(re.escape(literal))
+            follows = False
             continue
         part, form = _PARTS.get(token[0], ("", ""))
         if not part:
@@ -62,6 +64,12 @@ def time_pattern(pattern: str) -> TimePattern:
             raise ValueError(f"{token[0]} in the pattern {pattern!r} is no part of a time: use {letters}")
         if part in parts:
             raise ValueError(f"the pattern {pattern!r} has the {part.replace('_', ' ')} twice")
+        is_open = form.endswith("{1,2}")
+        if follows and (is_open or is_open_before):
+            raise ValueError(
+                f"in the pattern {pattern!r}, nothing divides {token[0]} from what is before it: use two letters"
+            )
+        is_open_before, follows = is_open, True
         parts.append(part)
         found.append(f"(?P<{part}>{form})")
     if end != len(pattern):
