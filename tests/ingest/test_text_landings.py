@@ -18,7 +18,7 @@ from rewindow.errors import DataError, SourceError
 from rewindow.tables.delta.content_hash import read_rows
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from tests.ingest.land_by_arrow import arrow_at
-from tests.ingest.local_engine import T0, landings, log_rows, one_log
+from tests.ingest.local_engine import HOUR, T0, landings, log_rows, one_log
 from tests.ingest.text_files import Files
 
 SCHEMA = "user STRING, t BIGINT, x "
@@ -370,3 +370,93 @@ def test_a_directory_that_is_a_column_in_other_capitals_is_refused(tmp_path, kin
     feed.write(f"USER=zed/d1.{kind}", {"csv": "user,t\nann,1\n", "json": '{"user": "ann", "t": 1}\n'}[kind])
     with pytest.raises(SourceError, match=r"USER.* Rename"):
         feed.land()
+
+
+def test_columns_are_found_by_the_names_of_each_header_in_any_order_and_capitals(tmp_path):
+    feed = feed_at(tmp_path, "\ufeffuser,t,x\nann,1,5\n")
+    feed.write("d2.csv", "X,USER,note,T\n6,bob,n,2\n")
+    assert landed(feed, value=["x"]) == [("ann", 5), ("bob", 6)]
+
+
+def test_columns_without_a_header_are_found_by_position(tmp_path):
+    source = {"options": {"header": "false"}}
+    feed = feed_at(tmp_path, "ann,1,5\n", **source, schema=SCHEMA + "BIGINT")
+    assert landed(feed) == [("ann", 5)]
+    feed.write("d2.csv", "bob,2\n")
+    with pytest.raises(DataError, match=r"d2\.csv, line 1"):
+        feed.land()
+
+
+def test_columns_without_a_header_or_a_schema_are_numbered(tmp_path):
+    feed = feed_at(tmp_path, "ann,1,5\n", options={"header": "false"})
+    assert landed(feed, columns={"user": "_c0", "t": "_c1", "x": "_c2"}) == [("ann", 5)]
+
+
+def test_a_name_that_occurs_twice_is_numbered_and_one_that_is_empty_too(tmp_path):
+    feed = feed_at(tmp_path, "x,user,X,t,\n1,ann,2,3,4\n")
+    feed.land(value=["first", "second", "last"], columns={"first": "x0", "second": "X2", "last": "_c4"})
+    (row,) = log_rows(feed.tables)
+    assert (row["first"], row["second"], row["last"]) == (1, 2, 4)
+
+
+@pytest.mark.parametrize("kind", ["csv", "json"])
+def test_columns_of_directories_are_landed_and_win(tmp_path, kind):
+    feed = Files(tmp_path, arrow_at(tmp_path), kind)
+    for number, (day, shop) in enumerate([("2026-01-05", "north"), ("2026-01-06", "__HIVE_DEFAULT_PARTITION__")]):
+        folder = f"day={day}/x=7/shop={shop}"
+        (tmp_path / "raw" / folder).mkdir(parents=True)
+        lines = {
+            "csv": f"user,t,x\nu{number},{number},5\n",
+            "json": f'{{"user": "u{number}", "t": {number}, "x": 5}}\n',
+        }
+        feed.write(f"{folder}/d1.{kind}", lines[kind])
+    assert landed(feed) == [("u0", 7), ("u1", 7)]
+    rows = sorted(log_rows(feed.tables), key=lambda row: row["timestamp"])
+    assert [(row["day"], row["shop"]) for row in rows] == [("2026-01-05", "north"), ("2026-01-06", None)]
+
+
+def day_before(record, partition_time):
+    """Use the day before the value as the timestamp."""
+    return record.value.x - 86_400_000
+
+
+@pytest.mark.parametrize("kind", ["csv", "json"])
+def test_an_extractor_gets_the_values_of_a_row(tmp_path, kind):
+    text = {"csv": f"user,x\nann,{T0}\n", "json": f'{{"user": "ann", "x": {T0}}}\n'}[kind]
+    feed = feed_at(tmp_path, text, kind)
+    feed.land(timestamp=f"{__name__}:day_before", value=["x"], key="user")
+    assert [row["timestamp"] for row in log_rows(feed.tables)] == [T0 - 86_400_000]
+
+
+@pytest.mark.parametrize("kind", ["csv", "json"])
+def test_rows_of_a_file_land_with_the_intervals_in_which_they_arrived(tmp_path, kind):
+    arrivals = [T0, T0 + 2 * HOUR, T0 + HOUR]
+    lines = {
+        "csv": "user,t,x\n" + "".join(f"ann,{number},{at}\n" for number, at in enumerate(arrivals)),
+        "json": "".join(f'{{"user": "ann", "t": {number}, "x": {at}}}\n' for number, at in enumerate(arrivals)),
+    }
+    feed = feed_at(tmp_path, lines[kind], kind)
+    found = []
+    for hour in range(1, 5):
+        feed.land(T0 + hour * HOUR, arrived_at="x", every="1h")
+        found.append(sorted(row["timestamp"] for row in log_rows(feed.tables)))
+    assert found == [[0], [0, 2], [0, 1, 2], [0, 1, 2]]
+
+
+@pytest.mark.parametrize("kind", ["csv", "json"])
+def test_the_order_of_rows_does_not_depend_on_the_files(tmp_path, kind):
+    rows = [(f"u{number % 3}", number // 4, number % 5) for number in range(24)]
+    found = []
+    for name, files in (("one", [rows]), ("more", [rows[1::2], rows[::2][::-1]])):
+        (tmp_path / name).mkdir()
+        feed = Files(tmp_path / name, arrow_at(tmp_path / name), kind)
+        for number, part in enumerate(files):
+            csv_lines = "user,t,x\n" + "".join(f"{user},{t},{x}\n" for user, t, x in part)
+            json_lines = "".join(f'{{"x": {x}, "t": {t}, "user": "{user}"}}\n' for user, t, x in part)
+            feed.write(f"d{number}.{kind}", csv_lines if kind == "csv" else json_lines)
+        feed.land(order=["x"])
+        found.append(log_rows(feed.tables))
+    names = ("partition", "offset", "user", "timestamp", "x")
+    one, more = ([tuple(row[name] for name in names) for row in landed_rows] for landed_rows in found)
+    assert len(one) == len(rows)
+    assert one == more
