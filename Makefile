@@ -11,7 +11,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 # Each worker takes whole files, in the order of tests/conftest.py.
 TWO := -n 2 --dist loadfile --no-loadscope-reorder
-CODE := $(wildcard lib tests jobs dags setup.py)
+CODE := $(wildcard lib tests jobs dags)
 # Installs are quiet but for one line that moves, so that a log stays short and a person sees progress.
 PROGRESS := awk '/^ *Collecting/ {printf "\r\033[K  %d %s", ++n, $$2; fflush()} \
 	/^ *(Building wheel for|Installing)/ {printf "\r\033[K  %s", substr($$0, 1, 70); fflush()} END {printf "\r\033[K"}'
@@ -19,7 +19,7 @@ PIP := $(PY) -m pip install --disable-pip-version-check
 COUNT := grep -c '^[a-z].*=='
 COMPILE := $(VENV)/bin/uv pip compile --quiet --generate-hashes --python-version 3.11 --python-platform linux --custom-compile-command "make lock"
 
-.PHONY: help docs install setup package env java jars test test-fast test-spark bytecode wheel databricks-wheel airflow cluster crash year matrix compiled check smoke smoke-bench smoke-kills smoke-airflow smoke-cluster format demo conformance oracle bench bench-execution billion lock clean
+.PHONY: help docs install setup package env java jars test test-fast test-spark bytecode wheel databricks-wheel airflow cluster crash year matrix check smoke smoke-bench smoke-kills smoke-airflow smoke-cluster format demo conformance oracle bench bench-execution billion lock clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -102,9 +102,6 @@ year: setup ## a year of hourly landings and runs in fast motion; writes tests/y
 
 matrix: env ## the oldest and the newest supported versions, each in its own environment; writes the table in README.md (an hour)
 	$(PY) -m tests.matrix $(ROWS)
-
-compiled: env ## compile the core with mypyc (needs a C compiler) into .cache/compiled, and run the fast tests and all scenarios with it
-	@$(PY) -m tests.compiled $(COMPILED)
 
 check: env ## formatting, lint, types, the layers, and the pages of measurements with their age
 	$(VENV)/bin/ruff format --check --output-format concise $(CODE)

@@ -29,8 +29,7 @@ def _layer(ours: str, third_party: str = "") -> Layer:
 
 LAYERS = {
     "errors": _layer(""),
-    # At run time the standard library alone: `streams.compilation` takes a name for the compiler's eyes (ADR-114).
-    "streams": _layer("", "mypy_extensions"),
+    "streams": _layer(""),
     "dsl": _layer("streams"),
     "contracts": _layer("streams"),
     "config": _layer("contracts streams", "pydantic pydantic_core yaml pendulum"),

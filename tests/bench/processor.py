@@ -12,7 +12,6 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from rewindow.app.own_code import is_compiled
 from tests.bench.meter import Meter, PeakMemory
 from tests.bench.record_execution import child
 from tests.bench.stored import median_of
@@ -72,7 +71,6 @@ def measure(rows: int, *, rounds: int, job: str = JOB, **_: object) -> dict[str,
         "ratio_written": round(rates["spark"] / rates["written"], 3),
         **of_spark,
         "is_warm": True,
-        "is_compiled": is_compiled(),
         "peak_mb": memory.peak_mb,
         "rounds": rounds,
         "execution": "record",

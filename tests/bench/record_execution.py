@@ -4,8 +4,7 @@
 
 Two jobs (`jobs`) over one log (`workload`), three ways each (`measure`). Each measurement has its own process, and the ways of a
 round alternate so that a slow hour of the machine affects all of them alike. The results of record execution are compared
-with those of the loop. A run over 2,000,000 rows or more writes its figures into RECORD_EXECUTION.md, where those of a
-compiled core (ADR-114) have their own section.
+with those of the loop. A run over 2,000,000 rows or more writes its figures into RECORD_EXECUTION.md.
 """
 
 from __future__ import annotations
@@ -22,14 +21,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from rewindow.app.own_code import is_compiled
 from tests.bench.jobs import JOBS
 from tests.bench.workload import EPOCHS, KEYS, PARTITIONS, make_log
 
 ROOT = Path(__file__).resolve().parents[2]
 REPORT = Path(__file__).with_name("RECORD_EXECUTION.md")
-CORE = "compiled core" if is_compiled() else "core in Python"
-BEGIN, END = f"<!-- figures ({CORE}): written by python -m tests.bench.record_execution -->", "<!-- end of figures -->"
+BEGIN, END = "<!-- figures: written by python -m tests.bench.record_execution -->", "<!-- end of figures -->"
 ROWS = 2_000_000
 WAYS = {
     "loop": "plain loop, results kept in memory",
@@ -111,14 +108,13 @@ def _machine() -> dict[str, Any]:
     return {
         "machine": cpu,
         "versions": f"Python {platform.python_version()}, {packages}",
-        "is_compiled": is_compiled(),
         "date": datetime.now(UTC).date().isoformat(),
     }
 
 
 def _heading(figures: dict[str, Any]) -> str:
     return (
-        f"{figures['date']}, {figures['machine']}, {figures['versions']}, {CORE}. {figures['rows']:,} records, "
+        f"{figures['date']}, {figures['machine']}, {figures['versions']}. {figures['rows']:,} records, "
         f"{KEYS:,} keys, {PARTITIONS} partitions, {EPOCHS} landings; median of {figures['rounds']} rounds.\n"
     )
 

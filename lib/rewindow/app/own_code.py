@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from importlib import import_module
 from pathlib import Path
 
 from rewindow.errors import ConfigError
@@ -17,11 +16,6 @@ def running_version() -> str:
     """Return the version of what is running, not of what is installed."""
     found: str = sys.modules["rewindow"].__version__
     return found
-
-
-def is_compiled() -> bool:
-    """Return whether the core is compiled (ADR-114): then its modules are no Python files."""
-    return not str(import_module("rewindow.streams.task").__file__).endswith(".py")
 
 
 def check_own_code(root: Path, running: str = RUNNING) -> None:

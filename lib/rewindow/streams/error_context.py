@@ -15,12 +15,12 @@ from rewindow.streams.dropped_records import record_text
 from rewindow.streams.task_context import TaskContext
 
 _OURS = "rewindow."
-"""What our modules' names begin with. Their files would not do: those of compiled code have the paths of its build."""
+"""What our modules' names begin with."""
 _PYTHONS = json.__file__.rpartition("json")[0]
 """The folder of the standard library."""
 _LONGEST_REASON, _LONGEST_RECORD, _LONGEST_MESSAGE = 200, 500, 2_000
 _LOOP_MODULES, _LOOP = (f"{_OURS}streams.task", f"{_OURS}streams.record_replay"), "_replay"
-"""The functions whose frames have the input record, as ``record`` or ``key`` and ``value``; compiled, they have no variables."""
+"""The functions whose frames have the input record, as ``record`` or ``key`` and ``value``."""
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}")
 _SECRET = re.compile(
     r"(?i)(passw(?:or)?d|secret|token|api[_-]?key|authorization|://[^/\s:@]+)(['\"]?\s*[=:]\s*)[^\s,;@]+"
@@ -70,7 +70,7 @@ def _explain(error: BaseException, task_context: TaskContext) -> DataError:
     what = f"{type(error).__name__}: {_clipped(_message(error), _LONGEST_MESSAGE)}{where(error)}"
     is_of_record, has_policy = task_context.record_context.topic is not None, node in task_context.nodes_with_policy
     note = " (on_error is for records, not for this)" if has_policy and not is_of_record else ""
-    record = _record(error, task_context)  # nothing in the compiled core, whose frames have no variables
+    record = _record(error, task_context)
     is_unprotected = is_of_record and bool(node) and not has_policy
     advice = _advice(node if is_unprotected else "", is_test=task_context.is_test)
     return DataError(f"node {node!r} failed at {at}: {what}{note}{_signature(error)}. {advice}.{record}")

@@ -1,4 +1,4 @@
-"""How a node sends records to its children: the part of its context that runs for each record, and may be compiled."""
+"""How a node sends records to its children: the part of its context that runs for each record."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rewindow.errors import DataError
-from rewindow.streams.compilation import mypyc_attr
 from rewindow.streams.record import Record, To
 from rewindow.streams.record_context import RecordContext
 
@@ -14,7 +13,6 @@ Take = Callable[[Record], None]
 """Handles one record: a processor, a sink, or several of them."""
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class Forwarding:
     """The children of a node. `ProcessorContext` documents what users call."""
 

@@ -205,7 +205,7 @@ class Task:
                     offsets[last_rank] = last_offset + 1
                 current_rank, take, record_context.topic = rank, entries[rank], topics[rank]
             last_rank, last_offset = rank, offset
-            own: Any = timestamp  # one object for the record and its context, compiled too (`Forwarding.forward`)
+            own: Any = timestamp  # one object for the record and its context
             record_context.offset, record_context.timestamp, record_context.order_ms = offset, own, order_ms
             taken += 1
             take(make_record((key, value, own, ())))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import typer
 
-from rewindow.app.own_code import RUNNING, is_compiled, running_version
+from rewindow.app.own_code import RUNNING, running_version
 
 _WITH = ("pyspark", "delta-spark", "deltalake", "pyarrow")
 
@@ -17,8 +17,7 @@ def print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
     """Print the versions of rewindow and what it works with, and where it is installed; then exit."""
     if not wanted:
         return
-    core = "compiled core" if is_compiled() else "core in Python"
-    typer.echo(f"rewindow {running_version()}, {core} ({Path(RUNNING).parent})")
+    typer.echo(f"rewindow {running_version()} ({Path(RUNNING).parent})")
     versions = [f"{name} {found}" for name in _WITH if (found := _version(name))]
     typer.echo(", ".join([f"Python {platform.python_version()}", *versions]))
     raise typer.Exit

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
-from rewindow.streams.compilation import mypyc_attr
 from rewindow.streams.serde.coercion import are_all
 from rewindow.streams.serde.key_bytes import by_bytes, encode_key
 from rewindow.streams.state.key_types import KeyType
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class KeyRows:
     """Rows by key.
 

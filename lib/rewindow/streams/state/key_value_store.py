@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from rewindow.errors import DataError
-from rewindow.streams.compilation import mypyc_attr
 from rewindow.streams.record import UNKNOWN
 from rewindow.streams.serde.coercion import are_all, stay_as_they_are
 from rewindow.streams.serde.key_bytes import by_bytes, encode_key
@@ -19,7 +18,6 @@ from rewindow.streams.state.spilling_rows import SpillingRows
 from rewindow.streams.state.stores import Store, StoreBuilder, codec_of, refused
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class KeyValueStore(Store):
     """Keys and values. With a disk, rows that do not fit in memory spill to it."""
 

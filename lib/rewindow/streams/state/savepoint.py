@@ -68,7 +68,7 @@ def _savepoints(store: Store) -> dict[str, Callable[..., RollBack]]:
     if isinstance(store, KeyValueStore):
         return {
             "put": lambda key, value: store.savepoint(key),  # noqa: ARG005
-            "put_if_absent": lambda key, value: store.savepoint(key),  # noqa: ARG005 - compiled, it calls its own `put`
+            "put_if_absent": lambda key, value: store.savepoint(key),  # noqa: ARG005 - it calls its own `put`
             "delete": store.savepoint,
             "put_many": lambda rows: _all_of([store.savepoint(key) for key in rows]),
             "delete_many": lambda keys: _all_of([store.savepoint(key) for key in keys]),

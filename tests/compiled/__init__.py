@@ -1,1 +1,0 @@
-"""Test with the compiled core: `make compiled`."""
