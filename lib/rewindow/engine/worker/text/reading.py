@@ -169,8 +169,7 @@ class PartReader:
         self._rows += count
         columns[LINE] = pa.array(records.lines[:count] + block.line)
         if faults and self._read.keeps_faults:
-            texts = [self._shown(block, records, row, faults) for row in range(count)]
-            columns[WRONG] = pa.array(texts, pa.string())
+            columns[WRONG] = pa.array(self._shown(block, records, faults), pa.string())
         return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
     def _note(self, name: str, column: pa.Array, lines: Longs) -> None:
@@ -182,16 +181,14 @@ class PartReader:
         _locate(types, self._part.start, lines)
         self._kinds[name] = merge(self._kinds[name], types) if name in self._kinds else types
 
-    def _shown(self, block: Block, records: Records, row: int, faults: Mapping[int, str]) -> str | None:
-        if row not in faults:
-            return None
-        line = int(records.lines[row])
-        text = (
-            block.data.split(b"\n", line + 1)[line].decode(errors="replace").rstrip("\r")
-            if not self._read.options.is_multiple
-            else ""
-        )
-        return f"{faults[row]}: {text[:_SHOWN_TEXT]}"
+    def _shown(self, block: Block, records: Records, faults: Mapping[int, str]) -> list[str | None]:
+        """Return what is wrong with each row, with its text if that is one line."""
+        lines = [] if self._read.options.is_multiple else block.data.split(b"\n")
+        found: list[str | None] = [None] * len(records.lines)
+        for row, reason in faults.items():
+            text = lines[int(records.lines[row])].decode(errors="replace").rstrip("\r") if lines else ""
+            found[row] = f"{reason}: {text[:_SHOWN_TEXT]}"
+        return found
 
 
 def _locate(types: JsonType, start: int, lines: Longs) -> None:
