@@ -53,6 +53,7 @@ class TextRows:
         self._options = text_options(spec.source.format, spec.source.options)
         self._values = dict(piece.values)
         self._found: dict[str, pa.Array] = {}
+        self._within: dict[str, pa.Array] = {}  # texts of fields in objects, which are dear to find
         self._bad: dict[str, Flags] = {}
         self._misfits: dict[str, Mapping[int, Misfit]] = {}
 
@@ -160,7 +161,9 @@ class TextRows:
             return self._batch.column(name)
         outer, dot, inner = name.partition(".")
         if dot and outer in names:
-            return field_tokens(self._batch.column(outer), inner.split("."))
+            if name not in self._within:
+                self._within[name] = field_tokens(self._batch.column(outer), inner.split("."))
+            return self._within[name]
         return pa.nulls(self.rows, pa.string())
 
     def _typed(self, name: str, kind: Any) -> Typed:
