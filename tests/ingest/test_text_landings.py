@@ -1,4 +1,4 @@
-"""Text files through `land`: rows, refusals with their place, the quarantine, and the options of a source. Without Spark."""
+"""Text files through `land`: rows, refusals with their location, the quarantine, and the options of a source. Without Spark."""
 
 from __future__ import annotations
 
@@ -55,15 +55,17 @@ def in_csv(value):
 def test_bad_values_in_csv_are_named_or_quarantined_with_their_lines_and_columns(tmp_path, kind):
     rows = "".join(f"bob,{number},{in_csv(value)}\n" for number, value in enumerate(BAD[kind]))
     feed = feed_at(tmp_path, f"user,t,x\nann,1,\n\n{rows}", schema=SCHEMA + kind)
-    places = [f"d1.csv, line {line}, column x: '{value}' is no {kind}" for line, value in enumerate(BAD[kind], start=4)]
+    locations = [
+        f"d1.csv, line {line}, column x: '{value}' is no {kind}" for line, value in enumerate(BAD[kind], start=4)
+    ]
     with pytest.raises(DataError) as caught:
         feed.land()
-    assert places[0] in str(caught.value)
+    assert locations[0] in str(caught.value)
     assert "accepted: " in str(caught.value)
     assert landings(feed.tables) == []
-    assert feed.land(unreadable="skip").quarantined == len(places)
+    assert feed.land(unreadable="skip").quarantined == len(locations)
     reasons = "\n".join(quarantined(feed))
-    assert [place for place in places if place not in reasons] == []
+    assert [location for location in locations if location not in reasons] == []
     assert [row["user"] for row in log_rows(feed.tables)] == ["ann"]
 
 
