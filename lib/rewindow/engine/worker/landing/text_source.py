@@ -102,6 +102,8 @@ class TextFiles:
         """
         self._on_workers, self._most_bytes, self._root = on_workers, most_rows * _ROW_BYTES, folder
         self._read: dict[tuple[str, str, int, Any], TextFile] = {}
+        self._inferred: set[tuple[str, str, int, Any]] = set()
+        """Of which files the types that their columns fit were noted, too."""
         self._stack = ExitStack()
         self._folder = ""
         self._held = 0
@@ -116,7 +118,8 @@ class TextFiles:
         """
         # Logs may read the same file with other options.
         keys = {piece: (spec.topic, *_identity(piece)) for piece in pieces}
-        new = [piece for piece, key in keys.items() if key not in self._read]
+        has = self._inferred if infers else self._read.keys()
+        new = [piece for piece, key in keys.items() if key not in has]
         if new:
             read = _text_read(spec, new, infers=infers)
             size = sum(keys[piece][2] for piece in new)
@@ -132,6 +135,7 @@ class TextFiles:
                 file = TextFile(piece, tuple(by_path[piece.path]))
                 _check(spec, file)
                 self._read[keys[piece]] = file
+                self._inferred |= {keys[piece]} if infers else set()
         return [replace(self._read[key], piece=piece) for piece, key in keys.items()]
 
     def are_on_workers(self, pages: Iterable[Page | None]) -> bool:
@@ -141,6 +145,7 @@ class TextFiles:
     def forget(self) -> None:
         """Drop all pages."""
         self._read.clear()
+        self._inferred.clear()
         self._stack.close()
         self._folder, self._held, self._is_divided = "", 0, False
 
