@@ -144,9 +144,12 @@ def _decoded(
     try:
         return decoder.decode(chunk, final).encode()
     except UnicodeError as error:
-        start = error.start if isinstance(error, UnicodeDecodeError) else 0
-        reason = f"its bytes are not {options.encoding.upper()}"
-        raise BadTextError(line + chunk.count(b"\n", 0, start), reason) from error
+        before = 0
+        if isinstance(
+            error, UnicodeDecodeError
+        ):  # in UTF-16, the byte of a line's end may be a part of another character
+            before = error.object[: error.start].decode(error.encoding, "ignore").count("\n")
+        raise BadTextError(line + before, f"its bytes are not {options.encoding.upper()}") from error
 
 
 def _without_mark(path: str, first: bytes, options: TextOptions) -> bytes:
