@@ -24,7 +24,7 @@ def edited(say: Say, shop: Path) -> Callable[[str, str], None]:
         assert text.count(old) == 1
         feed.write_text(text.replace(old, new))
 
-    edit('options: {header: "true", inferSchema: "true"}', f'schema: "{SCHEMA}", options: {{header: "true"}}')
+    edit("path: data/orders}", f'path: data/orders, schema: "{SCHEMA}"}}')
     assert say("land", "orders")[0] == 0
     return edit
 

@@ -57,7 +57,7 @@ def test_a_sum_of_texts_says_how_to_land_them_as_numbers(say: Say, shop: Path) -
     )
     columns = "order_id BIGINT, customer STRING, amount DOUBLE, ordered_at TIMESTAMP, received_at TIMESTAMP"
     edited(shop, "data/orders/first_days.csv", (",EUR 12.5,", ",12.5,"))
-    edited(shop, "conf/feeds/orders.yaml", ("path: data/orders,", f'path: data/orders, schema: "{columns}",'))
+    edited(shop, "conf/feeds/orders.yaml", ("path: data/orders}", f'path: data/orders, schema: "{columns}"}}'))
     code, text = say("land", "orders", "--new-generation")
     assert code == 76
     assert (
@@ -93,7 +93,7 @@ def test_keys_that_differ_are_shown_with_times_not_with_milliseconds(say: Say, s
 
 def test_decimals_that_differ_are_texts_in_json(say: Say, shop: Path) -> None:
     columns = "order_id BIGINT, customer STRING, amount DECIMAL(12,2), ordered_at TIMESTAMP, received_at TIMESTAMP"
-    edited(shop, "conf/feeds/orders.yaml", ("path: data/orders,", f'path: data/orders, schema: "{columns}",'))
+    edited(shop, "conf/feeds/orders.yaml", ("path: data/orders}", f'path: data/orders, schema: "{columns}"}}'))
     edited(shop, "jobs/daily_orders.py", ('        .where("amount > 0")\n', '        .where("order_id != 3")\n'))
     assert say("land", "orders")[0] == 0
     assert say("run", "daily_orders")[0] == 0
@@ -169,7 +169,6 @@ def test_a_csv_file_that_may_be_half_written_is_told_unless_its_producer_never_e
 
 @pytest.mark.parametrize("command", ["explain", "run", "check"])
 def test_numbers_are_numbers_before_the_first_landing_too(say: Say, shop: Path, command: str) -> None:
-    edited(shop, "conf/feeds/orders.yaml", (', options: {header: "true", inferSchema: "true"}', ""))
     edited(shop, "jobs/daily_orders.py", ('        .where("amount > 0")\n', ""))
     _, text = say(command, "daily_orders")
     assert "was landed as text" not in text

@@ -79,7 +79,7 @@ def test_a_renamed_column_of_a_declared_schema_is_told_in_a_new_generation_what_
 ) -> None:
     feed = shop / "conf/feeds/orders.yaml"
     schema = "order_id BIGINT, customer STRING, amount DOUBLE, ordered_at TIMESTAMP, received_at TIMESTAMP"
-    edited(feed, 'options: {header: "true", inferSchema: "true"}', f'schema: "{schema}", options: {{header: "true"}}')
+    edited(feed, "path: data/orders}", f'path: data/orders, schema: "{schema}"}}')
     assert say("land", "orders")[0] == 0
     (shop / "data/orders/new.csv").write_text(NEW.replace("amount", "amountEUR").replace("coupon", "x"))
     for more in ((), ("--new-generation",)):

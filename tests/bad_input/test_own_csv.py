@@ -180,7 +180,7 @@ def test_all_columns_that_no_file_has_are_named_at_once_without_spark(
     monkeypatch.setattr("rewindow.app.project.open_session", no_spark)
     settings(shop, "key: customer", "key: kunde")
     settings(shop, "[order_id, amount]", "[order_id, betrag]")
-    settings(shop, 'inferSchema: "true"', 'inferSchema: "true", timestampFormat: "dd.MM.yyyy"')
+    settings(shop, "path: data/orders}", 'path: data/orders, options: {dateFormat: "dd.MM.yyyy"}}')
     feed = shop / "conf/feeds/orders.yaml"
     log = feed.read_text().partition("  orders:\n")[2].replace("kunde", "customer").replace("betrag", "amount")
     feed.write_text(feed.read_text() + "  refunds:\n" + log.replace("received_at ", "came "))

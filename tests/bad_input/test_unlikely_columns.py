@@ -60,7 +60,6 @@ def test_keys_with_blanks_around_them_are_named_once(say: Say, orders: Path) -> 
 
 def test_numbers_among_texts_in_json_are_refused_with_their_places(say: Say, shop: Path, orders: Path) -> None:
     settings(shop, "format: csv", "format: json")
-    settings(shop, ', options: {header: "true", inferSchema: "true"}', "")
     times = {"ordered_at": "2026-01-05T08:15:00Z", "received_at": "2026-01-05T08:16:00Z"}
     rows = [{"order_id": 1, "customer": "ann", "amount": amount, **times} for amount in (12.5, "n/a")]
     orders.unlink()
