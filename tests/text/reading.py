@@ -40,7 +40,8 @@ def read_case(case, folder: Path, mode, monkeypatch, *, unreadable=FAIL):
     if mode != "whole":
         monkeypatch.setattr(reading, "BLOCK_BYTES", 24)
     if mode == "divided":
-        monkeypatch.setattr(text_source, "PART_BYTES", 16)
+        largest = max(map(len, case.files.values()))
+        monkeypatch.setattr(text_source, "PART_BYTES", max(16, largest // 50))
         pages = folder.parent / "pages"
         pages.mkdir(exist_ok=True)
 

@@ -1,6 +1,6 @@
 """Partitions of whole key columns: each distinct key of a batch is encoded and hashed once (`streams.serde.key_bytes`).
 
-Batches of a row group often share one dictionary of texts. Its partitions are remembered for the next batch.
+Batches of a source mostly have the same keys. Their partitions are remembered for the next batch.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rewindow.streams.serde.key_bytes import encode_key
 
@@ -18,7 +19,7 @@ NULL_PARTITION = 0
 """The partition of records without a key."""
 
 _MOST_KEPT = 1 << 16
-"""A larger dictionary is not worth its memory: its values hardly repeat."""
+"""More values are not worth their memory: they hardly repeat."""
 
 
 def partitions_of(keys: Sequence[pa.Array], *, is_scalar: bool, partitions: int) -> pa.Array:
@@ -53,18 +54,28 @@ def _indices(coded: pa.DictionaryArray) -> npt.NDArray[np.int32]:
 
 
 def _partitions_of_dictionary(dictionary: pa.Array, partitions: int) -> npt.NDArray[np.int32]:
-    """Return the partition of each distinct value, and of null."""
-    known = _last.get(partitions)
-    if known is not None and known[0].equals(dictionary):
-        return known[1]
-    found = _hashed([*dictionary.to_pylist(), None], partitions)
-    if len(dictionary) <= _MOST_KEPT:
-        _last[partitions] = dictionary, found
+    """Return the partition of each distinct value, and of null. Only values that the last dictionaries lack are hashed."""
+    known, of_known = _known.get(partitions, (dictionary.slice(0, 0), np.zeros(0, np.int32)))
+    if known.type != dictionary.type:
+        known, of_known = dictionary.slice(0, 0), of_known[:0]
+    at = pc.index_in(dictionary, value_set=known)
+    is_new = np.asarray(at.is_null())
+    found = np.full(len(dictionary) + 1, NULL_PARTITION, np.int32)
+    found[:-1][~is_new] = of_known[np.asarray(at.drop_null())]
+    if is_new.any():
+        new = dictionary.filter(pa.array(is_new))
+        of_new = _hashed([*new.to_pylist(), None], partitions)[:-1]
+        found[:-1][is_new] = of_new
+        fits = len(known) + len(new) <= _MOST_KEPT
+        known, of_known = (
+            (pa.concat_arrays([known, new]), np.concatenate([of_known, of_new])) if fits else (new[:_MOST_KEPT], of_new)
+        )
+        _known[partitions] = known, of_known[:_MOST_KEPT]
     return found
 
 
-_last: dict[int, tuple[pa.Array, npt.NDArray[np.int32]]] = {}
-"""By number of partitions: the last dictionary, and the partitions of its values."""
+_known: dict[int, tuple[pa.Array, npt.NDArray[np.int32]]] = {}
+"""By number of partitions: values of the last dictionaries, and their partitions."""
 
 
 def _hashed(keys: Sequence[object], partitions: int) -> npt.NDArray[np.int32]:

@@ -73,7 +73,8 @@ def csv_rows(data: bytes, options: TextOptions, names: Sequence[str] | None) -> 
     faults: dict[int, str] = {}
     starts: Longs | None = None
     kept = data
-    if options.escape or (quote and quote in data) or data.count(b"\r") != data.count(b"\r\n"):
+    has_carriages = b"\r" in data and data.count(b"\r") != data.count(b"\r\n")
+    if options.escape or (quote and quote in data) or has_carriages:
         structure = _Structure(data, options)
         wrong = structure.wrong()
         if wrong or options.is_multiple:

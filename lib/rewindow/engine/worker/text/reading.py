@@ -88,14 +88,15 @@ class PartReader:
         self._read, self._part = read, part
         self._names: dict[str, bool] = dict.fromkeys(read.names.get(part.path, ()), False)
         self._kinds: dict[str, Any] = {}
-        self._rows = self._lines = 0
+        self._rows, self._last = 0, Block(b"", 0)
         self._fault: tuple[int, str] | None = None
 
     def noted(self, pages: Sequence[Page]) -> PartRead:
         """Return what was noted, with the pages that the batches have become."""
         filled = tuple(name for name, is_filled in self._names.items() if is_filled)
+        lines = self._last.line + self._last.data.count(b"\n")
         return PartRead(
-            self._part, tuple(self._names), filled, self._kinds, self._rows, self._lines, tuple(pages), self._fault
+            self._part, tuple(self._names), filled, self._kinds, self._rows, lines, tuple(pages), self._fault
         )
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -124,7 +125,7 @@ class PartReader:
         has_constants = bool(self._read.options.constants)
         if not self._read.options.is_multiple:
             for block in blocks:
-                self._lines = block.line + block.data.count(b"\n")
+                self._last = block
                 yield block, json_records(block.data, constants=has_constants)
             return
         try:
@@ -139,7 +140,7 @@ class PartReader:
         is_first, rest = self._part.start == 0, Block(b"", 0)
         for block in blocks:
             data, line = rest.data + block.data, rest.line if rest.data else block.line
-            self._lines = block.line + block.data.count(b"\n")
+            self._last = block
             if is_first:
                 header = csv_header(data, self._read.options)
                 if header is None:
@@ -149,7 +150,7 @@ class PartReader:
             end = whole_records(data, self._read.options) if self._read.options.is_multiple else len(data)
             if end:
                 yield Block(data[:end], line)
-            rest = Block(data[end:], line + data.count(b"\n", 0, end))
+            rest = Block(data[end:], line + data.count(b"\n", 0, end)) if end < len(data) else Block(b"", 0)
             if len(rest.data) > _MOST_RECORD:
                 raise BadTextError(rest.line, "its quoted value has no end")
         if rest.data:
