@@ -113,7 +113,7 @@ def test_a_jvm_killed_during_a_landing_or_a_run_is_told_and_the_same_command_goe
     assert loaded.tables.hashes("quiet_carriers", "main") == loaded.tables.hashes("quiet_carriers", "clean")
 
 
-def test_a_compressed_bomb_ends_with_71_and_the_fixed_source_is_landed(tmp_path: Path) -> None:
+def test_a_compressed_bomb_is_named_and_the_fixed_source_is_landed(tmp_path: Path) -> None:
     (tmp_path / "conf/feeds").mkdir(parents=True)
     (tmp_path / "conf/targets").mkdir()
     (tmp_path / "raw").mkdir()
@@ -128,8 +128,8 @@ def test_a_compressed_bomb_ends_with_71_and_the_fixed_source_is_landed(tmp_path:
         for _ in range(400):  # one line of 400 MB
             file.write(b"0" * (1 << 20))
     assert bomb.stat().st_size < 4 << 20
-    said = done(command(tmp_path, "land", "readings"), code=71)
-    assert "out of memory" in said["error"]
+    said = done(command(tmp_path, "land", "readings"), code=65)
+    assert "second.csv.gz, line 2: " in said["error"]
     assert "Traceback" not in said["error"]
     bomb.unlink()
     assert done(command(tmp_path, "land", "readings"))["rows"] == 1

@@ -18,6 +18,8 @@ from rewindow.errors import SourceError, StorageError
 from rewindow.storage.locations import filesystem_of
 
 BLOCK_BYTES = 8 << 20
+LARGEST = 64 << 20
+"""The most bytes of a record. More is no record, but what a file of another kind, or a quote without an end, seems to have."""
 _READ_BYTES = 1 << 20
 _UTF_8_MARK = codecs.BOM_UTF8
 _MARKS: Mapping[bytes, str] = {  # the longer ones first
@@ -80,6 +82,9 @@ def read_blocks(part: Part, options: TextOptions, *, size: int) -> Iterator[Bloc
     for chunk in _texts(part, options):
         chunks.append(chunk)
         length += len(chunk)
+        if length > size + LARGEST:
+            line += sum(one.count(b"\n") for one in chunks)
+            raise BadTextError(line, f"it is longer than {LARGEST >> 20} MB")
         if length < size or b"\n" not in chunk:
             continue
         data, rest = _cut(chunks)
@@ -88,6 +93,24 @@ def read_blocks(part: Part, options: TextOptions, *, size: int) -> Iterator[Bloc
         chunks, length = [rest], len(rest)
     if length:
         yield Block(_checked(b"".join(chunks), line), line)
+
+
+def read_texts(part: Part, options: TextOptions) -> Iterator[bytes]:
+    """Yield the text of a part, cut anywhere, for a format whose records are not lines. Raises as `read_blocks`."""
+    decoder, line = codecs.getincrementaldecoder("utf-8")(), 0
+    for chunk in _texts(part, options):
+        try:
+            decoder.decode(chunk)
+        except UnicodeDecodeError as error:
+            raise BadTextError(line + chunk.count(b"\n", 0, error.start), "its bytes are not UTF-8") from error
+        if (found := chunk.find(b"\0")) >= 0:
+            raise BadTextError(line + chunk.count(b"\n", 0, found), "it has the character NUL")
+        line += chunk.count(b"\n")
+        yield chunk
+    try:
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError as error:
+        raise BadTextError(line, "its bytes are not UTF-8") from error
 
 
 def decompressed(path: str) -> Iterator[bytes]:

@@ -12,7 +12,16 @@ import pyarrow as pa
 
 from rewindow.contracts.text_options import CSV, TextOptions
 from rewindow.engine.worker.text.accepted_values import ALL_KINDS, kinds_of
-from rewindow.engine.worker.text.blocks import BLOCK_BYTES, BadTextError, Block, Part, first_lines, read_blocks
+from rewindow.engine.worker.text.blocks import (
+    BLOCK_BYTES,
+    LARGEST,
+    BadTextError,
+    Block,
+    Part,
+    first_lines,
+    read_blocks,
+    read_texts,
+)
 from rewindow.engine.worker.text.csv_records import csv_header, csv_rows, whole_records
 from rewindow.engine.worker.text.json_lines import UndividedError, json_lines
 from rewindow.engine.worker.text.json_records import json_records
@@ -24,7 +33,6 @@ Longs = npt.NDArray[np.int64]
 
 LINE, WRONG = "_line", "_wrong"
 """Columns of a page besides the texts: the line of each record in its part, from 0, and what is wrong with a record."""
-_MOST_RECORD = 64 << 20
 _SHOWN_TEXT = 200
 
 
@@ -112,24 +120,25 @@ class PartReader:
             self._fault = error.line, error.reason
 
     def _records(self) -> Iterator[tuple[Block, Records]]:
-        read, blocks = self._read, read_blocks(self._part, self._read.options, size=BLOCK_BYTES)
+        read, options = self._read, self._read.options
+        if read.format != CSV and options.is_multiple:
+            yield from self._objects()
+            return
+        blocks = read_blocks(self._part, options, size=BLOCK_BYTES)
         if read.format != CSV:
-            yield from self._objects(blocks)
+            for block in blocks:
+                self._last = block
+                yield block, json_records(block.data, constants=bool(options.constants))
             return
         names = read.names[self._part.path]
         for block in self._rows_of_csv(blocks):
-            yield block, csv_rows(block.data, read.options, names)
+            yield block, csv_rows(block.data, options, names)
 
-    def _objects(self, blocks: Iterator[Block]) -> Iterator[tuple[Block, Records]]:
-        """Yield the objects of a JSON file."""
+    def _objects(self) -> Iterator[tuple[Block, Records]]:
+        """Yield the objects of a JSON file in which they are not lines: a list of them may be one long line."""
         has_constants = bool(self._read.options.constants)
-        if not self._read.options.is_multiple:
-            for block in blocks:
-                self._last = block
-                yield block, json_records(block.data, constants=has_constants)
-            return
         try:
-            for lines in json_lines(block.data for block in blocks):
+            for lines in json_lines(read_texts(self._part, self._read.options)):
                 records = json_records(lines.data, constants=has_constants)
                 yield Block(lines.data, 0), replace(records, lines=lines.lines[records.lines])
         except UndividedError as error:
@@ -151,7 +160,7 @@ class PartReader:
             if end:
                 yield Block(data[:end], line)
             rest = Block(data[end:], line + data.count(b"\n", 0, end)) if end < len(data) else Block(b"", 0)
-            if len(rest.data) > _MOST_RECORD:
+            if len(rest.data) > LARGEST:
                 raise BadTextError(rest.line, "its quoted value has no end")
         if rest.data:
             yield rest
