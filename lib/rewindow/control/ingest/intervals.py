@@ -26,6 +26,8 @@ FIXED_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
 CALENDAR = {"d": "days", "w": "weeks", "mo": "months", "y": "years"}
 _HOUR, _DAY = 3_600_000, 86_400_000
 _1970 = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST_MS, _LAST_MS = -719_160 * _DAY, 2_932_894 * _DAY
+"""0001-01-03 and 9999-12-30: each zone's clock has a date for them, too."""
 _LENGTHS_MS = {
     "d": (22 * _HOUR, 26 * _HOUR),
     "w": (166 * _HOUR, 170 * _HOUR),
@@ -96,7 +98,8 @@ class Grid:
         return pendulum.timezone(self.zone)
 
     def _offset(self, time_ms: int) -> int:
-        """Return how far the zone's clock is ahead of UTC, in milliseconds."""
+        """Return how far the zone's clock is ahead of UTC, in milliseconds; beyond the dates of Python, as on the last."""
+        time_ms = min(max(time_ms, _FIRST_MS), _LAST_MS)
         offset = (_1970 + timedelta(milliseconds=time_ms)).astimezone(self._zone).utcoffset()
         return (offset or timedelta()) // timedelta(milliseconds=1)
 
