@@ -140,6 +140,10 @@ COLUMNS = (
         differs="csv.reader knows no schema.",
     ),
     json_rows("a field that the schema lacks is left out at the top, too", '{"n": 1, "z": 2}\n', "n BIGINT", (1,)),
+    csv_rows(
+        "a column may be called _line", "n,_line,_wrong\n1,7,b\n", "n BIGINT, _line BIGINT, _wrong STRING", (1, 7, "b")
+    ),
+    json_rows("a field may be called _line", '{"n": 1, "_line": 7}\n', "n BIGINT, _line BIGINT", (1, 7)),
     csv_rows("a header may mix capitals", "N,CamelCase\n1,a\n", "n BIGINT, camelcase STRING", (1, "a")),
     csv_rows("names that differ in capitals only are numbered", "x,X\na,b\n", "x0 STRING, X1 STRING", ("a", "b")),
     csv_refused(

@@ -154,7 +154,7 @@ class TextFiles:
         batches, pages = reader.batches(), list[Page]()
         for batch in batches:
             if self._held + batch.nbytes > _IN_MEMORY:
-                pages += written(_chained(batch, batches), self._scratch())
+                pages += written(chain([batch], batches), self._scratch())
                 break
             self._held += batch.nbytes
             pages.append(Page(batch.num_rows, batch))
@@ -166,11 +166,6 @@ class TextFiles:
                 scratch_folder() if self._root is None else shared_folder(self._root)
             )
         return self._folder
-
-
-def _chained(first: pa.RecordBatch, others: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield first
-    yield from others
 
 
 def _identity(piece: Piece) -> tuple[str, int, Any]:

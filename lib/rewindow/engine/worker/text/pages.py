@@ -36,18 +36,6 @@ class Page:
             raise StorageError(message) from error
 
 
-def in_memory(batches: Iterator[pa.RecordBatch], most_bytes: int) -> tuple[list[Page], Iterator[pa.RecordBatch]]:
-    """Return pages in memory up to a number of bytes, and the batches that do not fit."""
-    pages: list[Page] = []
-    size = 0
-    for batch in batches:
-        pages.append(Page(batch.num_rows, batch))
-        size += batch.nbytes
-        if size > most_bytes:
-            break
-    return pages, batches
-
-
 def written(batches: Iterator[pa.RecordBatch], folder: str) -> Sequence[Page]:
     """Write batches, each with a schema of its own, to a new file in a folder.
 

@@ -31,7 +31,8 @@ from rewindow.engine.worker.text.records import Records
 
 Longs = npt.NDArray[np.int64]
 
-LINE, WRONG = "_line", "_wrong"
+# No column of a file has the character NUL in its name, so none is taken for one of these.
+LINE, WRONG = "\0line", "\0wrong"
 """Columns of a page besides the texts: the line of each record in its part, from 0, and what is wrong with a record."""
 _SHOWN_TEXT = 200
 

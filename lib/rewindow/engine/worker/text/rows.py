@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rewindow.contracts.ingest import FAIL, LogSpec, Piece
+from rewindow.contracts.source_fields import positions
 from rewindow.contracts.text_options import CSV, text_options
 from rewindow.engine.worker.file_fields import shown
 from rewindow.engine.worker.landing.log_columns import shown_type
@@ -52,6 +53,7 @@ class TextRows:
         self._times, self._batch, self._first_line = times, batch, first_line
         self._options = text_options(spec.source.format, spec.source.options)
         self._values = dict(piece.values)
+        self._at = positions(batch.schema.names, kinds) if spec.source.format == CSV else {}
         self._found: dict[str, pa.Array] = {}
         self._within: dict[str, pa.Array] = {}  # texts of fields in objects, which are dear to find
         self._bad: dict[str, Flags] = {}
@@ -154,9 +156,8 @@ class TextRows:
             return pa.repeat(pa.scalar(self._values[name], pa.string()), self.rows)
         names = self._batch.schema.names
         if self.spec.source.format == CSV:
-            lower = [one.lower() for one in names]
-            at = lower.index(name.lower()) if name.lower() in lower else -1
-            return self._batch.column(at) if at >= 0 else pa.nulls(self.rows, pa.string())
+            at = self._at.get(name)
+            return pa.nulls(self.rows, pa.string()) if at is None else self._batch.column(at)
         if name in names:
             return self._batch.column(name)
         outer, dot, inner = name.partition(".")
