@@ -27,6 +27,7 @@ from rewindow.contracts.source_fields import (
 )
 from rewindow.contracts.text_options import CSV, TextOptions, text_options
 from rewindow.engine.worker.faults import BadRowsError, fix_of
+from rewindow.engine.worker.file_digests import COMPRESSED
 from rewindow.engine.worker.file_fields import directory_columns, shown, stored_fields
 from rewindow.engine.worker.landing.ddl import declared_schema
 from rewindow.engine.worker.landing.directories import Values, directory_values
@@ -198,7 +199,7 @@ def csv_names(spec: LogSpec, path: str, options: TextOptions) -> tuple[str, ...]
 
 
 def _parts(piece: Piece, size: int, options: TextOptions) -> list[Part]:
-    is_whole = size <= PART_BYTES or not options.is_divisible or piece.path.lower().endswith((".gz", ".bz2", ".zst"))
+    is_whole = size <= PART_BYTES or not options.is_divisible or piece.path.lower().endswith(COMPRESSED)
     if is_whole:
         return [Part(piece.path)]
     count = -(-size // PART_BYTES)

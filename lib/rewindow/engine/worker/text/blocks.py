@@ -168,9 +168,8 @@ def _decoded(
         return decoder.decode(chunk, final).encode()
     except UnicodeError as error:
         before = 0
-        if isinstance(
-            error, UnicodeDecodeError
-        ):  # in UTF-16, the byte of a line's end may be a part of another character
+        # In UTF-16, the byte of a line's end may be a part of another character.
+        if isinstance(error, UnicodeDecodeError):
             before = error.object[: error.start].decode(error.encoding, "ignore").count("\n")
         raise BadTextError(line + before, f"its bytes are not {options.encoding.upper()}") from error
 

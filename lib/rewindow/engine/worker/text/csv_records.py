@@ -8,7 +8,7 @@ closes: quotes within a value, text behind a closing quote, and a carriage retur
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -120,14 +120,7 @@ def _parsed(data: bytes, options: TextOptions, names: Sequence[str] | None) -> t
         # A block may begin with the bytes of a byte order mark, which Arrow would take away: an empty line keeps them.
         pa.BufferReader(b"\n" + data if data.startswith(b"\xef\xbb\xbf") else data),
         read_options=pa_csv.ReadOptions(use_threads=False, block_size=len(data) + 2, column_names=unique),
-        parse_options=pa_csv.ParseOptions(
-            delimiter=options.delimiter,
-            quote_char=options.quote or False,
-            double_quote=not options.escape,
-            escape_char=options.escape or False,
-            newlines_in_values=options.is_multiple,
-            invalid_row_handler=skip,
-        ),
+        parse_options=_parse_options(options, skip),
         convert_options=pa_csv.ConvertOptions(
             check_utf8=False,
             column_types=dict.fromkeys(unique, pa.string()),
@@ -139,18 +132,23 @@ def _parsed(data: bytes, options: TextOptions, names: Sequence[str] | None) -> t
     return table.rename_columns(list(names)), miscounted
 
 
+def _parse_options(options: TextOptions, skip: Callable[[pa_csv.InvalidRow], str] | None = None) -> pa_csv.ParseOptions:
+    return pa_csv.ParseOptions(
+        delimiter=options.delimiter,
+        quote_char=options.quote or False,
+        double_quote=not options.escape,
+        escape_char=options.escape or False,
+        newlines_in_values=options.is_multiple,
+        invalid_row_handler=skip,
+    )
+
+
 def _count(line: bytes, options: TextOptions) -> int:
     """Return how many values a line has."""
     table = pa_csv.read_csv(
         pa.BufferReader(line),
         read_options=pa_csv.ReadOptions(use_threads=False, autogenerate_column_names=True, block_size=len(line) + 1),
-        parse_options=pa_csv.ParseOptions(
-            delimiter=options.delimiter,
-            quote_char=options.quote or False,
-            double_quote=not options.escape,
-            escape_char=options.escape or False,
-            newlines_in_values=options.is_multiple,
-        ),
+        parse_options=_parse_options(options),
     )
     return int(table.num_columns)
 
