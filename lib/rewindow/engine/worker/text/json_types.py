@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from rewindow.engine.worker.text.json_values import Number, decode, spans
 
-_FRACTION = "[.eEIN]"  # `I` and `N` are of NaN and Infinity
+_IS_FRACTION = np.isin(np.arange(256), list(b".eEIN"))
+"""Signs of a double; `I` and `N` are of NaN and Infinity."""
 _NUMBERS = b"-0123456789NI"
 _KINDS = {
     kind: np.isin(np.arange(256), list(signs))
@@ -73,21 +73,24 @@ def inferred(tokens: pa.Array, source: Any = None) -> JsonType:
     if not len(tokens) or tokens.null_count == len(tokens):
         return result
     starts, ends = spans(tokens)
+    data = np.frombuffer(tokens.buffers()[2], np.uint8)
     signs = np.zeros(len(tokens), np.uint8)
     is_given = ends > starts
-    signs[is_given] = np.frombuffer(tokens.buffers()[2], np.uint8)[starts[is_given]]
+    signs[is_given] = data[starts[is_given]]
     for kind, is_sign in _KINDS.items():
         rows = np.flatnonzero(is_sign[signs])
         if not len(rows):
             continue
-        values = tokens if len(rows) == len(tokens) else tokens.take(pa.array(rows))
         if kind == "number":
-            is_double = pc.match_substring_regex(values, _FRACTION).to_numpy(zero_copy_only=False)
+            # Signs are counted in all tokens at once, because most of the time a match per token takes is its beginning.
+            first, last = starts[rows], ends[rows]
+            counts = np.concatenate(([0], np.cumsum(_IS_FRACTION[data])))
+            is_double = counts[last] > counts[first]
             for number, is_number in (("long", ~is_double), ("double", is_double)):
                 if is_number.any():
                     result.kinds[number] = (source, int(rows[is_number.argmax()]))
         elif kind in {"struct", "array"}:
-            coded = values.dictionary_encode()
+            coded = (tokens if len(rows) == len(tokens) else tokens.take(pa.array(rows))).dictionary_encode()
             _, positions = np.unique(coded.indices.to_numpy(), return_index=True)
             for token, position in zip(coded.dictionary.to_pylist(), positions.tolist(), strict=True):
                 result.add(decode(token), (source, int(rows[position])))

@@ -32,6 +32,7 @@ JSON = "json"
 
 _OF_TEXTS = ("date", "timestamp", "binary")
 _BAD = object()
+_BACKSLASH = ord("\\")
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - its times are UTC, and `Z` is appended
 
 
@@ -65,16 +66,13 @@ def texts_of(tokens: pa.Array) -> tuple[pa.Array, Mask]:
     is_bad = ~is_string & tokens.is_valid().to_numpy(zero_copy_only=False)
     starts, ends = spans(tokens)
     # Missing texts are empty ones, because spans have to ascend.
-    texts = gather(
-        tokens.buffers()[2] or b"", starts + is_string, ends - is_string, None if is_string.all() else is_string
-    )
+    data = tokens.buffers()[2] or b""
+    texts = gather(data, starts + is_string, ends - is_string, None if is_string.all() else is_string)
+    if not (np.frombuffer(data, np.uint8) == _BACKSLASH).any():
+        return texts, is_bad
     has_escape = pc.match_substring(tokens, "\\").fill_null(False).to_numpy(zero_copy_only=False) & is_string
-    if has_escape.any():
-        decoded = pa.array(
-            [json.loads(token) for token in tokens.filter(pa.array(has_escape)).to_pylist()], pa.string()
-        )
-        texts = pc.replace_with_mask(texts, pa.array(has_escape), decoded)
-    return texts, is_bad
+    decoded = pa.array([json.loads(token) for token in tokens.filter(pa.array(has_escape)).to_pylist()], pa.string())
+    return pc.replace_with_mask(texts, pa.array(has_escape), decoded), is_bad
 
 
 def nested(tokens: pa.Array, kind: Any, name: str, typed: Typed) -> Nested:
