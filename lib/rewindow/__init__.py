@@ -1,56 +1,12 @@
-"""rewindow: deterministic replay of event logs in Delta tables, with the semantics of Kafka Streams."""
+"""rewindow: deterministic replay of event logs in Delta tables, with the semantics of Kafka Streams.
+
+A name is imported when it is first used, so that a command, a job or a worker loads only what it needs.
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from rewindow.dsl.branched import BranchedKStream
-from rewindow.dsl.builder import StreamsBuilder
-from rewindow.dsl.cogrouped import CogroupedKStream, SessionWindowedCogroupedKStream, TimeWindowedCogroupedKStream
-from rewindow.dsl.global_table import GlobalKTable
-from rewindow.dsl.grouped import KGroupedStream
-from rewindow.dsl.grouped_table import KGroupedTable
-from rewindow.dsl.materialized import Materialized
-from rewindow.dsl.operators.aggregates import Count, Max, Mean, Min, Sum
-from rewindow.dsl.operators.ordered import Collect, First, Last
-from rewindow.dsl.operators.windowed import EmitStrategy
-from rewindow.dsl.stream import KStream
-from rewindow.dsl.suppressed import (
-    BufferConfig,
-    Suppressed,
-    max_bytes,
-    max_records,
-    unbounded,
-    until_time_limit,
-    until_window_closes,
-)
-from rewindow.dsl.table import KTable
-from rewindow.dsl.windowed import SessionWindowedKStream, TimeWindowedKStream
-from rewindow.errors import RewindowError
-from rewindow.streams.batch import Batch
-from rewindow.streams.batch_processor import BatchContext, BatchProcessor
-from rewindow.streams.legacy import (
-    LegacyContext,
-    LegacyProcessor,
-    Transformer,
-    ValueTransformer,
-    ValueTransformerWithKey,
-)
-from rewindow.streams.processor import FixedKeyProcessor, Processor
-from rewindow.streams.processor_context import ProcessorContext
-from rewindow.streams.punctuation import Cancellable, PunctuationType
-from rewindow.streams.record import Change, Record, RecordMetadata, To, Window, Windowed
-from rewindow.streams.state.join_store import join_store
-from rewindow.streams.state.key_value_store import KeyValueStore
-from rewindow.streams.state.session_store import SessionStore, session_store
-from rewindow.streams.state.stores import Stamped, StoreBuilder, key_value_store, window_store
-from rewindow.streams.state.versioned_store import VersionedStore, versioned_store
-from rewindow.streams.state.window_store import WindowStore
-from rewindow.streams.topology import Topology
-from rewindow.streams.windows.join import JoinWindows
-from rewindow.streams.windows.session_sliding import SessionWindows, SlidingWindows
-from rewindow.streams.windows.time import TimeWindows, UnlimitedWindows
-
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # for type checkers; a test compares it with `_MODULES`
     from rewindow.app.api.diff import Diff, Verification
     from rewindow.app.api.job import Graph, Job
     from rewindow.app.api.listing import Listing
@@ -59,8 +15,99 @@ if TYPE_CHECKING:
     from rewindow.app.api.report import JobReport
     from rewindow.app.api.rows import Output, State
     from rewindow.app.api.runs import Backfill, Run, Runs
+    from rewindow.dsl.branched import BranchedKStream
+    from rewindow.dsl.builder import StreamsBuilder
+    from rewindow.dsl.cogrouped import CogroupedKStream, SessionWindowedCogroupedKStream, TimeWindowedCogroupedKStream
+    from rewindow.dsl.global_table import GlobalKTable
+    from rewindow.dsl.grouped import KGroupedStream
+    from rewindow.dsl.grouped_table import KGroupedTable
+    from rewindow.dsl.materialized import Materialized
+    from rewindow.dsl.operators.aggregates import Count, Max, Mean, Min, Sum
+    from rewindow.dsl.operators.ordered import Collect, First, Last
+    from rewindow.dsl.operators.windowed import EmitStrategy
+    from rewindow.dsl.stream import KStream
+    from rewindow.dsl.suppressed import (
+        BufferConfig,
+        Suppressed,
+        max_bytes,
+        max_records,
+        unbounded,
+        until_time_limit,
+        until_window_closes,
+    )
+    from rewindow.dsl.table import KTable
+    from rewindow.dsl.windowed import SessionWindowedKStream, TimeWindowedKStream
+    from rewindow.errors import RewindowError
+    from rewindow.streams.batch import Batch
+    from rewindow.streams.batch_processor import BatchContext, BatchProcessor
+    from rewindow.streams.legacy import (
+        LegacyContext,
+        LegacyProcessor,
+        Transformer,
+        ValueTransformer,
+        ValueTransformerWithKey,
+    )
+    from rewindow.streams.processor import FixedKeyProcessor, Processor
+    from rewindow.streams.processor_context import ProcessorContext
+    from rewindow.streams.punctuation import Cancellable, PunctuationType
+    from rewindow.streams.record import Change, Record, RecordMetadata, To, Window, Windowed
+    from rewindow.streams.state.join_store import join_store
+    from rewindow.streams.state.key_value_store import KeyValueStore
+    from rewindow.streams.state.session_store import SessionStore, session_store
+    from rewindow.streams.state.stores import Stamped, StoreBuilder, key_value_store, window_store
+    from rewindow.streams.state.versioned_store import VersionedStore, versioned_store
+    from rewindow.streams.state.window_store import WindowStore
+    from rewindow.streams.topology import Topology
+    from rewindow.streams.windows.join import JoinWindows
+    from rewindow.streams.windows.session_sliding import SessionWindows, SlidingWindows
+    from rewindow.streams.windows.time import TimeWindows, UnlimitedWindows
 
 __version__ = "0.2.0.dev0"
+
+_MODULES = {
+    "app.api.diff": "Diff Verification",
+    "app.api.job": "Graph Job",
+    "app.api.listing": "Listing",
+    "app.api.outcome": "Outcome",
+    "app.api.project": "Project",
+    "app.api.report": "JobReport",
+    "app.api.rows": "Output State",
+    "app.api.runs": "Backfill Run Runs",
+    "dsl.branched": "BranchedKStream",
+    "dsl.builder": "StreamsBuilder",
+    "dsl.cogrouped": "CogroupedKStream SessionWindowedCogroupedKStream TimeWindowedCogroupedKStream",
+    "dsl.global_table": "GlobalKTable",
+    "dsl.grouped": "KGroupedStream",
+    "dsl.grouped_table": "KGroupedTable",
+    "dsl.materialized": "Materialized",
+    "dsl.operators.aggregates": "Count Max Mean Min Sum",
+    "dsl.operators.ordered": "Collect First Last",
+    "dsl.operators.windowed": "EmitStrategy",
+    "dsl.stream": "KStream",
+    "dsl.suppressed": "BufferConfig Suppressed max_bytes max_records unbounded until_time_limit until_window_closes",
+    "dsl.table": "KTable",
+    "dsl.windowed": "SessionWindowedKStream TimeWindowedKStream",
+    "errors": "RewindowError",
+    "streams.batch": "Batch",
+    "streams.batch_processor": "BatchContext BatchProcessor",
+    "streams.legacy": "LegacyContext LegacyProcessor Transformer ValueTransformer ValueTransformerWithKey",
+    "streams.processor": "FixedKeyProcessor Processor",
+    "streams.processor_context": "ProcessorContext",
+    "streams.punctuation": "Cancellable PunctuationType",
+    "streams.record": "Change Record RecordMetadata To Window Windowed",
+    "streams.state.join_store": "join_store",
+    "streams.state.key_value_store": "KeyValueStore",
+    "streams.state.session_store": "SessionStore session_store",
+    "streams.state.stores": "Stamped StoreBuilder key_value_store window_store",
+    "streams.state.versioned_store": "VersionedStore versioned_store",
+    "streams.state.window_store": "WindowStore",
+    "streams.topology": "Topology",
+    "streams.windows.join": "JoinWindows",
+    "streams.windows.session_sliding": "SessionWindows SlidingWindows",
+    "streams.windows.time": "TimeWindows UnlimitedWindows",
+}
+"""The public names of each module."""
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 __all__ = [
     "Backfill",
@@ -145,20 +192,11 @@ __all__ = [
 ]
 
 
-_OF_PROJECTS = {
-    **dict.fromkeys(("Diff", "Verification"), "diff"),
-    **dict.fromkeys(("Graph", "Job"), "job"),
-    "Listing": "listing",
-    "Outcome": "outcome",
-    "Project": "project",
-    "JobReport": "report",
-    **dict.fromkeys(("Output", "State"), "rows"),
-    **dict.fromkeys(("Backfill", "Run", "Runs"), "runs"),
-}
-"""The module of each name that works with whole projects. It is imported when it is asked for: jobs and workers need none."""
-
-
 def __getattr__(name: str) -> object:
-    if name not in _OF_PROJECTS:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"rewindow.app.api.{_OF_PROJECTS[name]}"), name)
+    return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

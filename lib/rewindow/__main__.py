@@ -12,8 +12,7 @@ def main() -> None:
     usual = signal.signal(signal.SIGINT, _end_before_it_began)
     from rewindow.app.cli.entry import main as run  # noqa: PLC0415 - takes a second, in which people press Ctrl-C
 
-    signal.signal(signal.SIGINT, usual)
-    run()
+    run(lambda: signal.signal(signal.SIGINT, usual))
 
 
 def _end_before_it_began(*_: object) -> None:

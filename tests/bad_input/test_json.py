@@ -13,6 +13,7 @@ from typer.main import get_command
 
 from rewindow.app.cli.app import app
 from tests.bad_input.scene import Bench, copy_of, hour
+from tests.docs.commands import commands as commands_below
 
 STEPS = (
     "land activity",
@@ -124,9 +125,8 @@ def test_every_command_gives_one_object_in_snake_case(template: Bench, tmp_path:
 
 def commands() -> Iterator[str]:
     """Yield the names of all commands, those of groups with their group."""
-    for name, command in get_command(app).commands.items():  # type: ignore[attr-defined]
-        groups = getattr(command, "commands", None)
-        yield from (f"{name} {one}" for one in groups) if groups else (name,)
+    for path, _ in commands_below(get_command(app), ()):
+        yield " ".join(path)
 
 
 def test_no_command_shows_the_row_of_the_ledger_as_the_id_of_a_run(template: Bench, tmp_path: Path) -> None:

@@ -46,10 +46,11 @@ def page() -> str:
 
 def commands(command: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Yield each command below a group with the words that call it."""
-    for name, inner in getattr(command, "commands", {}).items():
-        yield from commands(inner, (*path, name))
-    if not hasattr(command, "commands"):
+    if not hasattr(command, "list_commands"):
         yield path, command
+        return
+    for name in command.list_commands(None):
+        yield from commands(command.get_command(None, name), (*path, name))
 
 
 def section(path: tuple[str, ...], command: Any) -> str:

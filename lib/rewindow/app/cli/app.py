@@ -1,44 +1,61 @@
-"""The commands: parse the arguments, call the project, print the result."""
+"""The command line: the names of the commands, each of which loads its module, and how one command runs."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 from typer.exceptions import Abort
 
-from rewindow.app.cli.branches import register as register_branches
-from rewindow.app.cli.check import check
-from rewindow.app.cli.databricks import register as register_databricks
-from rewindow.app.cli.head import register as register_head
-from rewindow.app.cli.listing import register as register_listing
-from rewindow.app.cli.maintenance import register as register_maintenance
-from rewindow.app.cli.new import register as register_new
-from rewindow.app.cli.options import AcceptChanges, Branch, Debug, Feed, Folder, Job, Json, Takeover, Target
-from rewindow.app.cli.printing import Printer
-from rewindow.app.cli.publish import end_on_hold
-from rewindow.app.cli.publish import register as register_publish
-from rewindow.app.cli.report import register as register_report
-from rewindow.app.cli.state import register as register_state
-from rewindow.app.cli.status import register as register_status
-from rewindow.app.cli.upgrade import register as register_upgrade
-from rewindow.app.cli.version import print_version
-from rewindow.app.cli.why import register as register_why
-from rewindow.app.project import Project
-from rewindow.app.publishing import on_hold
-from rewindow.app.run_to_the_end import run_to_the_end
-from rewindow.app.times import ZONE, parse_through, parse_time
-from rewindow.app.written_file import check_is_file, write_text
-from rewindow.errors import UsageError
+_MODULES: Mapping[str, Sequence[str]] = {
+    "running": ("land", "plan", "run", "show", "explain", "setup"),
+    "check": ("check",),
+    "new": ("init", "test", "schema"),
+    "listing": ("ls",),
+    "status": ("status",),
+    "branches": ("rewind", "backfill", "diff", "promote", "verify", "branch"),
+    "maintenance": ("republish", "resume", "reset", "gc"),
+    "publish": ("publish",),
+    "upgrade": ("upgrade",),
+    "databricks": ("databricks",),
+    "head": ("head",),
+    "why": ("why",),
+    "state": ("state",),
+    "report": ("report",),
+}
+"""The modules of this package, each with the commands that it registers, in the order of the help."""
 
 
-class _Group(TyperGroup):
-    """The commands. Typer would turn Ctrl-C into an exit code without a word; `entry` says what was kept."""
+class _Commands(TyperGroup):
+    """The commands. A command line loads the module of its command and no other: that is most of the time of a short one."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - click's signature
+        """Return the names of all commands."""
+        return [name for names in _MODULES.values() for name in names]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - click's signature
+        """Return a command, or None if there is none."""
+        module = next((module for module, names in _MODULES.items() if cmd_name in names), None)
+        if cmd_name not in self.commands and module is not None:
+            part = typer.Typer()
+            part.callback()(lambda: None)  # makes it a group, even of one command
+            import_module(f"rewindow.app.cli.{module}").register(part)
+            self.commands.update(typer.main.get_group(part).commands)
+        return self.commands.get(cmd_name)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command of a command line, and call what ``obj`` of the context is once it is loaded."""
+        resolved = super().resolve_command(ctx, args)
+        if ctx.obj is not None:
+            ctx.obj()
+        return resolved
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command. Raises `Abort` for Ctrl-C."""
+        """Run a command. Raises `Abort` for Ctrl-C, of which Typer says nothing; `entry` says what was kept."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as error:
@@ -46,12 +63,21 @@ class _Group(TyperGroup):
 
 
 app = typer.Typer(
-    cls=_Group,
+    cls=_Commands,
     help="Replay event logs from Delta tables, deterministically.\n\n"
     "Every command also takes --log-format json|text, which logs each of its steps to stderr.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+
+
+def print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
+    """Print the versions of rewindow and what it works with, and where it is installed; then exit."""
+    if wanted:
+        from rewindow.app.cli.version import version_lines
+
+        sys.stdout.write("".join(f"{line}\n" for line in version_lines()))
+        raise typer.Exit
 
 
 @app.callback()
@@ -62,194 +88,3 @@ def root(
 ) -> None:
     """Handle the options of `rewindow` itself."""
     del version
-
-
-Through = Annotated[
-    str | None,
-    typer.Option(
-        metavar="LANDING|TIME",
-        help=f"Stop after this landing (a number), or at this event time {ZONE}. Default: take all.",
-    ),
-]
-Until = Annotated[
-    str | None,
-    typer.Option(
-        metavar="TIME", help=f"Take only complete intervals of arrival up to this time {ZONE}. Also applies to --land."
-    ),
-]
-Final = Annotated[bool, typer.Option(help="Close every open window, then seal the branch: no run can follow.")]
-
-
-@app.command()
-def land(
-    feed: Feed,
-    until: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME", help=f"Land only complete intervals of arrival up to this time {ZONE}. Default: now."
-        ),
-    ] = None,
-    watermark: Annotated[
-        str | None, typer.Option(metavar="TIME", help=f"Declare the log complete through this event time {ZONE}.")
-    ] = None,
-    new_generation: Annotated[
-        bool, typer.Option(help="Start a new generation: land again under the feed's current definition.")
-    ] = False,
-    keep: Annotated[
-        int | None,
-        typer.Option(
-            min=1, metavar="N", help="With --new-generation, keep the first N landings of the old generation."
-        ),
-    ] = None,
-    target: Target = "local",
-    folder: Folder = ".",
-    as_json: Json = False,
-    debug: Debug = False,
-) -> None:
-    """Land the new rows of a feed's sources."""
-    if keep is not None and not new_generation:
-        message = "--keep works only with --new-generation: add --new-generation, or remove --keep"
-        raise UsageError(message)
-    project = Project.open(folder, target, debug=debug)
-    printer = Printer(as_json=as_json)
-    with printer.progress() as on_step:
-        report = project.land(
-            feed,
-            until_ms=parse_time(until),
-            watermark_ms=parse_time(watermark),
-            new_generation=new_generation,
-            keep=keep,
-            on_step=on_step,
-        )
-    printer.landed(feed, report)
-
-
-@app.command()
-def plan(
-    job: Job,
-    through: Through = None,
-    until: Until = None,
-    branch: Branch = "main",
-    final: Final = False,
-    target: Target = "local",
-    folder: Folder = ".",
-    as_json: Json = False,
-    debug: Debug = False,
-) -> None:
-    """Show what `run` would do and why, and what is blocked on what. Changes nothing.
-
-    Exits as `run` if that would refuse, but with 0 for a run on hold (79), which it names.
-    """
-    project = Project.open(folder, target, debug=debug)
-    request = parse_through(through, until, branch=branch, final=final)
-    Printer(as_json=as_json).planned(project.plan(job, request))
-
-
-@app.command()
-def run(
-    job: Job,
-    through: Through = None,
-    until: Until = None,
-    land_first: Annotated[bool, typer.Option("--land", help="Land the job's feed first.")] = False,
-    branch: Branch = "main",
-    final: Final = False,
-    replan: Annotated[
-        bool, typer.Option(help="Discard the plan of an attempt that did not finish and plan a new run.")
-    ] = False,
-    drop_buffered: Annotated[bool, typer.Option(help="Discard records buffered by a removed suppress().")] = False,
-    accept_changes: AcceptChanges = False,
-    takeover: Takeover = False,
-    target: Target = "local",
-    folder: Folder = ".",
-    as_json: Json = False,
-    debug: Debug = False,
-) -> None:
-    """Replay the new landings in one run. Exits with 79 if it is on hold, or an earlier run of the branch."""
-    project = Project.open(folder, target, debug=debug)
-    printer = Printer(as_json=as_json)
-    landed = None
-    if land_first:
-        feed = project.job_config(job).feed
-        with printer.progress() as on_step:
-            landed = project.land(feed, until_ms=parse_time(until), on_step=on_step)
-        if not as_json:
-            printer.landed(feed, landed)
-    request = parse_through(
-        through,
-        until,
-        branch=branch,
-        final=final,
-        replan=replan,
-        take_over=takeover,
-        drop_buffered=drop_buffered,
-        accept_changes=accept_changes,
-    )
-    with printer.progress() as on_step:
-        results = run_to_the_end(project, job, request, on_step)
-    holds = on_hold(project, job, branch)
-    printer.ran(results, on_step, project.published(job, branch) if as_json else (), landed, holds)
-    end_on_hold(holds)
-
-
-@app.command()
-def show(
-    job: Job,
-    branch: Branch = "main",
-    hashes: Annotated[bool, typer.Option(help="Compute the content hash of each output table.")] = False,
-    target: Target = "local",
-    folder: Folder = ".",
-    as_json: Json = False,
-    debug: Debug = False,
-) -> None:
-    """Show a job's runs, tables and metrics."""
-    project = Project.open(folder, target, debug=debug)
-    Printer(as_json=as_json).shown(project.show(job, branch=branch, hashes=hashes))
-
-
-@app.command()
-def explain(
-    job: Job,
-    spark: Annotated[bool, typer.Option("--spark", help="Also show Spark's plan of each sub-topology.")] = False,
-    svg: Annotated[
-        Path | None, typer.Option("--svg", metavar="FILE", help="Also draw the topology, as an SVG file.")
-    ] = None,
-    target: Target = "local",
-    folder: Folder = ".",
-    as_json: Json = False,
-    debug: Debug = False,
-) -> None:
-    """Show a job's topology: each sub-topology with its sources, nodes, stores and execution mode."""
-    if svg is not None:
-        check_is_file(svg, f"{job}.svg")
-    project = Project.open(folder, target, debug=debug)
-    explained = project.explain(job, spark=spark)
-    printer = Printer(as_json=as_json)
-    if svg is not None:
-        from rewindow.report.topology_svg import topology_svg
-
-        write_text(svg, topology_svg(f"Topology of {job}", explained["sub_topologies"]))
-        explained["svg"] = str(svg)
-    printer.explained(explained)
-
-
-@app.command()
-def setup() -> None:
-    """Download the two Delta jars into the cache and prepare Spark for a fast start."""
-    from rewindow.engine.spark.setup import set_up
-
-    set_up(typer.echo)
-
-
-app.command()(check)
-register_new(app)
-register_listing(app)
-register_status(app)
-register_branches(app)
-register_maintenance(app)
-register_publish(app)
-register_upgrade(app)
-register_databricks(app)
-register_head(app)
-register_why(app)
-register_state(app)
-register_report(app)

@@ -20,6 +20,11 @@ from rewindow.report.text import counted
 FOUND = 1
 
 
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command()(check)
+
+
 def check(
     what: Annotated[
         str, typer.Argument(metavar="JOB|FILE", help="A job, or a Python file.", autocompletion=names("jobs"))

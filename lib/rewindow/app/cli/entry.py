@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
+from functools import partial
 
 from typer.exceptions import Abort, TyperException
 
 from rewindow.app.cli.app import app
+from rewindow.app.cli.log_format import configure_logs, take_log_format
 from rewindow.app.cli.output import tolerate_closed_pipes
-from rewindow.app.cli.printing import Printer
-from rewindow.app.cli.progress import take_log_format
 from rewindow.app.failures import failure_of
 from rewindow.errors import UsageError
 
 
-def main() -> None:
-    """Run the command line and exit with one of the documented exit codes."""
+def main(begin: Callable[[], object] = lambda: None) -> None:
+    """Run the command line and exit with one of the documented exit codes. ``begin`` is called once the command is loaded."""
     tolerate_closed_pipes()
-    leave(run_command(sys.argv[1:]))
+    leave(run_command(sys.argv[1:], begin))
 
 
 def leave(code: int) -> None:
@@ -28,24 +29,30 @@ def leave(code: int) -> None:
     os._exit(code)
 
 
-def run_command(arguments: list[str]) -> int:
+def run_command(arguments: list[str], begin: Callable[[], object] = lambda: None) -> int:
     """Run one command line and return its exit code. Prints errors and never raises them."""
     as_json, debug = "--json" in arguments, "--debug" in arguments
+    log_format = None
     try:
-        arguments = take_log_format(arguments)
+        arguments, log_format = take_log_format(arguments)
         _check(arguments)
-        result = app(arguments, prog_name="rewindow", standalone_mode=False)
+        result = app(arguments, prog_name="rewindow", standalone_mode=False, obj=partial(_begin, log_format, begin))
     except TyperException as error:
-        return _fail(_usage(error), 2, as_json=as_json)
+        return _fail(_usage(error), 2, log_format, as_json=as_json)
     except (KeyboardInterrupt, Abort):
         message, code, _ = failure_of(KeyboardInterrupt())
-        return _fail(message, code, as_json=as_json)
+        return _fail(message, code, log_format, as_json=as_json)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - users never see a stack trace
         if isinstance(error, SystemExit) and (is_completion() or _is_of_the_command_line(error)):
             return error.code if isinstance(error.code, int) else 0
         message, code, _ = failure_of(error)
-        return _fail(message, code, as_json=as_json, error=error if debug else None)
+        return _fail(message, code, log_format, as_json=as_json, error=error if debug else None)
     return result if isinstance(result, int) else 0
+
+
+def _begin(log_format: str | None, begin: Callable[[], object]) -> None:
+    configure_logs(log_format)
+    begin()
 
 
 def is_completion() -> bool:
@@ -79,8 +86,11 @@ def _usage(error: TyperException) -> str:
     return f"{message.rstrip('.') or 'missing command'} (see --help)"
 
 
-def _fail(message: str, code: int, *, as_json: bool, error: BaseException | None = None) -> int:
+def _fail(message: str, code: int, log_format: str | None, *, as_json: bool, error: BaseException | None = None) -> int:
     if is_completion():  # it would become part of the line that is being typed
         return code
+    from rewindow.app.cli.printing import Printer
+
+    configure_logs(log_format)  # a command line that is wrong has loaded no command
     Printer(as_json=as_json).failed(message, code, error)
     return code

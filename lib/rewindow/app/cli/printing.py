@@ -13,7 +13,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rewindow.app.cli.progress import log_failure, log_summary, watched
+from rewindow.app.cli.log_format import log_failure, log_summary
+from rewindow.app.cli.progress import watched
 from rewindow.app.cli.summary import reason_lines, summarise, summary_lines
 from rewindow.app.next_run import UpToDateButChanged
 from rewindow.app.sentences import TAKES_NO_MORE, in_one_line, landed_lines, readable

@@ -1,22 +1,14 @@
-"""Progress of a command on a terminal, as a bar for each step, and its log (`--log-format`)."""
+"""Progress of a command on a terminal, as a bar for each step."""
 
 from __future__ import annotations
 
-import logging
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
-import structlog
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from rewindow.app.watch import Watch
-from rewindow.errors import UsageError
-
-FORMATS = ("json", "text")
-OPTION = "--log-format"
 
 
 class Bars:
@@ -57,50 +49,3 @@ def watched(console: Console, *, is_quiet: bool) -> Iterator[Watch]:
     )
     with Progress(*columns, console=console, transient=True) as progress:
         yield Watch(Bars(progress), progress.console)
-
-
-def take_log_format(arguments: Sequence[str]) -> list[str]:
-    """Configure logging from ``--log-format``, which may stand anywhere, and return the other arguments.
-
-    Raises `UsageError` (2) for an unknown format.
-    """
-    rest: list[str] = []
-    wanted: str | None = None
-    words = iter(arguments)
-    for word in words:
-        if word == OPTION:
-            wanted = next(words, "")
-        elif word.startswith(f"{OPTION}="):
-            wanted = word.partition("=")[2]
-        else:
-            rest.append(word)
-    _configure(wanted if wanted in FORMATS else None)
-    if wanted is not None and wanted not in FORMATS:
-        message = f"unknown {OPTION} {wanted!r}: use {' or '.join(FORMATS)}"
-        raise UsageError(message)
-    return rest
-
-
-def log_failure(message: str, code: int) -> None:
-    """Log the failure of a command."""
-    structlog.get_logger().error("failed", exit_code=code, error=message)
-
-
-def log_summary(summary: dict[str, Any]) -> None:
-    """Log the summary of a run."""
-    structlog.get_logger().info("summary", **summary)
-
-
-def _configure(wanted: str | None) -> None:
-    """Configure structlog. Without a format it logs nothing."""
-    renderer: Any = (
-        structlog.processors.JSONRenderer(sort_keys=True)
-        if wanted == "json"
-        else structlog.dev.ConsoleRenderer(colors=False)
-    )
-    structlog.configure(
-        processors=[structlog.processors.add_log_level, structlog.processors.TimeStamper(fmt="iso"), renderer],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO if wanted else logging.CRITICAL),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-        cache_logger_on_first_use=False,
-    )
