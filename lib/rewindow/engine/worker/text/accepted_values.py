@@ -87,7 +87,9 @@ def typed(texts: pa.Array, kind: str, column: str, options: TextOptions, zone: s
     if kind == "date":
         return _cast(texts, _DATE, lambda fit: fit.cast(pa.date32()), pa.date32())
     stored = pa.timestamp("us", "UTC")
-    if _all(texts, _USUAL_TIME):  # Arrow reads this form as it is, so these texts are matched once instead of three times
+    if _all(
+        texts, _USUAL_TIME
+    ):  # Arrow reads this form as it is, so these texts are matched once instead of three times
         return _converted(texts, lambda fit: fit.cast(stored), stored, None)
     return _cast(texts, _TIME, lambda fit: _times(fit, zone), stored)
 
@@ -151,9 +153,7 @@ def _cast(texts: pa.Array, pattern: str, cast: Callable[[pa.Array], pa.Array], k
     return _converted(texts, cast, kind, bad)
 
 
-def _converted(
-    texts: pa.Array, cast: Callable[[pa.Array], pa.Array], kind: pa.DataType, bad: Flags | None
-) -> Typed:
+def _converted(texts: pa.Array, cast: Callable[[pa.Array], pa.Array], kind: pa.DataType, bad: Flags | None) -> Typed:
     """Convert texts that are null or have a form. One that is no value still, such as 30 February, is bad besides ``bad``."""
     try:
         return Typed(cast(texts), bad)

@@ -223,18 +223,17 @@ class _Block:
         while len(left) > _WORTH and poor < _MOST_POOR:
             counts = self.counts[left]
             pick = int(np.argmax(counts == np.bincount(counts).argmax()))
-            line = int(left[pick])
-            left = np.delete(left, pick)
-            template = self._read_single(line, constants=constants)
+            template = self._template(int(left[pick]), constants=constants)
             if template is None:
+                singles.append(left[pick : pick + 1])
+                left = np.delete(left, pick)
                 poor += 1
                 continue
             is_like, positions = self._match(template, left)
-            lines = left[is_like]
+            lines = left[is_like]  # with the one that it was made of
             left = left[~is_like]
-            poor = poor + 1 if len(lines) < _WORTH else 0
-            if len(lines):
-                singles.append(self._read_alike(template, lines, positions, constants=constants))
+            poor = poor + 1 if len(lines) <= _WORTH else 0
+            singles.append(self._read_alike(template, lines, positions, constants=constants))
         for line in np.sort(np.concatenate([*singles, left])):
             self._read_single(int(line), constants=constants)
 
@@ -250,22 +249,32 @@ class _Block:
         for offset, part in enumerate(fields):
             self._column(part.name, line, ordinal + offset).single.append((line, part.start, part.end))
 
-    def _read_single(self, line: int, *, constants: bool) -> _Template | None:
-        """Read a line, and return its template, unless it has none."""
-        start = int(self.line_starts[line])
-        text = self.data[start : int(self.line_ends[line])]
-        if not text.strip(b" \t\r"):
-            self.is_blank[line] = True
-            return None
+    def _fields(self, line: int, *, constants: bool) -> list[Member]:
+        """Return the fields of a line, with positions in it. Raises `TokenError`."""
+        return _members(self.data[self.line_starts[line] : self.line_ends[line]], constants=constants)
+
+    def _template(self, line: int, *, constants: bool) -> _Template | None:
+        """Return the template of a line, unless it has none."""
         try:
-            fields = _members(text, constants=constants)
-        except TokenError as error:
-            self.faults[line] = str(error)
+            fields = self._fields(line, constants=constants)
+        except TokenError:
             return None
-        self._add(line, [Member(part.name, part.start + start, part.end + start) for part in fields])
-        template = _Template(text, fields)
+        template = _Template(self.data[self.line_starts[line] : self.line_ends[line]], fields)
         # With an escape in a name, a quote in a literal would be none that ends it.
         return None if any(b"\\" in literal for literal in template.literals) else template
+
+    def _read_single(self, line: int, *, constants: bool) -> None:
+        """Read a line by itself."""
+        start = int(self.line_starts[line])
+        if not self.data[start : self.line_ends[line]].strip(b" \t\r"):
+            self.is_blank[line] = True
+            return
+        try:
+            fields = self._fields(line, constants=constants)
+        except TokenError as error:
+            self.faults[line] = str(error)
+            return
+        self._add(line, [Member(part.name, part.start + start, part.end + start) for part in fields])
 
     def _match(self, template: _Template, lines: Positions) -> tuple[_Mask, list[Positions]]:
         """Return which lines have the literals of a template, in its order, without quotes between them; and where."""
@@ -341,15 +350,16 @@ class _Block:
         for index, hole in enumerate(template.holes):
             if hole.kind == "nested":
                 self._read_nested(template, index, lines, starts[index], ends[index], is_fit, constants=constants)
-        if not is_fit.any():
-            return lines
-        first = int(lines[is_fit][0])
-        for index, hole in enumerate(template.holes):
-            column = self._column(hole.name, first, template.ordinals[index])
-            column.lines.append(lines[is_fit])
-            column.starts.append(starts[index][is_fit])
-            column.ends.append(ends[index][is_fit])
-        return lines[~is_fit]
+        others = lines[~is_fit]
+        if len(others):
+            lines, starts, ends = lines[is_fit], [start[is_fit] for start in starts], [end[is_fit] for end in ends]
+        if len(lines):
+            for index, hole in enumerate(template.holes):
+                column = self._column(hole.name, int(lines[0]), template.ordinals[index])
+                column.lines.append(lines)
+                column.starts.append(starts[index])
+                column.ends.append(ends[index])
+        return others
 
     def _read_nested(
         self,
@@ -385,14 +395,17 @@ class _Block:
 
     def column(self, column: _Column, rows: Positions) -> pa.Array:
         """Return the values of a field."""
-        # A missing value is the empty text at the beginning of its line, because spans have to ascend.
-        starts, ends = self.line_starts.copy(), self.line_starts.copy()
-        for lines, some_starts, some_ends in zip(column.lines, column.starts, column.ends, strict=True):
-            starts[lines], ends[lines] = some_starts, some_ends
-        if column.single:
-            lines, some_starts, some_ends = np.array(column.single, np.int64).T
-            starts[lines], ends[lines] = some_starts, some_ends
-        starts, ends = starts[rows], ends[rows]
+        if not column.single and [len(lines) for lines in column.lines] == [len(rows)]:  # one template has all rows
+            starts, ends = column.starts[0], column.ends[0]
+        else:
+            # A missing value is the empty text at the beginning of its line, because spans have to ascend.
+            starts, ends = self.line_starts.copy(), self.line_starts.copy()
+            for lines, some_starts, some_ends in zip(column.lines, column.starts, column.ends, strict=True):
+                starts[lines], ends[lines] = some_starts, some_ends
+            if column.single:
+                lines, some_starts, some_ends = np.array(column.single, np.int64).T
+                starts[lines], ends[lines] = some_starts, some_ends
+            starts, ends = starts[rows], ends[rows]
         # A token that begins with n is the literal null.
         is_valid = (ends > starts) & (self.padded[starts] != _N)
         return gather(self.data, starts, ends, None if is_valid.all() else is_valid)
