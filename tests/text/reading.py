@@ -17,7 +17,6 @@ from rewindow.engine.worker.text.reading import read_into
 from rewindow.engine.worker.text.rows import TextRows, text_kinds
 from rewindow.streams.serde.canonical_json import load_value
 
-MODES = ("whole", "in small blocks", "divided")
 _SQL = {"long": "BIGINT", "string": "STRING"}
 
 
