@@ -29,9 +29,9 @@ from rewindow.control.plan.tasks import TablePaths, bind_job
 from rewindow.control.run import Engine, Job, RunReport, steps
 from rewindow.engine.worker.parquet_writer import FileWriter
 from rewindow.streams.record import TopicPartition
-from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.key_bytes import partition_of
 from rewindow.streams.serde.schema import Column
+from rewindow.streams.settings import Semantics
 from rewindow.streams.topology import Topology
 from rewindow.tables.delta.commit import commit_files, table_path
 from rewindow.tables.delta.create_table import create_table

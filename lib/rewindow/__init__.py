@@ -47,8 +47,7 @@ if TYPE_CHECKING:  # for type checkers; a test compares it with `_MODULES`
         ValueTransformer,
         ValueTransformerWithKey,
     )
-    from rewindow.streams.processor import FixedKeyProcessor, Processor
-    from rewindow.streams.processor_context import ProcessorContext
+    from rewindow.streams.processor import FixedKeyProcessor, Processor, ProcessorContext
     from rewindow.streams.punctuation import Cancellable, PunctuationType
     from rewindow.streams.record import Change, Record, RecordMetadata, To, Window, Windowed
     from rewindow.streams.state.join_store import join_store
@@ -91,8 +90,7 @@ _MODULES = {
     "streams.batch": "Batch",
     "streams.batch_processor": "BatchContext BatchProcessor",
     "streams.legacy": "LegacyContext LegacyProcessor Transformer ValueTransformer ValueTransformerWithKey",
-    "streams.processor": "FixedKeyProcessor Processor",
-    "streams.processor_context": "ProcessorContext",
+    "streams.processor": "FixedKeyProcessor Processor ProcessorContext",
     "streams.punctuation": "Cancellable PunctuationType",
     "streams.record": "Change Record RecordMetadata To Window Windowed",
     "streams.state.join_store": "join_store",

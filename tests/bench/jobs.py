@@ -36,7 +36,7 @@ from rewindow.contracts.tasks import (
     SubTopologyWork,
     TaskWork,
 )
-from rewindow.streams.semantics import Semantics
+from rewindow.streams.settings import Semantics
 
 if TYPE_CHECKING:
     from pathlib import Path

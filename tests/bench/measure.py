@@ -40,7 +40,7 @@ PARTS = {
     "streams/ordering.py": "ordering",
     "streams/task.py": "task",
     "streams/batch": "task",
-    "streams/processor_context.py": "forward",
+    "streams/processor.py": "forward",
     "operators/": "operators",
     "streams/state/stores.py": "stores",
     "streams/state/key_": "stores",

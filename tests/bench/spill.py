@@ -35,10 +35,9 @@ from rewindow.contracts.tasks import (
 from rewindow.engine.worker.record_execution import run_task
 from rewindow.engine.worker.staging import StagingTarget
 from rewindow.streams.checkpoint import TaskState
-from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.binding import LogShapes, log_shape
 from rewindow.streams.serde.schema import Column
-from rewindow.streams.settings import Limits, Settings
+from rewindow.streams.settings import Limits, Semantics, Settings
 from tests.bench.results import LEAST_ROWS, machine
 
 COLUMNS = [Column("offset", "long"), Column("timestamp", "long"), Column("user", "string"), Column("amount", "long")]

@@ -10,8 +10,8 @@ from typing import Any
 from rewindow import Record, Stamped, Windowed
 from rewindow.errors import RewindowError
 from rewindow.streams.record import MAX_MS
-from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.key_bytes import encode_key
+from rewindow.streams.settings import Semantics
 from rewindow.streams.state.versioned_store import VersionedStore
 from rewindow.testing import TopologyTestDriver
 from tests.conformance import internals

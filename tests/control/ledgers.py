@@ -15,8 +15,7 @@ from rewindow.control.plan.ledger_state import COMMIT, PLAN, fold
 from rewindow.control.plan.planner import UpToDate, plan_run
 from rewindow.control.plan.spec import Attempt, JobBinding, RunRequest, RunSpec, TableSpec
 from rewindow.streams.record import TopicPartition
-from rewindow.streams.serde.meta_columns import CHANGELOG_META, OUTPUT_META
-from rewindow.streams.serde.schema import Column
+from rewindow.streams.serde.schema import CHANGELOG_META, OUTPUT_META, Column
 
 TOPIC = "events"
 PARTITIONS = 2

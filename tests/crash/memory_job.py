@@ -19,8 +19,8 @@ from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.retention import dead_attempts, decide_snapshot
 from rewindow.control.plan.spec import MAIN, JobBinding, TableSpec
 from rewindow.control.run import Job
-from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.schema import Column
+from rewindow.streams.settings import Semantics
 from rewindow.tables.delta.checkpoints import find_checkpoint
 from rewindow.tables.shared.paths import EXPECTATIONS, METRICS
 from tests.control.ledgers import BINDING, TOPIC, a_feed

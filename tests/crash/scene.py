@@ -27,7 +27,7 @@ from rewindow.control.plan.spec import MAIN, Attempt, JobBinding, RunRequest
 from rewindow.control.plan.tasks import TablePaths, bind_job
 from rewindow.control.run import Engine, Job, steps
 from rewindow.engine.worker.local import LocalEngine
-from rewindow.streams.semantics import Semantics
+from rewindow.streams.settings import Semantics
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import EXPECTATIONS, METRICS, changelog_path, output_path
 from rewindow.testing import Epoch

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from rewindow.contracts.expectations import EXPECTATION_COLUMNS
 from rewindow.contracts.landed_columns import LOG_COLUMNS, QUARANTINE_COLUMNS
 from rewindow.contracts.staged_files import METRICS
-from rewindow.streams.serde.meta_columns import CHANGELOG_META, OUTPUT_META, PARTITION
-from rewindow.streams.serde.schema import Column
+from rewindow.streams.serde.schema import CHANGELOG_META, OUTPUT_META, PARTITION, Column
 from rewindow.tables.delta.journal import _SCHEMA as JOURNAL
 from rewindow.tables.delta.ledger import _SCHEMA as LEDGER
 from rewindow.tables.governed.own_table import COLUMNS as OWN_COLUMNS

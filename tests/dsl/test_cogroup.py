@@ -19,7 +19,7 @@ from rewindow import (
 )
 from rewindow.errors import TopologyError
 from rewindow.streams.metrics import EXPIRED_WINDOW_DROP, LATE_RECORD_DROP, SKIPPED_RECORDS
-from rewindow.streams.semantics import Semantics
+from rewindow.streams.settings import Semantics
 from rewindow.testing import TopologyTestDriver
 from tests.dsl.windowed import counted, told
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from rewindow import Processor, Record, StreamsBuilder, TimeWindows, key_value_store, window_store
-from rewindow.streams.dropped_records import record_text
 from rewindow.streams.metrics import (
     EXPIRED_WINDOW_DROP,
     GRACE_NEEDED,
@@ -14,6 +13,7 @@ from rewindow.streams.metrics import (
     SKIPPED_RECORDS,
 )
 from rewindow.streams.record import RecordMetadata
+from rewindow.streams.task_context import record_text
 from rewindow.testing import TopologyTestDriver
 
 

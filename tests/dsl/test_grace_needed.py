@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from rewindow import SessionWindows, SlidingWindows, StreamsBuilder, TimeWindows
 from rewindow.engine.worker.vectorized.clocks import Clocks
-from rewindow.streams.grace_needed import BOUNDS_MS, BUCKETS, bucket_of
-from rewindow.streams.metrics import GRACE_NEEDED, LATE_RECORD_DROP
-from rewindow.streams.semantics import Semantics
+from rewindow.streams.metrics import _GRACE_BOUNDS_MS, GRACE_BUCKETS, GRACE_NEEDED, LATE_RECORD_DROP, grace_bucket
+from rewindow.streams.settings import Semantics
 from rewindow.testing import TopologyTestDriver
 from tests.properties.effort import examples
 
@@ -22,7 +21,7 @@ KINDS = {
     "sliding": lambda grace: SlidingWindows.of("10s", grace=f"{grace}ms"),
     "session": lambda grace: SessionWindows.of("10s", grace=f"{grace}ms"),
 }
-GRACES = [bound for bound in BOUNDS_MS if bound <= 60_000]
+GRACES = [bound for bound in _GRACE_BOUNDS_MS if bound <= 60_000]
 
 
 def driven(windows: Any, times: list[int]) -> TopologyTestDriver:
@@ -39,8 +38,8 @@ def needed(driver: TopologyTestDriver) -> dict[str, int]:
 
 
 def beyond(buckets: dict[str, int], grace_ms: int) -> int:
-    first = BOUNDS_MS.index(grace_ms) + 1
-    return sum(buckets.get(name, 0) for name in BUCKETS[first:])
+    first = _GRACE_BOUNDS_MS.index(grace_ms) + 1
+    return sum(buckets.get(name, 0) for name in GRACE_BUCKETS[first:])
 
 
 @given(st.lists(st.integers(0, 200_000), min_size=1, max_size=30))
@@ -66,7 +65,7 @@ def test_a_record_is_kept_with_exactly_the_grace_that_it_needed(kind: str, grace
         if kind != "sliding":  # whose earlier windows close before the last one
             assert sum(row["total"] for row in driver.metrics if row["name"] == LATE_RECORD_DROP) == dropped
         (row,) = [row for row in driver.metrics if row["name"] == GRACE_NEEDED]
-        assert (row["total"], row["reason"]) == (grace, bucket_of(grace))
+        assert (row["total"], row["reason"]) == (grace, grace_bucket(grace))
 
 
 def test_records_in_order_need_no_grace() -> None:
@@ -81,6 +80,6 @@ def test_vectorized_execution_counts_into_the_same_buckets(graces: list[int]) ->
     counted = {row["reason"]: (row["count"], row["total"]) for row in clocks.metrics.as_rows()}
     assert counted == {
         bucket: (len(mine), sum(mine))
-        for bucket in BUCKETS
-        if (mine := [grace for grace in graces if grace > 0 and bucket_of(grace) == bucket])
+        for bucket in GRACE_BUCKETS
+        if (mine := [grace for grace in graces if grace > 0 and grace_bucket(grace) == bucket])
     }

@@ -9,8 +9,8 @@ import pytest
 from rewindow import JoinWindows, KStream, Materialized, StreamsBuilder, TimeWindows, join_store
 from rewindow.errors import TopologyError
 from rewindow.streams.metrics import EXPIRED_WINDOW_DROP, SKIPPED_RECORDS
-from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.binding import EqualType, LogType
+from rewindow.streams.settings import Semantics
 from rewindow.testing import TopologyTestDriver
 from tests.dsl.joined import Step, play, told
 from tests.dsl.stream_joins import pair, topology, within

@@ -9,7 +9,7 @@ import pytest
 from rewindow import Count, JoinWindows, KTable, StreamsBuilder, Topology, versioned_store
 from rewindow.errors import TopologyError
 from rewindow.streams.metrics import SKIPPED_RECORDS
-from rewindow.streams.semantics import Semantics
+from rewindow.streams.settings import Semantics
 from rewindow.testing import TopologyTestDriver
 from tests.dsl.joined import Step, play, told
 

@@ -19,7 +19,7 @@ from rewindow import (
 )
 from rewindow.errors import ConfigError, LimitError, TopologyError
 from rewindow.streams.metrics import SUPPRESSION_EMIT, SUPPRESSION_OVERTIME
-from rewindow.streams.semantics import Semantics
+from rewindow.streams.settings import Semantics
 from rewindow.testing import TopologyTestDriver
 
 Steps = list[tuple[str, int, list[str]]]

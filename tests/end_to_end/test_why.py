@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from rewindow.app.cli.entry import run_command
 from rewindow.contracts.instants import as_argument
 from rewindow.streams.record import Windowed, row_class
-from rewindow.streams.semantics import Semantics
+from rewindow.streams.settings import Semantics
 from rewindow.testing import TopologyTestDriver
 from tests.bad_input.workers import on_spark
 

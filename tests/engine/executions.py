@@ -27,10 +27,9 @@ from rewindow.engine.worker.record_execution import run_tasks
 from rewindow.engine.worker.staging import StagingTarget
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.metrics import SUPPRESSION_BUFFER_COUNT, SUPPRESSION_BUFFER_SIZE
-from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.binding import LogShapes, log_shape
 from rewindow.streams.serde.schema import Column
-from rewindow.streams.settings import Settings
+from rewindow.streams.settings import Semantics, Settings
 from rewindow.streams.topology import Topology
 
 SAMPLED = (SUPPRESSION_BUFFER_COUNT, SUPPRESSION_BUFFER_SIZE)

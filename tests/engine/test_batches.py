@@ -34,8 +34,7 @@ from rewindow.contracts.tasks import (
 )
 from rewindow.engine.worker.record_execution import run_task
 from rewindow.streams.checkpoint import TaskState
-from rewindow.streams.semantics import Semantics
-from rewindow.streams.settings import Limits, Settings
+from rewindow.streams.settings import Limits, Semantics, Settings
 from tests.engine.test_record_execution import EPOCHS, PARTITIONS, Log, logs, random_log, write_files
 
 WHOLE, CUT = [(0, EPOCHS)], [(0, 1), (1, 3), (3, EPOCHS)]

@@ -11,7 +11,7 @@ import pytest
 from rewindow import StreamsBuilder, Topology
 from rewindow.engine.worker.local import LocalEngine
 from rewindow.errors import DataError
-from rewindow.streams.semantics import Semantics
+from rewindow.streams.settings import Semantics
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.content_hash import read_rows
 from rewindow.tables.delta.warehouse import DeltaTables

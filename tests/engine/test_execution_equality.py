@@ -35,8 +35,8 @@ from rewindow.engine.worker.vectorized.errors import NotVectorizableError
 from rewindow.engine.worker.vectorized.planner import plan_vectorized
 from rewindow.errors import DataError
 from rewindow.streams.record import UNKNOWN
-from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.schema import Column
+from rewindow.streams.settings import Semantics
 from tests.engine.executions import Case, assert_equal, logs, replay, write_log
 from tests.engine.prefixes import ON_MADE, chains_of_functions
 from tests.engine.stages import drawn_runs

@@ -14,7 +14,7 @@ from rewindow.control.plan.spec import CHANGELOG
 from rewindow.control.run import Engine, RunReport
 from rewindow.engine.spark.engine import SparkEngine
 from rewindow.engine.worker.local import LocalEngine
-from rewindow.streams.semantics import Semantics
+from rewindow.streams.settings import Semantics
 from rewindow.tables.delta.checkpoints import changelog_files
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.content_hash import read_file, read_rows, table_schema

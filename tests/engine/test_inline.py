@@ -26,7 +26,7 @@ from rewindow.contracts.tasks import (
 )
 from rewindow.engine.worker.inline import InlineEngine, size_of
 from rewindow.errors import ConfigError, DataError, RewindowError, StorageError
-from rewindow.streams.semantics import Semantics
+from rewindow.streams.settings import Semantics
 from tests.engine.test_record_execution import EPOCHS, PARTITIONS, logs, random_log, write_files
 
 if TYPE_CHECKING:

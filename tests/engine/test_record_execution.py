@@ -42,10 +42,10 @@ from rewindow.engine.worker.record_execution import run_task
 from rewindow.engine.worker.staging import StagingTarget
 from rewindow.errors import DataError, StorageError
 from rewindow.streams.checkpoint import TaskState
-from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.binding import LogShapes, log_shape
 from rewindow.streams.serde.key_bytes import partition_of
 from rewindow.streams.serde.schema import Column
+from rewindow.streams.settings import Semantics
 
 PARTITIONS, EPOCHS = 3, 5
 LOG_COLUMNS = (

@@ -16,7 +16,7 @@ from rewindow.contracts.tasks import Execution
 from rewindow.engine.worker import batch_size
 from rewindow.engine.worker.vectorized.planner import describe_execution
 from rewindow.errors import DataError
-from rewindow.streams.processor_context import ProcessorContext
+from rewindow.streams.processor import ProcessorContext
 from rewindow.streams.punctuation import PunctuationType
 from tests.engine.executions import Case, assert_equal, logs, write_log
 from tests.engine.prefixes import Made, made

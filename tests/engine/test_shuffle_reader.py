@@ -13,8 +13,8 @@ from rewindow.contracts.tasks import Execution
 from rewindow.engine.spark.engine import SparkEngine
 from rewindow.engine.worker.local import LocalEngine
 from rewindow.errors import StorageError
-from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.key_bytes import partition_of
+from rewindow.streams.settings import Semantics
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.testing import Epoch
 from tests import landed

@@ -33,9 +33,8 @@ from rewindow.engine.worker import parquet_writer
 from rewindow.engine.worker.vectorized import final_results
 from rewindow.engine.worker.vectorized.planner import describe_execution, why_one_by_one
 from rewindow.errors import DataError
-from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.schema import Column
-from rewindow.streams.settings import OnError, Settings
+from rewindow.streams.settings import OnError, Semantics, Settings
 from tests.engine.executions import Case, assert_equal, logs, replay, write_log
 
 KEY = Column("user", "string")

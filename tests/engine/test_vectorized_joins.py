@@ -23,9 +23,8 @@ from rewindow.engine.worker.vectorized.joins import stream_task, value_rows
 from rewindow.engine.worker.vectorized.planner import plan_vectorized
 from rewindow.errors import RewindowError
 from rewindow.streams.record import UNKNOWN
-from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.schema import Column
-from rewindow.streams.settings import Limits
+from rewindow.streams.settings import Limits, Semantics
 from tests.engine.executions import assert_equal
 from tests.engine.prefixes import Made, made
 from tests.engine.stages import drawn_runs

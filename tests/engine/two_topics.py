@@ -23,10 +23,9 @@ from rewindow.contracts.tasks import (
 from rewindow.engine.worker.local import LocalEngine
 from rewindow.engine.worker.record_execution import run_tasks
 from rewindow.streams.checkpoint import TaskState
-from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.binding import LogShapes, log_shape
 from rewindow.streams.serde.schema import Column
-from rewindow.streams.settings import Limits, Settings
+from rewindow.streams.settings import Limits, Semantics, Settings
 from rewindow.streams.topology import Topology
 from tests.engine.executions import Case, Written, write_log
 

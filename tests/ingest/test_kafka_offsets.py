@@ -18,7 +18,7 @@ from rewindow.config.feed import FeedConfig
 from rewindow.control.ingest.land import land
 from rewindow.errors import ConfigError, DataError, StorageError
 from rewindow.streams.record import TopicPartition
-from rewindow.streams.semantics import Semantics
+from rewindow.streams.settings import Semantics
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.content_hash import read_rows
 from rewindow.tables.delta.feeds import DeltaFeedTables

@@ -7,9 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewindow.streams.batched_nodes import batch_limits
-from rewindow.streams.semantics import Semantics
-from rewindow.streams.settings import Settings
+from rewindow.streams.batch_processor import batch_limits
+from rewindow.streams.settings import Semantics, Settings
 from rewindow.testing import Epoch, LocalReplay
 from rewindow.testing.strategies import epochs
 from tests.properties.batching import Plan, batch_plans

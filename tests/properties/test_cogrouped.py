@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewindow.streams.semantics import Semantics
-from rewindow.streams.settings import Limits, Settings
+from rewindow.streams.settings import Limits, Semantics, Settings
 from rewindow.testing import Epoch
 from rewindow.testing.local_task import LocalTask
 from rewindow.testing.strategies import epochs

@@ -8,8 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewindow.streams.semantics import Semantics
-from rewindow.streams.settings import Settings
+from rewindow.streams.settings import Semantics, Settings
 from rewindow.testing import Epoch, LocalReplay
 from rewindow.testing.strategies import epochs
 from tests.properties.effort import examples

@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from rewindow.streams.nodes import SourceNode
-from rewindow.streams.semantics import Semantics
+from rewindow.streams.settings import Semantics
 from rewindow.testing import Epoch, LocalReplay, TopologyTestDriver
 from rewindow.testing.strategies import epochs
 from tests.properties.effort import examples

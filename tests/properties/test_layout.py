@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewindow.streams.semantics import Semantics
+from rewindow.streams.settings import Semantics
 from rewindow.testing import Epoch
 from rewindow.testing.strategies import epochs
 from tests.properties.effort import examples

@@ -10,7 +10,7 @@ import pytest
 
 from rewindow import Processor, ProcessorContext, PunctuationType, Record, StreamsBuilder, To, Topology
 from rewindow.errors import ConfigError, DataError, TopologyError
-from rewindow.streams.semantics import Semantics
+from rewindow.streams.settings import Semantics
 from rewindow.testing import Epoch, LocalReplay
 
 STREAM, WALL = PunctuationType.STREAM_TIME, PunctuationType.WALL_CLOCK_TIME

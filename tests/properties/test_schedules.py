@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewindow import Processor, ProcessorContext, PunctuationType, Record, StreamsBuilder, Topology
-from rewindow.streams.semantics import Semantics
+from rewindow.streams.settings import Semantics
 from rewindow.testing import TopologyTestDriver
 from tests.properties.effort import examples
 

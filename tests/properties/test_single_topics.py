@@ -1,4 +1,4 @@
-"""A sub-topology with one topic has a loop of its own (`streams.record_replay`): the same results as that of several topics."""
+"""A sub-topology with one topic has a loop of its own (`streams.topic_replay`): the same results as that of several topics."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewindow.streams import record_replay
+from rewindow.streams import topic_replay
 from rewindow.streams.ordering import Rows, events, merge
-from rewindow.streams.semantics import Semantics
+from rewindow.streams.settings import Semantics
 from rewindow.streams.task import Task
 from rewindow.testing import Epoch
 from rewindow.testing.strategies import epochs
@@ -34,7 +34,7 @@ def test_the_rows_of_operators_give_what_their_events_give(
     steps: list[tuple[Any, ...]], given_epochs: list[Epoch], cuts: list[int], semantics: Semantics, size: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(record_replay, "CHECK_EVERY", size)
+        patch.setattr(topic_replay, "CHECK_EVERY", size)
         as_rows = replayed(steps, given_epochs, cuts, semantics)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Task, "replay_rows", _as_events)

@@ -22,7 +22,7 @@ from rewindow import (
     until_window_closes,
 )
 from rewindow.engine.worker.sqlite_spill import SqliteSpill
-from rewindow.streams.semantics import Semantics
+from rewindow.streams.settings import Semantics
 from rewindow.streams.state.spill import OpenSpill
 from rewindow.testing import Epoch, LocalReplay
 from rewindow.testing.local_task import LocalTask

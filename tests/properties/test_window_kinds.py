@@ -24,7 +24,7 @@ from rewindow import (
     until_window_closes,
 )
 from rewindow.streams.metrics import LATE_RECORD_DROP
-from rewindow.streams.semantics import Semantics
+from rewindow.streams.settings import Semantics
 from rewindow.testing import Epoch, LocalReplay
 from rewindow.testing.strategies import epochs
 from tests.properties.effort import examples

@@ -15,7 +15,7 @@ from rewindow.contracts.ingest import Piece, ReadWindow
 from rewindow.control.ingest.land import drive
 from rewindow.errors import ConfigError, DataError, SourceError, StorageError
 from rewindow.streams.record import TopicPartition
-from rewindow.streams.watermark_lags import output_lags
+from rewindow.streams.topology import output_lags
 from tests.ingest.local_engine import HOUR, T0, feed_config
 from tests.protocol import backends
 from tests.protocol.backends import Backend

@@ -14,9 +14,8 @@ from rewindow.engine.worker.provenance.extent import Extent, extents, own_key
 from rewindow.engine.worker.provenance.replay import Drop, ReadLog, Sent, Traced, encoded
 from rewindow.streams.ordering import Rows
 from rewindow.streams.record import Record
-from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.schema import scalar_shape
-from rewindow.streams.settings import TaskConfig
+from rewindow.streams.settings import Semantics, TaskConfig
 from rewindow.testing import TopologyTestDriver
 
 Input = tuple[str, str, int, int]

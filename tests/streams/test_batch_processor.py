@@ -21,8 +21,8 @@ from rewindow import (
     key_value_store,
 )
 from rewindow.errors import ConfigError, DataError, RewindowError, TopologyError
-from rewindow.streams.batched_nodes import batch_limits
-from rewindow.streams.processor_context import ProcessorContext
+from rewindow.streams.batch_processor import batch_limits
+from rewindow.streams.processor import ProcessorContext
 from rewindow.testing import Epoch, LocalReplay, TopologyTestDriver
 
 Action = Callable[[BatchContext, Batch], Any]

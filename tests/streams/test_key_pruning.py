@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rewindow import FixedKeyProcessor, Processor, StreamsBuilder, TimeWindows, Topology, key_value_store
 from rewindow.dsl.operators.windowed import EmitStrategy
-from rewindow.streams.key_pruning import asked_by_topics
+from rewindow.streams.topology import asked_by_topics
 
 
 def asked(topology: Topology) -> dict[str, set[str]]:

@@ -23,7 +23,7 @@ from rewindow import (
 )
 from rewindow.dsl.grouped import KGroupedStream
 from rewindow.errors import LimitError
-from rewindow.streams.semantics import Semantics
+from rewindow.streams.settings import Semantics
 from rewindow.testing import Limits, TopologyTestDriver
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from rewindow import Processor, ProcessorContext, Record, StreamsBuilder
 from rewindow.errors import DataError
-from rewindow.streams.seeded_random import SeededRandom
+from rewindow.streams.record_context import SeededRandom
 from rewindow.testing import TopologyTestDriver
 
 

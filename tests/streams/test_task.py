@@ -9,7 +9,7 @@ import pytest
 from rewindow import Processor, ProcessorContext, PunctuationType, Record, StreamsBuilder, Topology
 from rewindow.errors import InvariantError
 from rewindow.streams.metrics import PROCESS, RECORD_LATENESS
-from rewindow.streams.semantics import Semantics
+from rewindow.streams.settings import Semantics
 from rewindow.testing import Epoch, LocalReplay, TopologyTestDriver
 
 

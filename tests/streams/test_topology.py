@@ -6,7 +6,7 @@ import pytest
 
 from rewindow import Processor, StreamsBuilder, TimeWindows, Topology, key_value_store, until_window_closes
 from rewindow.errors import TopologyError
-from rewindow.streams.watermark_lags import output_lags
+from rewindow.streams.topology import output_lags
 
 
 def test_a_topology_is_built_by_name() -> None:

@@ -26,8 +26,8 @@ from rewindow.control.run import Job, steps
 from rewindow.dsl.aggregating import AggregateSpec
 from rewindow.engine.worker.local import LocalEngine
 from rewindow.engine.worker.parquet_writer import FileWriter
-from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.schema import Column
+from rewindow.streams.settings import Semantics
 from rewindow.tables.delta.commit import commit_files, table_path, takes_shared_files
 from rewindow.tables.delta.create_table import create_table
 from rewindow.tables.delta.ledger import Ledger

@@ -21,8 +21,7 @@ from rewindow.control.plan.tasks import TablePaths, bind_job
 from rewindow.control.run import Job
 from rewindow.errors import ConfigError
 from rewindow.streams.error_policy import check_policies
-from rewindow.streams.semantics import Semantics
-from rewindow.streams.settings import Limits, Settings
+from rewindow.streams.settings import Limits, Semantics, Settings
 from rewindow.streams.topology import Topology
 from rewindow.tables.shared.paths import EXPECTATIONS, METRICS, QUARANTINE, changelog_path
 

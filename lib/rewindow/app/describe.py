@@ -15,10 +15,9 @@ from rewindow.control.plan.explain_holds import describe_holds
 from rewindow.control.plan.spec import OUTPUT
 from rewindow.control.run import Job
 from rewindow.report.material import records_of
-from rewindow.streams.batched_nodes import MANY, batch_limits
+from rewindow.streams.batch_processor import MANY, batch_limits
 from rewindow.streams.error_policy import policies_of
-from rewindow.streams.grace_needed import rank_of
-from rewindow.streams.metrics import SIMULATED_TIME, add_up, kind_of
+from rewindow.streams.metrics import SIMULATED_TIME, add_up, kind_of, reason_order
 from rewindow.streams.nodes import SourceNode
 from rewindow.streams.record import known_time
 from rewindow.streams.serde.binding import bind_sink, bind_store
@@ -210,7 +209,7 @@ def _describe_metrics(measures: Sequence[Mapping[str, Any]]) -> list[dict[str, A
         current[one["level"], one["node"], one["name"], one["reason"]] += one["current"] or 0
     seconds = max((one["total"] for one in measures if one["name"] == SIMULATED_TIME), default=0) / 1000
     described = []
-    for key, measure in sorted(add_up(measures).items(), key=lambda item: (*item[0][:3], rank_of(item[0][3]))):
+    for key, measure in sorted(add_up(measures).items(), key=lambda item: (*item[0][:3], reason_order(item[0][3]))):
         level, node, name, reason = key
         kind = kind_of(name)
         shown = {

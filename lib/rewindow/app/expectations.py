@@ -30,8 +30,7 @@ from rewindow.control.plan.branches import CommittedRun, JobState
 from rewindow.control.plan.spec import OUTPUT, JobBinding, RunSpec
 from rewindow.errors import ConfigError, ExpectationError
 from rewindow.report.run_totals import records_from_feed
-from rewindow.streams.drop_totals import sum_by_reason
-from rewindow.streams.metrics import LATE_RECORD_DROP
+from rewindow.streams.metrics import LATE_RECORD_DROP, sum_by_reason
 from rewindow.streams.serde.binding import LogShapes, bind_sink
 from rewindow.streams.serde.schema import Column
 from rewindow.streams.topology import Topology

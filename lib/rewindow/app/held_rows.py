@@ -14,7 +14,7 @@ from rewindow.control.plan.explain_holds import Hold, describe_holds
 from rewindow.control.plan.spec import OUTPUT, TableSpec
 from rewindow.errors import ConfigError, NothingFoundError, StorageError
 from rewindow.report.text import asked
-from rewindow.streams.serde.meta_columns import OUTPUT_META
+from rewindow.streams.serde.schema import OUTPUT_META
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.state_query import as_rows

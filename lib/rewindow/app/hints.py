@@ -10,8 +10,8 @@ from rewindow.control.plan.spec import MAIN
 from rewindow.control.run import Job, RunReport
 from rewindow.report.nodes import topics_read
 from rewindow.report.text import asked, counted
-from rewindow.streams.drop_totals import DROPS, sum_by_reason
 from rewindow.streams.duration import in_words
+from rewindow.streams.metrics import DROPS, sum_by_reason
 from rewindow.streams.nodes import Node, ProcessorNode, SinkNode, SourceNode
 from rewindow.streams.topology import Topology, describe_supplier
 from rewindow.streams.windows.session_sliding import SessionWindows

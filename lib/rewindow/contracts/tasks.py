@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 from rewindow.contracts.ingest import SourceOffsets
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.record import UNKNOWN
-from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.binding import LogShapes
-from rewindow.streams.settings import Settings
+from rewindow.streams.settings import Semantics, Settings
 from rewindow.streams.topology import Topology
 
 ROWS_AT_ONCE = 65_536

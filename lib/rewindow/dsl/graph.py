@@ -16,8 +16,7 @@ from rewindow.streams.serde.schema import shape_of
 from rewindow.streams.serde.values import unannotated
 from rewindow.streams.settings import FAIL, OnError
 from rewindow.streams.state.stores import StoreBuilder
-from rewindow.streams.topology import Topology
-from rewindow.streams.watermark_lags import REPARTITION_SUFFIX
+from rewindow.streams.topology import REPARTITION_SUFFIX, Topology
 
 if TYPE_CHECKING:
     from rewindow.dsl.grouped_table import KGroupedTable

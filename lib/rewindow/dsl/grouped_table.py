@@ -16,7 +16,7 @@ from rewindow.dsl.table import KTable
 from rewindow.errors import TopologyError
 from rewindow.streams.nodes import SinkNode
 from rewindow.streams.serde.binding import ChangeType
-from rewindow.streams.watermark_lags import REPARTITION_SUFFIX
+from rewindow.streams.topology import REPARTITION_SUFFIX
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,7 @@ from rewindow.dsl.operators.expressions import Literal
 from rewindow.errors import ConfigError
 from rewindow.streams.record import Record, Windowed
 from rewindow.streams.serde.binding import LogShapes, LogType, WindowedType, bind
-from rewindow.streams.serde.field_types import named_key
-from rewindow.streams.serde.schema import Shape
+from rewindow.streams.serde.schema import Shape, named_key
 
 _CLASSES: Mapping[str, type[Any]] = {
     "string": str,

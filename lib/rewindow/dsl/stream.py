@@ -25,7 +25,7 @@ from rewindow.dsl.user_processors import check_class
 from rewindow.errors import TopologyError
 from rewindow.streams.duration import to_ms
 from rewindow.streams.legacy import deprecated
-from rewindow.streams.partitioner import Partitioner
+from rewindow.streams.nodes import Partitioner
 from rewindow.streams.processor import FixedKeyProcessor, Processor
 from rewindow.streams.serde.binding import EqualType
 from rewindow.streams.settings import OnError

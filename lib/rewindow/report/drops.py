@@ -11,9 +11,17 @@ from rewindow.control.plan.branches import CommittedRun
 from rewindow.report.figures import Bucket, Drop, Lateness
 from rewindow.report.material import Material, records_of
 from rewindow.report.nodes import timed_nodes, topics_read
-from rewindow.streams.drop_totals import DROPS, sum_by_reason
-from rewindow.streams.grace_needed import BOUNDS_MS, BUCKETS
-from rewindow.streams.metrics import GRACE_NEEDED, LATE_RECORD_DROP, NODE, RECORD_LATENESS, add_up
+from rewindow.streams.metrics import (
+    _GRACE_BOUNDS_MS,
+    DROPS,
+    GRACE_BUCKETS,
+    GRACE_NEEDED,
+    LATE_RECORD_DROP,
+    NODE,
+    RECORD_LATENESS,
+    add_up,
+    sum_by_reason,
+)
 
 LATE = "late"
 LANDING = "landing"
@@ -72,8 +80,8 @@ def lateness(material: Material) -> list[Lateness]:
         measured = sums.get((NODE, timed.node, RECORD_LATENESS, ""))
         if measured is None or not measured.count:
             continue
-        needed = [sums.get((NODE, timed.node, GRACE_NEEDED, bucket)) for bucket in BUCKETS]
-        bounds: tuple[int | None, ...] = (*BOUNDS_MS, None)
+        needed = [sums.get((NODE, timed.node, GRACE_NEEDED, bucket)) for bucket in GRACE_BUCKETS]
+        bounds: tuple[int | None, ...] = (*_GRACE_BOUNDS_MS, None)
         late = sums.get((NODE, timed.node, LATE_RECORD_DROP, "window-closed"))
         found.append(
             Lateness(

@@ -9,7 +9,7 @@ from rewindow.report.nodes import TimedNode
 from rewindow.report.text import asked, counted, instant
 from rewindow.streams.duration import in_words
 from rewindow.streams.record import UNKNOWN
-from rewindow.streams.semantics import StreamTimeFrom
+from rewindow.streams.settings import StreamTimeFrom
 
 
 def why_open(material: Material, timed: TimedNode, closes_at: int, clocks: Mapping[int, int]) -> str:

@@ -11,7 +11,7 @@ from rewindow.report.figures import Clocks, Held, Progress, RunFigures, Schedule
 from rewindow.report.material import Material, records_of, rows_of
 from rewindow.streams.metrics import NODE, PUNCTUATE, SIMULATED_TIME
 from rewindow.streams.record import UNKNOWN, known_time
-from rewindow.streams.serde.meta_columns import PARTITION
+from rewindow.streams.serde.schema import PARTITION
 
 _STREAM, _WALL = "STREAM_TIME", "WALL_CLOCK_TIME"
 

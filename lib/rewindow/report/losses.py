@@ -11,7 +11,7 @@ from rewindow.report.figures import Bucket, Lateness
 from rewindow.report.html import Html, table, tag
 from rewindow.report.text import DASH, counted, dated, number, see_quarantined, share, span
 from rewindow.streams.duration import in_words
-from rewindow.streams.grace_needed import BOUNDS_MS
+from rewindow.streams.metrics import _GRACE_BOUNDS_MS
 
 _MEANING = {
     "late": "its window was closed",
@@ -101,7 +101,7 @@ def _kept(one: Lateness) -> Html:
     kept_with = dict(zip(bounds, up_to, strict=True))
     if one.grace_ms is not None and one.counts_records:
         kept_with[one.grace_ms] = one.records - one.late
-    elif one.grace_ms in BOUNDS_MS:
+    elif one.grace_ms in _GRACE_BOUNDS_MS:
         kept_with[one.grace_ms] = max(kept for bound, kept in kept_with.items() if bound <= one.grace_ms)
     rows = [
         (

@@ -9,7 +9,7 @@ from typing import Any
 from rewindow.control.plan.branches import CommittedRun
 from rewindow.control.plan.commit import Commit
 from rewindow.control.plan.spec import OUTPUT, JobBinding
-from rewindow.streams.drop_totals import DROPS, sum_by_reason
+from rewindow.streams.metrics import DROPS, sum_by_reason
 
 
 def records_from_feed(binding: JobBinding, consumed: Mapping[str, int]) -> int:

@@ -10,8 +10,7 @@ from rewindow.report.held_back import why_open
 from rewindow.report.material import Columns, Material
 from rewindow.report.nodes import TimedNode, timed_nodes, waiting_joins
 from rewindow.streams.record import MAX_MS, UNKNOWN, known_time
-from rewindow.streams.serde.meta_columns import PARTITION
-from rewindow.streams.serde.schema import has_bounds
+from rewindow.streams.serde.schema import PARTITION, has_bounds
 
 MOST_SHOWN = 20
 """The windows that close first; later ones are only counted."""

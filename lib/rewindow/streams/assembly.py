@@ -9,11 +9,9 @@ from rewindow.errors import ConfigError, RewindowError
 from rewindow.streams.batch_processor import BatchContext, BatchProcessor, refuse_both_forms
 from rewindow.streams.error_context import line_of
 from rewindow.streams.error_policy import ErrorPolicy
-from rewindow.streams.forwarding import Take, to_all
+from rewindow.streams.forwarding import Take, returns_nothing, to_all, with_checked_results
 from rewindow.streams.nodes import ProcessorNode, SinkNode, SourceNode
-from rewindow.streams.processor import AdaptedProcessor, Processor
-from rewindow.streams.processor_context import ProcessorContext
-from rewindow.streams.results import checked, returns_nothing
+from rewindow.streams.processor import AdaptedProcessor, Processor, ProcessorContext
 from rewindow.streams.sink import Sink
 from rewindow.streams.state.stores import Store
 from rewindow.streams.task_context import TaskContext
@@ -123,4 +121,4 @@ def _take(target: Processor | Sink) -> Take:
         return target.take
     if isinstance(target, Sink) or returns_nothing(target.process):
         return target.process
-    return checked(target.process)
+    return with_checked_results(target.process)

@@ -14,8 +14,7 @@ from rewindow.streams.limits import Punctuations
 from rewindow.streams.metrics import PUNCTUATE
 from rewindow.streams.punctuation import PunctuationType, Schedule
 from rewindow.streams.record import MAX_MS, UNKNOWN
-from rewindow.streams.semantics import Semantics, StreamTime, WallClock
-from rewindow.streams.settings import Limits
+from rewindow.streams.settings import Limits, Semantics, StreamTime, WallClock
 from rewindow.streams.task_context import TaskContext
 
 

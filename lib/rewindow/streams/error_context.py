@@ -11,15 +11,14 @@ from traceback import walk_tb
 from types import FrameType, MethodType
 
 from rewindow.errors import ConfigError, DataError, EmissionError, LimitError, RewindowError
-from rewindow.streams.dropped_records import record_text
-from rewindow.streams.task_context import TaskContext
+from rewindow.streams.task_context import TaskContext, record_text
 
 _OURS = "rewindow."
 """What our modules' names begin with."""
 _PYTHONS = json.__file__.rpartition("json")[0]
 """The folder of the standard library."""
 _LONGEST_REASON, _LONGEST_RECORD, _LONGEST_MESSAGE = 200, 500, 2_000
-_LOOP_MODULES, _LOOP = (f"{_OURS}streams.task", f"{_OURS}streams.record_replay"), "_replay"
+_LOOP_MODULES, _LOOP = (f"{_OURS}streams.task", f"{_OURS}streams.topic_replay"), "_replay"
 """The functions whose frames have the input record, as ``record`` or ``key`` and ``value``."""
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}")
 _SECRET = re.compile(

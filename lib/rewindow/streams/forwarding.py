@@ -1,16 +1,25 @@
-"""How a node sends records to its children: the part of its context that runs for each record."""
+"""How a node sends records to its children: the part of its context that runs for each record.
+
+A processor's ``process`` returns nothing. What it returned instead of forwarding it would be lost unnoticed, so the result
+is checked.
+"""
 
 from __future__ import annotations
 
+import dis
 from collections.abc import Callable, Sequence
+from functools import lru_cache
+from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, isasyncgen, iscoroutine, isgenerator
+from types import CodeType
 from typing import Any
 
-from rewindow.errors import DataError
+from rewindow.errors import ConfigError, DataError
 from rewindow.streams.record import Record, To
 from rewindow.streams.record_context import RecordContext
 
 Take = Callable[[Record], None]
 """Handles one record: a processor, a sink, or several of them."""
+_RETURNS_AN_OBJECT = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
 
 
 class Forwarding:
@@ -106,3 +115,55 @@ def to_all(children: Sequence[Take]) -> Take:
             child(record)
 
     return take
+
+
+def returns_nothing(process: Callable[[Record], Any]) -> bool:
+    """Return whether a method's bytecode shows that it returns None, so that its results need not be checked.
+
+    A call of a generator or coroutine returns an object, whatever its code returns.
+    """
+    code = getattr(process, "__code__", None)
+    return code is not None and not code.co_flags & _RETURNS_AN_OBJECT and _returns_none(code)
+
+
+def with_checked_results(process: Callable[[Record], Any]) -> Callable[[Record], None]:
+    """Return a function that calls ``process`` and checks its results."""
+
+    def take(record: Record) -> None:
+        result = process(record)
+        if result is not None:
+            refuse_result(process, result)
+
+    return take
+
+
+def refuse_unstarted(process: Callable[..., Any], result: object) -> None:
+    """Raise `ConfigError` (78) if a call only made a generator or a coroutine: its code never runs."""
+    if isgenerator(result) or iscoroutine(result) or isasyncgen(result):
+        refuse_result(process, result)
+
+
+def refuse_result(process: Callable[[Any], Any], result: object, *, send: str = "self.context.forward(record)") -> None:
+    """Raise `ConfigError` (78) for a result that is not None; ``send`` is how to send records."""
+    if iscoroutine(result):
+        result.close()  # otherwise Python warns that it was never awaited
+    code = getattr(process, "__code__", None)
+    at = f" ({code.co_filename}:{code.co_firstlineno})" if code else ""
+    message = (
+        f"{getattr(process, '__qualname__', 'process')}{at} returned a {type(result).__name__}, which nobody gets: send "
+        f"records with {send}, and return nothing"
+    )
+    raise ConfigError(message)
+
+
+@lru_cache(maxsize=1024)  # each epoch asks again
+def _returns_none(code: CodeType) -> bool:
+    steps = [step for step in dis.get_instructions(code) if step.opname not in ("CACHE", "EXTENDED_ARG")]
+    for before, step in zip([None, *steps], steps, strict=False):
+        if step.opname == "RETURN_CONST" and step.argval is not None:
+            return False
+        if step.opname == "RETURN_VALUE" and (
+            before is None or before.opname != "LOAD_CONST" or before.argval is not None
+        ):
+            return False
+    return True

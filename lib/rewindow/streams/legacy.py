@@ -22,8 +22,7 @@ from datetime import timedelta
 from typing import Any, ClassVar
 
 from rewindow.errors import ConfigError, DataError
-from rewindow.streams.processor import AdaptedProcessor
-from rewindow.streams.processor_context import ProcessorContext
+from rewindow.streams.processor import AdaptedProcessor, ProcessorContext
 from rewindow.streams.punctuation import Cancellable, PunctuationType
 from rewindow.streams.record import Record, To
 from rewindow.streams.task_context import TaskContext

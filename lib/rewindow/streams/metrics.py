@@ -2,12 +2,19 @@
 
 A measure keeps count, total, minimum and maximum of its samples; a counter's samples are ones. Measures of several tasks
 and runs are combined by adding counts and totals and taking extrema, so averages are never averaged.
+
+The grace that late records needed is counted in few buckets, so that people can choose a grace period. A record needs grace
+if it arrives after the end of its last window: the smallest grace with which that window still takes it. Records that need
+none are not counted, so a log in order costs nothing.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple
+
+from rewindow.streams.duration import in_words, to_ms
 
 RECORD_LATENESS = "record-lateness"
 GRACE_NEEDED = "grace-needed"
@@ -24,12 +31,11 @@ ENFORCED_PROCESSING = "enforced-processing"
 WINDOW_FINAL_EMIT = "window-aggregate-final-emit"
 QUARANTINED = "quarantined-records"
 SIMULATED_TIME = "simulated-time"
-
 TASK, NODE, STORE = "task", "node", "store"
 """The levels of metrics."""
 
 
-class Kind(NamedTuple):
+class _Kind(NamedTuple):
     """The unit of a metric, the recording level that Kafka gives it, the values to show, and what it measures.
 
     ``parts`` are the suffixes of its names: ``rate`` (total per simulated second), ``total``, ``current``, ``avg``,
@@ -43,45 +49,57 @@ class Kind(NamedTuple):
 
 
 _SAMPLED = ("current", "avg", "max")
-KINDS: Mapping[str, Kind] = {
-    RECORD_LATENESS: Kind(
+KINDS: Mapping[str, _Kind] = {
+    RECORD_LATENESS: _Kind(
         "ms", parts=("avg", "max"), meaning="how far a record is behind the highest time taken before it"
     ),
-    GRACE_NEEDED: Kind(
+    GRACE_NEEDED: _Kind(
         "ms", parts=("avg", "max"), meaning="how late records were for their last window: the grace that keeps them"
     ),
-    LATE_RECORD_DROP: Kind("records", "INFO", meaning="records whose window had closed when they came"),
-    EXPIRED_WINDOW_DROP: Kind("records", "INFO", meaning="records older than a store's retention"),
-    SKIPPED_RECORDS: Kind(
+    LATE_RECORD_DROP: _Kind("records", "INFO", meaning="records whose window had closed when they came"),
+    EXPIRED_WINDOW_DROP: _Kind("records", "INFO", meaning="records older than a store's retention"),
+    SKIPPED_RECORDS: _Kind(
         "records", "INFO", meaning="records that an operator cannot use, such as those without a key"
     ),
-    PROCESS: Kind("records", meaning="records that a task took from its topics"),
-    PUNCTUATE: Kind("calls", meaning="calls of schedules"),
-    SUPPRESSION_EMIT: Kind("records", meaning="updates that a suppress sent on"),
-    SUPPRESSION_BUFFER_COUNT: Kind("records", parts=_SAMPLED, meaning="updates that a suppress holds"),
-    SUPPRESSION_BUFFER_SIZE: Kind("bytes", parts=_SAMPLED, meaning="bytes that a suppress holds"),
-    SUPPRESSION_OVERTIME: Kind(
+    PROCESS: _Kind("records", meaning="records that a task took from its topics"),
+    PUNCTUATE: _Kind("calls", meaning="calls of schedules"),
+    SUPPRESSION_EMIT: _Kind("records", meaning="updates that a suppress sent on"),
+    SUPPRESSION_BUFFER_COUNT: _Kind("records", parts=_SAMPLED, meaning="updates that a suppress holds"),
+    SUPPRESSION_BUFFER_SIZE: _Kind("bytes", parts=_SAMPLED, meaning="bytes that a suppress holds"),
+    SUPPRESSION_OVERTIME: _Kind(
         "ms", "INFO", ("min", "avg"), meaning="how far time was ahead of an update when a suppress sent it"
     ),
-    ENFORCED_PROCESSING: Kind("times", meaning="times that a task went on although a partition had no data"),
-    WINDOW_FINAL_EMIT: Kind("records", meaning="final results of windows, by the emit strategy"),
-    QUARANTINED: Kind("records", "INFO", meaning="records that an error policy put into the quarantine"),
-    SIMULATED_TIME: Kind("ms", parts=("total",), meaning="the time that a task's run covers: the denominator of rates"),
+    ENFORCED_PROCESSING: _Kind("times", meaning="times that a task went on although a partition had no data"),
+    WINDOW_FINAL_EMIT: _Kind("records", meaning="final results of windows, by the emit strategy"),
+    QUARANTINED: _Kind("records", "INFO", meaning="records that an error policy put into the quarantine"),
+    SIMULATED_TIME: _Kind(
+        "ms", parts=("total",), meaning="the time that a task's run covers: the denominator of rates"
+    ),
 }
 """The metrics of KIP-328 and KIP-353, and a few more. Simulated time is the denominator of rates."""
-
-_OWN = Kind()
+DROPS = {
+    LATE_RECORD_DROP: "late",
+    SKIPPED_RECORDS: "skipped",
+    EXPIRED_WINDOW_DROP: "expired",
+    QUARANTINED: "quarantined",
+}
+_GRACE_BOUNDS_MS = tuple(
+    to_ms(text)
+    for text in (
+        *("1s", "5s", "10s", "30s", "1m", "2m", "5m", "10m", "15m", "30m"),
+        *("1h", "2h", "3h", "6h", "12h", "1d", "2d", "3d", "7d", "14d", "30d"),
+    )
+)
+"""The upper bounds of the buckets, inclusive. One more bucket takes what is beyond."""
+GRACE_BUCKETS = (*(f"up-to-{in_words(bound)}" for bound in _GRACE_BOUNDS_MS), f"over-{in_words(_GRACE_BOUNDS_MS[-1])}")
+"""The names of the buckets, which are the reasons of the metric ``grace-needed``, from the least grace to the most."""
+_OWN = _Kind()
 _TYPES = {TASK: "stream-task-metrics", NODE: "stream-processor-node-metrics"}
 
 
-def kind_of(name: str) -> Kind:
+def kind_of(name: str) -> _Kind:
     """Return the kind of a metric. A user's own metric has a total and a rate."""
     return KINDS.get(name, _OWN)
-
-
-def unit_of(name: str) -> str:
-    """Return the unit of a metric, empty for a user's own."""
-    return kind_of(name).unit
 
 
 def type_of(level: str, store_kind: str = "") -> str:
@@ -196,3 +214,31 @@ def add_up(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, str, str],
         measure.record_many(row["count"], row["total"], row["minimum"], row["maximum"])
         measure.current = row.get("current")
     return sums
+
+
+def sum_by_reason(metrics: Iterable[Mapping[str, Any]], name: str) -> dict[str, int]:
+    """Return a metric's totals by reason. A metric may be counted at several levels; each has the full total."""
+    levels: dict[tuple[str, str], int] = {}
+    for row in metrics:
+        if row["name"] == name and row["total"]:
+            key = (row["reason"], row["level"])
+            levels[key] = levels.get(key, 0) + row["total"]
+    sums: dict[str, int] = {}
+    for (reason, _level), total in sorted(levels.items()):
+        sums[reason] = max(sums.get(reason, 0), total)
+    return sums
+
+
+def reason_order(reason: str) -> tuple[int, str]:
+    """Return the key by which reasons of a metric are sorted: buckets by their grace, other reasons by their text."""
+    return (GRACE_BUCKETS.index(reason), "") if reason in GRACE_BUCKETS else (len(GRACE_BUCKETS), reason)
+
+
+def grace_bucket(grace_ms: int) -> str:
+    """Return the bucket of a grace that a record needed."""
+    return GRACE_BUCKETS[bisect_left(_GRACE_BOUNDS_MS, grace_ms)]
+
+
+def _unit_of(name: str) -> str:
+    """Return the unit of a metric, empty for a user's own."""
+    return kind_of(name).unit

@@ -1,4 +1,4 @@
-"""The nodes of a topology: sources, processors and sinks, as data."""
+"""The nodes of a topology: sources, processors and sinks, as data, and the partition that a sink's record goes to."""
 
 from __future__ import annotations
 
@@ -6,8 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from rewindow.errors import DataError
 from rewindow.streams.processor import Processor
+from rewindow.streams.record import Record
+from rewindow.streams.serde.key_bytes import partition_of
 from rewindow.streams.settings import FAIL, OnError
+
+Partitioner = Callable[[str, Any, Any, int], int | None]
+"""``partitioner(topic, key, value, partitions)``: a number from 0 to ``partitions - 1``; None for the partition of the key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,4 +61,28 @@ class SinkNode(Node):
     is_internal: bool = False
     is_global: bool = False
     partitioner: Callable[[str, Any, Any, int], int | None] | None = None
-    """Chooses the partition of an internal topic; None for that of the key (`streams.partitioner`)."""
+    """Chooses the partition of an internal topic; None for that of the key (`streams.nodes`)."""
+
+
+def partition_for(sink: SinkNode, record: Record, partitions: int) -> int:
+    """Return the partition of an internal topic to which a record goes. A null key belongs to partition 0.
+
+    Raises `DataError` if the partitioner returns anything but one of the partitions or None.
+    """
+    if sink.is_global:
+        return 0
+    if sink.partitioner is not None:
+        chosen: object = sink.partitioner(sink.topic, record.key, record.value, partitions)
+        if chosen is not None:
+            return _checked_partition(chosen, sink, record, partitions)
+    return 0 if record.key is None else partition_of(record.key, partitions)
+
+
+def _checked_partition(chosen: object, sink: SinkNode, record: Record, partitions: int) -> int:
+    if type(chosen) is int and 0 <= chosen < partitions:
+        return chosen
+    message = (
+        f"the partitioner of {sink.topic!r} returned {chosen!r} for the key {record.key!r}, and there are {partitions} "
+        f"partitions: return one number from 0 to {partitions - 1}, or None for the partition of the key"
+    )
+    raise DataError(message)

@@ -1,13 +1,18 @@
-"""Processors: the code of one node (KIP-138, KIP-251), and those that keep the key of their records (KIP-820)."""
+"""Processors: the code of one node (KIP-138, KIP-251), those that keep the key of their records (KIP-820), and their context."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from rewindow.errors import DataError
-from rewindow.streams.processor_context import ProcessorContext
-from rewindow.streams.record import Record, To
-from rewindow.streams.results import refuse_result
+from rewindow.errors import ConfigError, DataError, LimitError
+from rewindow.streams.duration import to_ms
+from rewindow.streams.forwarding import Forwarding, refuse_result
+from rewindow.streams.metrics import Measure
+from rewindow.streams.punctuation import Cancellable, PunctuationType
+from rewindow.streams.record import UNKNOWN, Record, RecordMetadata, To
+from rewindow.streams.record_context import SeededRandom
 from rewindow.streams.task_context import TaskContext
 
 
@@ -31,6 +36,171 @@ class Processor:
 
     def close(self) -> None:
         """End an epoch. Forwarding is no longer possible."""
+
+
+class ProcessorContext(Forwarding):
+    """A processor's only access to the task: forwarding, schedules, stores, clocks and metrics.
+
+    Each node gets a new context in each epoch.
+    """
+
+    __slots__ = ("_task_context",)
+
+    def __init__(self, name: str, task_context: TaskContext) -> None:
+        super().__init__(name, task_context.record_context)
+        self._task_context = task_context
+
+    if TYPE_CHECKING:  # what it takes; `Forwarding` refuses anything else
+
+        def forward(self, record: Record, *, to: To | None = None) -> None:
+            """See `Forwarding.forward`."""
+
+    def schedule(
+        self,
+        interval: str | timedelta,
+        type: PunctuationType,  # noqa: A002 - KIP-138's own name
+        callback: Callable[..., None],
+        *,
+        name: str | None = None,
+        time_shift: str | timedelta | None = None,
+        start_time: str | timedelta | None = None,
+        args: tuple[Any, ...] = (),
+    ) -> Cancellable:
+        """Call a method of this processor every ``interval`` of stream time or wall-clock time (KIP-138).
+
+        The method gets the clock in epoch milliseconds, then ``args``. By default a stream-time schedule first fires at
+        the first record, or one interval from now if there has been one, and a wall-clock schedule one interval from
+        now (D2). ``time_shift`` aligns it to the epoch plus the shift (D3). ``start_time`` gives its first time since
+        the epoch (KIP-1146, D4). Only one of the two is allowed. ``name`` identifies the schedule within the node;
+        a second schedule of the same name replaces the first (D7).
+        Raises `ConfigError` for an interval below 1 ms, a negative start, or a callback that is not a method of this
+        processor, and `DataError` in `close`.
+        """
+        if self.is_closed:
+            raise DataError(f"{self.name} schedules in close(): the epoch is over; schedule in init or process")
+        given: object = type  # user code may pass anything
+        if not isinstance(given, PunctuationType):
+            message = f"{self.name}: schedule(type={type!r}): give PunctuationType.STREAM_TIME or WALL_CLOCK_TIME"
+            raise ConfigError(message)
+        task_context = self._task_context
+        return task_context.schedules.schedule(
+            self.name,
+            task_context.stream_time_ms if type is PunctuationType.STREAM_TIME else task_context.wall_clock_ms,
+            interval_ms=_whole_ms(interval, "interval", at_least=1),
+            type_=type,
+            callback=callback,
+            name=name,
+            time_shift_ms=None if time_shift is None else to_ms(time_shift),
+            start_time_ms=None if start_time is None else _whole_ms(start_time, "start_time", at_least=0),
+            args=args,
+        )
+
+    def cancellable(self, name: str) -> Cancellable:
+        """Return the handle of a named schedule, also one made in an earlier epoch. Raises `ConfigError` if there is none."""
+        return self._task_context.schedules.cancellable(self.name, name)
+
+    def store(self, name: str) -> Any:
+        """Return a store that is connected to this node. Raises `ConfigError` for any other."""
+        return self._task_context.store(self.name, name)
+
+    def check_items(self, store: str, key: Any, items: int) -> None:
+        """Raise `LimitError` (71) if a key's list has more items than ``limits: {list_items: ..}`` of the job's file allows."""
+        limit = self._task_context.limits.list_items
+        if items > limit:
+            message = (
+                f"the limit list_items is {limit}, and the list of key {repr(key)[:200]} in store {store!r} has {items} items "
+                f"(node {self.name}, at {self._record_context}, partition {self.partition}). Each record copies the list, so the "
+                "time grows with the square of its length. Use an aggregate without a list, shorter windows or vectorized "
+                f"execution; or raise the limit in the job's file: limits: {{list_items: {2 * limit}}}"
+            )
+            raise LimitError(message)
+
+    @property
+    def stream_time_ms(self) -> int:
+        """The task's stream time, the highest timestamp taken (D1), in epoch milliseconds; -1 before the first record."""
+        return self._task_context.stream_time_ms
+
+    @property
+    def wall_clock_ms(self) -> int:
+        """The simulated wall clock (D8) in epoch milliseconds; -1 until it is known."""
+        return self._task_context.wall_clock_ms
+
+    @property
+    def scheduled_ms(self) -> int:
+        """When the current punctuation was due; -1 elsewhere. Its argument is the clock, which may be later (D5)."""
+        return self._record_context.scheduled_ms
+
+    @property
+    def timestamp(self) -> int:
+        """The timestamp of the record or punctuation being handled, in epoch milliseconds."""
+        timestamp: int = self._record_context.timestamp
+        return timestamp
+
+    @property
+    def topic(self) -> str | None:
+        """The topic of the record being handled; None in a punctuation."""
+        return self._record_context.topic
+
+    @property
+    def record_metadata(self) -> RecordMetadata:
+        """Topic, partition and offset of the record being handled; ``(None, -1, -1)`` in a punctuation."""
+        return self._record_context.metadata(self._task_context.partition)
+
+    @property
+    def partition(self) -> int:
+        """The task's partition."""
+        return self._task_context.partition
+
+    def random(self) -> SeededRandom:
+        """Return a random number generator with a deterministic seed: the same in every attempt, run and branch.
+
+        It has the common methods of Python's ``random.Random``. The seed is the record or punctuation being handled,
+        this node, and the number of such calls before it. Raises `DataError` in `init` and `close`.
+        """
+        return self._task_context.call_ids.random(self.name)
+
+    def uuid(self) -> str:
+        """Return a deterministic UUID (RFC 9562, version 8) as text, derived as the seed of `random`."""
+        return self._task_context.call_ids.uuid(self.name)
+
+    def idempotency_key(self) -> str:
+        """Return a deterministic key for an external side effect, derived as the seed of `random`.
+
+        A task that is retried, or a run that is repeated, gives the same key. It is ``job/topic/partition/offset/node/n``
+        for a record, ``job/partition/schedule-<k>/<due>/node/n`` for a punctuation and
+        ``job/partition/epoch/<number>/node/n`` at the end of an epoch. The test driver has no job.
+        """
+        return self._task_context.call_ids.key(self.name)
+
+    @property
+    def observed_time_ms(self) -> int:
+        """This node's own clock, kept in the checkpoint: the highest timestamp given to `observe` (D14), or -1."""
+        return self._task_context.node_times.get(self.name, UNKNOWN)
+
+    def observe(self, timestamp: int) -> int:
+        """Advance this node's own clock to a timestamp, never back, and return the clock."""
+        return self.observe_as(self.name, timestamp)
+
+    def observe_as(self, node: str, timestamp: int) -> int:
+        """Advance the clock of another node of the task, which several nodes share, and return it: see `observe`."""
+        times = self._task_context.node_times
+        observed = times.get(node, UNKNOWN)
+        if timestamp > observed:
+            times[node] = observed = timestamp
+        return observed
+
+    def measure(self, name: str, *, reason: str = "") -> Measure:
+        """Return a metric of this node. It appears in the metrics table of the run."""
+        return self._task_context.metrics.measure("node", self.name, name, reason)
+
+    def drop(self, record: Record, name: str, *, reason: str, times: int = 1) -> None:
+        """Count a record that is not processed further, under a metric's name (`streams.metrics`) and a reason.
+
+        If the job is configured with ``dropped: quarantine``, the record is also written to the quarantine, once.
+        ``times`` is the number of drops to count: a record may be late for several windows.
+        """
+        self._task_context.metrics.measure("node", self.name, name, reason).record_many(times, times, 1, 1)
+        self._task_context.drop(self.name, reason, record.key, record.value, record.timestamp)
 
 
 class AdaptedProcessor(Processor):
@@ -92,3 +262,11 @@ class FixedKeyProcessor(AdaptedProcessor):
 
 def _same_key(one: Record, other: Record) -> bool:
     return one.key is other.key or bool(one.key == other.key)
+
+
+def _whole_ms(value: str | timedelta, what: str, *, at_least: int) -> int:
+    milliseconds = to_ms(value)
+    if milliseconds < at_least:
+        message = f"schedule({what}={value!r}): {what} must be at least {at_least} ms"
+        raise ConfigError(message)
+    return milliseconds

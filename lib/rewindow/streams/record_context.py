@@ -1,10 +1,32 @@
-"""The event that a task is handling: a record, a punctuation, or the start or end of an epoch."""
+"""The event that a task is handling, and what is derived from it: idempotency keys, UUIDs and random numbers for user code.
+
+An event is a record, a punctuation, or the start or end of an epoch. The ids take the place of a clock and a generator.
+
+Rules of this file:
+
+1. A call id is made of the event, the node, and how many such calls the node has made at this event: of a record its
+   topic, partition and offset, of a punctuation the schedule and its due time.
+2. A call id does not depend on the run, the attempt, the branch or the layout, so a repeated computation gets the same
+   ids. It depends on the job: two jobs that read one log are two side effects.
+3. `init` and `close` have no call ids: how often they run depends on how epochs are grouped into runs.
+4. Random bits are those of SHA-256 over a text and a counter. Python guarantees the same numbers in later versions only
+   for its generator's ``random()``, and a replay must not depend on the version.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import hashlib
+from collections.abc import MutableSequence, Sequence
+from typing import Any, TypeVar
 
+from rewindow.errors import DataError
 from rewindow.streams.record import UNKNOWN, RecordMetadata
+
+Item = TypeVar("Item")
+_KEY, _RANDOM, _UUID = "key", "random", "uuid"
+_Counts = tuple[tuple[tuple[str, str], tuple[str, int] | None], ...]
+"""Of each (node, kind of call) the last event and the number of calls at it."""
+_BLOCK_BITS = 256
 
 
 class RecordContext:
@@ -43,3 +65,125 @@ class RecordContext:
         if self.topic:
             return f"{self.topic} offset {self.offset}"
         return "an epoch's bounds" if self.scheduled_ms == UNKNOWN else f"the punctuation due at {self.scheduled_ms} ms"
+
+
+class CallIds:
+    """Hands out the call ids of one task."""
+
+    def __init__(self, job: str, partition: int, record_context: RecordContext) -> None:
+        """``job`` may be empty, as in the test driver."""
+        self._job, self._partition, self._record_context = f"{job}/" if job else "", partition, record_context
+        self._last: dict[tuple[str, str], tuple[str, int]] = {}
+
+    def key(self, node: str) -> str:
+        """Return the node's next idempotency key: ``job/topic/partition/offset/node/n``."""
+        return self._next(node, _KEY)
+
+    def random(self, node: str) -> SeededRandom:
+        """Return a random number generator seeded with the node's next call id."""
+        return SeededRandom(self._next(node, _RANDOM))
+
+    def uuid(self, node: str) -> str:
+        """Return a UUID as text: RFC 9562, version 8, from the SHA-256 of the node's next call id."""
+        digest = hashlib.sha256(f"uuid:{self._next(node, _UUID)}".encode()).digest()
+        number = int.from_bytes(digest[:16])
+        number = number & ~(0xF << 76) & ~(0x3 << 62) | 0x8 << 76 | 0x2 << 62  # version 8, the RFC's variant
+        text = f"{number:032x}"
+        return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
+
+    def counts(self, node: str) -> _Counts:
+        """Return the node's call counts, for `restore`."""
+        return tuple(((node, kind), self._last.get((node, kind))) for kind in (_KEY, _RANDOM, _UUID))
+
+    def restore(self, counts: _Counts) -> None:
+        """Reset a node's call counts to what `counts` returned."""
+        for node_and_kind, last in counts:
+            if last is None:
+                self._last.pop(node_and_kind, None)
+            else:
+                self._last[node_and_kind] = last
+
+    def _next(self, node: str, kind: str) -> str:
+        event = self._event(node)
+        last, count = self._last.get((node, kind), ("", 0))
+        count = count + 1 if last == event else 0
+        self._last[node, kind] = event, count
+        return f"{self._job}{event}/{node}/{count}"
+
+    def _event(self, node: str) -> str:
+        record_context = self._record_context
+        if record_context.topic is not None:
+            return f"{record_context.topic}/{self._partition}/{record_context.offset}"
+        if record_context.firing is None:
+            message = (
+                f"{node} asks for a random number, an id or an idempotency key in init or close, which are called once an "
+                "epoch: ask while a record or a punctuation is handled"
+            )
+            raise DataError(message)
+        what, number = record_context.firing
+        return f"{self._partition}/{what}/{number}"
+
+
+class SeededRandom:
+    """A deterministic random number generator, with the method names of Python's ``random.Random``."""
+
+    __slots__ = ("_bits", "_left", "_round", "_seed")
+
+    def __init__(self, seed: str) -> None:
+        self._seed = hashlib.sha256(f"random:{seed}".encode()).digest()
+        self._round = 0
+        self._bits = 0
+        self._left = 0
+
+    def getrandbits(self, k: int) -> int:
+        """Return an integer of ``k`` random bits. Raises `DataError` if ``k`` is negative."""
+        if k < 0:
+            raise DataError(f"getrandbits({k}): the number of bits must be 0 or more")
+        while self._left < k:
+            block = hashlib.sha256(self._seed + self._round.to_bytes(8)).digest()
+            self._round += 1
+            self._bits = self._bits << _BLOCK_BITS | int.from_bytes(block)
+            self._left += _BLOCK_BITS
+        self._left -= k
+        taken = self._bits >> self._left
+        self._bits &= (1 << self._left) - 1
+        return taken
+
+    def random(self) -> float:
+        """Return a float in [0, 1), a multiple of 2**-53."""
+        return self.getrandbits(53) / 9007199254740992
+
+    def uniform(self, a: float, b: float) -> float:
+        """Return a float between ``a`` and ``b``."""
+        return a + (b - a) * self.random()
+
+    def randbelow(self, n: int) -> int:
+        """Return a uniformly distributed integer in [0, n). Raises `DataError` if ``n`` is below 1."""
+        if n < 1:
+            raise DataError(f"there is no integer in [0, {n}): give 1 or more")
+        bits = (n - 1).bit_length()
+        while (drawn := self.getrandbits(bits)) >= n:
+            pass
+        return drawn
+
+    def randint(self, a: int, b: int) -> int:
+        """Return a uniformly distributed integer in [a, b]. Raises `DataError` if ``b`` is below ``a``."""
+        return a + self.randbelow(b - a + 1)
+
+    def choice(self, seq: Sequence[Item]) -> Item:
+        """Return one item of a sequence. Raises `DataError` if it is empty."""
+        return seq[self.randbelow(len(seq))]
+
+    def shuffle(self, x: MutableSequence[Any]) -> None:
+        """Shuffle a list in place."""
+        for last in range(len(x) - 1, 0, -1):
+            other = self.randbelow(last + 1)
+            x[last], x[other] = x[other], x[last]
+
+    def sample(self, population: Sequence[Item], k: int) -> list[Item]:
+        """Return ``k`` items from distinct positions, in random order. Raises `DataError` if there are fewer."""
+        if not 0 <= k <= len(population):
+            raise DataError(f"a sample of {k} out of {len(population)}: give 0 to {len(population)}")
+        items = list(population)
+        self.shuffle(items)
+        return items[:k]

@@ -1,7 +1,8 @@
-"""How a job's tasks run: limits, error policies, and everything else that its tasks share.
+"""How a job's tasks run: semantics, limits, error policies, and everything else that its tasks share.
 
-Limits and policies are not part of the fingerprint. A limit does not affect results. A policy does not alter a result
-either: a failed run commits nothing, so two completed runs differ only by the records that were quarantined.
+Semantics affect results, so they are part of the job's fingerprint. Limits and policies are not: a limit does not affect
+results. A policy does not alter a result either: a failed run commits nothing, so two completed runs differ only by the
+records that were quarantined.
 """
 
 from __future__ import annotations
@@ -9,11 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from rewindow.errors import ConfigError
-from rewindow.streams.semantics import Semantics
-
-_POLICY = re.compile(r"fail|quarantine|retry (?P<times>[1-9][0-9]{0,2})(?P<then> quarantine)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +58,7 @@ class Limits:
 
 
 DEFAULTS = Limits()
+_POLICY = re.compile(r"fail|quarantine|retry (?P<times>[1-9][0-9]{0,2})(?P<then> quarantine)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,53 @@ class Settings:
     limits: Limits = DEFAULTS
     keeps_dropped: bool = True
     """Whether late, skipped and expired records are written to the quarantine."""
+
+
+class StreamTime(StrEnum):
+    """How a task's stream time follows from the times of its topic-partitions (D1)."""
+
+    MAX = "max"
+    """The highest timestamp of any topic-partition."""
+    MIN = "min"
+    """The smallest partition time, -1 until every topic-partition has had a record: KIP-138's definition."""
+
+
+class StreamTimeFrom(StrEnum):
+    """What advances stream time and the nodes' clocks (D22)."""
+
+    RECORDS = "records"
+    WATERMARK = "watermark"
+    """Records, and the watermark at an epoch's end."""
+
+
+class WallClock(StrEnum):
+    """How the simulated wall clock advances (D8)."""
+
+    STREAM_TIME = "stream_time"
+    """It follows the largest timestamp or watermark taken; each punctuation fires at its own due time."""
+    RUN = "run"
+    """It jumps once, when all records of a run are done; each due schedule fires once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Semantics:
+    """How time passes in a job. Accepts the enums' values as text. Raises `ConfigError` (78) for any other text."""
+
+    stream_time: StreamTime | str = StreamTime.MAX
+    stream_time_from: StreamTimeFrom | str = StreamTimeFrom.RECORDS
+    wall_clock: WallClock | str = WallClock.STREAM_TIME
+
+    def __post_init__(self) -> None:
+        for name, kind in (
+            ("stream_time", StreamTime),
+            ("stream_time_from", StreamTimeFrom),
+            ("wall_clock", WallClock),
+        ):
+            given = getattr(self, name)
+            if given not in list(kind):
+                words = ", ".join(kind)
+                raise ConfigError(f"semantics: {name} must be one of {words}, not {given!r}")
+            object.__setattr__(self, name, kind(given))
 
 
 @dataclass(frozen=True, slots=True)

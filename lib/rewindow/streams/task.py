@@ -21,11 +21,9 @@ from typing import Any
 
 from rewindow.errors import InvariantError
 from rewindow.streams.assembly import Assembly, assemble, check_suppliers, connections
-from rewindow.streams.batch_replay import BatchReplay
-from rewindow.streams.batched_nodes import batch_limits, batched_sources
+from rewindow.streams.batch_processor import batch_limits, batched_sources
 from rewindow.streams.checkpoint import Checkpoint, TaskState, held_in, open_stores
 from rewindow.streams.clocks import Clocks
-from rewindow.streams.dropped_records import Drop
 from rewindow.streams.error_context import explained
 from rewindow.streams.error_policy import error_policies
 from rewindow.streams.limits import CHECK_EVERY, check_stores
@@ -33,13 +31,12 @@ from rewindow.streams.metrics import PROCESS, RECORD_LATENESS
 from rewindow.streams.nodes import SinkNode
 from rewindow.streams.ordering import Event, Rows, events, merge, ordered_rows, rows_from, same_topic
 from rewindow.streams.record import MAX_MS, UNKNOWN, make_record
-from rewindow.streams.record_replay import RecordReplay
-from rewindow.streams.semantics import StreamTimeFrom
-from rewindow.streams.settings import TaskConfig
+from rewindow.streams.settings import StreamTimeFrom, TaskConfig
 from rewindow.streams.sink import Sink, Write, open_sinks
 from rewindow.streams.state.spill import Disk
 from rewindow.streams.state.stores import Store
-from rewindow.streams.task_context import TaskContext
+from rewindow.streams.task_context import Drop, TaskContext
+from rewindow.streams.topic_replay import BatchReplay, RecordReplay
 from rewindow.streams.topology import SubTopology
 
 
@@ -122,8 +119,7 @@ class Task:
     def replay_rows(self, topics: Sequence[Iterable[Rows]]) -> None:
         """Process all records of the current epoch, given as the rows of each topic: as `replay` does their merged events.
 
-        The rows of a single topic need no merging (`streams.record_replay`), and batch processors get many records at once
-        (`streams.batch_replay`).
+        The rows of a single topic need no merging, and batch processors get many records at once: `streams.topic_replay`.
         """
         with explained(self._task_context):
             if len(topics) == 1:
@@ -144,7 +140,7 @@ class Task:
     def end_epoch(self, watermark_ms: int, *, is_final: bool = False, number: int = 0) -> None:
         """Close the epoch at its watermark (-1: none). ``is_final``: no epoch will follow (D18).
 
-        ``number`` identifies the epoch in the call ids of its end (`streams.call_ids`).
+        ``number`` identifies the epoch in the call ids of its end (`streams.record_context`).
         """
         with explained(self._task_context):
             self._end_epoch(watermark_ms, is_final=is_final, number=number)

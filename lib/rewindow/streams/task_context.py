@@ -1,21 +1,43 @@
-"""The state that all nodes of one task share: clocks, stores, schedules, metrics and the current event."""
+"""The state that all nodes of one task share: clocks, stores, schedules, metrics and the current event.
+
+A record that is not processed further (late, skipped, expired) is counted here. If the job is configured with
+``dropped: quarantine``, it is also written to the quarantine, with its source, the node and the reason.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
-from rewindow.errors import ConfigError
-from rewindow.streams.call_ids import CallIds
+from rewindow.errors import ConfigError, DataError
 from rewindow.streams.checkpoint import TaskState
-from rewindow.streams.dropped_records import Drop, Dropped, record_text
 from rewindow.streams.metrics import SIMULATED_TIME, TASK, Metrics
-from rewindow.streams.record import UNKNOWN, Record
-from rewindow.streams.record_context import RecordContext
+from rewindow.streams.record import UNKNOWN, Record, RecordMetadata, row_class
+from rewindow.streams.record_context import CallIds, RecordContext
 from rewindow.streams.schedules import Schedules
+from rewindow.streams.serde.canonical_json import dump_value
 from rewindow.streams.settings import DEFAULTS
 from rewindow.streams.state.stores import Store
+
+
+class Dropped(NamedTuple):
+    """A dropped record, as the quarantine stores it.
+
+    ``record`` is JSON of its key and value. ``at`` is the topic, partition and offset of the input record being handled,
+    ``(None, -1, -1)`` in a punctuation and between epochs.
+    """
+
+    at: RecordMetadata
+    timestamp: int
+    node: str
+    reason: str
+    record: str
+
+
+Drop = Callable[[Dropped], None]
+"""Receives dropped records: the writer of the quarantine, or a test."""
+_PAIR = row_class(("key", "value"))
 
 
 class TaskContext:
@@ -112,3 +134,16 @@ class TaskContext:
             "node_times": dict(sorted(self.node_times.items())),
             **self.schedules.state(),
         }
+
+
+def record_text(key: Any, value: Any) -> str:
+    """Return key and value as canonical JSON. An object that cannot be encoded is replaced by the name of its class."""
+    return dump_value(_PAIR(_encodable(key), _encodable(value)))
+
+
+def _encodable(part: Any) -> Any:
+    try:
+        dump_value(part)
+    except DataError:
+        return f"<{type(part).__name__}>"
+    return part

@@ -2,39 +2,44 @@
 
 A topology is data and runs nothing. Records are forwarded to children in the order in which these were added. In the
 same way, ties between topics go to the source that was added first.
+
+A run processes the sub-topologies one after the other. The nodes of a global table, its internal source and the node that
+keeps its store, connect nothing: each sub-topology that reads the store has them.
+
+Lags say how long nodes may hold results back, by which the watermark below them is lowered (D22). They are computed from
+`Topology.describe`, which the ledger keeps for each run: another job that reads an output needs the lag of a run whose code
+may be gone.
+
+Key pruning says which keys a sub-topology can read from its stores: a run restores only those. A supplier may declare two
+properties of its processor, which are false by default, as for every user processor:
+
+* ``keeps_key``: it forwards records only while it handles a record, and only under that record's key.
+* ``asks_own_key``: it accesses its stores only while it handles a record, and only with that record's key.
+
+If all nodes of a store access it with the record's own key, below nodes that keep the key, then only keys of the sources'
+records are read from it.
 """
 
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from rewindow.errors import TopologyError
-from rewindow.streams.call_line import call_line
 from rewindow.streams.duration import in_words
-from rewindow.streams.nodes import Node, ProcessorNode, SinkNode, SourceNode
-from rewindow.streams.partitioner import Partitioner
+from rewindow.streams.nodes import Node, Partitioner, ProcessorNode, SinkNode, SourceNode
 from rewindow.streams.processor import Processor
 from rewindow.streams.settings import FAIL, OnError
 from rewindow.streams.state.stores import StoreBuilder
-from rewindow.streams.subtopologies import (
-    check_global_tables,
-    connected,
-    global_tables,
-    in_run_order,
-)
-from rewindow.streams.watermark_lags import GLOBAL_SUFFIX, REPARTITION_SUFFIX, node_lags
 
-
-class Reads(Protocol):
-    """What a node's function or condition reads of its records."""
-
-    def check(self, logs: Mapping[str, Any]) -> None:
-        """Raise `ConfigError` for what records of these logs (topic -> shapes of key and value) cannot have."""
-        ...
+REPARTITION_SUFFIX = "-repartition"
+_OURS = "rewindow."
+_GLOBAL_SUFFIX = "-global"
+_Topics = frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +55,7 @@ class SubTopology:
     @property
     def global_stores(self) -> frozenset[str]:
         """The stores of its global tables: every task holds all their rows, and one task writes their changelog."""
-        return frozenset(global_tables(self.nodes))
+        return frozenset(_global_tables(self.nodes))
 
     def writes_changelog(self, store: str, partition: int) -> bool:
         """Return whether the task of a partition writes the changelog of a store: all do, but one for a global store."""
@@ -73,7 +78,7 @@ class Topology:
 
     nodes: dict[str, Node] = field(default_factory=dict)
     stores: dict[str, StoreBuilder] = field(default_factory=dict)
-    reads: list[tuple[str, Reads]] = field(default_factory=list)
+    reads: list[tuple[str, _Reads]] = field(default_factory=list)
     """Nodes with what they read, to be checked against the logs; not part of the fingerprint."""
     lines: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
     """Where the user's code added what, as ``file:line``, by ``node NAME`` or ``store NAME``: for errors found later."""
@@ -113,7 +118,7 @@ class Topology:
         if self.stores.get(builder.name, builder) != builder:
             raise TopologyError(f"two stores are called {builder.name!r}: rename one of them")
         self.stores[builder.name] = builder
-        self.lines.setdefault(f"store {builder.name}", call_line())
+        self.lines.setdefault(f"store {builder.name}", _call_line())
         return self
 
     def add_sink(self, name: str, topic: str, *parents: str, key: Any = None, value: Any = None) -> Topology:
@@ -138,7 +143,7 @@ class Topology:
 
         Returns ``name``. Joins that name the store read it, in whatever sub-topology they are.
         """
-        topic = builder.name + GLOBAL_SUFFIX
+        topic = builder.name + _GLOBAL_SUFFIX
         self._check_topic_is_read_once(topic)
         kind: dict[str, Any] = {"topic": topic, "is_internal": True, "is_global": True}
         self._add(SinkNode(f"{topic}-sink", (parent,), key=builder.key, value=builder.value, **kind))
@@ -154,8 +159,8 @@ class Topology:
         """
         if not any(isinstance(node, SourceNode) for node in self.nodes.values()):
             raise TopologyError("a topology must read at least one topic: add a source")
-        check_global_tables(self.nodes.values())
-        parts = in_run_order(connected(self.nodes.values()))
+        _check_global_tables(self.nodes.values())
+        parts = _in_run_order(_connected(self.nodes.values()))
         made: list[SubTopology] = []
         for index, part in enumerate(parts):
             earlier = frozenset(store for one in made for store in one.global_stores)
@@ -180,7 +185,7 @@ class Topology:
 
     def watermark_lags(self) -> dict[str, int]:
         """Return how long the ancestors of each node may hold results back, in ms: its watermark is lowered by that (D22)."""
-        return node_lags(self.describe())
+        return _node_lags(self.describe())
 
     def _add(self, node: Node) -> Topology:
         topics = [one.topic for one in self.nodes.values() if isinstance(one, SinkNode) and not one.is_internal]
@@ -197,7 +202,7 @@ class Topology:
                 message = f"node {node.name!r} names the parent {parent!r}, which is not a source or processor added before it"
                 raise TopologyError(message)
         self.nodes[node.name] = node
-        self.lines[f"node {node.name}"] = call_line()
+        self.lines[f"node {node.name}"] = _call_line()
         return self
 
     def _check_topic_is_read_once(self, topic: str) -> None:
@@ -208,6 +213,44 @@ class Topology:
     def _stores_of(self, part: list[Node]) -> tuple[StoreBuilder, ...]:
         names = [name for node in part if isinstance(node, ProcessorNode) for name in node.stores]
         return tuple(self.stores[name] for name in dict.fromkeys(names))
+
+
+def describe_supplier(supplier: Any) -> str:
+    """Describe a supplier by its own ``describe()``, else by the name of the class or function."""
+    describe = getattr(supplier, "describe", None)
+    return describe() if callable(describe) else getattr(supplier, "__name__", type(supplier).__name__)
+
+
+def output_lags(topology: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """Return how long the results of each output, by its topic, may be held back, in ms."""
+    lags, internal = _node_lags(topology), _internal_topics(topology)
+    sinks = (node for part in topology for node in part["nodes"] if "sink" in node)
+    return {sink["sink"]: lags[sink["name"]] for sink in sinks if sink["sink"] not in internal}
+
+
+def asked_by_topics(part: SubTopology) -> dict[str, _Topics]:
+    """Return the stores that are read only with keys of some topics' records, and these topics."""
+    below: dict[str, _Topics | None] = {}  # by node: the topics from which the keys of its records come
+    asked: dict[str, _Topics | None] = {store.name: frozenset() for store in part.stores}
+    for node in part.nodes:
+        if isinstance(node, SourceNode):
+            below[node.name] = frozenset((node.topic,))
+            continue
+        above = _union([below[parent] for parent in node.parents])
+        below[node.name] = above if _declares(node, "keeps_key") else None
+        if isinstance(node, ProcessorNode):
+            own = above if _declares(node, "asks_own_key") else None
+            for store in node.stores:
+                asked[store] = _union([asked[store], own])
+    return {store: topics for store, topics in asked.items() if topics}
+
+
+class _Reads(Protocol):
+    """What a node's function or condition reads of its records."""
+
+    def check(self, logs: Mapping[str, Any]) -> None:
+        """Raise `ConfigError` for what records of these logs (topic -> shapes of key and value) cannot have."""
+        ...
 
 
 def _describe_node(node: Node) -> dict[str, Any]:
@@ -238,13 +281,136 @@ def _describe_store(store: StoreBuilder) -> dict[str, Any]:
     }
 
 
-def describe_supplier(supplier: Any) -> str:
-    """Describe a supplier by its own ``describe()``, else by the name of the class or function."""
-    describe = getattr(supplier, "describe", None)
-    return describe() if callable(describe) else getattr(supplier, "__name__", type(supplier).__name__)
-
-
 def _type_name(declared: Any) -> str:
     if declared is None:
         return "json"
     return declared.__name__ if isinstance(declared, type) else str(declared)
+
+
+def _call_line() -> str:
+    """Return ``file:line`` of the innermost caller outside rewindow; nothing if there is none."""
+    frame = inspect.currentframe()
+    while frame is not None and str(frame.f_globals.get("__name__")).startswith(_OURS):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else ""
+
+
+def _connected(nodes: Collection[Node]) -> list[list[Node]]:
+    """Group the nodes that are connected by edges or stores, ordered by their first node."""
+    tables = _global_tables(nodes)
+    shared = {name for names in tables.values() for name in names}
+    groups = _group_nodes([node for node in nodes if node.name not in shared], tables)
+    read = [{store for node in group for store in _stores(node)} for group in groups]
+    unread = [store for store in tables if not any(store in stores for stores in read)]
+    found = []
+    for group, stores in [*zip(groups, read, strict=True), *(([], {store}) for store in unread)]:
+        names = {node.name for node in group}.union(*(tables[store] for store in tables if store in stores))
+        found.append([node for node in nodes if node.name in names])
+    return found
+
+
+def _global_tables(nodes: Collection[Node]) -> dict[str, tuple[str, ...]]:
+    """Return the store of each global table with the names of its source and of the node that keeps it."""
+    sources = {node.name for node in nodes if isinstance(node, SourceNode) and node.is_global}
+    owners = [node for node in nodes if isinstance(node, ProcessorNode) and sources.intersection(node.parents)]
+    return {store: (*node.parents, node.name) for node in owners for store in node.stores}
+
+
+def _check_global_tables(nodes: Collection[Node]) -> None:
+    """Raise `TopologyError` for a node that could change a global table: its copies would differ between tasks."""
+    tables = _global_tables(nodes)
+    for node in nodes:
+        for store in _stores(node):
+            if store in tables and node.name not in tables[store] and not _only_reads(node):
+                message = (
+                    f"node {node.name!r} uses the store {store!r} of a global table, which only joins with that table "
+                    "read: give the node a store of its own"
+                )
+                raise TopologyError(message)
+
+
+def _only_reads(node: Node) -> bool:
+    return isinstance(node, ProcessorNode) and getattr(node.supplier, "only_reads", False) is True
+
+
+def _stores(node: Node) -> tuple[str, ...]:
+    return node.stores if isinstance(node, ProcessorNode) else ()
+
+
+def _group_nodes(nodes: Collection[Node], excluded: Collection[str]) -> list[list[Node]]:
+    """Group nodes; the ``excluded`` stores do not connect them."""
+    group_of: dict[str, int] = {}
+
+    def join(one: str, other: str) -> None:
+        low, high = sorted((group_of[one], group_of[other]))
+        for name, group in group_of.items():
+            if group == high:
+                group_of[name] = low
+
+    users: dict[str, str] = {}
+    for number, node in enumerate(nodes):
+        group_of[node.name] = number
+        for parent in node.parents:
+            join(parent, node.name)
+        for store in (store for store in _stores(node) if store not in excluded):
+            join(users.setdefault(store, node.name), node.name)
+    return [[node for node in nodes if group_of[node.name] == group] for group in dict.fromkeys(group_of.values())]
+
+
+def _in_run_order(parts: list[list[Node]]) -> list[list[Node]]:
+    """Order the parts so that an internal topic is written before it is read. Raises `TopologyError` for a cycle."""
+    ordered: list[list[Node]] = []
+    waiting = parts
+    while waiting:
+        unwritten = {node.topic for part in waiting for node in part if isinstance(node, SinkNode) and node.is_internal}
+        ready = [
+            part for part in waiting if not any(getattr(n, "topic", None) in unwritten for n in _internal_sources(part))
+        ]
+        if not ready:
+            names = ", ".join(sorted(unwritten))
+            message = (
+                f"the repartitions {names} form a cycle, but a run processes sub-topologies one after the other: send "
+                "each stream that is joined below them through its own .repartition(name=...)"
+            )
+            raise TopologyError(message)
+        ordered.append(ready[0])
+        waiting = [part for part in waiting if part is not ready[0]]
+    return ordered
+
+
+def _internal_sources(part: list[Node]) -> list[SourceNode]:
+    return [node for node in part if isinstance(node, SourceNode) and node.is_internal]
+
+
+def _node_lags(topology: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """Return how long the ancestors of each node may hold results back, in ms: the sum along the longest path."""
+    internal = _internal_topics(topology)
+    lags: dict[str, int] = {}
+    below: dict[str, int] = {}
+    written: dict[str, int] = {}
+    for part in topology:
+        for node in part["nodes"]:
+            name, topic = node["name"], node.get("source")
+            if topic is None:
+                lags[name] = max(below[parent] for parent in node["parents"])
+            else:
+                lags[name] = written.get(topic, 0) if topic in internal else 0
+            below[name] = lags[name] + node.get("holds_ms", 0)
+            if "sink" in node:
+                written[node["sink"]] = max(written.get(node["sink"], 0), lags[name])
+    return lags
+
+
+def _internal_topics(topology: Sequence[Mapping[str, Any]]) -> frozenset[str]:
+    """Return the topics between sub-topologies. An output may have a name with their suffix, but nothing here reads it."""
+    read = [node["source"] for part in topology for node in part["nodes"] if node.get("source") is not None]
+    return frozenset(topic for topic in read if topic.endswith((REPARTITION_SUFFIX, _GLOBAL_SUFFIX)))
+
+
+def _declares(node: Node, what: str) -> bool:
+    return isinstance(node, ProcessorNode) and getattr(node.supplier, what, False) is True
+
+
+def _union(some: list[_Topics | None]) -> _Topics | None:
+    known = [topics for topics in some if topics is not None]
+    return frozenset().union(*known) if len(known) == len(some) else None

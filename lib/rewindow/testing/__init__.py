@@ -1,7 +1,6 @@
 """Test topologies in milliseconds without Spark: feeds records to the real tasks. For users' own tests."""
 
-from rewindow.streams.semantics import Semantics
-from rewindow.streams.settings import Limits, Settings
+from rewindow.streams.settings import Limits, Semantics, Settings
 from rewindow.testing.driver import TopologyTestDriver
 from rewindow.testing.partition_group import InvalidTimestamp
 from rewindow.testing.replay import Epoch, LocalReplay, Sent

@@ -8,17 +8,15 @@ from datetime import timedelta
 from typing import Any
 
 from rewindow.errors import ConfigError
-from rewindow.streams.dropped_records import Dropped
 from rewindow.streams.duration import to_ms
 from rewindow.streams.error_policy import check_policies
 from rewindow.streams.metrics import add_up, rows_of
-from rewindow.streams.nodes import SinkNode
-from rewindow.streams.partitioner import partition_for
+from rewindow.streams.nodes import SinkNode, partition_for
 from rewindow.streams.punctuation import Schedule
 from rewindow.streams.record import MAX_MS, UNKNOWN, Record, TopicPartition, as_log_row
-from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.key_bytes import partition_of
-from rewindow.streams.settings import Limits, OnError, Settings
+from rewindow.streams.settings import Limits, OnError, Semantics, Settings
+from rewindow.streams.task_context import Dropped
 from rewindow.streams.topology import Topology
 from rewindow.testing.fresh_modules import Build, Rebuilding
 from rewindow.testing.local_task import Blueprint, LocalTask

@@ -9,18 +9,16 @@ from typing import Any
 
 from rewindow.errors import DataError
 from rewindow.streams.checkpoint import Checkpoint, TaskState
-from rewindow.streams.dropped_records import Drop
 from rewindow.streams.nodes import SinkNode
 from rewindow.streams.record import UNKNOWN, Record
-from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.binding import LogShapes, bind_sink, bind_store, bound
 from rewindow.streams.serde.canonical_json import dump_value, load_value
-from rewindow.streams.serde.meta_columns import OUTPUT_META
-from rewindow.streams.serde.schema import coerce, scalar_shape
-from rewindow.streams.settings import Settings, TaskConfig
+from rewindow.streams.serde.schema import OUTPUT_META, coerce, scalar_shape
+from rewindow.streams.settings import Semantics, Settings, TaskConfig
 from rewindow.streams.sink import Write
 from rewindow.streams.state.spill import Disk, OpenSpill
 from rewindow.streams.task import Task
+from rewindow.streams.task_context import Drop
 from rewindow.streams.topology import SubTopology, Topology
 from rewindow.testing.memory_spill import MemorySpill
 

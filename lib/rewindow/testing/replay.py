@@ -12,16 +12,14 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
-from rewindow.streams.dropped_records import Dropped
 from rewindow.streams.metrics import Measure, add_up
-from rewindow.streams.nodes import SinkNode, SourceNode
+from rewindow.streams.nodes import SinkNode, SourceNode, partition_for
 from rewindow.streams.ordering import Emission, Rows, events, internal_log, merge, rows_from, rows_of
-from rewindow.streams.partitioner import partition_for
 from rewindow.streams.record import UNKNOWN, Record
-from rewindow.streams.semantics import Semantics
 from rewindow.streams.serde.key_bytes import partition_of
-from rewindow.streams.settings import Settings
+from rewindow.streams.settings import Semantics, Settings
 from rewindow.streams.task import Task
+from rewindow.streams.task_context import Dropped
 from rewindow.streams.topology import Topology
 from rewindow.testing.local_task import Blueprint, LocalTask
 

@@ -41,7 +41,7 @@ from typing import Any
 
 from rewindow.errors import ConfigError, RewindowError
 from rewindow.streams.duration import time_to_ms
-from rewindow.streams.semantics import Semantics, StreamTimeFrom
+from rewindow.streams.settings import Semantics, StreamTimeFrom
 from rewindow.streams.topology import Topology
 from rewindow.testing.driver import Input, TopologyTestDriver
 from rewindow.testing.fresh_modules import Build, Rebuilding, can_be_found_again

@@ -12,7 +12,7 @@ import yaml
 from rewindow.errors import ConfigError
 from rewindow.streams.duration import time_to_ms, to_ms
 from rewindow.streams.record import MAX_MS
-from rewindow.streams.semantics import Semantics
+from rewindow.streams.settings import Semantics
 from rewindow.testing.transcript_values import load_all
 
 VERBS = ("input", "clock", "watermark", "cut", "finish", "expect", "metrics")

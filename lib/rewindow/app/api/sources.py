@@ -17,7 +17,7 @@ from rewindow.control.plan.explain_holds import describe_holds, explain_holds
 from rewindow.control.plan.spec import CHANGELOG, OUTPUT, TableSpec
 from rewindow.errors import UsageError
 from rewindow.storage.locations import is_uri
-from rewindow.streams.serde.meta_columns import OUTPUT_META
+from rewindow.streams.serde.schema import OUTPUT_META
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.content_hash import read_rows
 from rewindow.tables.delta.warehouse import DeltaTables

@@ -16,7 +16,7 @@ from rewindow.control.plan.planner import UpToDate
 from rewindow.control.repair import Republished
 from rewindow.control.run import RunReport
 from rewindow.report.text import counted
-from rewindow.streams.serde.meta_columns import PARTITION
+from rewindow.streams.serde.schema import PARTITION
 from rewindow.tables.delta.state_query import StoreChange
 
 

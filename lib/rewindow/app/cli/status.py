@@ -15,7 +15,7 @@ from rewindow.contracts.exit_codes import DIFFERENT
 from rewindow.contracts.instants import instant
 from rewindow.control.plan.spec import MAIN
 from rewindow.report.text import counted, span
-from rewindow.streams.drop_totals import DROPS
+from rewindow.streams.metrics import DROPS
 
 if TYPE_CHECKING:
     from rewindow.app.status.findings import Subject

@@ -12,8 +12,7 @@ from rewindow.control.run import RunReport
 from rewindow.report.nodes import timed_nodes
 from rewindow.report.run_totals import dropped_by_reason, records_from_feed, rows_by_output
 from rewindow.report.text import counted, keep_dropped, see_quarantined
-from rewindow.streams.drop_totals import DROPS, sum_by_reason
-from rewindow.streams.metrics import LATE_RECORD_DROP, PUNCTUATE, QUARANTINED
+from rewindow.streams.metrics import DROPS, LATE_RECORD_DROP, PUNCTUATE, QUARANTINED, sum_by_reason
 
 _MOSTLY = 2
 """If late records are this part of all, a run warns."""

@@ -17,7 +17,7 @@ from rewindow.report.drops import LANDING, drops
 from rewindow.report.history import progress
 from rewindow.report.material import Material, records_of
 from rewindow.report.silent import silent_partitions
-from rewindow.streams.drop_totals import DROPS
+from rewindow.streams.metrics import DROPS
 from rewindow.streams.record import known_time
 
 KINDS = tuple(DROPS.values())

@@ -32,7 +32,7 @@ from rewindow.errors import RewindowError, StorageError
 from rewindow.report.material import Material
 from rewindow.report.text import counted, to_the_second
 from rewindow.streams.duration import in_words
-from rewindow.streams.semantics import StreamTimeFrom
+from rewindow.streams.settings import StreamTimeFrom
 from rewindow.tables.delta.check_state import check_state
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.warehouse import find_feed

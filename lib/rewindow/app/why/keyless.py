@@ -13,8 +13,7 @@ from rewindow.app.why.output import Output
 from rewindow.config.load import load_job
 from rewindow.report.material import DETAILED_RUNS
 from rewindow.report.text import keep_dropped, see_quarantined
-from rewindow.streams.drop_totals import sum_by_reason
-from rewindow.streams.metrics import SKIPPED_RECORDS
+from rewindow.streams.metrics import SKIPPED_RECORDS, sum_by_reason
 
 _MOST_RUNS = 5
 _NO_KEY = (None, "", "null", '""')

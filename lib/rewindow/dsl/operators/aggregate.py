@@ -10,8 +10,7 @@ from typing import Any, ClassVar
 
 from rewindow.dsl.operators.aggregates import Aggregator, described
 from rewindow.streams.metrics import SKIPPED_RECORDS
-from rewindow.streams.processor import Processor
-from rewindow.streams.processor_context import ProcessorContext
+from rewindow.streams.processor import Processor, ProcessorContext
 from rewindow.streams.record import Change, Record
 from rewindow.streams.serde.values import copied
 from rewindow.streams.state.key_value_store import KeyValueStore

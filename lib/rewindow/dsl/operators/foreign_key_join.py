@@ -24,8 +24,7 @@ from typing import Any
 
 from rewindow.dsl.operators.table_view import TableView
 from rewindow.streams.metrics import LATE_RECORD_DROP, SKIPPED_RECORDS
-from rewindow.streams.processor import Processor
-from rewindow.streams.processor_context import ProcessorContext
+from rewindow.streams.processor import Processor, ProcessorContext
 from rewindow.streams.record import Change, Record, To, row_class
 from rewindow.streams.serde.key_bytes import encode_key
 from rewindow.streams.state.key_value_store import KeyValueStore

@@ -16,8 +16,7 @@ from typing import Any, ClassVar
 
 from rewindow.dsl.operators.stream_table_join import Joiner
 from rewindow.streams.metrics import SKIPPED_RECORDS
-from rewindow.streams.processor import Processor
-from rewindow.streams.processor_context import ProcessorContext
+from rewindow.streams.processor import Processor, ProcessorContext
 from rewindow.streams.record import Record
 from rewindow.streams.state.key_value_store import KeyValueStore
 
@@ -31,7 +30,7 @@ class GlobalTableJoin:
 
     keeps_key: ClassVar[bool] = True
     only_reads: ClassVar[bool] = True
-    """See `streams.subtopologies.check_global_tables`."""
+    """See `streams.topology.check_global_tables`."""
 
     store: str
     key_selector: KeySelector

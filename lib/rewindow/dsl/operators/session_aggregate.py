@@ -21,8 +21,7 @@ from typing import Any
 from rewindow.dsl.operators.aggregate import check_lists
 from rewindow.dsl.operators.aggregates import Aggregator
 from rewindow.dsl.operators.windowed import EmitStrategy, WindowedProcessor, described_windows
-from rewindow.streams.processor import Processor
-from rewindow.streams.processor_context import ProcessorContext
+from rewindow.streams.processor import Processor, ProcessorContext
 from rewindow.streams.record import Change, Record, Window, Windowed
 from rewindow.streams.serde.values import copied
 from rewindow.streams.windows.session_sliding import SessionWindows

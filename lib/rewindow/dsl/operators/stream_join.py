@@ -27,8 +27,7 @@ from heapq import merge
 from typing import Any, NamedTuple
 
 from rewindow.streams.metrics import RECORD_LATENESS, SKIPPED_RECORDS
-from rewindow.streams.processor import Processor
-from rewindow.streams.processor_context import ProcessorContext
+from rewindow.streams.processor import Processor, ProcessorContext
 from rewindow.streams.record import Record, make_record
 from rewindow.streams.state.join_store import JoinStore, RecordStore, Waiting
 from rewindow.streams.windows.join import JoinWindows

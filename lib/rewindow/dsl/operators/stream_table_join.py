@@ -22,8 +22,7 @@ from typing import Any
 from rewindow.dsl.operators.table_view import TableView
 from rewindow.streams.duration import in_words
 from rewindow.streams.metrics import RECORD_LATENESS, SKIPPED_RECORDS
-from rewindow.streams.processor import Processor
-from rewindow.streams.processor_context import ProcessorContext
+from rewindow.streams.processor import Processor, ProcessorContext
 from rewindow.streams.record import Change, Record, make_record
 from rewindow.streams.state.join_store import RecordStore
 from rewindow.streams.state.stores import Stamped
@@ -45,12 +44,12 @@ class StreamTableJoin:
 
     @property
     def keeps_key(self) -> bool:
-        """See `streams.key_pruning`."""
+        """See `streams.topology`."""
         return self.waiting is None
 
     @property
     def asks_own_key(self) -> bool:
-        """See `streams.key_pruning`."""
+        """See `streams.topology`."""
         return self.waiting is None
 
     def __call__(self) -> Processor:

@@ -19,8 +19,7 @@ from enum import StrEnum
 from rewindow.errors import LimitError
 from rewindow.streams.duration import in_words
 from rewindow.streams.metrics import SUPPRESSION_EMIT, SUPPRESSION_OVERTIME
-from rewindow.streams.processor import Processor
-from rewindow.streams.processor_context import ProcessorContext
+from rewindow.streams.processor import Processor, ProcessorContext
 from rewindow.streams.record import MAX_MS, Change, Record
 from rewindow.streams.state.suppress_buffer import TimeOrderedBuffer, make_update
 

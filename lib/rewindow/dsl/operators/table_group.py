@@ -16,8 +16,7 @@ from rewindow.dsl.operators.aggregate import check_lists
 from rewindow.dsl.operators.aggregates import Subtractable, described
 from rewindow.dsl.operators.compound import Custom, Reduce
 from rewindow.streams.metrics import LATE_RECORD_DROP
-from rewindow.streams.processor import Processor
-from rewindow.streams.processor_context import ProcessorContext
+from rewindow.streams.processor import Processor, ProcessorContext
 from rewindow.streams.record import Change, Record
 from rewindow.streams.serde.key_bytes import encode_key
 from rewindow.streams.serde.values import copied

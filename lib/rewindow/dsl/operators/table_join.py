@@ -12,8 +12,7 @@ from typing import Any
 
 from rewindow.dsl.operators.table_view import TableView
 from rewindow.streams.metrics import LATE_RECORD_DROP, SKIPPED_RECORDS
-from rewindow.streams.processor import Processor
-from rewindow.streams.processor_context import ProcessorContext
+from rewindow.streams.processor import Processor, ProcessorContext
 from rewindow.streams.record import Change, Record
 from rewindow.streams.state.key_value_store import KeyValueStore
 from rewindow.streams.state.stores import Stamped

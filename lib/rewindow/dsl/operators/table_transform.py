@@ -11,8 +11,7 @@ from rewindow.dsl.operators.table_view import Lookup, ViewOfView
 from rewindow.dsl.operators.transform import checked
 from rewindow.errors import ConfigError
 from rewindow.streams.legacy import ValueContext, ValueTransformer, ValueTransformerWithKey
-from rewindow.streams.processor import Processor
-from rewindow.streams.processor_context import ProcessorContext
+from rewindow.streams.processor import Processor, ProcessorContext
 from rewindow.streams.punctuation import Cancellable, PunctuationType
 from rewindow.streams.record import UNKNOWN, Change, Record
 from rewindow.streams.state.key_value_store import KeyValueStore

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from rewindow.streams.metrics import SKIPPED_RECORDS
-from rewindow.streams.processor import Processor
-from rewindow.streams.processor_context import ProcessorContext
+from rewindow.streams.processor import Processor, ProcessorContext
 from rewindow.streams.record import Change, PastChange, Record
 from rewindow.streams.state.key_value_store import KeyValueStore
 from rewindow.streams.state.stores import Stamped
@@ -37,7 +36,7 @@ class TableSource:
 
     @property
     def asks_own_key(self) -> bool:
-        """See `streams.key_pruning`."""
+        """See `streams.topology`."""
         return not self.is_versioned
 
     def __call__(self) -> Processor:

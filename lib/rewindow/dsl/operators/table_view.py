@@ -22,7 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from rewindow.streams.processor_context import ProcessorContext
+from rewindow.streams.processor import ProcessorContext
 from rewindow.streams.record import UNKNOWN
 from rewindow.streams.serde.values import copied
 from rewindow.streams.state.stores import Stamped

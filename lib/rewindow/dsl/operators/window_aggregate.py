@@ -33,7 +33,7 @@ class WindowAggregate:
 
     @property
     def asks_own_key(self) -> bool:
-        """See `streams.key_pruning`."""
+        """See `streams.topology`."""
         return self.emit is EmitStrategy.ON_WINDOW_UPDATE
 
     def __call__(self) -> Processor:

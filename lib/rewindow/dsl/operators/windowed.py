@@ -19,16 +19,15 @@ from functools import partial
 from typing import Any, Protocol
 
 from rewindow.dsl.operators.aggregates import Aggregator, described
-from rewindow.streams.grace_needed import bucket_of
 from rewindow.streams.metrics import (
     GRACE_NEEDED,
     LATE_RECORD_DROP,
     RECORD_LATENESS,
     SKIPPED_RECORDS,
     WINDOW_FINAL_EMIT,
+    grace_bucket,
 )
-from rewindow.streams.processor import Processor
-from rewindow.streams.processor_context import ProcessorContext
+from rewindow.streams.processor import Processor, ProcessorContext
 from rewindow.streams.record import Change, Record
 from rewindow.streams.state.stores import Stamped
 from rewindow.streams.windows.time import Windows
@@ -111,7 +110,7 @@ class WindowedProcessor(Processor):
 
     def _count_needed(self, grace_ms: int) -> None:
         """Count a record that arrived after the end of its last window, by the smallest grace that keeps it."""
-        self.context.measure(GRACE_NEEDED, reason=bucket_of(grace_ms)).record(grace_ms)
+        self.context.measure(GRACE_NEEDED, reason=grace_bucket(grace_ms)).record(grace_ms)
 
     def _observe_and_emit(self, timestamp: int) -> int:
         """Advance the clock, send the results of the windows that it closes, and return the clock."""

@@ -17,8 +17,7 @@ from rewindow.engine.worker import small_files
 from rewindow.engine.worker.arrow_rows import decode
 from rewindow.engine.worker.checksums import UNREADABLE, open_verified, uses_threads
 from rewindow.errors import StorageError
-from rewindow.streams.serde.meta_columns import PARTITION
-from rewindow.streams.serde.schema import Shape
+from rewindow.streams.serde.schema import PARTITION, Shape
 
 REMEMBERED = 20_000
 """How many files' statistics to cache."""

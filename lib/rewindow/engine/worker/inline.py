@@ -20,8 +20,8 @@ from rewindow.engine.worker.failures import translate_text
 from rewindow.engine.worker.local import LocalEngine
 from rewindow.errors import RewindowError
 from rewindow.storage.locations import filesystem_of, is_uri
-from rewindow.streams.key_pruning import asked_by_topics
 from rewindow.streams.state.stores import JOIN, KEY_VALUE, RECORDS, WINDOW
+from rewindow.streams.topology import asked_by_topics
 
 RECORD_BYTES = 16
 """Estimated bytes per record of an internal log, or of a changelog that is read whole."""

@@ -13,10 +13,10 @@ from rewindow.engine.worker.arrow_rows import arrow_schema
 from rewindow.engine.worker.parquet_writer import FileWriter
 from rewindow.engine.worker.staging import StagingTarget
 from rewindow.engine.worker.timestamps import Refusal
-from rewindow.streams.dropped_records import Dropped
 from rewindow.streams.record import row_class
 from rewindow.streams.serde.canonical_json import dump_value
 from rewindow.streams.serde.schema import Column
+from rewindow.streams.task_context import Dropped
 
 
 class QuarantineWriter:

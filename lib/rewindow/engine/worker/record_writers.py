@@ -17,12 +17,10 @@ from rewindow.engine.worker.parquet_writer import FileWriter
 from rewindow.engine.worker.staging import StagingTarget, staging_target
 from rewindow.errors import DataError, EmissionError
 from rewindow.streams.limits import Outputs
-from rewindow.streams.nodes import SinkNode
-from rewindow.streams.partitioner import partition_for
+from rewindow.streams.nodes import SinkNode, partition_for
 from rewindow.streams.record import Record
 from rewindow.streams.record_context import RecordContext
-from rewindow.streams.serde.meta_columns import INTERNAL_META, OUTPUT_META
-from rewindow.streams.serde.schema import Shape
+from rewindow.streams.serde.schema import INTERNAL_META, OUTPUT_META, Shape
 from rewindow.streams.sink import Sink
 
 
@@ -218,7 +216,7 @@ class InternalBuffer(RecordBuffer):
 
 
 class InternalWriter:
-    """Writes the records of one internal topic, each to its partition (`streams.partitioner`)."""
+    """Writes the records of one internal topic, each to its partition (`streams.nodes`)."""
 
     def __init__(self, target: StagingTarget, shapes: tuple[Shape, Shape], sink: SinkNode, *, partitions: int) -> None:
         self.epoch = 0

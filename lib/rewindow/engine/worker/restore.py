@@ -1,7 +1,7 @@
 """Restore a task's stores: only the rows that it can request, filtered as columns before they become Python objects.
 
 An hourly run may bring a few keys while its stores hold millions. So a restore omits expired windows and, for stores that
-are read only by the keys of the task's own records (`streams.key_pruning`), all other keys. To find those keys, it reads
+are read only by the keys of the task's own records (`streams.topology`), all other keys. To find those keys, it reads
 the key columns of the run's records first. Omitted rows stay in the changelog, because a run writes only its changes.
 """
 
@@ -18,13 +18,12 @@ from rewindow.engine.worker.arrow_rows import arrow_schema
 from rewindow.engine.worker.changelog_reader import RowGroupFilter, changelog_batches, row_columns, rows_of
 from rewindow.engine.worker.log_reader import ordered_batches
 from rewindow.engine.worker.repartition_reader import columns_of
-from rewindow.streams.key_pruning import asked_by_topics
 from rewindow.streams.nodes import SinkNode
 from rewindow.streams.record import UNKNOWN
 from rewindow.streams.serde.binding import LogShapes, bind_sink
 from rewindow.streams.serde.schema import Column, Shape
 from rewindow.streams.state.stores import KEY_VALUE, WINDOW, StoreBuilder
-from rewindow.streams.topology import SubTopology, Topology
+from rewindow.streams.topology import SubTopology, Topology, asked_by_topics
 
 KEYS_MAX = 200_000
 """With more records than this, a task restores its stores completely: pruning would keep most keys."""

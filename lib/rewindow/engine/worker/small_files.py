@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from rewindow.storage.locations import is_uri
-from rewindow.streams.serde.meta_columns import PARTITION
+from rewindow.streams.serde.schema import PARTITION
 
 MOST_BYTES = 32 << 20
 """The size of the cache."""

@@ -13,8 +13,7 @@ from rewindow.engine.worker.arrow_rows import arrow_schema, encode
 from rewindow.engine.worker.batch_size import written_rows
 from rewindow.engine.worker.parquet_writer import FileWriter, Share
 from rewindow.engine.worker.shared_files import shared_files
-from rewindow.streams.serde.meta_columns import CHANGELOG_META, PARTITION
-from rewindow.streams.serde.schema import Column, Shape
+from rewindow.streams.serde.schema import CHANGELOG_META, PARTITION, Column, Shape
 
 _INTERNAL = "internal/"
 

@@ -10,23 +10,29 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from rewindow.errors import ConfigError
+from rewindow.errors import ConfigError, DataError
 from rewindow.streams.nodes import SinkNode
-from rewindow.streams.record import row_class
-from rewindow.streams.serde.field_types import field_type, named_shape, number_type, sum_type
-from rewindow.streams.serde.meta_columns import CHANGELOG_META, INTERNAL_META, OUTPUT_META, PARTITION
+from rewindow.streams.record import Change, row_class
+from rewindow.streams.serde.coercion import coerce_long
 from rewindow.streams.serde.schema import (
+    CHANGELOG_META,
+    INTERNAL_META,
+    OUTPUT_META,
+    PARTITION,
     Column,
     Shape,
     check_distinct,
+    field_type,
     list_shape,
+    named_shape,
+    number_type,
     renamed,
     row_shape,
     scalar_shape,
     shape_of,
+    sum_type,
     windowed_shape,
 )
-from rewindow.streams.serde.table_schema import change_shape, version_key_shape, version_shape
 from rewindow.streams.serde.values import as_row, row_normalizer
 from rewindow.streams.state.changelog_schema import (
     buffered_shape,
@@ -46,7 +52,11 @@ from rewindow.streams.state.stores import (
     StoreBuilder,
     canonical_normalizer,
 )
+from rewindow.streams.state.versioned_store import Version, VersionKey
 from rewindow.streams.topology import SubTopology
+
+LogShapes = Mapping[str, tuple[Shape, Shape]]
+"""The shapes of key and value by topic."""
 
 
 class LogType(NamedTuple):
@@ -125,10 +135,6 @@ class ChangeType(NamedTuple):
     value: Any
 
 
-LogShapes = Mapping[str, tuple[Shape, Shape]]
-"""The shapes of key and value by topic."""
-
-
 def log_shape(columns: tuple[Column, ...], *, is_scalar: bool) -> Shape:
     """Return the shape of a log's key or value columns."""
     return scalar_shape(*columns[0]) if is_scalar else row_shape(columns)
@@ -170,13 +176,8 @@ def bind(declared: Any, name: str, logs: LogShapes) -> Shape:
         return scalar_shape(name, number_type([bind(part, name, logs) for part in declared.parts], declared.text))
     if isinstance(declared, ChangeType):
         value = bind(declared.value, name, logs)
-        return change_shape(nullable_shape(value, "_is_null"))
+        return _change_shape(nullable_shape(value, "_is_null"))
     return shape_of(declared, name)
-
-
-def _key_of(row: Any, logs: LogShapes) -> Sequence[str]:
-    """Return the columns of the key of the log that has some rows; none for rows of another origin."""
-    return logs[row.topic][0].names if isinstance(row, LogType) and row.topic in logs else ()
 
 
 def bind_sink(sink: SinkNode, logs: LogShapes) -> tuple[Shape, Shape]:
@@ -199,7 +200,7 @@ def bind_store(store: StoreBuilder, logs: LogShapes) -> tuple[Shape, Shape]:
     if store.kind in (WINDOW, SESSION):
         key = windowed_shape(key, session=store.kind == SESSION)
     if store.kind == VERSIONED:
-        key, value = version_key_shape(key), version_shape(nullable_shape(value, "_is_null"))
+        key, value = _version_key_shape(key), _version_shape(nullable_shape(value, "_is_null"))
     if store.kind in (RECORDS, JOIN):
         key = record_key_shape(key)
     if store.kind == BUFFER:
@@ -215,6 +216,11 @@ def bind_store(store: StoreBuilder, logs: LogShapes) -> tuple[Shape, Shape]:
 def bound(part: SubTopology, logs: LogShapes) -> SubTopology:
     """Return a sub-topology whose stores have bound normalizers and codecs."""
     return replace(part, stores=tuple(_bound_store(store, logs) for store in part.stores))
+
+
+def _key_of(row: Any, logs: LogShapes) -> Sequence[str]:
+    """Return the columns of the key of the log that has some rows; none for rows of another origin."""
+    return logs[row.topic][0].names if isinstance(row, LogType) and row.topic in logs else ()
 
 
 def _bound_store(store: StoreBuilder, logs: LogShapes) -> StoreBuilder:
@@ -279,3 +285,44 @@ def _common_shape(shapes: Sequence[Shape], name: str) -> Shape:
         )
     same = all((shape.columns, shape.row_type) == (first.columns, first.row_type) for shape in shapes)
     return first if same and first.row_type is not None else scalar_shape(name, "json")
+
+
+def _change_shape(value: Shape) -> Shape:
+    """Return the shape of a `Change`: ``new_...`` and ``old_...``. ``value`` distinguishes null from a row of nulls."""
+    width = len(value.columns)
+    columns = [Column(f"{side}_{name}", type_) for side in ("new", "old") for name, type_ in value.columns]
+
+    def encode(change: Any) -> tuple[Any, ...]:
+        if change is None:
+            change = Change(None, None)
+        if change.__class__ is not Change:
+            message = f"{change!r} ({type(change).__name__}) was given where an update of a table is declared"
+            raise DataError(message)
+        return (*value.encode(change.new), *value.encode(change.old))
+
+    return Shape(
+        tuple(columns),
+        encode,
+        lambda values: Change(value.decode(values[:width]), value.decode(values[width:])),
+        lambda change: Change(value.normalize(change.new), value.normalize(change.old)),
+    )
+
+
+def _version_key_shape(key: Shape) -> Shape:
+    """Return the shape of a `VersionKey`: the key's columns, then ``_valid_from``."""
+    return Shape(
+        (*key.columns, Column("_valid_from", "long")),
+        lambda one: (*key.encode(one.key), one.valid_from),
+        lambda values: VersionKey(key.decode(values[:-1]), values[-1]),
+        lambda one: VersionKey(key.normalize(one.key), coerce_long(one.valid_from)),
+    )
+
+
+def _version_shape(value: Shape) -> Shape:
+    """Return the shape of a `Version`. ``value`` distinguishes a tombstone from a row of nulls."""
+    return Shape(
+        value.columns,
+        lambda version: value.encode(version.value),
+        lambda values: Version(value.decode(values)),
+        lambda version: Version(value.normalize(version.value)),
+    )

@@ -1,4 +1,4 @@
-"""Codecs between keys or values and typed columns.
+"""Codecs between keys or values and typed columns, and the types of their fields and sums.
 
 Shapes are built once, when a job is bound to its feed, from Python types (``str``, ``int``, a `NamedTuple` class,
 ``Windowed[...]`` through `windowed_shape`) or from the columns of a log. The column types:
@@ -8,16 +8,18 @@ Shapes are built once, when a job is bound to its feed, from Python types (``str
 
 from __future__ import annotations
 
+import json
+import re
 import typing
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
-from rewindow.errors import ConfigError, DataError
+from rewindow.errors import ConfigError, DataError, TopologyError
 from rewindow.streams.record import Window, Windowed, maker, row_class
 from rewindow.streams.serde.canonical_json import dump_value, load_value
 from rewindow.streams.serde.coercion import Normalizer, coerce_long, coercer
-from rewindow.streams.serde.scalars import scalar_type
 from rewindow.streams.serde.values import (
     JsonType,
     as_row,
@@ -28,10 +30,8 @@ from rewindow.streams.serde.values import (
     normalize_undeclared,
     row_normalizer,
     unannotated,
+    without_none,
 )
-
-_BOUNDS = ("window_start", "window_end")
-"""The columns of a window's bounds, which end a windowed key."""
 
 
 class Column(typing.NamedTuple):
@@ -39,6 +39,28 @@ class Column(typing.NamedTuple):
 
     name: str
     type: str
+
+
+OUTPUT_META = tuple(Column(name, "long") for name in ("_timestamp", "_epoch", "_partition", "_offset", "_run"))
+"""The columns of every output row. (_partition, _offset) is a total order across runs; times are epoch ms."""
+INTERNAL_META = tuple(Column(name, "long") for name in ("_timestamp", "_epoch", "_order", "_number"))
+"""The columns of every row of an internal log; see `streams.ordering.Emission`."""
+PARTITION = "_partition"
+"""The partition column of changelogs and internal logs. No field of a row may have this name."""
+CHANGELOG_META = (Column("_run", "long"), Column("_tombstone", "boolean"))
+"""The columns of every changelog row. There is one row per key and run."""
+_BOUNDS = ("window_start", "window_end")
+"""The columns of a window's bounds, which end a windowed key."""
+_SCALARS: dict[Any, str] = {
+    str: "string",
+    int: "long",
+    float: "double",
+    bool: "boolean",
+    bytes: "binary",
+    Decimal: "decimal(38,18)",
+}
+_DECIMAL = re.compile(r"decimal\s*\(\s*(\d+)\s*,\s*(\d+)\s*\)", re.IGNORECASE)
+_MOST_DIGITS = 38
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,20 +173,6 @@ def row_shape(columns: Sequence[Column], row_type: type[Any] | None = None) -> S
     )
 
 
-def _json_codec(json_type: JsonType | None) -> tuple[Callable[[Any], str | None], Callable[[str | None], Any]]:
-    """Return the functions between a value and its canonical text. Undeclared values are dumped as they are."""
-    if json_type is None or json_type.rebuild is None:
-        return (
-            lambda value: None if value is None else dump_value(value),
-            lambda text: None if text is None else load_value(text),
-        )
-    normalize, rebuild = json_type.normalize, json_type.rebuild
-    return (
-        lambda value: None if value is None else dump_value(normalize(value)),
-        lambda text: None if text is None else rebuild(load_value(text)),
-    )
-
-
 def windowed_shape(key: Shape, *, session: bool = False) -> Shape:
     """Return the shape of a windowed key: the key's columns, then ``window_start`` and ``window_end`` (epoch ms).
 
@@ -229,7 +237,7 @@ def shape_of(declared: Any, name: str) -> Shape:
 
     Raises `ConfigError` for a type that has no columns.
     """
-    if scalar := scalar_type(declared):
+    if scalar := _scalar_type(declared):
         return scalar_shape(name, scalar)
     declared = unannotated(declared)
     if declared is None or declared is Any:
@@ -237,9 +245,132 @@ def shape_of(declared: Any, name: str) -> Shape:
     if is_row_type(declared):
         hints = hints_of(declared)
         return row_shape(
-            [Column(field, scalar_type(hints.get(field)) or "json") for field in declared._fields], declared
+            [Column(field, _scalar_type(hints.get(field)) or "json") for field in declared._fields], declared
         )
     if typing.get_origin(declared) in (dict, list, tuple) or declared in (dict, list, tuple):
         return scalar_shape(name, "json", json_type_of(declared))
     message = f"no columns for the type {declared!r} of {name}: use str, int, float, bool, bytes, Decimal or a NamedTuple of them"
     raise ConfigError(message)
+
+
+def named_key(name: str, key: Sequence[str], fix: str) -> str:
+    """Return, as the end of a sentence, that a name which no field has is that of the key, and the fix; else ``""``."""
+    return f": it is the key, {fix}" if name in key else ""
+
+
+def field_type(row: Shape, field: str | None, key: Sequence[str] = ()) -> str:
+    """Return the type of a field of rows, or of bare values. Raises `ConfigError` if there is no such field.
+
+    ``key``: the columns of the key of the log that has the rows, for the error.
+    """
+    is_json = len(row.columns) == 1 and row.columns[0].type == "json" and row.row_type is None
+    if is_json:
+        return "json"
+    if field is None and row.is_bare:
+        return row.columns[0].type
+    if field is None:
+        message = f"whole rows cannot be aggregated: name a field (fields: {', '.join(row.names)}), as in Sum({row.names[0]!r})"
+        raise ConfigError(message)
+    if row.is_bare:
+        message = f"there is no field {field!r} because the values are not rows: leave the field out, as in Sum()"
+        raise ConfigError(message)
+    for column in row.columns:
+        if column.name == field:
+            return column.type
+    fix = named_key(field, key, "not a field of the value: name one of them") or ": name one of them"
+    message = f"there is no field {field!r} (fields: {', '.join(row.names)}){fix}"
+    raise ConfigError(message)
+
+
+def sum_type(row: Shape, field: str | None, key: Sequence[str] = (), *, aggregate: str, is_landed: bool) -> str:
+    """Return the type of the sum of a field. Raises `ConfigError` for a field that is not a number.
+
+    ``aggregate``, ``is_landed``: the aggregate that needs it, and whether the rows are those of a log, for the error.
+    """
+    column_type = field_type(row, field, key)
+    if column_type.startswith("decimal("):
+        return f"decimal(38,{column_type[:-1].split(',')[1]})"
+    if column_type in ("string", "binary"):
+        what = f"{aggregate}({'' if field is None else json.dumps(field, ensure_ascii=False)})"
+        kind = "text" if column_type == "string" else "bytes"
+        fix = (
+            "convert it with map_values, or land it as a number: declare that in the source's `schema:`, give it a new name in "
+            "`columns:`, as a log keeps the type of each name, and land with --new-generation"
+        )
+        if is_landed:
+            raise ConfigError(f"{what}: {field or 'the value'} was landed as {kind}, and it takes numbers: {fix}")
+        raise ConfigError(f"{what}: {field or 'the value'} is {kind}, and it takes numbers: convert it with map_values")
+    return "long" if column_type == "boolean" else column_type
+
+
+def named_shape(named: str, name: str, key: Shape, value: Shape) -> Shape:
+    """Return the shape of ``named`` in a record, for a column ``name``. Raises `ConfigError` if there is no such name."""
+    if value.row_type is None and value.has_json:
+        return scalar_shape(name, "json")  # the fields of undeclared values are unknown
+    fields = () if value.row_type is None else value.columns
+    for column in fields:
+        if column.name == named:
+            return scalar_shape(name, column.type)
+    if named == "timestamp":
+        return scalar_shape(name, "long")
+    if named in ("key", "value"):
+        found = key if named == "key" else value
+        if found.row_type is None:
+            return found
+        message = f"select(...): {named} is a row ({', '.join(found.names)}): name its fields, or use map_values(with_key=True)"
+        raise ConfigError(message)
+    names = ", ".join([*(column.name for column in fields), "key", "value", "timestamp"])
+    fix = named_key(named, key.names, "write key") or ": name one of them"
+    message = f"select(...): there is no field {named!r} (there are {names}){fix}"
+    raise ConfigError(message)
+
+
+def number_type(parts: Sequence[Shape], text: str) -> str:
+    """Return the type of a number computed from others. Raises `ConfigError` for operands that are not numbers."""
+    types = set()
+    for shape in parts:
+        types |= {column.type for column in shape.columns} if shape.row_type is None else {"a row"}
+    if wrong := types - {"long", "double", "json"}:
+        message = f"select(...): {text} of {', '.join(sorted(wrong))}: it takes whole numbers and floats"
+        raise ConfigError(f"{message}; use map_values for others")
+    return "json" if "json" in types else "double" if "double" in types else "long"
+
+
+def _json_codec(json_type: JsonType | None) -> tuple[Callable[[Any], str | None], Callable[[str | None], Any]]:
+    """Return the functions between a value and its canonical text. Undeclared values are dumped as they are."""
+    if json_type is None or json_type.rebuild is None:
+        return (
+            lambda value: None if value is None else dump_value(value),
+            lambda text: None if text is None else load_value(text),
+        )
+    normalize, rebuild = json_type.normalize, json_type.rebuild
+    return (
+        lambda value: None if value is None else dump_value(normalize(value)),
+        lambda text: None if text is None else rebuild(load_value(text)),
+    )
+
+
+def _scalar_type(declared: Any) -> str | None:
+    """Return the column type of a scalar Python type, which may be ``T | None``; None for another type.
+
+    A ``Decimal`` has 18 digits after the point, and ``Annotated[Decimal, "DECIMAL(12,2)"]`` has 2. Raises `TopologyError` for a
+    text beside ``Decimal`` that is no such type.
+    """
+    declared = without_none(declared)
+    if typing.get_origin(declared) is not typing.Annotated:
+        return _SCALARS.get(declared) if isinstance(declared, type) else None
+    base, *notes = typing.get_args(declared)
+    texts = [note for note in notes if isinstance(note, str)]
+    return _decimal_type(texts[0]) if base is Decimal and texts else _scalar_type(base)
+
+
+def _decimal_type(text: str) -> str:
+    found = _DECIMAL.fullmatch(text.strip())
+    precision, scale = (int(found[1]), int(found[2])) if found else (0, 0)
+    if not 1 <= precision <= _MOST_DIGITS or scale > precision:
+        message = (
+            f"Annotated[Decimal, {text!r}]: {text!r} is no type of a decimal: write all its digits, at most {_MOST_DIGITS}, "
+            "and those after the point, as in Annotated[Decimal, 'DECIMAL(12,2)']"
+        )
+        raise TopologyError(message)
+    return f"decimal({precision},{scale})"

@@ -12,7 +12,7 @@ from rewindow.contracts.staged_files import SHARED, StagedFile, TaskReport
 from rewindow.control.plan.branches import CommittedRun
 from rewindow.control.plan.spec import CHANGELOG
 from rewindow.errors import StorageError
-from rewindow.streams.serde.meta_columns import PARTITION
+from rewindow.streams.serde.schema import PARTITION
 from rewindow.tables.delta.commit import open_table, table_path
 from rewindow.tables.delta.content_hash import TableFile, table_files
 from rewindow.tables.delta.files import Folder

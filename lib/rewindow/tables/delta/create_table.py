@@ -15,7 +15,7 @@ from rewindow.control.plan.output_columns import other_columns
 from rewindow.control.plan.stored_format import check_layout
 from rewindow.errors import CheckpointError, failed_io, one_line
 from rewindow.storage.locations import options_of
-from rewindow.streams.serde.meta_columns import PARTITION
+from rewindow.streams.serde.schema import PARTITION
 from rewindow.tables.delta.append_commits import CHECKPOINT_INTERVAL, checkpoint_interval
 from rewindow.tables.delta.commit import existing_table, open_table
 from rewindow.tables.delta.handle_cache import release

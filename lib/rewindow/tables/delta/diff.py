@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.control.plan.spec import CHANGELOG
-from rewindow.streams.serde.meta_columns import PARTITION
+from rewindow.streams.serde.schema import PARTITION
 from rewindow.tables.delta.content_hash import count_rows, read_batches
 from rewindow.tables.delta.diff_partitions import partition_pairs
 from rewindow.tables.delta.files import Folder

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from rewindow.streams.serde.meta_columns import OUTPUT_META
+from rewindow.streams.serde.schema import OUTPUT_META
 from rewindow.tables.delta.content_hash import read_batches
 
 _BATCH_ROWS = 100_000

@@ -12,7 +12,7 @@ from rewindow.contracts.staged_files import SHARED, StagedFile, TaskReport
 from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.retention import decide_snapshot
 from rewindow.control.plan.spec import CHANGELOG
-from rewindow.streams.serde.meta_columns import PARTITION
+from rewindow.streams.serde.schema import PARTITION
 from rewindow.tables.delta.audit import audit_files
 from rewindow.tables.delta.branch_hash import store_rows
 from rewindow.tables.delta.commit import table_path, takes_shared_files

@@ -17,7 +17,7 @@ from rewindow.control.plan.branch_decisions import check_has_state
 from rewindow.control.plan.branches import CommittedRun, JobState
 from rewindow.control.plan.spec import CHANGELOG
 from rewindow.errors import UsageError
-from rewindow.streams.serde.meta_columns import PARTITION
+from rewindow.streams.serde.schema import PARTITION
 from rewindow.tables.delta.branch_hash import store_rows
 from rewindow.tables.delta.checkpoints import changelog_files
 from rewindow.tables.delta.commit import table_path

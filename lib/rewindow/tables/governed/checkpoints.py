@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rewindow.control.plan.branches import CommittedRun
 from rewindow.control.plan.spec import CHANGELOG
-from rewindow.streams.serde.meta_columns import PARTITION
+from rewindow.streams.serde.schema import PARTITION
 from rewindow.tables.governed.blocks import ROOT, block_path
 from rewindow.tables.shared.checkpoint import Checkpoint, since_last_added
 from rewindow.tables.shared.publications import Reports

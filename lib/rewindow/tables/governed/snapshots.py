@@ -16,7 +16,7 @@ from rewindow.control.plan.retention import decide_snapshot
 from rewindow.control.plan.spec import CHANGELOG
 from rewindow.control.plan.stored_format import stored_json
 from rewindow.engine.worker.staging import StagingTarget
-from rewindow.streams.serde.meta_columns import PARTITION
+from rewindow.streams.serde.schema import PARTITION
 from rewindow.tables.governed.blocks import file_row, journal_row
 from rewindow.tables.governed.journal import SparkJournal, summary
 from rewindow.tables.governed.own_table import REPORT

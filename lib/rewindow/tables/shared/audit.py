@@ -12,7 +12,7 @@ from rewindow.control.plan.commit import Commit, JournalFile, TargetTotal, add_d
 from rewindow.control.plan.spec import RunSpec
 from rewindow.errors import InvariantError
 from rewindow.streams.record import TopicPartition
-from rewindow.streams.serde.meta_columns import PARTITION
+from rewindow.streams.serde.schema import PARTITION
 
 INTERNAL = "internal/"
 """The prefix of the targets of internal logs. They are never published, so they are counted but not read back."""

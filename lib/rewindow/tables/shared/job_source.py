@@ -18,7 +18,7 @@ from rewindow.control.plan.spec import MAIN, OUTPUT, TableSpec
 from rewindow.errors import LandedRunError, SourceError, StorageError
 from rewindow.streams.record import UNKNOWN
 from rewindow.streams.serde.schema import has_bounds
-from rewindow.streams.watermark_lags import output_lags
+from rewindow.streams.topology import output_lags
 from rewindow.tables.shared.warehouse import Warehouse
 
 

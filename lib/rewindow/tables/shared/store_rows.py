@@ -11,8 +11,7 @@ import pyarrow.compute as pc
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.control.plan.branches import CommittedRun
 from rewindow.streams.record import UNKNOWN
-from rewindow.streams.serde.meta_columns import PARTITION
-from rewindow.streams.serde.schema import Column
+from rewindow.streams.serde.schema import PARTITION, Column
 from rewindow.streams.state.stores import JOIN, SESSION, WINDOW
 
 _BOUND = {WINDOW: -2, SESSION: -1}

@@ -17,16 +17,15 @@ from rewindow.engine.worker.provenance.origins import Origin
 from rewindow.engine.worker.provenance.store_methods import watch
 from rewindow.engine.worker.provenance.watcher import OnWrite, Taken, Watcher
 from rewindow.errors import DataError
-from rewindow.streams.dropped_records import Dropped
-from rewindow.streams.nodes import ProcessorNode, SinkNode, SourceNode
+from rewindow.streams.nodes import ProcessorNode, SinkNode, SourceNode, partition_for
 from rewindow.streams.ordering import Emission, Event, Rows, events, merge, rows_of
-from rewindow.streams.partitioner import partition_for
 from rewindow.streams.record import UNKNOWN, Record
 from rewindow.streams.serde.binding import LogShapes, bind_sink, bound
 from rewindow.streams.serde.schema import Shape
 from rewindow.streams.settings import TaskConfig
 from rewindow.streams.sink import Write
 from rewindow.streams.task import Task
+from rewindow.streams.task_context import Dropped
 from rewindow.streams.topology import SubTopology, Topology
 
 

@@ -16,8 +16,7 @@ from rewindow.engine.worker.vectorized.arrays import LONG_BYTES
 from rewindow.engine.worker.vectorized.errors import UnfitError
 from rewindow.engine.worker.vectorized.final_results import WindowTask
 from rewindow.engine.worker.vectorized.group_frame import Array
-from rewindow.streams.serde.meta_columns import CHANGELOG_META
-from rewindow.streams.serde.schema import Shape
+from rewindow.streams.serde.schema import CHANGELOG_META, Shape
 from rewindow.streams.state.suppress_buffer import ENTRY_BYTES
 
 

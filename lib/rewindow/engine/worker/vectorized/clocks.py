@@ -11,10 +11,19 @@ from rewindow.contracts.tasks import Epoch
 from rewindow.engine.worker.distinct import distinct
 from rewindow.engine.worker.vectorized.group_frame import Array
 from rewindow.streams.checkpoint import TaskState
-from rewindow.streams.grace_needed import BOUNDS_MS, BUCKETS
-from rewindow.streams.metrics import GRACE_NEEDED, NODE, PROCESS, RECORD_LATENESS, SIMULATED_TIME, TASK, Metrics
+from rewindow.streams.metrics import (
+    _GRACE_BOUNDS_MS,
+    GRACE_BUCKETS,
+    GRACE_NEEDED,
+    NODE,
+    PROCESS,
+    RECORD_LATENESS,
+    SIMULATED_TIME,
+    TASK,
+    Metrics,
+)
 from rewindow.streams.record import MAX_MS, UNKNOWN
-from rewindow.streams.semantics import Semantics, StreamTime, StreamTimeFrom, WallClock
+from rewindow.streams.settings import Semantics, StreamTime, StreamTimeFrom, WallClock
 
 
 class Clocks:
@@ -59,10 +68,10 @@ class Clocks:
         needed = grace_ms[grace_ms > 0]
         if len(needed) == 0:
             return
-        buckets = np.searchsorted(BOUNDS_MS, needed)
+        buckets = np.searchsorted(_GRACE_BOUNDS_MS, needed)
         for bucket in distinct(buckets):
             mine = needed[buckets == bucket]
-            measure = self.metrics.measure(NODE, node, GRACE_NEEDED, BUCKETS[bucket])
+            measure = self.metrics.measure(NODE, node, GRACE_NEEDED, GRACE_BUCKETS[bucket])
             measure.record_many(len(mine), int(mine.sum()), int(mine.min()), int(mine.max()))
 
     def observed(self, node: str) -> int:

@@ -23,7 +23,7 @@ from rewindow.engine.worker.vectorized.task import VectorizedTask, of_rows
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.metrics import LATE_RECORD_DROP, NODE
 from rewindow.streams.record import MAX_MS, UNKNOWN
-from rewindow.streams.semantics import Semantics
+from rewindow.streams.settings import Semantics
 from rewindow.streams.windows.time import TimeWindows
 
 IDLE_KEYS = 100_000

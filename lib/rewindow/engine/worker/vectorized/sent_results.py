@@ -19,8 +19,7 @@ from rewindow.engine.worker.vectorized.joins.plan import JoinPlan
 from rewindow.engine.worker.vectorized.plan import FinalResultsPlan
 from rewindow.engine.worker.vectorized.task import VectorizedTask
 from rewindow.streams.record import Record
-from rewindow.streams.serde.meta_columns import OUTPUT_META
-from rewindow.streams.serde.schema import Shape
+from rewindow.streams.serde.schema import OUTPUT_META, Shape
 
 
 class SentResults(ABC):

@@ -27,7 +27,7 @@ from rewindow.engine.worker.vectorized.task import VectorizedTask, of_rows
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.metrics import LATE_RECORD_DROP, NODE
 from rewindow.streams.record import UNKNOWN
-from rewindow.streams.semantics import Semantics
+from rewindow.streams.settings import Semantics
 from rewindow.streams.windows.session_sliding import SessionWindows
 
 DEAD_SESSIONS = 50_000

@@ -22,7 +22,7 @@ from rewindow.engine.worker.vectorized.prefix_operators import apply_prefix
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.metrics import NODE, SKIPPED_RECORDS, SUPPRESSION_EMIT, WINDOW_FINAL_EMIT
 from rewindow.streams.record import UNKNOWN
-from rewindow.streams.semantics import Semantics
+from rewindow.streams.settings import Semantics
 
 
 class VectorizedTask(ABC):

@@ -34,8 +34,7 @@ from rewindow.engine.worker.vectorized.joins.waiting import Found
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.metrics import NODE
 from rewindow.streams.record import MAX_MS, UNKNOWN
-from rewindow.streams.semantics import Semantics
-from rewindow.streams.settings import Limits
+from rewindow.streams.settings import Limits, Semantics
 
 MOST_PAIRS = 2**18
 """How many pairs of records to look at together, which bounds memory."""

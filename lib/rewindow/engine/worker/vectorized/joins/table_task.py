@@ -25,8 +25,7 @@ from rewindow.engine.worker.vectorized.joins.task import Arrivals, Joined, JoinT
 from rewindow.engine.worker.vectorized.joins.value_rows import ValueRows
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.record import UNKNOWN
-from rewindow.streams.semantics import Semantics
-from rewindow.streams.settings import Limits
+from rewindow.streams.settings import Limits, Semantics
 
 
 class KeptTablesTask(JoinTask):

@@ -24,8 +24,7 @@ from rewindow.engine.worker.vectorized.merged_batches import Merged
 from rewindow.engine.worker.vectorized.prefix_operators import apply_prefix
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.metrics import NODE, SKIPPED_RECORDS
-from rewindow.streams.semantics import Semantics
-from rewindow.streams.settings import Limits
+from rewindow.streams.settings import Limits, Semantics
 
 LATEST_MS = 2**45
 """Above this timestamp (in the year 3084), sums of times might exceed 64 bits."""

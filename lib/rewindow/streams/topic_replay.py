@@ -1,29 +1,73 @@
-"""Replays the records of a topic in batches, with the order, clocks and punctuations of the loop in `streams.task`.
+"""Replays the records of a single topic, one by one or in batches: the loop of `streams.task`, without the order of topics.
+
+With one topic, an event's order key never falls, and stream time after each record is known in advance. So the loop over
+records checks no order, and how late the records were is measured for all of them at once.
 
 For each batch: the clocks advance to its first record, which fires due wall-clock punctuations -> the batch ends at the
 first record at which a stream-time punctuation is due, or before one at which a wall-clock punctuation is -> the processor
 handles the batch -> record by record, the clocks advance, what the processor sent for it passes through the nodes below,
-and due stream-time punctuations fire.
-
-Nodes below may schedule punctuations when they get those records. These fire in the last step, as in the loop.
+and due stream-time punctuations fire. Nodes below may schedule punctuations when they get those records. These fire in the
+last step, as in the loop.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice, repeat
+from operator import sub
 from typing import Any
 
 from rewindow.errors import InvariantError
 from rewindow.streams.batch import Batch, Columns
 from rewindow.streams.batch_processor import BatchProcessor
 from rewindow.streams.clocks import Clocks
+from rewindow.streams.forwarding import Take
 from rewindow.streams.limits import CHECK_EVERY
+from rewindow.streams.metrics import PROCESS, RECORD_LATENESS, Metrics
 from rewindow.streams.ordering import Rows
 from rewindow.streams.processor import Processor
-from rewindow.streams.record import UNKNOWN
-from rewindow.streams.record_replay import measure_records
+from rewindow.streams.record import MAX_MS, UNKNOWN, make_record
 from rewindow.streams.settings import Limits
 from rewindow.streams.task_context import TaskContext
+
+
+class RecordReplay:
+    """Passes rows of the only topic to the graph."""
+
+    def __init__(
+        self, take: Take, topic: str, clocks: Clocks, task_context: TaskContext, check: Callable[[], None]
+    ) -> None:
+        """``take`` is the entry function of the topic's source. ``check`` is called now and then (`streams.limits`)."""
+        self._take, self._topic = take, topic
+        self._clocks, self._task_context = clocks, task_context
+        self._check = check
+
+    def replay(self, rows: Rows) -> None:
+        """Process consecutive records. ``running_ms`` must have their order keys."""
+        is_global = self._clocks.partition_times[0] == MAX_MS  # then its records are never late
+        stream_times = rows.timestamps if is_global else self._clocks.stream_times(0, rows.running_ms)
+        records = map(make_record, zip(rows.keys, rows.values, rows.timestamps, repeat(())))
+        events = zip(rows.offsets, rows.timestamps, rows.running_ms, records, strict=True)
+        for _ in range(0, len(rows.timestamps), CHECK_EVERY):
+            self._replay(islice(events, CHECK_EVERY))
+            self._check()
+        _measure_records(self._task_context.metrics, stream_times, rows.timestamps)
+
+    def _replay(self, events: Iterable[tuple[Any, Any, Any, Any]]) -> None:
+        take, topic, clocks, task_context = self._take, self._topic, self._clocks, self._task_context
+        record_context, stream_queue = task_context.record_context, clocks.stream_queue
+        record_context.topic = topic
+        stream_ms, highest_ms = task_context.stream_time_ms, clocks.partition_times[0]
+        # This loop runs for each record. Its timestamp is one object for the record and its context (`Forwarding.forward`).
+        for offset, timestamp, order_ms, record in events:
+            if timestamp > highest_ms:  # only then can a clock advance
+                clocks.take(0, timestamp)
+                stream_ms, highest_ms, record_context.topic = task_context.stream_time_ms, timestamp, topic
+            record_context.offset, record_context.timestamp, record_context.order_ms = offset, timestamp, order_ms
+            take(record)
+            if stream_queue.next_due_ms <= stream_ms:
+                stream_queue.fire(stream_ms, clocks.punctuate)
+                record_context.topic = topic
 
 
 class BatchReplay:
@@ -57,7 +101,7 @@ class BatchReplay:
         self._advance(rows, start)
         end = clocks.batch_end(rows.running_ms, start, limit)
         columns = _columns(rows, start, end, clocks.stream_times(self._rank, rows.running_ms[start:end]))
-        measure_records(task_context.metrics, columns.stream_times_ms, columns.timestamps, is_lowest=clocks.is_lowest)
+        _measure_records(task_context.metrics, columns.stream_times_ms, columns.timestamps, is_lowest=clocks.is_lowest)
         batch = self._processor.context.batch(self._topic, columns)
         record_context = task_context.record_context
         self._enter(rows, start)
@@ -112,6 +156,21 @@ class BatchReplay:
         stream_ms = self._task_context.stream_time_ms
         if self._clocks.stream_queue.next_due_ms <= stream_ms:
             self._clocks.stream_queue.fire(stream_ms, self._clocks.punctuate)
+
+
+def _measure_records(
+    metrics: Metrics, stream_times: Sequence[int], timestamps: Sequence[int], *, is_lowest: bool = False
+) -> None:
+    """Measure records and how late each was, given stream time after it.
+
+    ``is_lowest``: stream time is the lowest of several topics', so records may be ahead of it. They are not late.
+    """
+    late_ms = list(map(sub, stream_times, timestamps))
+    if is_lowest:
+        late_ms = [max(one, 0) for one in late_ms]
+    taken, least_ms = len(late_ms), 0 if 0 in late_ms else min(late_ms)
+    metrics.measure("task", "", PROCESS).record_many(taken, taken, 1, 1)
+    metrics.measure("task", "", RECORD_LATENESS).record_many(taken, sum(late_ms), least_ms, max(late_ms))
 
 
 def _columns(rows: Rows, start: int, end: int, stream_times: Sequence[int]) -> Columns:
