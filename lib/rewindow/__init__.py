@@ -17,14 +17,17 @@ if TYPE_CHECKING:  # for type checkers; a test compares it with `_MODULES`
     from rewindow.app.api.runs import Backfill, Run, Runs
     from rewindow.dsl.branched import BranchedKStream
     from rewindow.dsl.builder import StreamsBuilder
-    from rewindow.dsl.cogrouped import CogroupedKStream, SessionWindowedCogroupedKStream, TimeWindowedCogroupedKStream
-    from rewindow.dsl.global_table import GlobalKTable
-    from rewindow.dsl.grouped import KGroupedStream
+    from rewindow.dsl.grouped import (
+        CogroupedKStream,
+        KGroupedStream,
+        SessionWindowedCogroupedKStream,
+        TimeWindowedCogroupedKStream,
+    )
     from rewindow.dsl.grouped_table import KGroupedTable
+    from rewindow.dsl.joins import GlobalKTable
     from rewindow.dsl.materialized import Materialized
-    from rewindow.dsl.operators.aggregates import Count, Max, Mean, Min, Sum
-    from rewindow.dsl.operators.ordered import Collect, First, Last
-    from rewindow.dsl.operators.windowed import EmitStrategy
+    from rewindow.dsl.operators.aggregate import EmitStrategy
+    from rewindow.dsl.operators.aggregates import Collect, Count, First, Last, Max, Mean, Min, Sum
     from rewindow.dsl.stream import KStream
     from rewindow.dsl.suppressed import (
         BufferConfig,
@@ -74,14 +77,12 @@ _MODULES = {
     "app.api.runs": "Backfill Run Runs",
     "dsl.branched": "BranchedKStream",
     "dsl.builder": "StreamsBuilder",
-    "dsl.cogrouped": "CogroupedKStream SessionWindowedCogroupedKStream TimeWindowedCogroupedKStream",
-    "dsl.global_table": "GlobalKTable",
-    "dsl.grouped": "KGroupedStream",
+    "dsl.grouped": "CogroupedKStream KGroupedStream SessionWindowedCogroupedKStream TimeWindowedCogroupedKStream",
     "dsl.grouped_table": "KGroupedTable",
+    "dsl.joins": "GlobalKTable",
     "dsl.materialized": "Materialized",
-    "dsl.operators.aggregates": "Count Max Mean Min Sum",
-    "dsl.operators.ordered": "Collect First Last",
-    "dsl.operators.windowed": "EmitStrategy",
+    "dsl.operators.aggregate": "EmitStrategy",
+    "dsl.operators.aggregates": "Collect Count First Last Max Mean Min Sum",
     "dsl.stream": "KStream",
     "dsl.suppressed": "BufferConfig Suppressed max_bytes max_records unbounded until_time_limit until_window_closes",
     "dsl.table": "KTable",

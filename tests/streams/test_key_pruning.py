@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rewindow import FixedKeyProcessor, Processor, StreamsBuilder, TimeWindows, Topology, key_value_store
-from rewindow.dsl.operators.windowed import EmitStrategy
+from rewindow.dsl.operators.aggregate import EmitStrategy
 from rewindow.streams.topology import asked_by_topics
 
 

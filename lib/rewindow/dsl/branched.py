@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from rewindow.dsl.graph import function_of
-from rewindow.dsl.operators.branches import Split
-from rewindow.dsl.operators.stateless import PassThrough
+from rewindow.dsl.operators.stateless import PassThrough, Split
 from rewindow.errors import TopologyError
 
 if TYPE_CHECKING:

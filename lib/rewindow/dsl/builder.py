@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from rewindow.dsl.global_table import GlobalKTable, kept_everywhere
 from rewindow.dsl.graph import FluentClasses, Graph
 from rewindow.dsl.grouped_table import KGroupedTable
+from rewindow.dsl.joins import GlobalKTable, kept_everywhere
 from rewindow.dsl.materialized import StoreSpec
 from rewindow.dsl.stream import KStream
-from rewindow.dsl.table import KTable
-from rewindow.dsl.table_store import kept_table
+from rewindow.dsl.table import KTable, kept_table
 from rewindow.streams.nodes import SourceNode
 from rewindow.streams.serde.binding import LogType
 from rewindow.streams.state.stores import StoreBuilder

@@ -10,19 +10,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rewindow.dsl.flows import TIMESTAMP, Flow, FlowColumn, Origin, computed
-from rewindow.dsl.operators.aggregate import StreamAggregate
-from rewindow.dsl.operators.aggregates import Count, Max, Mean, Min, Sum, described
+from rewindow.dsl.operators.aggregate import StreamAggregate, WindowAggregate
+from rewindow.dsl.operators.aggregates import Collect, Count, First, Last, Max, Mean, Min, Sum, described
 from rewindow.dsl.operators.compound import Several
 from rewindow.dsl.operators.conditions import names_in
-from rewindow.dsl.operators.ordered import Collect, First, Last
-from rewindow.dsl.operators.select import Select
+from rewindow.dsl.operators.select import Select, Where
 from rewindow.dsl.operators.session_aggregate import Merging, SessionAggregate
 from rewindow.dsl.operators.sliding_aggregate import SlidingAggregate
 from rewindow.dsl.operators.stateless import KeyedOnly, PassThrough
 from rewindow.dsl.operators.suppress import SuppressUntilTimeLimit, SuppressUntilWindowCloses
 from rewindow.dsl.operators.table_verbs import TableSource, TableToStream
-from rewindow.dsl.operators.where import Where
-from rewindow.dsl.operators.window_aggregate import WindowAggregate
 from rewindow.streams.nodes import Node, ProcessorNode, SourceNode
 from rewindow.streams.serde.binding import LogShapes, bind_sink
 from rewindow.streams.topology import Topology

@@ -1,23 +1,28 @@
-"""`KGroupedStream`: a stream grouped by key, to be aggregated."""
+"""`KGroupedStream`: a stream grouped by key, to be aggregated, alone or together with others (`CogroupedKStream`, KIP-150)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
-from rewindow.dsl.aggregating import AddFunction, AggregateSpec, aggregator_of, keyed
-from rewindow.dsl.cogrouped import CogroupedKStream, input_of
-from rewindow.dsl.graph import function_of
+from rewindow.dsl.aggregating import AddFunction, AggregateSpec, Initializer, aggregator_of, keyed
+from rewindow.dsl.graph import function_of, returned_type
+from rewindow.dsl.joins import check_keys
 from rewindow.dsl.materialized import StoreSpec, materialized
-from rewindow.dsl.operators.aggregate import StreamAggregate
+from rewindow.dsl.operators.aggregate import CogroupMerge, StreamAggregate, WindowAggregate
 from rewindow.dsl.operators.aggregates import Count
-from rewindow.dsl.operators.compound import Reduce
+from rewindow.dsl.operators.compound import Custom, Reduce
+from rewindow.dsl.operators.session_aggregate import Merger, SessionAggregate
+from rewindow.dsl.operators.sliding_aggregate import SlidingAggregate
 from rewindow.dsl.operators.table_view import DerivedView, StoreView
 from rewindow.dsl.table import KTable
 from rewindow.dsl.windowed import SessionWindowedKStream, TimeWindowedKStream, check_windows
+from rewindow.errors import TopologyError
+from rewindow.streams.processor import Processor
+from rewindow.streams.serde.binding import EqualType, WindowedType
 from rewindow.streams.windows.session_sliding import SessionWindows, SlidingWindows
-from rewindow.streams.windows.time import GridWindows
+from rewindow.streams.windows.time import GridWindows, Windows
 
 if TYPE_CHECKING:
     from rewindow.dsl.stream import KStream
@@ -54,7 +59,7 @@ class KGroupedStream:
 
         ``aggregator(key, value, aggregate)`` adds one of this stream's values to the common aggregate.
         """
-        return CogroupedKStream((input_of(self, aggregator),))
+        return CogroupedKStream((_input_of(self, aggregator),))
 
     def count(self, *, store: StoreSpec, name: str | None = None) -> KTable:
         """Count the records of each key. Null values are not counted."""
@@ -98,3 +103,167 @@ class KGroupedStream:
             stream.graph.reads(node, aggregator, stream.key, stream.value)
         view = DerivedView(StoreView(own), lambda _key, state: made.result(state))
         return KTable(stream.graph, node, stream.key, result, view=view)
+
+
+@dataclass(frozen=True, slots=True)
+class CogroupedKStream:
+    """Several streams grouped by the same key, to be aggregated into one table (`KGroupedStream.cogroup`).
+
+    All streams update the same aggregate in the same store, each with its own function, in the order in which the task
+    processes their records. Nulls are treated as by the aggregate of a single stream. The streams must be partitioned
+    alike, as for a join: a re-keyed stream crosses a repartition. Its name is that of the node that aggregates the
+    stream: ``<store>-cogroup-agg-0`` for the first, then ``-1`` and so on. ``<store>-cogroup-merge`` sends the results.
+    """
+
+    inputs: tuple[_Input, ...]
+
+    def cogroup(self, grouped: KGroupedStream, aggregator: AddFunction) -> CogroupedKStream:
+        """Add a grouped stream, and ``aggregator(key, value, aggregate)``, which adds its values to the aggregate.
+
+        Raises `TopologyError` if this is no grouped stream of the same `StreamsBuilder`, if its keys are of another type,
+        or if it was added before.
+        """
+        _check_input(self.inputs, grouped)
+        return CogroupedKStream((*self.inputs, _input_of(grouped, aggregator)))
+
+    @overload
+    def windowed_by(self, windows: GridWindows | SlidingWindows) -> TimeWindowedCogroupedKStream: ...
+
+    @overload
+    def windowed_by(self, windows: SessionWindows) -> SessionWindowedCogroupedKStream: ...
+
+    def windowed_by(
+        self, windows: GridWindows | SlidingWindows | SessionWindows
+    ) -> TimeWindowedCogroupedKStream | SessionWindowedCogroupedKStream:
+        """Aggregate by window. Raises `TopologyError` if ``windows`` is not a kind of windows."""
+        check_windows(windows)
+        if isinstance(windows, SessionWindows):
+            return SessionWindowedCogroupedKStream(self, windows)
+        return TimeWindowedCogroupedKStream(self, windows)
+
+    def aggregate(self, initializer: Initializer, *, store: StoreSpec, value: Any = None) -> KTable:
+        """Aggregate the values of each key, starting with ``initializer()``. ``value`` declares the aggregate's type.
+
+        Its default is the result annotation of the aggregators. Raises `TopologyError` if these differ.
+        """
+        name = materialized(store).name
+        return _table(self, lambda made: StreamAggregate(made, name), initializer, store, value)
+
+
+@dataclass(frozen=True, slots=True)
+class TimeWindowedCogroupedKStream:
+    """Cogrouped streams by tumbling, hopping, sliding or unlimited window: see `TimeWindowedKStream`.
+
+    A record is late if its window is closed by the highest timestamp of its own stream, as in Kafka. If another stream is
+    further ahead, the store may have expired that window. Then the record starts it again, and the result is sent but not
+    stored (``expired-window-record-drop``); a store with a longer retention prevents this.
+
+    Above a final result (`KTable.suppress`), the highest timestamp of all the streams decides (D10), so a running job
+    refuses to add or remove such a suppress without ``--accept-changes``.
+    """
+
+    cogrouped: CogroupedKStream
+    windows: GridWindows | SlidingWindows
+
+    def aggregate(self, initializer: Initializer, *, store: StoreSpec, value: Any = None) -> KTable:
+        """Aggregate the values of each key and window: see `CogroupedKStream.aggregate`."""
+        name, windows = materialized(store).name, self.windows
+
+        def supplier(made: Custom) -> WindowAggregate | SlidingAggregate:
+            if isinstance(windows, SlidingWindows):
+                return SlidingAggregate(windows, made, name)
+            return WindowAggregate(windows, made, name)
+
+        return _table(self.cogrouped, supplier, initializer, store, value, windows)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionWindowedCogroupedKStream:
+    """Cogrouped streams by session, which records of all the streams extend: see `SessionWindowedKStream`.
+
+    Lateness is decided as in `TimeWindowedCogroupedKStream`.
+    """
+
+    cogrouped: CogroupedKStream
+    windows: SessionWindows
+
+    def aggregate(self, initializer: Initializer, merger: Merger, *, store: StoreSpec, value: Any = None) -> KTable:
+        """Aggregate the values of each key and session: see `CogroupedKStream.aggregate`.
+
+        ``merger(key, one, later)`` returns the aggregate of two merged sessions. The first ``one`` is the initializer's
+        result.
+        """
+        name, windows = materialized(store).name, self.windows
+        function_of(merger, "aggregate(merger)", "key", "one", "later")
+        return _table(
+            self.cogrouped,
+            lambda made: SessionAggregate(windows, made, merger, name),
+            initializer,
+            store,
+            value,
+            windows,
+        )
+
+
+class _Input(NamedTuple):
+    """A grouped stream, and the function that adds its values to the common aggregate."""
+
+    grouped: KGroupedStream
+    aggregator: AddFunction
+
+
+def _input_of(grouped: KGroupedStream, aggregator: AddFunction) -> _Input:
+    """Return an input of a cogroup. Raises `TopologyError` if the aggregator does not take ``(key, value, aggregate)``."""
+    return _Input(grouped, function_of(aggregator, "cogroup", "key", "value", "aggregate"))
+
+
+def _check_input(inputs: tuple[_Input, ...], grouped: KGroupedStream) -> None:
+    first = inputs[0].grouped
+    given: object = grouped  # user code may pass anything
+    if not isinstance(given, type(first)):
+        message = f"cogroup({grouped!r}, ...): give it a grouped stream, stream.group_by_key() or stream.group_by(...)"
+        raise TopologyError(message)
+    what = f"cogroup of {first.stream.node!r} with {grouped.stream.node!r}"
+    if grouped.stream.graph is not first.stream.graph:
+        message = f"{what}: its sides come from two builders, read both topics with one StreamsBuilder"
+        raise TopologyError(message)
+    if any(one.grouped is grouped for one in inputs):
+        message = f"{what}: the grouped stream is there already, give it one aggregator that does what both do"
+        raise TopologyError(message)
+    check_keys(first.stream.key, grouped.stream.key, what)
+
+
+def _table(
+    cogrouped: CogroupedKStream,
+    supplier_of: Callable[[Custom], Callable[[], Processor]],
+    initializer: Initializer,
+    store: StoreSpec,
+    value: Any,
+    windows: Windows | None = None,
+) -> KTable:
+    """Add an aggregate node for each stream, their common store, and the node that merges their results."""
+    kept, inputs = materialized(store), cogrouped.inputs
+    function_of(initializer, "aggregate")
+    value = value or _common_result(kept.name, [one.aggregator for one in inputs])
+    graph = inputs[0].grouped.stream.graph
+    nodes = [f"{kept.name}-cogroup-agg-{number}" for number in range(len(inputs))]
+    streams = [keyed(one.grouped.stream, node) for one, node in zip(inputs, nodes, strict=True)]
+    keys = tuple(dict.fromkeys(stream.key for stream in streams))
+    key = keys[0] if len(keys) == 1 else EqualType(keys)
+    builder = kept.key_values(key, value) if windows is None else kept.windowed(windows, key, value)
+    graph.topology.add_store(builder)
+    for one, stream, node in zip(inputs, streams, nodes, strict=True):
+        made = Custom(initializer, one.aggregator, value)
+        graph.add("cogroup", supplier_of(made), stream.node, name=node, stores=(kept.name,))
+    merge = graph.add("cogroup", CogroupMerge(), *nodes, name=f"{kept.name}-cogroup-merge")
+    table_key = key if windows is None else WindowedType(key, isinstance(windows, SessionWindows))
+    return KTable(graph, merge, table_key, value, windows, StoreView(kept.name))
+
+
+def _common_result(store: str, aggregators: list[AddFunction]) -> Any:
+    known = dict.fromkeys(kind for kind in map(returned_type, aggregators) if kind is not None)
+    if len(known) > 1:
+        names = ", ".join(getattr(kind, "__name__", str(kind)) for kind in known)
+        message = f"cogroup {store!r}: its aggregators return {names}: declare the type of the aggregate, value=..."
+        raise TopologyError(message)
+    return next(iter(known), None)

@@ -1,23 +1,30 @@
-"""Joins of a stream with a stream or a table, as nodes of the graph."""
+"""Joins of a stream with a stream, a table or a global table, as nodes of the graph.
+
+Repartitions above a join that sends records without a match let null keys pass (KIP-962). Every task holds all rows of a
+global table.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rewindow.dsl.graph import function_of, returned_type
+from rewindow.dsl.finals import ancestors_of
+from rewindow.dsl.graph import Graph, function_of, returned_type
 from rewindow.dsl.materialized import Materialized, StoreSpec, materialized
-from rewindow.dsl.null_keys import let_null_keys_pass
+from rewindow.dsl.operators.stateless import KeyedOnly
 from rewindow.dsl.operators.stream_join import Joiner, JoinSide, SideStores, StreamJoin
-from rewindow.dsl.operators.stream_table_join import StreamTableJoin
+from rewindow.dsl.operators.stream_table_join import GlobalTableJoin, StreamTableJoin
+from rewindow.dsl.operators.table_verbs import TableSource
 from rewindow.dsl.reads import EqualKeys
 from rewindow.dsl.table import KTable
 from rewindow.dsl.table_joins import view_of
 from rewindow.dsl.windowed import check_made
 from rewindow.errors import TopologyError
 from rewindow.streams.duration import in_words, to_ms
+from rewindow.streams.nodes import ProcessorNode
 from rewindow.streams.serde.binding import EqualType
 from rewindow.streams.state.stores import RECORDS, StoreBuilder
 from rewindow.streams.windows.join import JoinWindows
@@ -25,10 +32,9 @@ from rewindow.streams.windows.join import JoinWindows
 if TYPE_CHECKING:
     from rewindow.dsl.stream import KStream
 
+
 JoinStores = StoreSpec | tuple[StoreSpec, StoreSpec]
 """The stores of both sides: one base name or `Materialized`, or a pair for this side and the other."""
-
-ValueJoiner = Callable[..., Any]
 
 
 class Unmatched(NamedTuple):
@@ -36,6 +42,10 @@ class Unmatched(NamedTuple):
 
     left: bool = False
     right: bool = False
+
+
+INNER, LEFT, OUTER = Unmatched(), Unmatched(left=True), Unmatched(left=True, right=True)
+_ValueJoiner = Callable[..., Any]
 
 
 class Options(NamedTuple):
@@ -49,11 +59,8 @@ class Options(NamedTuple):
     value: Any
 
 
-INNER, LEFT, OUTER = Unmatched(), Unmatched(left=True), Unmatched(left=True, right=True)
-
-
 def join(
-    left: KStream, other: KStream | KTable, unmatched: Unmatched, joiner: ValueJoiner, options: Options
+    left: KStream, other: KStream | KTable, unmatched: Unmatched, joiner: _ValueJoiner, options: Options
 ) -> KStream:
     """Join a stream with a stream or a table. Raises `TopologyError` if the arguments do not fit: see `KStream.join`."""
     if not isinstance(other, type(left) | KTable):
@@ -67,7 +74,7 @@ def join(
         raise TopologyError(message)
     check_keys(left.key, other.key, what)
     function_of(joiner, "join", *(("key", "left", "right") if options.with_key else ("left", "right")))
-    joined = joiner if options.with_key else without_key(joiner)
+    joined = joiner if options.with_key else _without_key(joiner)
     if isinstance(other, KTable):
         node = _table_join(left, other, unmatched, joined, options, what)
     else:
@@ -76,10 +83,70 @@ def join(
     left.graph.reads(node, joiner, *keys, left.value, other.value)
     left.graph.topology.reads.append((node, EqualKeys("join", left.key, other.key)))
     if unmatched.left:
-        let_null_keys_pass(left.graph, node)
+        _let_null_keys_pass(left.graph, node)
     has_both_keys = unmatched.right and left.key != other.key
     key = EqualType((left.key, other.key)) if has_both_keys else left.key
     return replace(left, node=node, key=key, value=options.value or returned_type(joiner), is_rekeyed=False)
+
+
+def check_keys(left: Any, right: Any, what: str) -> None:
+    """Raise `TopologyError` if equal keys of two sides would be in different partitions."""
+    if isinstance(left, type) and isinstance(right, type) and left is not right:
+        message = (
+            f"{what}: the keys of its sides are {left.__name__} and {right.__name__}, so equal keys would be in "
+            "different partitions: convert one side with select_key"
+        )
+        raise TopologyError(message)
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalKTable:
+    """A table of which every task holds all rows: see `StreamsBuilder.global_table`.
+
+    It has no verbs: `KStream.join` and `KStream.left_join` read it. ``store`` is the name of its store.
+    """
+
+    graph: Graph
+    store: str
+    key: Any = None
+    value: Any = None
+
+
+def kept_everywhere(
+    graph: Graph, source: str, key: Any, value: Any, store: StoreSpec, *, name: str | None
+) -> GlobalKTable:
+    """Keep the records of a source as a global table. Raises `TopologyError` for a store that is not key-value."""
+    builder = materialized(store).key_values(key, value)
+    name = name or (f"{builder.name}-table" if builder.name in graph.topology.nodes else builder.name)
+    keyed = graph.add("keyed-only", KeyedOnly(), source)
+    graph.topology.add_global_table(name, TableSource(builder.name), builder, keyed)
+    return GlobalKTable(graph, builder.name, builder.key, builder.value)
+
+
+def join_global(
+    stream: KStream, table: GlobalKTable, key_selector: Any, joiner: Any, unmatched: Unmatched, options: Options
+) -> KStream:
+    """Join a stream with a global table. Raises `TopologyError` if the arguments do not fit: see `KStream.join`."""
+    what = f"join of {stream.node!r} with {table.store!r}" if options.name is None else f"join {options.name!r}"
+    if stream.graph is not table.graph:
+        message = f"{what}: its sides come from two builders, read both topics with one StreamsBuilder"
+        raise TopologyError(message)
+    if not callable(joiner):
+        message = (
+            f"{what}: a join with a global table takes a key selector and a joiner, join(table, key_selector, joiner)"
+        )
+        raise TopologyError(message)
+    if options.store is not None or options.grace is not None:
+        message = f"{what}: a join with a global table takes neither store= nor grace=: leave them out"
+        raise TopologyError(message)
+    function_of(key_selector, "join", "key", "value")
+    function_of(joiner, "join", *(("key", "left", "right") if options.with_key else ("left", "right")))
+    joined = joiner if options.with_key else _without_key(joiner)
+    supplier = GlobalTableJoin(table.store, key_selector, joined, unmatched.left)
+    node = stream.graph.add("join", supplier, stream.node, name=options.name, stores=(table.store,))
+    if unmatched.left:
+        _let_null_keys_pass(stream.graph, node)
+    return replace(stream, node=node, value=options.value or returned_type(joiner))
 
 
 def _stream_join(
@@ -151,16 +218,6 @@ def _table_join(left: KStream, table: KTable, unmatched: Unmatched, joiner: Join
     return graph.add("join", supplier, side.node, table.node, name=name, stores=stores, holds_ms=grace_ms)
 
 
-def check_keys(left: Any, right: Any, what: str) -> None:
-    """Raise `TopologyError` if equal keys of two sides would be in different partitions."""
-    if isinstance(left, type) and isinstance(right, type) and left is not right:
-        message = (
-            f"{what}: the keys of its sides are {left.__name__} and {right.__name__}, so equal keys would be in "
-            "different partitions: convert one side with select_key"
-        )
-        raise TopologyError(message)
-
-
 def _side(stream: KStream, name: str) -> KStream:
     """Return a side with its records in the partitions of their keys; those without a key too, which left joins send on."""
     if not stream.is_rekeyed:
@@ -192,6 +249,15 @@ def _stores(side: KStream, kept: Materialized, windows: JoinWindows, *, waits: b
     return SideStores(kept.name, unmatched)
 
 
-def without_key(joiner: ValueJoiner) -> Joiner:
+def _without_key(joiner: _ValueJoiner) -> Joiner:
     """Return a joiner that ignores the key."""
     return lambda _key, left, right: joiner(left, right)
+
+
+def _let_null_keys_pass(graph: Graph, join: str) -> None:
+    """Stop dropping records with a null key at all repartitions above a left or outer join, which sends them."""
+    nodes = graph.topology.nodes
+    for name in ancestors_of(graph, join):
+        node = nodes[name]
+        if isinstance(node, ProcessorNode) and isinstance(node.supplier, KeyedOnly):
+            nodes[name] = replace(node, supplier=replace(node.supplier, lets_pass=True))

@@ -1,30 +1,34 @@
-"""`KStream`: a stream of records. Each verb adds one named node."""
+"""`KStream`: a stream of records. Each verb adds one named node.
+
+The processor classes that users write are checked here, before any record is read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from rewindow.dsl import joins
 from rewindow.dsl.aggregating import keyed
 from rewindow.dsl.branched import BranchedKStream
-from rewindow.dsl.global_table import GlobalKTable, join_global
-from rewindow.dsl.graph import NodeOptions, function_of
+from rewindow.dsl.graph import Graph, NodeOptions, function_of
 from rewindow.dsl.grouped import KGroupedStream
+from rewindow.dsl.joins import GlobalKTable, join_global
 from rewindow.dsl.materialized import StoreSpec, materialized
-from rewindow.dsl.operators import foreach, stateless
-from rewindow.dsl.operators.branches import Split
-from rewindow.dsl.operators.route import TopicNameExtractor
+from rewindow.dsl.operators import stateless, transform
+from rewindow.dsl.operators.stateless import Route, Split, TopicNameExtractor
 from rewindow.dsl.operators.transform import ProcessValues
+from rewindow.dsl.reads import RecordOf
 from rewindow.dsl.record_verbs import RecordVerbs
-from rewindow.dsl.sinks import add_sinks
-from rewindow.dsl.table_store import kept_table
-from rewindow.dsl.user_processors import check_class
+from rewindow.dsl.table import kept_table
 from rewindow.errors import TopologyError
+from rewindow.streams.batch_processor import BatchProcessor, refuse_both_forms
 from rewindow.streams.duration import to_ms
-from rewindow.streams.legacy import deprecated
+from rewindow.streams.legacy import LegacyProcessor, deprecated
 from rewindow.streams.nodes import Partitioner
 from rewindow.streams.processor import FixedKeyProcessor, Processor
 from rewindow.streams.serde.binding import EqualType
@@ -34,6 +38,10 @@ from rewindow.streams.windows.join import JoinWindows
 
 if TYPE_CHECKING:
     from rewindow.dsl.table import KTable
+
+
+_MEANT = ("transform", "handle", "apply", "__call__")
+"""What other libraries call the method that handles a record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +82,8 @@ class KStream(RecordVerbs):
         `ProcessorContext.idempotency_key`. Pass it to the system you write to, so that a repeated call has no effect.
         Raises `TopologyError` for any other signature.
         """
-        foreach.calling(action)
-        node = self.graph.add("foreach", foreach.ForEach(action), self.node, name=name)
+        transform.calling(action)
+        node = self.graph.add("foreach", transform.ForEach(action), self.node, name=name)
         self.graph.reads(node, action, self.key, self.value)
 
     def split(self, *, name: str | None = None) -> BranchedKStream:
@@ -114,7 +122,7 @@ class KStream(RecordVerbs):
         """
         options = NodeOptions(to_ms(holds), OnError.parse(on_error))
         node = self.graph.add_user_processor("process", self.node, supplier, name, stores, options)
-        check_class(self.graph, node, supplier, self.key, self.value)
+        _check_class(self.graph, node, supplier, self.key, self.value)
         return KStream(self.graph, node, key, value, is_rekeyed=True)
 
     def process_values(
@@ -136,7 +144,7 @@ class KStream(RecordVerbs):
             stores,
             NodeOptions(to_ms(holds), OnError.parse(on_error)),
         )
-        check_class(self.graph, node, supplier, self.key, self.value)
+        _check_class(self.graph, node, supplier, self.key, self.value)
         return replace(self, node=node, value=value)
 
     def repartition(
@@ -279,7 +287,7 @@ class KStream(RecordVerbs):
         node ``name``. ``key`` and ``value`` declare the types of the topic's columns.
         """
         types = {"key": key or self.key, "value": value or self.value}
-        add_sinks(self.graph, self.node, topic, outputs, types, name)
+        _add_sinks(self.graph, self.node, topic, outputs, types, name)
 
     def _joined(
         self,
@@ -297,3 +305,86 @@ def _common(types: Iterable[Any]) -> Any:
     """Return the common type of merged streams. Whether two logs have equal columns is checked when types are bound."""
     different = list(dict.fromkeys(types))
     return different[0] if len(different) == 1 else EqualType(tuple(different))
+
+
+def _add_sinks(
+    graph: Graph,
+    parent: str,
+    topic: str | TopicNameExtractor,
+    outputs: Sequence[str] | None,
+    types: Mapping[str, Any],
+    name: str | None,
+) -> None:
+    """Add the sinks of `KStream.to`. Raises `TopologyError` unless ``outputs`` are distinct names, or not needed."""
+    if callable(topic):
+        sinks = {output: f"{output}-sink" for output in _declared(outputs)}
+        route = Route(function_of(topic, "to", "key", "value"), tuple(sinks.items()))
+        parent = graph.add("route", route, parent, name=name)
+        for output, sink in sinks.items():
+            graph.topology.add_sink(sink, output, parent, **types)
+        return
+    if outputs is not None:
+        message = f"to({topic!r}): outputs= is for a function that names the topic: leave it out"
+        raise TopologyError(message)
+    graph.topology.add_sink(name or f"{topic}-sink", topic, parent, **types)
+
+
+def _declared(outputs: object) -> Sequence[str]:
+    if not isinstance(outputs, list | tuple) or not outputs or not all(isinstance(one, str) and one for one in outputs):
+        message = f"to(function, outputs={outputs!r}): list the topics that the function may name, outputs=['a', 'b']"
+        raise TopologyError(message)
+    if len(set(outputs)) < len(outputs):
+        message = f"to(function, outputs={outputs!r}): a topic is listed twice: list each once"
+        raise TopologyError(message)
+    return outputs
+
+
+def _check_class(graph: Graph, node: str, supplier: Callable[[], Any], key: Any, value: Any) -> None:
+    """Check the methods of a processor class, and note what it reads of records of these types.
+
+    What a function makes is not looked into. Raises `TopologyError` for methods that take other arguments than they get,
+    for a ``process`` with ``yield``, which would never run, for a class without `process` whose author meant another
+    method to be it, and likewise for `process_batch`; a class has one of the two.
+    """
+    if not isinstance(supplier, type) or not issubclass(supplier, Processor):
+        return
+    what = f"node {node!r}"
+    refuse_both_forms(what, supplier)
+    if issubclass(supplier, BatchProcessor):
+        _check_batches(what, supplier)
+        return
+    if supplier.process in (Processor.process, LegacyProcessor.process):
+        own = [name for name in vars(supplier) if name not in vars(Processor)]
+        meant = [*get_close_matches("process", own, 1), *(name for name in own if name in _MEANT)]
+        if meant:
+            message = (
+                f"{what}: {supplier.__name__} has no method process, so it would ignore every record: rename "
+                f"{meant[0]} to process"
+            )
+            raise TopologyError(message)
+        return  # it may do all its work in punctuations
+    arguments = ("key", "value") if issubclass(supplier, LegacyProcessor) else ("record",)
+    function_of(supplier.process, what, "self", *arguments)
+    function_of(supplier.init, what, "self", "context")
+    _refuse_yield(what, supplier, supplier.process, "self.context.forward(record)")
+    graph.reads(node, supplier.process, None, RecordOf(key, value))
+
+
+def _check_batches(what: str, supplier: type[BatchProcessor]) -> None:
+    if supplier.process_batch is BatchProcessor.process_batch:
+        meant = get_close_matches("process_batch", [name for name in vars(supplier) if name not in vars(Processor)], 1)
+        fix = f"rename {meant[0]} to process_batch" if meant else "define it, or derive the class from Processor"
+        raise TopologyError(f"{what}: {supplier.__name__} has no method process_batch: {fix}")
+    function_of(supplier.process_batch, what, "self", "batch")
+    function_of(supplier.init, what, "self", "context")
+    _refuse_yield(what, supplier, supplier.process_batch, "batch.forward(index, record)")
+
+
+def _refuse_yield(what: str, supplier: type[Processor], process: Callable[..., Any], send: str) -> None:
+    if inspect.isgeneratorfunction(process) or inspect.iscoroutinefunction(process):
+        code = process.__code__
+        message = (
+            f"{what}: {supplier.__name__}.{process.__name__} ({code.co_filename}:{code.co_firstlineno}) uses yield or is "
+            f"async, so it would never run: send each record with {send}"
+        )
+        raise TopologyError(message)

@@ -1,4 +1,4 @@
-"""`KTable`: the current value of each key, and the verbs on its updates."""
+"""`KTable`: the current value of each key, the verbs on its updates, and the stores that keep it."""
 
 from __future__ import annotations
 
@@ -7,24 +7,29 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rewindow.dsl.finals import keep_until_final
-from rewindow.dsl.foreign_key import ForeignKey, join_by_foreign_key
 from rewindow.dsl.graph import Graph, function_of, returned_pair, returned_type, shown
 from rewindow.dsl.materialized import StoreSpec, materialized
 from rewindow.dsl.operators.suppress import BufferTime, SuppressUntilTimeLimit, SuppressUntilWindowCloses
 from rewindow.dsl.operators.table_group import TableGroupBy
-from rewindow.dsl.operators.table_verbs import TableDerive, TableToStream, kept_by
+from rewindow.dsl.operators.table_join import TableJoinResult, TableJoinSide
+from rewindow.dsl.operators.table_verbs import TableDerive, TableSource, TableToStream, kept_by
 from rewindow.dsl.operators.table_view import DerivedView, HeldBackView, StoreView, TableView
+from rewindow.dsl.operators.transform import TableTransform, TransformedView
 from rewindow.dsl.suppressed import Suppressed
-from rewindow.dsl.table_joins import Joiner, Unmatched, join_tables
-from rewindow.dsl.table_transform import ask_for_old_values, transform_values
+from rewindow.dsl.table_joins import ForeignKey, Joiner, Unmatched, join_by_foreign_key, join_tables
 from rewindow.errors import TopologyError
 from rewindow.streams.legacy import ValueTransformerWithKey
-from rewindow.streams.state.stores import BUFFER, StoreBuilder
+from rewindow.streams.nodes import ProcessorNode, SourceNode
+from rewindow.streams.state.stores import BUFFER, VERSIONED, StoreBuilder
+from rewindow.streams.topology import Topology
 from rewindow.streams.windows.time import Windows
 
 if TYPE_CHECKING:
     from rewindow.dsl.grouped_table import KGroupedTable
     from rewindow.dsl.stream import KStream
+
+
+_JOINS_AND_SUPPRESSES = (TableJoinSide, TableJoinResult, SuppressUntilTimeLimit, SuppressUntilWindowCloses)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +105,7 @@ class KTable:
         of its own for each row that it looks up. So a transformer with state should have a ``store``; to be looked up by
         a join, one with ``stores`` must.
         """
-        return transform_values(self, supplier, name=name, stores=stores, store=store, value=value)
+        return _transform_values(self, supplier, name=name, stores=stores, store=store, value=value)
 
     def group_by(
         self,
@@ -260,7 +265,7 @@ class KTable:
         if store is None:
             self.check_old(verb.removeprefix("table_"))
         else:
-            ask_for_old_values(self.graph.topology, self.node)
+            _ask_for_old_values(self.graph.topology, self.node)
         is_versioned = self.view is not None and self.view.history_ms is not None
         supplier = TableDerive(
             verb,
@@ -291,4 +296,67 @@ class KTable:
                 "update on both sides: give the join a store=..."
             )
             raise TopologyError(message)
-        ask_for_old_values(self.graph.topology, self.node)
+        _ask_for_old_values(self.graph.topology, self.node)
+
+
+def kept_table(graph: Graph, parent: str, key: Any, value: Any, store: StoreSpec, *, name: str | None = None) -> KTable:
+    """Keep the records of a node as a table. ``store`` is a name or a ready-made store, such as a `versioned_store`.
+
+    Raises `TopologyError` for a window or session store.
+    """
+    kept = materialized(store)
+    made = kept.ready_made
+    is_versioned = made is not None and made.kind == VERSIONED
+    if made is not None and is_versioned:
+        builder = replace(made, key=made.key or key, value=made.value or value)
+    else:
+        builder = kept.key_values(key, value)
+    graph.topology.add_store(builder)
+    taken = isinstance(graph.topology.nodes.get(builder.name), SourceNode)
+    name = name or (f"{builder.name}-table" if taken else builder.name)
+    supplier = TableSource(builder.name, is_versioned=is_versioned)
+    node = graph.add("table", supplier, parent, name=name, stores=(builder.name,))
+    view = StoreView(builder.name, builder.retention_ms if is_versioned else None)
+    return KTable(graph, node, key, value, view=view)
+
+
+def _transform_values(
+    table: KTable,
+    supplier: Callable[[], ValueTransformerWithKey],
+    *,
+    name: str,
+    stores: Iterable[StoreBuilder | str],
+    store: StoreSpec | None,
+    value: Any,
+) -> KTable:
+    """Transform the values of a table by user code. See `KTable.transform_values`."""
+    graph, function_ = table.graph, function_of(supplier, "transform_values")
+    names = graph.add_user_stores(f"transform_values {name!r}", stores)
+    made, view = TableTransform(function_, bool(names)), _view(table, function_, names)
+    if store is not None:
+        kept = materialized(store)
+        graph.topology.add_store(kept.key_values(table.key, value))
+        made, names, view = replace(made, store=kept.name), (*names, kept.name), StoreView(kept.name)
+    node = graph.add("transform-values", made, table.node, name=name, stores=names)
+    return replace(table, node=node, value=value, view=view, knows_old=table.knows_old or store is not None)
+
+
+def _ask_for_old_values(topology: Topology, name: str) -> None:
+    """Have the transformers that make the updates of a node called for old values, as Kafka does.
+
+    A node with a store knows its old values. Only a join asks its tables even then.
+    """
+    node = topology.nodes[name]
+    supplier = node.supplier if isinstance(node, ProcessorNode) else None
+    is_derived = isinstance(supplier, TableTransform | TableDerive) and supplier.store is None
+    if not is_derived and not isinstance(supplier, _JOINS_AND_SUPPRESSES):
+        return
+    if isinstance(node, ProcessorNode) and isinstance(supplier, TableTransform):
+        topology.nodes[name] = replace(node, supplier=replace(supplier, calls_old=True))
+    for parent in node.parents:
+        _ask_for_old_values(topology, parent)
+
+
+def _view(table: KTable, supplier: Callable[[], ValueTransformerWithKey], stores: tuple[str, ...]) -> TableView | None:
+    """Return a view that transforms what it looks up. A join has no access to a transformer's own stores."""
+    return None if table.view is None or stores else TransformedView(table.view, supplier)

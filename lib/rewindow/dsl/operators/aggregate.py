@@ -1,20 +1,45 @@
-"""Aggregation by key: one state for each key, and an update downstream for every accepted record.
+"""Aggregation by key, and by key and window on a grid: one state each, and an update for every accepted record.
 
-A result has the largest timestamp of its records. An update also carries the old result, null at first (D13).
+A result has the largest timestamp of its records. An update also carries the old result, null at first (D13). A record
+updates its windows in the order of their starts.
+
+All windowed aggregates share a base: the node's clock, and final results when windows close (KIP-825). The clock is the
+highest timestamp of the records with a key that the node has seen. Where time follows the watermark (D22), and in a final
+run (D18), the watermark advances it, too. The clock alone decides whether a window is closed, so a window either accepts
+records or is final.
+
+On window close, a window's result is sent exactly once, when it is final: at the first record or watermark that advances the
+clock that far, in the order of (start, key bytes), for sessions (end, start, key bytes), and with the timestamp of the
+result. Final results are sent before the record that advanced the clock is stored, because storing it can expire windows.
+So no result is lost, however far time jumps (D11).
+
+Each input of a cogroup has an aggregate node of its own, with its own aggregator. All of them share one store, and the node
+below merges their results. Above a final result they also share the clock of that node (D10).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from enum import StrEnum
+from functools import partial
+from typing import Any, ClassVar, Protocol
 
 from rewindow.dsl.operators.aggregates import Aggregator, described
-from rewindow.streams.metrics import SKIPPED_RECORDS
+from rewindow.streams.metrics import (
+    GRACE_NEEDED,
+    LATE_RECORD_DROP,
+    RECORD_LATENESS,
+    SKIPPED_RECORDS,
+    WINDOW_FINAL_EMIT,
+    grace_bucket,
+)
 from rewindow.streams.processor import Processor, ProcessorContext
-from rewindow.streams.record import Change, Record
+from rewindow.streams.record import Change, Record, make_change, make_record, make_windowed
 from rewindow.streams.serde.values import copied
 from rewindow.streams.state.key_value_store import KeyValueStore
-from rewindow.streams.state.stores import Stamped
+from rewindow.streams.state.stores import Stamped, make_stamped
+from rewindow.streams.windows.time import GridWindows, Windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +58,149 @@ class StreamAggregate:
     def describe(self) -> str:
         """See `topology.describe_supplier`."""
         return f"aggregate({described(self.aggregator)}, store={self.store})"
+
+
+def check_lists(context: ProcessorContext, store: str, key: Any, state: Any) -> None:
+    """Raise `LimitError` (71) for a state with a list that is too long to be copied for each record."""
+    if state.__class__ is list:
+        context.check_items(store, key, len(state))
+    elif isinstance(state, tuple) and list in map(type, state):
+        context.check_items(store, key, max(len(one) for one in state if one.__class__ is list))
+
+
+def aggregated(aggregator: Aggregator, key: Any, value: Any, old: Stamped | None) -> tuple[Any, Any, Any]:
+    """Return the new state, its result and the old result.
+
+    The aggregator may modify its state in place, so it gets a copy, also of its start state, which may be the same
+    object each time. The old result is computed first.
+    """
+    if old is None:
+        state = aggregator.add(key, value, copied(aggregator.start()))
+        return state, None if state is None else aggregator.result(state), None
+    old_result = aggregator.result(old.value)
+    state = aggregator.add(key, value, copied(old.value))
+    return state, None if state is None else aggregator.result(state), old_result
+
+
+class EmitStrategy(StrEnum):
+    """When a windowed aggregate sends results (KIP-825)."""
+
+    ON_WINDOW_UPDATE = "window_update"
+    ON_WINDOW_CLOSE = "window_close"
+
+    @classmethod
+    def on_window_update(cls) -> EmitStrategy:
+        """Send the current result for each record."""
+        return cls.ON_WINDOW_UPDATE
+
+    @classmethod
+    def on_window_close(cls) -> EmitStrategy:
+        """Send the final result of each key and window once: as `suppress(until_window_closes())`, without its buffer."""
+        return cls.ON_WINDOW_CLOSE
+
+
+@dataclass(frozen=True, slots=True)
+class WindowAggregate:
+    """Aggregate by key and window.
+
+    A window is closed when the node's clock has reached its end + grace. A late record is dropped, and counted for each
+    closed window. A null key is skipped and does not advance the clock; a null value is aggregated.
+    """
+
+    windows: GridWindows
+    aggregator: Aggregator
+    store: str
+    emit: EmitStrategy = EmitStrategy.ON_WINDOW_UPDATE
+    clock: str | None = None
+
+    @property
+    def asks_own_key(self) -> bool:
+        """See `streams.topology`."""
+        return self.emit is EmitStrategy.ON_WINDOW_UPDATE
+
+    def __call__(self) -> Processor:
+        return _WindowAggregate(self)
+
+    def describe(self) -> str:
+        """See `topology.describe_supplier`."""
+        return described_windows(self)
+
+
+class WindowedProcessor(Processor):
+    """The base of a windowed aggregate's processor."""
+
+    def __init__(self, settings: _WindowedSettings) -> None:
+        self._settings = settings
+        self._aggregator = settings.aggregator
+        self._sends_updates = settings.emit is EmitStrategy.ON_WINDOW_UPDATE
+        self._closed_after_ms = settings.windows.holds_ms
+
+    def init(self, context: ProcessorContext) -> None:
+        self.context = context
+        self._store: Any = context.store(self._settings.store)
+        observe = partial(context.observe_as, self._settings.clock or context.name)
+        self._observe: Callable[[int], int] = observe if self._sends_updates else self._observe_and_emit
+        self._lateness = context.measure(RECORD_LATENESS)
+
+    def on_watermark(self, watermark_ms: int) -> None:
+        if self._settings.clock is None:
+            self._observe(watermark_ms)
+
+    def _take_time(self, timestamp: int) -> int:
+        """Advance the clock to a record's timestamp, measure the record's lateness, and return the clock."""
+        clock_ms = self._observe(timestamp)
+        self._lateness.record(clock_ms - timestamp)
+        return clock_ms
+
+    def _count_needed(self, grace_ms: int) -> None:
+        """Count a record that arrived after the end of its last window, by the smallest grace that keeps it."""
+        self.context.measure(GRACE_NEEDED, reason=grace_bucket(grace_ms)).record(grace_ms)
+
+    def _observe_and_emit(self, timestamp: int) -> int:
+        """Advance the clock, send the results of the windows that it closes, and return the clock."""
+        before_ms = self.context.observed_time_ms
+        now_ms = self.context.observe(timestamp)
+        if now_ms > before_ms:
+            after_ms = self._closed_after_ms
+            for windowed, kept in self._store.fetch_all(before_ms - after_ms + 1, now_ms - after_ms):
+                state, at = kept if kept.__class__ is Stamped else (kept, windowed.window.end_ms)
+                self.context.measure(WINDOW_FINAL_EMIT).record()
+                self.context.forward(Record(windowed, Change(self._aggregator.result(state)), at))
+        return now_ms
+
+    def _skip(self, record: Record) -> None:
+        """Drop a record without a key, or without a required value."""
+        reason = "null-key" if record.key is None else "null-value"
+        self.context.drop(record, SKIPPED_RECORDS, reason=reason)
+
+    def _drop_late(self, record: Record, times: int = 1) -> None:
+        """Drop a record of closed windows, counted for each."""
+        self.context.drop(record, LATE_RECORD_DROP, reason="window-closed", times=times)
+
+
+def described_windows(settings: _WindowedSettings) -> str:
+    """Describe a windowed aggregate for `explain` and the fingerprint."""
+    what, windows, store = described(settings.aggregator), settings.windows, settings.store
+    emit = ", emit=window_close" if settings.emit is EmitStrategy.ON_WINDOW_CLOSE else ""
+    clock = "" if settings.clock is None else f", clock={settings.clock}"
+    return f"window({what}, {windows}, store={store}{emit}{clock})"
+
+
+@dataclass(frozen=True, slots=True)
+class CogroupMerge:
+    """Pass the results of all inputs on."""
+
+    keeps_key: ClassVar[bool] = True
+
+    clock: str | None = None
+    """The name of this node, if the inputs share its clock."""
+
+    def __call__(self) -> Processor:
+        return _Merge() if self.clock is None else _Clocked()
+
+    def describe(self) -> str:
+        """See `topology.describe_supplier`."""
+        return "cogroup_merge"
 
 
 class _StreamAggregate(Processor):
@@ -59,23 +227,73 @@ class _StreamAggregate(Processor):
         self.context.forward(Record(key, Change(new_result, old_result), timestamp, record.headers))
 
 
-def check_lists(context: ProcessorContext, store: str, key: Any, state: Any) -> None:
-    """Raise `LimitError` (71) for a state with a list that is too long to be copied for each record."""
-    if state.__class__ is list:
-        context.check_items(store, key, len(state))
-    elif isinstance(state, tuple) and list in map(type, state):
-        context.check_items(store, key, max(len(one) for one in state if one.__class__ is list))
+class _WindowAggregate(WindowedProcessor):
+    def __init__(self, settings: WindowAggregate) -> None:
+        super().__init__(settings)
+        self._windows = settings.windows
+        self._closes_after_ms, self._grace_ms = settings.windows.closes_after_ms, settings.windows.grace_ms
+
+    def process(self, record: Record) -> None:
+        timestamp = record.timestamp
+        if record.key is None:
+            self._skip(record)
+            return
+        open_from_ms = self._take_time(timestamp) - self._closes_after_ms
+        late, start_ms = 0, timestamp
+        for start_ms in self._windows.starts(timestamp):
+            if start_ms > open_from_ms:
+                self._update(record, start_ms)
+            else:
+                late += 1
+        ended_from_ms = open_from_ms + self._grace_ms
+        if start_ms <= ended_from_ms:
+            self._count_needed(ended_from_ms - start_ms + 1)
+        if late:
+            self._drop_late(record, late)
+
+    def _update(self, record: Record, start_ms: int) -> None:
+        key, timestamp = record.key, record.timestamp
+        old = self._store.fetch(key, start_ms)
+        state, new_result, old_result = aggregated(self._aggregator, key, record.value, old)
+        if old is not None and old.timestamp > timestamp:
+            timestamp = old.timestamp
+        check_lists(self.context, self._settings.store, key, state)
+        self._store.put(key, None if state is None else make_stamped((state, timestamp)), start_ms)
+        if self._sends_updates:
+            windowed = make_windowed((key, self._windows.window(start_ms)))
+            change = make_change((new_result, old_result))
+            self.context.forward(make_record((windowed, change, timestamp, record.headers)))
 
 
-def aggregated(aggregator: Aggregator, key: Any, value: Any, old: Stamped | None) -> tuple[Any, Any, Any]:
-    """Return the new state, its result and the old result.
+class _WindowedSettings(Protocol):
+    """The settings of a windowed aggregate."""
 
-    The aggregator may modify its state in place, so it gets a copy, also of its start state, which may be the same
-    object each time. The old result is computed first.
-    """
-    if old is None:
-        state = aggregator.add(key, value, copied(aggregator.start()))
-        return state, None if state is None else aggregator.result(state), None
-    old_result = aggregator.result(old.value)
-    state = aggregator.add(key, value, copied(old.value))
-    return state, None if state is None else aggregator.result(state), old_result
+    @property
+    def windows(self) -> Windows:
+        """The windows."""
+
+    @property
+    def aggregator(self) -> Aggregator:
+        """The aggregate."""
+
+    @property
+    def store(self) -> str:
+        """The name of the store."""
+
+    @property
+    def emit(self) -> EmitStrategy:
+        """When results are sent."""
+
+    @property
+    def clock(self) -> str | None:
+        """The node whose clock decides, if it is not this node's own."""
+
+
+class _Merge(Processor):
+    def process(self, record: Record) -> None:
+        self.context.forward(record)
+
+
+class _Clocked(_Merge):
+    def on_watermark(self, watermark_ms: int) -> None:
+        self.context.observe(watermark_ms)

@@ -2,6 +2,10 @@
 
 An aggregator has a start, a step and a result; the store keeps its state. Sums are folded in the order in which the task
 processes the records, so the last bit of a float is the same in every layout.
+
+The results of `First`, `Last` and `Collect` depend on the order of the records: that in which the task processes them (L1),
+not that of their timestamps. Merged sessions are combined in the order of their times. Null fields and null values are
+skipped.
 """
 
 from __future__ import annotations
@@ -12,11 +16,14 @@ from decimal import Decimal, DecimalException
 from fractions import Fraction
 from typing import Any, Protocol, TypeGuard, runtime_checkable
 
-from rewindow.dsl.operators.of_field import OfField
 from rewindow.errors import DataError
 from rewindow.streams.record import row_class
-from rewindow.streams.serde.binding import FieldType, RowType, SumType
+from rewindow.streams.serde.binding import FieldType, ListType, OptionalType, RowType, SumType
+from rewindow.streams.serde.canonical_json import dump_value
 from rewindow.streams.serde.coercion import exact_context
+
+_MEAN = row_class(("total", "number"))
+_EXACT = exact_context()
 
 
 @runtime_checkable
@@ -102,7 +109,30 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True)
-class _Folded(OfField, ABC):
+class _OfField:
+    """An aggregate of one field of the values, or of the values themselves. Nulls are skipped."""
+
+    field: str | None = None
+
+    def describe(self) -> str:
+        """See `described`."""
+        return f"{type(self).__name__.lower()}({self.field or ''})"
+
+    def start(self) -> Any:
+        """See `Aggregator`."""
+        return None
+
+    def operand(self, value: Any) -> Any:
+        """Return the part of a value that is aggregated."""
+        return value if self.field is None or value is None else getattr(value, self.field)
+
+    def result(self, state: Any) -> Any:
+        """See `Aggregator`."""
+        return state
+
+
+@dataclass(frozen=True, slots=True)
+class _Folded(_OfField, ABC):
     """An aggregate that starts with the first operand and combines each further one with the state."""
 
     def add(self, key: Any, value: Any, state: Any) -> Any:
@@ -162,11 +192,6 @@ class Sum(_Folded):
         return _added(state, operand)
 
 
-def precedes(one: Any, other: Any) -> bool:
-    """Return whether a value is smaller than another. NaN is the largest number and equals itself."""
-    return bool(one < other or (other != other and one == one))  # noqa: PLR0124 - only NaN is unequal to itself
-
-
 @dataclass(frozen=True, slots=True)
 class Min(_Folded):
     """The smallest value of a field, or of the values. Nulls are skipped; the minimum of none is null.
@@ -176,7 +201,7 @@ class Min(_Folded):
 
     def combine(self, state: Any, operand: Any) -> Any:
         """See `_Folded`."""
-        return operand if precedes(operand, state) else state
+        return operand if _precedes(operand, state) else state
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +213,7 @@ class Max(_Folded):
 
     def combine(self, state: Any, operand: Any) -> Any:
         """See `_Folded`."""
-        return operand if precedes(state, operand) else state
+        return operand if _precedes(state, operand) else state
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,14 +275,110 @@ class Mean:
         return float
 
 
-_MEAN = row_class(("total", "number"))
-_EXACT = exact_context()
-
-
 def described(aggregator: Any) -> str:
     """Describe an aggregate for `explain` and the fingerprint: by its ``describe()``, else by the name of its class."""
     describe = getattr(aggregator, "describe", None)
     return str(describe()) if callable(describe) else type(aggregator).__name__.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class _Ordered(_OfField, ABC):
+    """An aggregate whose state consists of operands."""
+
+    def add(self, key: Any, value: Any, state: Any) -> Any:
+        """See `Aggregator`."""
+        del key
+        operand = self.operand(value)
+        return state if operand is None else self.with_operand(state, operand)
+
+    def state_type(self, value: Any) -> Any:
+        """See `Aggregator`."""
+        return OptionalType(value, self.field)
+
+    def result_type(self, value: Any) -> Any:
+        """See `Aggregator`."""
+        return self.state_type(value) if self.field else value
+
+    @abstractmethod
+    def with_operand(self, state: Any, operand: Any) -> Any:
+        """Return the state with another operand, which is not null."""
+
+    @abstractmethod
+    def merge(self, state: Any, later: Any) -> Any:
+        """See `Mergeable`."""
+
+
+@dataclass(frozen=True, slots=True)
+class First(_Ordered):
+    """The first non-null value of a field, or of the values; null if there is none."""
+
+    def with_operand(self, state: Any, operand: Any) -> Any:
+        """See `_Ordered`."""
+        return operand if state is None else state
+
+    def merge(self, state: Any, later: Any) -> Any:
+        """See `_Ordered`."""
+        return later if state is None else state
+
+
+@dataclass(frozen=True, slots=True)
+class Last(_Ordered):
+    """The last non-null value of a field, or of the values; null if there is none."""
+
+    def with_operand(self, state: Any, operand: Any) -> Any:
+        """See `_Ordered`."""
+        del state
+        return operand
+
+    def merge(self, state: Any, later: Any) -> Any:
+        """See `_Ordered`."""
+        return state if later is None else later
+
+
+@dataclass(frozen=True, slots=True)
+class Collect(_Ordered):
+    """The list of all non-null values of a field, or of the values; empty if there is none.
+
+    In record execution each record stores and sends the whole list, so use it for windows and keys with few records there. The
+    limit ``list_items`` ends a run whose list grows longer (71).
+
+    In an output table the list is a column of JSON text, like ``[1,2]``: pandas and SQL read the text. Later operators of the
+    same job get a list, and so does a second job whose feed lands the output.
+    """
+
+    def start(self) -> list[Any]:
+        """See `Aggregator`."""
+        return []
+
+    def state_type(self, value: Any) -> Any:
+        """See `Aggregator`."""
+        return ListType(value, self.field)
+
+    def result_type(self, value: Any) -> Any:
+        """See `Aggregator`."""
+        return self.state_type(value)
+
+    def with_operand(self, state: list[Any], operand: Any) -> list[Any]:
+        """See `_Ordered`."""
+        return [*state, operand]
+
+    def subtract(self, key: Any, value: Any, state: list[Any]) -> list[Any]:
+        """See `Subtractable`. Removes the first equal item."""
+        del key
+        text = dump_value(self.operand(value))
+        for index, one in enumerate(state):
+            if dump_value(one) == text:  # not ==: NaN is identical to itself only until a restart
+                return [*state[:index], *state[index + 1 :]]
+        return state
+
+    def merge(self, state: list[Any], later: list[Any]) -> list[Any]:
+        """See `_Ordered`."""
+        return [*state, *later]
+
+
+def _precedes(one: Any, other: Any) -> bool:
+    """Return whether a value is smaller than another. NaN is the largest number and equals itself."""
+    return bool(one < other or (other != other and one == one))  # noqa: PLR0124 - only NaN is unequal to itself
 
 
 def _no_row(operand: Any, what: str) -> Any:

@@ -8,8 +8,18 @@ from functools import cached_property
 from keyword import iskeyword
 from typing import Any
 
-from rewindow.dsl.operators.aggregates import Aggregator, Count, Max, Min, Sum, described, is_aggregate
-from rewindow.dsl.operators.ordered import Collect, First, Last
+from rewindow.dsl.operators.aggregates import (
+    Aggregator,
+    Collect,
+    Count,
+    First,
+    Last,
+    Max,
+    Min,
+    Sum,
+    described,
+    is_aggregate,
+)
 from rewindow.errors import ConfigError
 from rewindow.streams.record import maker, row_class
 from rewindow.streams.serde.binding import RowType

@@ -1,4 +1,7 @@
-"""The node of `KStream.select`: replaces a value by a row of expressions. Unlike a function, it can run on whole columns."""
+"""The nodes of `KStream.where` and `KStream.select`: filters and rows as text.
+
+Unlike functions, they can run on whole columns.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,9 @@ from functools import partial
 from keyword import iskeyword
 from typing import Any, ClassVar
 
+from rewindow.dsl.operators.conditions import Condition
 from rewindow.dsl.operators.expressions import Computed, Expression, Literal, Name, Reader
-from rewindow.dsl.operators.where import look_in
-from rewindow.errors import ConfigError
+from rewindow.errors import ConfigError, DataError
 from rewindow.streams.processor import Processor
 from rewindow.streams.record import Record, maker, row_class
 from rewindow.streams.serde.binding import NamedType, NumberType, RowType
@@ -45,6 +48,22 @@ def type_of(fields: Fields, key: Any, value: Any) -> RowType:
     return RowType(tuple((name, _type_of(one, key, value)) for name, one in fields))
 
 
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Keep the records for which a condition is true, not false or null."""
+
+    keeps_key: ClassVar[bool] = True
+
+    condition: Condition
+
+    def __call__(self) -> Processor:
+        return _Where(self.condition)
+
+    def describe(self) -> str:
+        """See `topology.describe_supplier`."""
+        return f"where({self.condition})"
+
+
 def _type_of(expression: Expression, key: Any, value: Any) -> Any:
     if isinstance(expression, Literal):
         return type(expression.constant)
@@ -60,7 +79,7 @@ class _Select(Processor):
         self._row = maker(row_class(tuple(name for name, _ in fields)))
 
     def process(self, record: Record) -> None:
-        look = partial(look_in, record, "select")
+        look = partial(_look_in, record, "select")
         self.context.forward(record.with_value(self._row(tuple([make(look) for make in self._makes]))))
 
 
@@ -89,3 +108,25 @@ class _Reader(Reader):
             message = f"select({self._text!r}): {str(name)!r} cannot be a column's name: it must be an identifier"
             raise ConfigError(f"{message}, not a Python keyword, and not begin with '_'")
         return name.name, made
+
+
+class _Where(Processor):
+    def __init__(self, condition: Condition) -> None:
+        self._condition = condition
+
+    def process(self, record: Record) -> None:
+        if self._condition.truth(partial(_look_in, record, "where")):
+            self.context.forward(record)
+
+
+def _look_in(record: Record, verb: str, name: str) -> Any:
+    """Return the value of a name in a record. Raises `DataError` listing the known names."""
+    fields = getattr(record.value, "_fields", ())
+    if name in fields:
+        return getattr(record.value, name)
+    if name in ("key", "value", "timestamp"):
+        return getattr(record, name)
+    if record.value is None:
+        return None  # as on whole columns: the fields of a null row are null
+    message = f"{verb}(...): there is no field {name!r}: use one of {', '.join([*fields, 'key', 'value', 'timestamp'])}"
+    raise DataError(message)

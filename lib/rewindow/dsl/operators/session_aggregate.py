@@ -18,9 +18,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from rewindow.dsl.operators.aggregate import check_lists
+from rewindow.dsl.operators.aggregate import EmitStrategy, WindowedProcessor, check_lists, described_windows
 from rewindow.dsl.operators.aggregates import Aggregator
-from rewindow.dsl.operators.windowed import EmitStrategy, WindowedProcessor, described_windows
 from rewindow.streams.processor import Processor, ProcessorContext
 from rewindow.streams.record import Change, Record, Window, Windowed
 from rewindow.streams.serde.values import copied

@@ -22,9 +22,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from rewindow.dsl.operators.aggregate import aggregated, check_lists
+from rewindow.dsl.operators.aggregate import EmitStrategy, WindowedProcessor, aggregated, check_lists, described_windows
 from rewindow.dsl.operators.aggregates import Aggregator
-from rewindow.dsl.operators.windowed import EmitStrategy, WindowedProcessor, described_windows
 from rewindow.streams.processor import Processor
 from rewindow.streams.record import UNKNOWN, Change, Record, Window, Windowed
 from rewindow.streams.state.stores import Stamped

@@ -7,23 +7,16 @@ processor of each epoch.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from rewindow.errors import DataError
 from rewindow.streams.metrics import SKIPPED_RECORDS
 from rewindow.streams.processor import Processor
-from rewindow.streams.record import Record
+from rewindow.streams.record import Record, To
 
-
-class _PerRecord(Processor):
-    """Calls a function for each record and forwards its results."""
-
-    def __init__(self, apply: Callable[[Record], Iterable[Record]]) -> None:
-        self._apply = apply
-
-    def process(self, record: Record) -> None:
-        for result in self._apply(record):
-            self.context.forward(result)
+TopicNameExtractor = Callable[[Any, Any], str]
+"""``extractor(key, value)``: the name of one of the declared topics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,17 +156,6 @@ class PassThrough:
         return _PerRecord(lambda r: (r,))
 
 
-class _KeyedOnly(Processor):
-    def __init__(self, *, lets_pass: bool) -> None:
-        self._lets_pass = lets_pass
-
-    def process(self, record: Record) -> None:
-        if record.key is None and not self._lets_pass:
-            self.context.drop(record, SKIPPED_RECORDS, reason="null-key")
-        else:
-            self.context.forward(record)
-
-
 @dataclass(frozen=True, slots=True)
 class KeyedOnly:
     """Drop records without a key before a repartition, as Kafka does. They are counted as skipped.
@@ -193,8 +175,95 @@ class KeyedOnly:
         return _KeyedOnly(lets_pass=self.lets_pass)
 
 
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Send a record to the first branch whose ``predicate(key, value)`` is true, or nowhere.
+
+    ``branches`` has the predicate and the node of each branch; it grows while the topology is built.
+    """
+
+    keeps_key: ClassVar[bool] = True
+
+    branches: list[tuple[Callable[[Any, Any], bool], str]] = field(default_factory=list)
+
+    def describe(self) -> str:
+        """See `topology.describe_supplier`."""
+        return f"split({', '.join(child for _, child in self.branches)})"
+
+    def __call__(self) -> Processor:
+        return _Split([(predicate, To.child(child)) for predicate, child in self.branches])
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Send each record to the sink of the topic that ``extractor`` names. ``sinks`` maps topics to their sinks."""
+
+    keeps_key: ClassVar[bool] = True
+
+    extractor: TopicNameExtractor
+    sinks: tuple[tuple[str, str], ...]
+
+    def __call__(self) -> Processor:
+        return _Route(self)
+
+    def describe(self) -> str:
+        """See `topology.describe_supplier`."""
+        return f"route({', '.join(topic for topic, _ in self.sinks)})"
+
+
+class _PerRecord(Processor):
+    """Calls a function for each record and forwards its results."""
+
+    def __init__(self, apply: Callable[[Record], Iterable[Record]]) -> None:
+        self._apply = apply
+
+    def process(self, record: Record) -> None:
+        for result in self._apply(record):
+            self.context.forward(result)
+
+
+class _KeyedOnly(Processor):
+    def __init__(self, *, lets_pass: bool) -> None:
+        self._lets_pass = lets_pass
+
+    def process(self, record: Record) -> None:
+        if record.key is None and not self._lets_pass:
+            self.context.drop(record, SKIPPED_RECORDS, reason="null-key")
+        else:
+            self.context.forward(record)
+
+
 def _pair(result: Any, record: Record, verb: str) -> Record:
     if not isinstance(result, tuple) or len(result) != 2:
         message = f"{verb} must return (key, value), not {result!r}"
         raise TypeError(message)
     return Record(result[0], result[1], record.timestamp, record.headers)
+
+
+class _Split(Processor):
+    def __init__(self, branches: list[tuple[Callable[[Any, Any], bool], To]]) -> None:
+        self._branches = branches
+
+    def process(self, record: Record) -> None:
+        for predicate, to in self._branches:
+            if predicate(record.key, record.value):
+                self.context.forward(record, to=to)
+                return
+
+
+class _Route(Processor):
+    def __init__(self, settings: Route) -> None:
+        self._extractor = settings.extractor
+        self._targets = {topic: To.child(sink) for topic, sink in settings.sinks}
+
+    def process(self, record: Record) -> None:
+        topic: object = self._extractor(record.key, record.value)
+        target = self._targets.get(topic) if isinstance(topic, str) else None
+        if target is None:
+            declared = ", ".join(map(repr, self._targets))
+            message = (
+                f"the extractor returned {topic!r} for the key {record.key!r}, which is not a declared output "
+                f"({declared}): add it to outputs=[...], or return one of these"
+            )
+            raise DataError(message)
+        self.context.forward(record, to=target)

@@ -1,13 +1,14 @@
-"""Joins of a stream with a table: each record is joined with the table's row of its key.
+"""Joins of a stream with a table or a global table: each record is joined with the table's row of its key.
 
 Rules of this file:
 
-1. Only the stream's records send results, each at its own timestamp. Updates of the table send nothing.
+1. Only the stream's records send results, each with its own key and timestamp. Updates of the table send nothing.
 2. A record joins the row that the table has when the record is processed, whatever the timestamps. In a versioned table it
    joins the row that was valid at the record's timestamp (KIP-914): the newest version that is not younger, unless that is
    a tombstone or older than the history.
 3. A record without a value is skipped. A record without a key has no row: a left join sends it with null at once, even if
-   other records wait; an inner join skips it.
+   other records wait; an inner join skips it. For a global table, the key is the one that a function selects, and the
+   record's own key may be null.
 4. With a grace period (KIP-923), records wait for late updates of a versioned table. The node's clock is the highest
    timestamp of the records that waited. A record joins when ``timestamp <= clock - grace``. Records that are due together
    join in the order of timestamp, key bytes and arrival. A record with ``timestamp < clock - grace`` joins at once.
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from rewindow.dsl.operators.table_view import TableView
 from rewindow.streams.duration import in_words
@@ -25,10 +26,13 @@ from rewindow.streams.metrics import RECORD_LATENESS, SKIPPED_RECORDS
 from rewindow.streams.processor import Processor, ProcessorContext
 from rewindow.streams.record import Change, Record, make_record
 from rewindow.streams.state.join_store import RecordStore
+from rewindow.streams.state.key_value_store import KeyValueStore
 from rewindow.streams.state.stores import Stamped
 
-Joiner = Callable[[Any, Any, Any], Any]
+_Joiner = Callable[[Any, Any, Any], Any]
 """``joiner(key, record_value, row_value)``; the row's value is None if a left join finds no row."""
+_KeySelector = Callable[[Any, Any], Any]
+"""``key_selector(key, value)``: the key of a row of the global table, or None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,7 @@ class StreamTableJoin:
     """Join records with a table's rows. ``keeps_left``: records without a row are sent, too."""
 
     table: TableView
-    joiner: Joiner
+    joiner: _Joiner
     keeps_left: bool = False
     grace_ms: int = 0
     waiting: str | None = None
@@ -60,6 +64,27 @@ class StreamTableJoin:
         how = "left" if self.keeps_left else "inner"
         waits = "" if self.waiting is None else f", grace={in_words(self.grace_ms)}, store={self.waiting}"
         return f"stream_table_join({how}, table={'+'.join(self.table.stores)}{waits})"
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalTableJoin:
+    """Join records with a global table's rows. ``keeps_left``: records without a row are sent, too."""
+
+    keeps_key: ClassVar[bool] = True
+    only_reads: ClassVar[bool] = True
+    """See `streams.topology`."""
+
+    store: str
+    key_selector: _KeySelector
+    joiner: _Joiner
+    keeps_left: bool = False
+
+    def __call__(self) -> Processor:
+        return _GlobalTableJoin(self)
+
+    def describe(self) -> str:
+        """See `topology.describe_supplier`."""
+        return f"global_table_join({'left' if self.keeps_left else 'inner'}, table={self.store})"
 
 
 class _StreamTableJoin(Processor):
@@ -124,3 +149,25 @@ class _WaitingJoin(_StreamTableJoin):
     def _release(self, clock_ms: int) -> None:
         for timestamp, _, key, value in self._waiting.pop_before(clock_ms - self._grace_ms + 1):
             self._join(make_record((key, value, timestamp, ())))
+
+
+class _GlobalTableJoin(Processor):
+    def __init__(self, settings: GlobalTableJoin) -> None:
+        self._settings = settings
+
+    def init(self, context: ProcessorContext) -> None:
+        self.context = context
+        self._table: KeyValueStore = context.store(self._settings.store)
+
+    def process(self, record: Record) -> None:
+        key, value, settings = record.key, record.value, self._settings
+        if value is None:
+            self.context.drop(record, SKIPPED_RECORDS, reason="null-value")
+            return
+        selected = settings.key_selector(key, value)
+        if selected is None and not settings.keeps_left:
+            self.context.drop(record, SKIPPED_RECORDS, reason="null-key")
+            return
+        row = None if selected is None else self._table.get(selected)
+        if row is not None or settings.keeps_left:
+            self.context.forward(record.with_value(settings.joiner(key, value, None if row is None else row.value)))

@@ -1,17 +1,29 @@
-"""Verbs that run a user's `FixedKeyProcessor` or legacy transformer, and check that the supplier made one."""
+"""Verbs that run a user's code with a context: processors of values, transformers of streams and tables, side effects.
+
+A supplier that makes anything else is refused. `TableTransform` runs for the updates of a table, and for the rows that
+joins look up in it. `ForEach` runs at least once for each record, with an idempotency key.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from datetime import timedelta
+from inspect import Signature, signature
+from typing import Any, ClassVar, TypeVar
 
-from rewindow.errors import ConfigError
-from rewindow.streams.legacy import Transformer, ValueTransformer
-from rewindow.streams.processor import FixedKeyProcessor, Processor
+from rewindow.dsl.operators.table_view import Lookup, ViewOfView
+from rewindow.errors import ConfigError, TopologyError
+from rewindow.streams.legacy import Transformer, ValueContext, ValueTransformer, ValueTransformerWithKey
+from rewindow.streams.processor import FixedKeyProcessor, Processor, ProcessorContext
+from rewindow.streams.punctuation import Cancellable, PunctuationType
+from rewindow.streams.record import UNKNOWN, Change, Record
+from rewindow.streams.state.key_value_store import KeyValueStore
+from rewindow.streams.state.stores import Stamped
 from rewindow.streams.topology import describe_supplier
 
 Made = TypeVar("Made")
+_Supplier = Callable[[], ValueTransformerWithKey]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +37,7 @@ class ProcessValues:
         return f"process_values({describe_supplier(self.supplier)})"
 
     def __call__(self) -> Processor:
-        return checked(self.supplier(), FixedKeyProcessor, "process_values")
+        return _checked(self.supplier(), FixedKeyProcessor, "process_values")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +56,7 @@ class Transform:
         return "flat_transform" if self.is_flat else "transform"
 
     def __call__(self) -> Processor:
-        transformer = checked(self.supplier(), Transformer, self._verb)
+        transformer = _checked(self.supplier(), Transformer, self._verb)
         transformer.is_flat = self.is_flat
         return transformer
 
@@ -65,14 +77,167 @@ class TransformValues:
         return "flat_transform_values" if self.is_flat else "transform_values"
 
     def __call__(self) -> Processor:
-        transformer = checked(self.supplier(), ValueTransformer, self._verb)
+        transformer = _checked(self.supplier(), ValueTransformer, self._verb)
         transformer.is_flat = self.is_flat
         return transformer
 
 
-def checked(made: object, wanted: type[Made], verb: str) -> Made:
+@dataclass(frozen=True, slots=True)
+class TableTransform:
+    """Replace each value by what a transformer returns, for tombstones too.
+
+    With a store, an update has the result stored before as its old value. Without one, the transformer is called for the
+    old value, after the new one, if ``calls_old``; otherwise the update has no old value.
+    """
+
+    keeps_key: ClassVar[bool] = True
+
+    supplier: _Supplier
+    has_state: bool = False
+    """Whether the transformer has stores, so that it matters for which values it is called."""
+    store: str | None = None
+    calls_old: bool = False
+
+    def __call__(self) -> Processor:
+        transformer = _checked(self.supplier(), ValueTransformerWithKey, "transform_values")
+        transformer.of_table = self._send
+        return transformer
+
+    def describe(self) -> str:
+        """See `topology.describe_supplier`."""
+        store = "" if self.store is None else f", store={self.store}"
+        calls_old = ", calls_old" if self.calls_old and self.has_state else ""
+        return f"table_transform_values({describe_supplier(self.supplier)}{store}{calls_old})"
+
+    def _send(self, transformer: ValueTransformer, record: Record) -> None:
+        change, context = record.value, transformer.context
+        new = transformer.transformed(record.with_value(change.new))
+        if self.store is None:
+            old = transformer.transformed(record.with_value(change.old)) if self.calls_old else None
+            context.send(record.with_value(change._replace(new=new, old=old)))
+            return
+        store: KeyValueStore = context.store(self.store)
+        before = store.get(record.key)
+        store.put(record.key, None if new is None else Stamped(new, record.timestamp))
+        context.send(record.with_value(Change(new, before.value if before else None)))
+
+
+@dataclass(frozen=True, slots=True)
+class TransformedView(ViewOfView):
+    """The values of another view, each transformed when it is looked up, by a transformer of the node that looks it up."""
+
+    supplier: _Supplier
+
+    def open(self, context: ProcessorContext) -> Lookup:
+        """See `TableView`."""
+        transformer = _checked(self.supplier(), ValueTransformerWithKey, "transform_values")
+        own = _LookupContext(context.name, context._task_context)  # noqa: SLF001 - the same node's context, of another kind
+        transformer.init(own)
+        return _TransformedLookup(self.table.open(context), transformer, own)
+
+
+@dataclass(frozen=True, slots=True)
+class ForEach:
+    """Call ``action(key, value)``, or ``action(key, value, idempotency_key)``, for each record."""
+
+    action: Callable[..., Any]
+
+    def describe(self) -> str:
+        """See `topology.describe_supplier`."""
+        return "foreach"
+
+    def __call__(self) -> Processor:
+        return _ForEach(calling(self.action))
+
+
+def calling(action: Callable[..., Any]) -> Callable[[Any, Any, str], Any]:
+    """Return the action as a function of key, value and idempotency key. Raises `TopologyError` for any other signature."""
+    if not callable(action):
+        raise TopologyError(f"foreach({action!r}): give it a function")
+    try:
+        accepted = signature(action)
+    except (TypeError, ValueError):  # some builtins have no signature
+        return lambda key, value, _: action(key, value)
+    named = "idempotency_key" in accepted.parameters
+    if named and _fits(accepted, None, None, idempotency_key=""):
+        return lambda key, value, idempotency_key: action(key, value, idempotency_key=idempotency_key)
+    if not named and _fits(accepted, None, None):
+        return lambda key, value, _: action(key, value)
+    if _fits(accepted, None, None, ""):
+        return action
+    message = (
+        f"foreach: the action takes {accepted}, but it is called with (key, value) or (key, value, idempotency_key)"
+    )
+    raise TopologyError(message)
+
+
+def _checked(made: object, wanted: type[Made], verb: str) -> Made:
     """Return what a supplier made. Raises `ConfigError` if it is not of the wanted class."""
     if not isinstance(made, wanted):
         message = f"{verb}: the supplier returned a {type(made).__name__}, not a {wanted.__name__}"
         raise ConfigError(message)
     return made
+
+
+class _LookupContext(ValueContext):
+    """The context of a transformer that only looks up: the node's schedules belong to its processor."""
+
+    __slots__ = ()
+
+    def schedule(
+        self,
+        interval: str | timedelta,
+        type: PunctuationType | None = None,  # noqa: A002 - KIP-138's own name
+        callback: Callable[..., None] | None = None,
+        **options: Any,
+    ) -> Cancellable:
+        """Raise `ConfigError`."""
+        del interval, type, callback, options
+        message = (
+            f"the join {self.name!r} looks values up in a transform_values whose transformer has a schedule, which only "
+            "a table with its own values can have: give transform_values a store=..."
+        )
+        raise ConfigError(message)
+
+    def at(self, timestamp: int) -> int:
+        """Set the timestamp that the transformer sees, and return the one before."""
+        before: int = self._record_context.timestamp
+        self._record_context.timestamp = timestamp
+        return before
+
+
+class _TransformedLookup:
+    def __init__(self, table: Lookup, transformer: ValueTransformerWithKey, context: _LookupContext) -> None:
+        self._table, self._transformer, self._context = table, transformer, context
+
+    def get(self, key: Any) -> Stamped | None:
+        return self._transformed(key, self._table.get(key))
+
+    def get_as_of(self, key: Any, timestamp: int) -> Stamped | None:
+        return self._transformed(key, self._table.get_as_of(key, timestamp))
+
+    def _transformed(self, key: Any, found: Stamped | None) -> Stamped | None:
+        """Return the transformed row. As in Kafka, a missing row is transformed, too, and may become one without a time."""
+        value, timestamp = (None, UNKNOWN) if found is None else found
+        before = self._context.at(timestamp)
+        try:
+            result = self._transformer.transform(key, value)
+        finally:
+            self._context.at(before)
+        return None if result is None else Stamped(result, timestamp)
+
+
+class _ForEach(Processor):
+    def __init__(self, call: Callable[[Any, Any, str], Any]) -> None:
+        self._call = call
+
+    def process(self, record: Record) -> None:
+        self._call(record.key, record.value, self.context.idempotency_key())
+
+
+def _fits(accepted: Signature, *args: Any, **kwargs: Any) -> bool:
+    try:
+        accepted.bind(*args, **kwargs)
+    except TypeError:
+        return False
+    return True

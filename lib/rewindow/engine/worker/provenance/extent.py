@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rewindow.dsl.operators.aggregate import EmitStrategy, WindowAggregate
 from rewindow.dsl.operators.session_aggregate import SessionAggregate
+from rewindow.dsl.operators.stream_table_join import GlobalTableJoin
 from rewindow.dsl.operators.suppress import SuppressUntilWindowCloses
-from rewindow.dsl.operators.window_aggregate import WindowAggregate
-from rewindow.dsl.operators.windowed import EmitStrategy
 from rewindow.engine.worker.provenance.replay import Traced
 from rewindow.engine.worker.provenance.watcher import entry_of
 from rewindow.streams.nodes import Node, ProcessorNode
@@ -16,13 +16,11 @@ from rewindow.streams.record import Windowed
 from rewindow.streams.state.stores import BUFFER, JOIN, KEY_VALUE, RECORDS, SESSION, WINDOW
 
 _OPERATORS = "rewindow.dsl.operators."
-_FOREIGN = frozenset(
-    ("transform", "table_transform", "table_group", "foreign_key_join", "global_table_join", "foreach")
-)
-"""Modules of operators that run user code with a context, or read entries of other keys."""
+_FOREIGN = frozenset(("transform", "table_group", "foreign_key_join"))
+"""Modules of operators that run user code with a context, or read entries of other keys, as `GlobalTableJoin` does."""
 _RENAMES = frozenset(("Map", "FlatMap", "SelectKey"))
 """Operators that change keys."""
-_ONE_BY_ONE = (".stateless", ".select", ".where", ".route", ".branches", ".table_verbs")
+_ONE_BY_ONE = (".stateless", ".select", ".table_verbs")
 """Modules of operators that take each record for itself, if they have no store."""
 _SLIDING = "SlidingAggregate"
 """The operator whose windows begin right after a record, which is in none of them."""
@@ -107,4 +105,5 @@ def own_key(key: Any) -> Any:
 
 def _is_known(node: ProcessorNode) -> bool:
     module = type(node.supplier).__module__
-    return module.startswith(_OPERATORS) and module.removeprefix(_OPERATORS) not in _FOREIGN
+    is_foreign = module.removeprefix(_OPERATORS) in _FOREIGN or isinstance(node.supplier, GlobalTableJoin)
+    return module.startswith(_OPERATORS) and not is_foreign

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rewindow.dsl.operators.aggregates import Count, Max, Mean, Min, Sum, described
-from rewindow.dsl.operators.ordered import Collect, First, Last
+from rewindow.dsl.operators.aggregates import Collect, Count, First, Last, Max, Mean, Min, Sum, described
 from rewindow.engine.worker.vectorized.canonical_json import Texts
 from rewindow.engine.worker.vectorized.collect import CollectFold
 from rewindow.engine.worker.vectorized.errors import NotVectorizableError

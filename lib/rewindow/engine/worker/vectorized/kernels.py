@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rewindow.dsl.operators.aggregates import Max, Mean, Min, Sum
-from rewindow.dsl.operators.ordered import First, Last
+from rewindow.dsl.operators.aggregates import First, Last, Max, Mean, Min, Sum
 from rewindow.engine.worker.vectorized.arrays import LEAST, MOST, column_of, is_decimal, is_object, largest_of, scale_of
 from rewindow.engine.worker.vectorized.errors import UnfitError
 from rewindow.engine.worker.vectorized.folds import Fold, ValueFold, are_last

@@ -12,14 +12,12 @@ from itertools import takewhile
 from typing import Any
 
 from rewindow.contracts.tasks import Execution
+from rewindow.dsl.operators.aggregate import EmitStrategy, WindowAggregate
 from rewindow.dsl.operators.compound import Several
-from rewindow.dsl.operators.select import Select
+from rewindow.dsl.operators.select import Select, Where
 from rewindow.dsl.operators.session_aggregate import Merging, SessionAggregate
 from rewindow.dsl.operators.suppress import NO_BOUNDS, SuppressUntilWindowCloses
 from rewindow.dsl.operators.table_verbs import TableToStream
-from rewindow.dsl.operators.where import Where
-from rewindow.dsl.operators.window_aggregate import WindowAggregate
-from rewindow.dsl.operators.windowed import EmitStrategy
 from rewindow.engine.worker.vectorized.arrays import fixed_size
 from rewindow.engine.worker.vectorized.batch import name_at
 from rewindow.engine.worker.vectorized.choose_kernel import fold_for, indexes_of

@@ -1,7 +1,7 @@
 """The prefix operators between a log and the windows: `where` and `select` on whole columns, and Python functions.
 
 A name refers to a field of the preceding `select` (without one, of the log's value), else to the record's key or timestamp,
-as in record execution (`dsl.operators.where.look_in`).
+as in record execution (`dsl.operators.select.look_in`).
 """
 
 from __future__ import annotations

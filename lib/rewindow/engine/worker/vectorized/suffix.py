@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rewindow.dsl.operators.select import Select
+from rewindow.dsl.operators.select import Select, Where
 from rewindow.dsl.operators.stateless import (
     Filter,
     FlatMap,
@@ -20,7 +20,6 @@ from rewindow.dsl.operators.stateless import (
     Peek,
     SelectKey,
 )
-from rewindow.dsl.operators.where import Where
 from rewindow.engine.worker.vectorized.arrays import is_decimal
 from rewindow.engine.worker.vectorized.errors import NotVectorizableError
 from rewindow.engine.worker.vectorized.folds import Fold

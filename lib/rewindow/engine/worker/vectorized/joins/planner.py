@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rewindow.dsl.operators.select import Select
+from rewindow.dsl.operators.select import Select, Where
 from rewindow.dsl.operators.stream_join import JoinSide, StreamJoin
 from rewindow.dsl.operators.stream_table_join import StreamTableJoin
 from rewindow.dsl.operators.table_join import TableJoinResult
 from rewindow.dsl.operators.table_verbs import TableSource, TableToStream
 from rewindow.dsl.operators.table_view import StoreView
-from rewindow.dsl.operators.where import Where
 from rewindow.engine.worker.vectorized.batch import name_at
 from rewindow.engine.worker.vectorized.errors import NotVectorizableError
 from rewindow.engine.worker.vectorized.joins.plan import JoinedTable, JoinInput, JoinPlan, JoinStore
