@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from rewindow.contracts.landed_columns import LOG_COLUMNS
+from rewindow.contracts.reserved_names import LOG_COLUMNS
 from rewindow.contracts.steps import drive
 from rewindow.contracts.tasks import JobCode
 from rewindow.control.ingest.landings import (

@@ -13,8 +13,7 @@ import pytest
 from rewindow.airflow.asset_events import extra_of
 from rewindow.app.cli.entry import run_command
 from rewindow.databricks import submit
-from rewindow.databricks.outcome import ended
-from rewindow.databricks.results import error_in, result_in
+from rewindow.databricks.submit import ended, error_in, result_in
 from tests.airflow.shop import make_shop
 from tests.conftest import ROOT
 from tests.databricks.workspace import Workspace

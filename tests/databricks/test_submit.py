@@ -7,7 +7,7 @@ import json
 import pytest
 
 from rewindow.app.cli.entry import run_command
-from rewindow.databricks.outcome import ended, exit_code
+from rewindow.databricks.submit import ended, exit_code
 from tests.databricks.workspace import Workspace
 
 SUBMIT = [
@@ -127,7 +127,7 @@ def test_exit_codes_of_runs_without_our_message(life_cycle: str, result: str | N
 def test_every_state_of_the_sdk_is_an_active_one_or_has_a_code() -> None:
     from databricks.sdk.service.jobs import RunLifeCycleState, RunResultState
 
-    from rewindow.databricks.outcome import is_active
+    from rewindow.databricks.submit import is_active
 
     ends = {state.value for state in RunLifeCycleState if not is_active(state.value)}
     assert ends == {"TERMINATED", "SKIPPED", "INTERNAL_ERROR"}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rewindow.app.wheel_task import TaskError, commands_of, main
-from rewindow.databricks.outcome import exit_code
+from rewindow.databricks.submit import exit_code
 from rewindow.errors import UsageError
 from tests.conftest import ROOT, copy_project
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rewindow.contracts.expectations import EXPECTATION_COLUMNS
-from rewindow.contracts.landed_columns import LOG_COLUMNS, QUARANTINE_COLUMNS
+from rewindow.contracts.reserved_names import LOG_COLUMNS, QUARANTINE_COLUMNS
 from rewindow.contracts.staged_files import METRICS
 from rewindow.streams.serde.schema import CHANGELOG_META, OUTPUT_META, PARTITION, Column
 from rewindow.tables.delta.journal import _SCHEMA as JOURNAL

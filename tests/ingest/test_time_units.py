@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from rewindow.contracts.time_units import as_ms, unit_of
+from rewindow.contracts.instants import as_ms, unit_of
 from rewindow.errors import DataError
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from tests.ingest.local_engine import HOUR, T0, feed_config, land_locally, log_rows, one_log, write_rows

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from rewindow.app.open_tables import open_job_gc, open_repair
 from rewindow.config.feed import FeedConfig
 from rewindow.config.feed_spec import feed_spec
-from rewindow.contracts.landing_engine import LandingEngine
+from rewindow.contracts.landing import LandingEngine
 from rewindow.contracts.steps import drive
 from rewindow.contracts.tasks import Execution, JobCode
 from rewindow.control.gc import collect

@@ -10,8 +10,7 @@ from pyspark.sql import SparkSession
 
 from rewindow.config.feed import FeedConfig
 from rewindow.config.feed_spec import feed_spec
-from rewindow.contracts.governed_sources import NEW_ROWS, OLD_ROWS
-from rewindow.contracts.ingest import Piece, ReadWindow
+from rewindow.contracts.ingest import NEW_ROWS, OLD_ROWS, Piece, ReadWindow
 from rewindow.control.ingest.land import drive
 from rewindow.errors import ConfigError, DataError, SourceError, StorageError
 from rewindow.streams.record import TopicPartition

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from rewindow import Count, StreamsBuilder, TimeWindows, Topology, until_window_closes
-from rewindow.contracts.landed_columns import LOG_COLUMNS
+from rewindow.contracts.reserved_names import LOG_COLUMNS
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.contracts.steps import drive
 from rewindow.contracts.tasks import JobCode

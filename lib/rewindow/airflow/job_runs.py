@@ -24,7 +24,7 @@ from rewindow.airflow.outcomes import raise_for_exit
 from rewindow.airflow.task_log import lines_of
 from rewindow.contracts.exit_codes import Next, what_next
 from rewindow.databricks import submit
-from rewindow.databricks.results import Printed
+from rewindow.databricks.submit import Printed
 from rewindow.errors import RewindowError, StorageError
 
 

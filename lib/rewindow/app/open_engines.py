@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
 from rewindow.config.target import TargetConfig
-from rewindow.contracts.landing_engine import LandingEngine
+from rewindow.contracts.landing import LandingEngine
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.contracts.tasks import Execution
 from rewindow.control.run import Engine
@@ -17,8 +17,8 @@ from rewindow.tables.shared.warehouse import Warehouse
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from rewindow.contracts.blocks import Block
     from rewindow.contracts.ingest import LogWrite
+    from rewindow.contracts.landing import Block
     from rewindow.engine.spark.landing_passes import SparkPasses
     from rewindow.engine.worker.landing.source import ArrowSource
     from rewindow.engine.worker.text.blocks import Part

@@ -37,7 +37,7 @@ from rewindow.config.feed import FeedConfig
 from rewindow.config.job import JobConfig
 from rewindow.config.load import check_feed_exists, find_project, load_feed, load_job, load_target, names_of
 from rewindow.config.target import TargetConfig
-from rewindow.contracts.landing_engine import LandingEngine
+from rewindow.contracts.landing import LandingEngine
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.contracts.steps import drive
 from rewindow.contracts.tasks import Execution

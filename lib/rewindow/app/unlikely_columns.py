@@ -15,7 +15,7 @@ from rewindow.config.feed import FeedConfig
 from rewindow.config.feed_spec import feed_spec
 from rewindow.contracts.ingest import LogSpec
 from rewindow.contracts.instants import instant
-from rewindow.contracts.landed_columns import other_name
+from rewindow.contracts.reserved_names import other_name
 from rewindow.contracts.text_options import CSV, text_options
 from rewindow.control.ingest.landings import Feed, LogSchema
 from rewindow.control.ingest.protocols import LandReport

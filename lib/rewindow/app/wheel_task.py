@@ -1,7 +1,7 @@
 """Entry point of the Databricks wheel task: translates job parameters into `land` and `run`, and exit codes into errors.
 
 Parameters come as ``--name=value``. Schedules, native backfills and manual runs all set ``interval_end``. Each command
-prints one line of JSON, which `databricks.results` reads from the task's logs. ``secrets`` names environment variables that
+prints one line of JSON, which `databricks.submit` reads from the task's logs. ``secrets`` names environment variables that
 are read from secret scopes, because serverless compute has no environment of its own.
 
 Databricks retries a failed task whatever the reason, so the bundle sets ``max_retries: 0``, and the task itself repeats a
@@ -22,7 +22,7 @@ from rewindow.app.times import parse_time
 from rewindow.config.load import find_project, load_feed, load_job
 from rewindow.contracts.exit_codes import LIMIT, Next, meaning, what_next
 from rewindow.databricks import secrets
-from rewindow.databricks.outcome import ended
+from rewindow.databricks.submit import ended
 from rewindow.errors import RewindowError, UsageError
 
 STOPPED = (130, 143)

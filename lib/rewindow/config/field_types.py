@@ -15,7 +15,7 @@ from pydantic import AfterValidator, ByteSize, PlainValidator, WithJsonSchema
 
 from rewindow.config import shapes
 from rewindow.config.cron import valid_cron
-from rewindow.contracts.table_names import RESERVED, is_reserved
+from rewindow.contracts.reserved_names import RESERVED, is_reserved
 from rewindow.errors import ConfigError
 from rewindow.streams.duration import to_ms
 from rewindow.streams.settings import OnError

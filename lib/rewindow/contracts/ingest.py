@@ -1,37 +1,38 @@
 """Values that `land` and its engine exchange: sources, logs, and landings to write.
 
-Times are epoch milliseconds.
+A source has files, rows that a catalog governs, or the epochs of another job. Times are epoch milliseconds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from rewindow.contracts.governed_sources import Governed
-from rewindow.contracts.produced_epochs import ProducedEpoch
+from rewindow.streams.record import UNKNOWN
 from rewindow.streams.serde.schema import Column
 
 FAIL, SKIP, PARTITION_TIME = "fail", "skip", "partition_time"
 """How to handle a record without a valid timestamp: fail, quarantine it, or use the time of its partition."""
-
 JOB = "job"
 """The format of a source that is another job's output. It arrives in epochs."""
-
 ARRIVAL = "arrival"
 """The timestamp setting that means: use the arrival time."""
-
 OUTPUT_ORDER = ("_partition", "_offset")
 """The columns of another job's output that say where a row stands in it."""
 OUTPUT_TIME = "_timestamp"
 """Its column with the times of rows."""
-_OUTPUT_COLUMNS = (*OUTPUT_ORDER, OUTPUT_TIME)
-
 LATER = "later"
 """In the position of a file source, the landed files that still hold rows of later intervals."""
 FAR = 2**62
 """Later than any timestamp of a record."""
+DAY_GRID = "day"
+"""Intervals divide the local day."""
+GRID_OF_1970 = "1970"
+"""Intervals of the same length since 1970-01-01 00:00 local time, as landings of older versions have them."""
+NEW_ROWS, OLD_ROWS = "new rows", "old rows"
+"""The paths of a governed table's pieces: rows never landed, and rows that an earlier landing has seen."""
+_OUTPUT_COLUMNS = (*OUTPUT_ORDER, OUTPUT_TIME)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ class LogSpec:
     source_offsets: tuple[str, str] | None = None
     """The partition and offset columns of a source that has its own; `land` does not copy such a source."""
     units: Mapping[str, str] = field(default_factory=dict)
-    """Column (or extractor) -> the unit of its integers. Others are milliseconds, and checked (`contracts.time_units`)."""
+    """Column (or extractor) -> the unit of its integers. Others are milliseconds, and checked (`contracts.instants`)."""
     ignore: tuple[str, ...] = ()
     """Fields of the source that are not landed although files may have them (``address.zip`` for nested ones)."""
     optional: tuple[str, ...] = ()
@@ -96,7 +97,7 @@ class LogSpec:
         return self.timestamp if ":" in self.timestamp else None
 
     def unit_fix(self, reason: str, unit: str) -> str:
-        """Return what to do about times in a unit (`contracts.time_units`), as the end of a sentence."""
+        """Return what to do about times in a unit (`contracts.instants`), as the end of a sentence."""
         name = (self.arrived_at if "arrived_at" in reason else None) or self.timestamp
         real = f"`units: {{{name}: ms}}` if these really are milliseconds"
         if name == self.extractor:
@@ -275,12 +276,6 @@ class LogWrite:
     """What a task that splits or merges rows may use."""
 
 
-DAY_GRID = "day"
-"""Intervals divide the local day."""
-GRID_OF_1970 = "1970"
-"""Intervals of the same length since 1970-01-01 00:00 local time, as landings of older versions have them."""
-
-
 @dataclass(frozen=True, slots=True)
 class FeedSpec:
     """The configuration of a feed. ``max_ahead_ms`` None: no bound."""
@@ -299,3 +294,49 @@ class FeedSpec:
     max_ahead_ms: int | None = None
     memory_bytes: int = 512 << 20
     """What a task of a landing may use."""
+
+
+@dataclass(frozen=True, slots=True)
+class Governed:
+    """A catalog's table as a source. Only Spark may open it, so landings distinguish its rows, not its files.
+
+    Rows of versions above ``after`` are new (None: other columns decide what is due). ``arrivals``: versions with their
+    commit times (epoch ms), if those are the arrival times of their rows.
+    """
+
+    table: str
+    after: int | None = None
+    arrivals: tuple[tuple[int, int], ...] = ()
+
+
+class EpochTimes(NamedTuple):
+    """The watermark of another job's epoch, and how long its rows may have been held back, in ms."""
+
+    watermark_ms: int
+    held_ms: int
+
+    @property
+    def complete_ms(self) -> int:
+        """The time through which the rows of the epoch, and of those before it, are all there are (-1: none)."""
+        return max(self.watermark_ms - self.held_ms, UNKNOWN)
+
+
+@dataclass(frozen=True, slots=True)
+class ProducedEpoch:
+    """An epoch that another job committed: its watermark (epoch ms), its run and the identity of the job's ledger.
+
+    ``held_ms``: how long the job may hold a row of the output back (ADR-133).
+    """
+
+    number: int
+    watermark_ms: int
+    run: int
+    ledger: str = ""
+    held_ms: int = 0
+    may_have_rows: bool = True
+    """False if the output certainly has no row of it, nor of a later epoch."""
+
+    @property
+    def times(self) -> EpochTimes:
+        """The watermark, and by how much that of its landing is lower."""
+        return EpochTimes(self.watermark_ms, self.held_ms)

@@ -1,14 +1,32 @@
-"""Points in time as people read and type them. Every time that rewindow shows is in UTC and says so."""
+"""Points in time: as people read and type them, and the units in which systems write them as integers.
+
+Every time that rewindow shows is in UTC and says so. Its own integers are milliseconds. A number of seconds is also a valid
+number of milliseconds, in January 1970; one of microseconds is in the far future. The ranges of numbers that are times
+between 1980 and 2100 do not overlap, so the number tells the unit.
+"""
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
+from typing import Final
 
 END_OF_TIME_MS = 2**62
 """From this time on, a time means that there is none: the end of an unlimited window."""
-
+MILLISECONDS: Final = "ms"
+UNITS: Final = {"s": "seconds", MILLISECONDS: "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECONDS = len("2026-01-05 10:00:00")
+_FIRST_MS, _LAST_MS = 315_532_800_000, 4_102_444_800_000
+"""1980 and 2100: times outside are not judged."""
+_RANGES: Final = {
+    "s": (_FIRST_MS // 1_000, _LAST_MS // 1_000),
+    "us": (_FIRST_MS * 1_000, _LAST_MS * 1_000),
+    "ns": (_FIRST_MS * 1_000_000, _LAST_MS * 1_000_000),
+}
+"""Unit -> the numbers ``[first, end)`` that are plausible times in this unit, and implausible milliseconds."""
+_IS_IN: Final = " is in "
+"""Between the number and the unit in the reason of a refused record."""
 
 
 def instant(time_ms: int | None, unknown: str = "-") -> str:
@@ -31,3 +49,44 @@ def instant(time_ms: int | None, unknown: str = "-") -> str:
 def as_argument(time_ms: int) -> str:
     """Return a time as an argument of a command line: `instant` without a blank."""
     return instant(time_ms).replace(" ", "T")
+
+
+def unit_of(time: int, near_ms: int) -> str | None:
+    """Return the unit in which a number is a plausible time although it is none in milliseconds; None otherwise.
+
+    ``near_ms``, when the record arrived, must be closer to the time in that unit than to the number as milliseconds.
+    """
+    for unit, (first, end) in _RANGES.items():
+        if first <= time < end and abs(as_ms(time, unit) - near_ms) < abs(time - near_ms):
+            return unit
+    return None
+
+
+def as_ms(time: int, unit: str) -> int:
+    """Return a time in a unit as milliseconds."""
+    return {"s": time * 1_000, MILLISECONDS: time, "us": time // 1_000, "ns": time // 1_000_000}[unit]
+
+
+def wrong_unit(what: str, time: int | str, unit: str) -> str:
+    """Return the reason for which a record is refused. ``what`` is ``timestamp`` or ``arrived_at``."""
+    return f"the {what} {time}{_IS_IN}{UNITS[unit]}, not milliseconds"
+
+
+def unit_in_reason(reason: str) -> str | None:
+    """Return the unit that a reason states; None if the reason is another one."""
+    return next((unit for unit, name in UNITS.items() if f"{_IS_IN}{name}, not milliseconds" in reason), None)
+
+
+def _unit_of_text(text: str) -> str | None:
+    """Return the unit in which a text is a plausible time as a whole number; None if it is none."""
+    if not re.fullmatch(r"\d{1,19}", text):
+        return None
+    number = int(text)
+    return next(
+        (
+            unit
+            for unit, (first, end) in {MILLISECONDS: (_FIRST_MS, _LAST_MS), **_RANGES}.items()
+            if first <= number < end
+        ),
+        None,
+    )

@@ -1,6 +1,8 @@
 """Which fields a source's schema and its files have, so that `land` can refuse a file with others.
 
-A field is a column, or a path into nested values (``address.zip``, also through an array).
+A field is a column, or a path into nested values (``address.zip``, also through an array). A table has no type for a value
+that is canonical JSON, so its column is text there. A run marks such columns of its outputs in the schema, and the feed that
+lands them restores the type.
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ from rewindow.contracts.ingest import ARRIVAL, LogColumns, LogSpec
 
 SMALL_JSON_BYTES = 1 << 20
 """JSON files that are larger together are not read only to know their fields, which are in every line."""
+_MARK = "rewindow.type"
+_JSON = "json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +118,40 @@ def read_schema(spec: LogSpec, columns: LogColumns) -> str:
     return json.dumps({**read, "fields": fields}, separators=(",", ":"), sort_keys=True)
 
 
+def fields_of_schema(schema: Mapping[str, Any]) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    """Return all fields of a schema in Spark's JSON, those that are structs, and those that have no value (void, or no field)."""
+    present: set[str] = set()
+    structs: set[str] = set()
+    empty: set[str] = set()
+    _walk(schema, "", present, structs, empty)
+    return frozenset(present), frozenset(structs), frozenset(empty)
+
+
+def parent_of(field: str, fields: Sequence[str] | frozenset[str]) -> str:
+    """Return the nearest of some fields that a field is nested in; empty for a column."""
+    at = field
+    while "." in at:
+        at = at.rpartition(".")[0]
+        if at in fields:
+            return at
+    return ""
+
+
+def marked(schema: str, names: Collection[str]) -> str:
+    """Return a schema (Spark's JSON) in which some columns are marked."""
+    parsed = json.loads(schema)
+    for field in parsed["fields"]:
+        if field["name"] in names:
+            field["metadata"] = {**field.get("metadata", {}), _MARK: _JSON}
+    return json.dumps(parsed)
+
+
+def json_texts(schema: str) -> frozenset[str]:
+    """Return the columns that are marked in a schema."""
+    fields = json.loads(schema)["fields"]
+    return frozenset(field["name"] for field in fields if field.get("metadata", {}).get(_MARK) == _JSON)
+
+
 def _in_source(spec: LogSpec, names: set[str]) -> set[str]:
     old = {new: name for name, new in (spec.renames or {}).items()}
     return {old.get(name, name) for name in sorted(names)}
@@ -123,15 +161,6 @@ def _named(spec: LogSpec) -> set[str]:
     names = {*spec.key, *spec.order, *(spec.source_offsets or ())}
     names |= {spec.arrived_at} if spec.arrived_at else set()
     return names if spec.timestamp == ARRIVAL or spec.extractor else names | {spec.timestamp}
-
-
-def fields_of_schema(schema: Mapping[str, Any]) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
-    """Return all fields of a schema in Spark's JSON, those that are structs, and those that have no value (void, or no field)."""
-    present: set[str] = set()
-    structs: set[str] = set()
-    empty: set[str] = set()
-    _walk(schema, "", present, structs, empty)
-    return frozenset(present), frozenset(structs), frozenset(empty)
 
 
 def _walk(kind: Any, path: str, present: set[str], structs: set[str], empty: set[str]) -> None:
@@ -148,13 +177,3 @@ def _walk(kind: Any, path: str, present: set[str], structs: set[str], empty: set
             _walk(inner, path, present, structs, empty)
         case "void":
             empty.add(path)
-
-
-def parent_of(field: str, fields: Sequence[str] | frozenset[str]) -> str:
-    """Return the nearest of some fields that a field is nested in; empty for a column."""
-    at = field
-    while "." in at:
-        at = at.rpartition(".")[0]
-        if at in fields:
-            return at
-    return ""

@@ -2,16 +2,19 @@
 
 Spark's names of options are accepted until 0.4 where an option here means the same. All others are refused by name, because
 rewindow reads text by its own rules (docs/guides/text-files.md), and an option that nobody applies would be ignored silently.
+
+Times have patterns such as ``dd.MM.yyyy HH:mm``: each part once, and nothing else is accepted.
 """
 
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rewindow.contracts.time_patterns import TimePattern, time_pattern
+from rewindow.contracts.ingest import SourceSpec
 
 CSV, JSON = "csv", "json"
 TEXT_FORMATS = (CSV, JSON)
@@ -67,57 +70,11 @@ class TextOptions:
 _Apply = Callable[[TextOptions, Any], TextOptions]
 
 
-def text_options(source_format: str, given: Mapping[str, Any]) -> TextOptions:
-    """Return the options of a csv or json source. Raises `ValueError` for one that is not accepted, with the way out."""
-    known = _OF_CSV if source_format == CSV else _OF_JSON
-    found = TextOptions()
-    lower = {name.lower(): name for name in known}
-    seen: dict[str, str] = {}
-    for name, value in given.items():
-        if name.lower() not in lower:
-            raise ValueError(_refused(source_format, name))
-        option, apply = known[lower[name.lower()]]
-        if option in seen:
-            raise ValueError(f"{seen[option]} and {name} are one option: remove one of them")
-        seen[option] = name
-        try:
-            found = apply(found, value)
-        except ValueError as error:
-            raise ValueError(f"{name}: {error}") from error
-    if found.escape and found.escape == found.quote:  # Spark's way to say that quotes are doubled
-        found = replace(found, escape="")
-    if found.delimiter in {found.quote, found.escape}:
-        raise ValueError("delimiter, quote and escape must be different characters")
-    if found.thousands == found.decimal:
-        raise ValueError("decimal and thousands must be different characters")
-    return found
-
-
-def _refused(source_format: str, name: str) -> str:
-    other = _OF_JSON if source_format == CSV else _OF_CSV
-    if name.lower() in {one.lower() for one in other}:
-        return f"{name} is an option of {JSON if source_format == CSV else CSV} files: remove it"
-    known = _OF_CSV if source_format == CSV else _OF_JSON
-    own = dict.fromkeys(option for option, _ in known.values() if option in known)
-    return f"{name} is no option of {source_format} files. The options are {', '.join(own)}. {_OTHERWISE}"
-
-
-def _flag(value: Any) -> bool:
-    text = str(value).lower()
-    if text not in {"true", "false"}:
-        raise ValueError(f"{value} is neither true nor false")
-    return text == "true"
-
-
-def _sign(value: Any) -> str:
-    text = str(value).replace("\\t", "\t")
-    if len(text) != 1 or not text.isascii() or text in "\r\n\0":
-        raise ValueError(f"{value!r} is not one ASCII character. {_OTHERWISE}")
-    return text
-
-
-def _sign_or_none(value: Any) -> str:
-    return "" if str(value) == "" else _sign(value)
+def _date_format(found: TextOptions, value: Any) -> TextOptions:
+    pattern = _pattern(value)
+    if pattern.has_time:
+        raise ValueError(f"the pattern {value!r} of dates has a time")
+    return replace(found, date=pattern)
 
 
 def _encoding(value: Any) -> str:
@@ -129,51 +86,11 @@ def _encoding(value: Any) -> str:
     return "utf-8" if name == "utf-8-sig" else name
 
 
-def _keeps_ascii(encoding: str) -> bool:
-    """Return whether the bytes of ASCII are nothing else in an encoding, whatever is before them."""
-    if encoding.startswith(("iso2022", "hz", "utf-7")):
-        return False
-    try:
-        return bytes(range(128)).decode(encoding) == "".join(map(chr, range(128)))
-    except UnicodeError:
-        return False
-
-
-def _decimal(value: Any) -> str:
-    if str(value) not in {".", ","}:
-        raise ValueError(f"{value!r} begins no fraction: use . or ,")
-    return str(value)
-
-
-def _thousands(value: Any) -> str:
-    if str(value) not in _GROUPS:
-        raise ValueError(f"{value!r} groups no digits: use . or , or ' or a blank")
-    return str(value)
-
-
-def _locale(found: TextOptions, value: Any) -> TextOptions:
-    signs = _LOCALES.get(str(value).replace("_", "-").lower())
-    if signs is None:
-        raise ValueError(f"{value} is not known. Write `decimal:` and `thousands:` instead")
-    return replace(found, decimal=signs[0], thousands=signs[1], is_for_decimals=True)
-
-
-def _pattern(value: Any) -> TimePattern:
-    return time_pattern(str(value))
-
-
-def _time_format(found: TextOptions, value: Any) -> TextOptions:
-    if isinstance(value, Mapping):
-        return replace(found, by_column={str(column): _pattern(one) for column, one in value.items()})
-    pattern = _pattern(value)
-    return replace(found, time=pattern) if pattern.has_time else replace(found, date=pattern)
-
-
-def _date_format(found: TextOptions, value: Any) -> TextOptions:
-    pattern = _pattern(value)
-    if pattern.has_time:
-        raise ValueError(f"the pattern {value!r} of dates has a time")
-    return replace(found, date=pattern)
+def _flag(value: Any) -> bool:
+    text = str(value).lower()
+    if text not in {"true", "false"}:
+        raise ValueError(f"{value} is neither true nor false")
+    return text == "true"
 
 
 def _lines(value: Any) -> bool:
@@ -182,19 +99,19 @@ def _lines(value: Any) -> bool:
     return str(value) == "multiple"
 
 
-def _rows(value: Any) -> int:
-    text = str(value)
-    if not (text.isascii() and text.isdigit()):
-        raise ValueError(f"{value} is not a number of lines")
-    return int(text)
-
-
-def _constants(found: TextOptions, more: Mapping[str, str]) -> TextOptions:
-    return replace(found, constants={**found.constants, **more})
+def _pattern(value: Any) -> TimePattern:
+    return _time_pattern(str(value))
 
 
 def _set(name: str, convert: Callable[[Any], Any]) -> _Apply:
     return lambda found, value: replace(found, **{name: convert(value)})
+
+
+def _time_format(found: TextOptions, value: Any) -> TextOptions:
+    if isinstance(value, Mapping):
+        return replace(found, by_column={str(column): _pattern(one) for column, one in value.items()})
+    pattern = _pattern(value)
+    return replace(found, time=pattern) if pattern.has_time else replace(found, date=pattern)
 
 
 _OF_BOTH: Mapping[str, tuple[str, _Apply]] = {
@@ -209,6 +126,49 @@ _OF_BOTH: Mapping[str, tuple[str, _Apply]] = {
     "timeZone": ("zone", _set("zone", str)),
 }
 """Accepted names: the option that each means, and how it is applied."""
+
+
+def _constants(found: TextOptions, more: Mapping[str, str]) -> TextOptions:
+    return replace(found, constants={**found.constants, **more})
+
+
+def _decimal(value: Any) -> str:
+    if str(value) not in {".", ","}:
+        raise ValueError(f"{value!r} begins no fraction: use . or ,")
+    return str(value)
+
+
+def _locale(found: TextOptions, value: Any) -> TextOptions:
+    signs = _LOCALES.get(str(value).replace("_", "-").lower())
+    if signs is None:
+        raise ValueError(f"{value} is not known. Write `decimal:` and `thousands:` instead")
+    return replace(found, decimal=signs[0], thousands=signs[1], is_for_decimals=True)
+
+
+def _rows(value: Any) -> int:
+    text = str(value)
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(f"{value} is not a number of lines")
+    return int(text)
+
+
+def _sign(value: Any) -> str:
+    text = str(value).replace("\\t", "\t")
+    if len(text) != 1 or not text.isascii() or text in "\r\n\0":
+        raise ValueError(f"{value!r} is not one ASCII character. {_OTHERWISE}")
+    return text
+
+
+def _sign_or_none(value: Any) -> str:
+    return "" if str(value) == "" else _sign(value)
+
+
+def _thousands(value: Any) -> str:
+    if str(value) not in _GROUPS:
+        raise ValueError(f"{value!r} groups no digits: use . or , or ' or a blank")
+    return str(value)
+
+
 _OF_CSV: Mapping[str, tuple[str, _Apply]] = {
     "header": ("header", _set("header", _flag)),
     "delimiter": ("delimiter", _set("delimiter", _sign)),
@@ -237,3 +197,150 @@ _OF_JSON: Mapping[str, tuple[str, _Apply]] = {
         ),
     ),
 }
+_PARTS: Mapping[str, tuple[str, str]] = {
+    "yyyy": ("year", "[0-9]{4}"),
+    "yy": ("short_year", "[0-9]{2}"),
+    "MM": ("month", "[0-9]{2}"),
+    "M": ("month", "[0-9]{1,2}"),
+    "MMM": ("month_name", "[A-Za-z]{3}"),
+    "dd": ("day", "[0-9]{2}"),
+    "d": ("day", "[0-9]{1,2}"),
+    "HH": ("hour", "[0-9]{2}"),
+    "H": ("hour", "[0-9]{1,2}"),
+    "hh": ("half_hour", "[0-9]{2}"),
+    "h": ("half_hour", "[0-9]{1,2}"),
+    "a": ("half", "[AaPp][Mm]"),
+    "mm": ("minute", "[0-9]{2}"),
+    "ss": ("second", "[0-9]{2}"),
+    **{"S" * digits: ("fraction", f"[0-9]{{{digits}}}") for digits in range(1, 10)},
+    "XXX": ("offset", "Z|[+-][0-9]{2}:[0-9]{2}"),
+}
+"""Letters of a pattern: the part that they stand for, and its form."""
+_ONE_OF = (("year", "short_year"), ("month", "month_name"), ("hour", "half_hour"))
+_TOKEN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']")
+
+
+def text_options(source_format: str, given: Mapping[str, Any]) -> TextOptions:
+    """Return the options of a csv or json source. Raises `ValueError` for one that is not accepted, with the way out."""
+    known = _OF_CSV if source_format == CSV else _OF_JSON
+    found = TextOptions()
+    lower = {name.lower(): name for name in known}
+    seen: dict[str, str] = {}
+    for name, value in given.items():
+        if name.lower() not in lower:
+            raise ValueError(_refused(source_format, name))
+        option, apply = known[lower[name.lower()]]
+        if option in seen:
+            raise ValueError(f"{seen[option]} and {name} are one option: remove one of them")
+        seen[option] = name
+        try:
+            found = apply(found, value)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from error
+    if found.escape and found.escape == found.quote:  # Spark's way to say that quotes are doubled
+        found = replace(found, escape="")
+    if found.delimiter in {found.quote, found.escape}:
+        raise ValueError("delimiter, quote and escape must be different characters")
+    if found.thousands == found.decimal:
+        raise ValueError("decimal and thousands must be different characters")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class TimePattern:
+    """A pattern as a regular expression, with a named group for each of its parts."""
+
+    pattern: str
+    regex: str
+    parts: frozenset[str]
+
+    @property
+    def has_time(self) -> bool:
+        """Whether the pattern has a time of day. Without one, it is a pattern of dates."""
+        return not self.parts.isdisjoint({"hour", "half_hour"})
+
+
+def other_form(source: SourceSpec, column: str) -> str:
+    """Return what to do, as the beginning of a message, if the times of a text file have another form; else ``""``."""
+    if source.format not in TEXT_FORMATS:
+        return ""
+    options = text_options(source.format, source.options)
+    pattern = options.by_column.get(column) or options.time
+    if pattern is not None:
+        return f"Times of {column} have the form {pattern.pattern!r} of `time_format`. "
+    option = '`options: {time_format: "dd.MM.yyyy HH:mm"}`'
+    return f"If {column} has times in another form than 2026-01-05T10:00:00Z, give it to the source, like {option}. "
+
+
+def _refused(source_format: str, name: str) -> str:
+    other = _OF_JSON if source_format == CSV else _OF_CSV
+    if name.lower() in {one.lower() for one in other}:
+        return f"{name} is an option of {JSON if source_format == CSV else CSV} files: remove it"
+    known = _OF_CSV if source_format == CSV else _OF_JSON
+    own = dict.fromkeys(option for option, _ in known.values() if option in known)
+    return f"{name} is no option of {source_format} files. The options are {', '.join(own)}. {_OTHERWISE}"
+
+
+def _keeps_ascii(encoding: str) -> bool:
+    """Return whether the bytes of ASCII are nothing else in an encoding, whatever is before them."""
+    if encoding.startswith(("iso2022", "hz", "utf-7")):
+        return False
+    try:
+        return bytes(range(128)).decode(encoding) == "".join(map(chr, range(128)))
+    except UnicodeError:
+        return False
+
+
+def _time_pattern(pattern: str) -> TimePattern:
+    """Return a pattern. Raises `ValueError` for letters that are no part, and for a part that is missing or occurs twice."""
+    found: list[str] = []
+    parts: list[str] = []
+    end = 0
+    follows = is_open_before = False
+    for token in _TOKEN.finditer(pattern):
+        if token.start() != end:
+            break
+        end = token.end()
+        if token[2] is None:
+            literal = token[0] if token[1] is None else token[1].replace("''", "'") or "'"
+            found.append(re.escape(literal))
+            follows = False
+            continue
+        part, form = _PARTS.get(token[0], ("", ""))
+        if not part:
+            letters = ", ".join(letters for letters in _PARTS if len(letters) < 5)
+            raise ValueError(f"{token[0]} in the pattern {pattern!r} is no part of a time: use {letters}")
+        if part in parts:
+            raise ValueError(f"the pattern {pattern!r} has the {part.replace('_', ' ')} twice")
+        is_open = form.endswith("{1,2}")
+        if follows and (is_open or is_open_before):
+            raise ValueError(
+                f"in the pattern {pattern!r}, nothing divides {token[0]} from what is before it: use two letters"
+            )
+        is_open_before, follows = is_open, True
+        parts.append(part)
+        found.append(f"(?P<{part}>{form})")
+    if end != len(pattern):
+        raise ValueError(f"the pattern {pattern!r} has a quote without its end")
+    _check(pattern, frozenset(parts))
+    return TimePattern(pattern, "^" + "".join(found) + "$", frozenset(parts))
+
+
+def _check(pattern: str, parts: frozenset[str]) -> None:
+    for one, other in _ONE_OF:
+        if one in parts and other in parts:
+            raise ValueError(f"the pattern {pattern!r} has the {one} twice")
+    months = "MM is the month, mm the minute"
+    needs = [
+        (parts & {"year", "short_year"}, "a year (yyyy)"),
+        (parts & {"month", "month_name"}, f"a month (MM; {months})"),
+        ("day" in parts, "a day (dd)"),
+        (("half_hour" in parts) == ("half" in parts), "both hh and a, or HH"),
+        ("minute" not in parts or parts & {"hour", "half_hour"}, f"hours (HH) before minutes ({months})"),
+        ("second" not in parts or "minute" in parts, "minutes (mm) before seconds"),
+        ("fraction" not in parts or "second" in parts, "seconds (ss) before their fraction"),
+        ("offset" not in parts or parts & {"hour", "half_hour"}, "hours (HH) beside an offset"),
+    ]
+    for has, what in needs:
+        if not has:
+            raise ValueError(f"the pattern {pattern!r} needs {what}")

@@ -2,34 +2,56 @@
 
 An idempotency token derived from job, parameters and caller identifies the run, so that a caller that starts it again finds
 the active or successful run.
+
+The wheel task fails with a line that contains the exit code (`ended`). Databricks keeps that line as the task's error, so
+the exit code survives the way through the platform. It keeps the last 5 MB of the task's logs, which contain everything
+written to stdout or stderr. The result is the last line with a JSON object like those that `rewindow run --json` prints, or
+with the error of a failed command.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
-from rewindow.databricks.outcome import exit_code, is_active
-from rewindow.databricks.results import Printed, error_in, result_in, why_missing
 from rewindow.errors import AccessError, ConfigError, NotNowError, RewindowError, StorageError, UsageError
 
 if TYPE_CHECKING:
     from databricks.sdk import WorkspaceClient
     from databricks.sdk.service.jobs import Run, RunOutput, RunTask
 
-POLL_SECONDS = 10.0
-TRIES = 20
+
+_POLL_SECONDS = 10.0
+_TRIES = 20
 """Maximum number of runs with the same parameters, each started after the previous one failed."""
 _RETRY = "try again"
 _RETRY_START = "try again, no run is started twice"
 _RETRY_NEW = "look in the workspace whether the run is started, because each --new starts another one"
 _FOLLOW = "submit again to follow it, or after --new look at it in the workspace"
+_ACTIVE: Final = frozenset(["BLOCKED", "PENDING", "QUEUED", "RUNNING", "TERMINATING", "WAITING", "WAITING_FOR_RETRY"])
+"""Life cycle states in which a run has not ended."""
+_UNKNOWN_CODE: Final = 74
+"""The code of a run that failed for an unknown reason. It asks for a retry, which is always safe."""
+_CODES: Final = {
+    "SUCCESS": 0,
+    "SUCCESS_WITH_FAILURES": _UNKNOWN_CODE,  # a failed task never counts as done
+    "CANCELED": 143,
+    "UPSTREAM_CANCELED": 143,
+    "TIMEDOUT": 75,
+    "MAXIMUM_CONCURRENT_RUNS_REACHED": 75,
+    "SKIPPED": 75,
+    "DISABLED": 78,
+}
+_ENDED = re.compile(r"rewindow ended with (\d{1,3}):")
+_OBJECT: Final = re.compile(r'\{"')
+_DECODER: Final = json.JSONDecoder()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +96,9 @@ def start(
     """Start a run of a job, given by name or id, or return the run that an earlier call started.
 
     Starts no second run of the same job and parameters for the same ``caller`` while one is active or after one succeeded,
-    unless ``new``. ``again`` says how the caller starts one more run after `TRIES` have failed.
+    unless ``new``. ``again`` says how the caller starts one more run after `_TRIES` have failed.
 
-    Raises `ConfigError` (78) for an unknown or ambiguous job and after `TRIES` failed runs, `UsageError` (2) for a parameter
+    Raises `ConfigError` (78) for an unknown or ambiguous job and after `_TRIES` failed runs, `UsageError` (2) for a parameter
     with an unrendered template, `AccessError` (77) and `StorageError` (74).
     """
     for name, value in parameters.items():
@@ -88,7 +110,7 @@ def start(
         job_id = _job_id(client, job)
     # The SDK repeats a request whose answer was lost, so a new run needs a token, too.
     work = [job_id, sorted(parameters.items()), *caller, *([uuid4().hex] if new else [])]
-    for number in range(1, TRIES + 1):
+    for number in range(1, _TRIES + 1):
         with errors(retry=_RETRY_NEW if new else _RETRY_START):
             given = client.jobs.run_now(job_id, job_parameters=dict(parameters), idempotency_token=_token(work, number))
         run = look(client, int(given.run_id), retry=f"run {given.run_id} is started, {_FOLLOW}")
@@ -96,7 +118,7 @@ def start(
         if new or run.code in {None, 0}:
             return run
     raise ConfigError(
-        f"{job}: {TRIES} runs with these parameters failed, the last one is {run.url}. Fix the cause, then {again}"
+        f"{job}: {_TRIES} runs with these parameters failed, the last one is {run.url}. Fix the cause, then {again}"
     )
 
 
@@ -132,7 +154,7 @@ def printed(client: WorkspaceClient, run_id: int) -> Printed:
             continue
         result = result_in(output.logs or "")
         if result is None:
-            missing[task.task_key] = why_missing(output.logs, is_truncated=bool(output.logs_truncated))
+            missing[task.task_key] = _why_missing(output.logs, is_truncated=bool(output.logs_truncated))
         else:
             results[task.task_key] = result
     return Printed(results, missing)
@@ -143,7 +165,7 @@ def wait(
     run_id: int,
     *,
     timeout_s: float | None = None,
-    poll_s: float = POLL_SECONDS,
+    poll_s: float = _POLL_SECONDS,
     on_state: Callable[[JobRun], None] | None = None,
 ) -> JobRun:
     """Follow a run to its end. Raises `NotNowError` (75) after ``timeout_s``; the run continues."""
@@ -165,6 +187,64 @@ def cancel(client: WorkspaceClient, run_id: int) -> None:
     """Cancel a run. The next run repeats what it had not committed."""
     with errors():
         client.jobs.cancel_run(run_id)
+
+
+@contextmanager
+def errors(fix: str = "", *, retry: str = _RETRY) -> Iterator[None]:
+    """Translate the SDK's errors.
+
+    ``fix``: what helps if what was asked for was refused or does not exist. ``retry``: what helps if there was no answer.
+    """
+    from databricks.sdk import errors as sdk  # noqa: PLC0415 - the extra, and slow to load
+
+    try:
+        yield
+    except (sdk.PermissionDenied, sdk.Unauthenticated) as error:
+        message = f"Databricks denied access: {error}. {fix or 'Check the token and its permission to run the job'}"
+        raise AccessError(message) from error
+    except (sdk.NotFound, sdk.InvalidParameterValue, sdk.BadRequest) as error:
+        raise ConfigError(f"Databricks: {error}. {fix or 'Check the id of the job and its parameters'}") from error
+    except (sdk.DatabricksError, OSError, TimeoutError) as error:
+        first = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        raise StorageError(f"Databricks did not answer ({first}){f': {retry}' if retry else ''}") from error
+
+
+def ended(code: int, message: str) -> str:
+    """Return the line that a task fails with, in which `exit_code` finds the code."""
+    return f"rewindow ended with {code}: {message}"
+
+
+def is_active(life_cycle: str) -> bool:
+    """Return whether a run in this state has not ended."""
+    return life_cycle in _ACTIVE
+
+
+def exit_code(life_cycle: str, result: str | None, error: str | None = None) -> int:
+    """Return the exit code of a run that has ended. ``error`` is the error of its first failed task."""
+    word = result or life_cycle
+    if word in {"FAILED", "UPSTREAM_FAILED", "INTERNAL_ERROR", "SUCCESS_WITH_FAILURES"}:
+        match = _ENDED.search(error or "")
+        return int(match[1]) if match and int(match[1]) else _UNKNOWN_CODE
+    return _CODES.get(word, _UNKNOWN_CODE)
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """The results of a job run's tasks by task key, and the reasons why others have none."""
+
+    results: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    missing: Mapping[str, str] = field(default_factory=dict)
+
+
+def result_in(logs: str) -> dict[str, Any] | None:
+    """Return the JSON that `run` printed, or None."""
+    return _last(logs, '"published"', lambda found: isinstance(found.get("published"), list) and "run" in found)
+
+
+def error_in(logs: str, code: int) -> str | None:
+    """Return the message of the command that failed with this exit code, or None."""
+    found = _last(logs, '"exit_code"', lambda found: found.get("exit_code") == code and "error" in found)
+    return None if found is None else str(found["error"])
 
 
 def _job_id(client: WorkspaceClient, job: str) -> int:
@@ -209,21 +289,32 @@ def _last_attempts(run: Run) -> list[RunTask]:
     return list(last.values())
 
 
-@contextmanager
-def errors(fix: str = "", *, retry: str = _RETRY) -> Iterator[None]:
-    """Translate the SDK's errors.
+def _why_missing(logs: str | None, *, is_truncated: bool) -> str:
+    """Return why there is no result in a task's logs."""
+    if not logs:
+        return "Databricks has no logs of the task"
+    if is_truncated:
+        return "Databricks keeps the last 5 MB of a task's logs, and the result is not in them"
+    return "the task's logs contain no result: check that the deployed wheel has this version"
 
-    ``fix``: what helps if what was asked for was refused or does not exist. ``retry``: what helps if there was no answer.
-    """
-    from databricks.sdk import errors as sdk  # noqa: PLC0415 - the extra, and slow to load
 
-    try:
-        yield
-    except (sdk.PermissionDenied, sdk.Unauthenticated) as error:
-        message = f"Databricks denied access: {error}. {fix or 'Check the token and its permission to run the job'}"
-        raise AccessError(message) from error
-    except (sdk.NotFound, sdk.InvalidParameterValue, sdk.BadRequest) as error:
-        raise ConfigError(f"Databricks: {error}. {fix or 'Check the id of the job and its parameters'}") from error
-    except (sdk.DatabricksError, OSError, TimeoutError) as error:
-        first = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        raise StorageError(f"Databricks did not answer ({first}){f': {retry}' if retry else ''}") from error
+def _last(logs: str, word: str, is_ours: Callable[[dict[str, Any]], bool]) -> dict[str, Any] | None:
+    for line in reversed(logs.split("\n")):
+        if word in line:
+            for found in _objects(line):
+                if is_ours(found):
+                    return found
+    return None
+
+
+def _objects(line: str) -> Iterator[dict[str, Any]]:
+    """Yield the JSON objects of a line, which may also contain output of other streams."""
+    end = 0
+    for begin in _OBJECT.finditer(line):
+        if begin.start() < end:
+            continue  # part of the previous object
+        try:
+            found, end = _DECODER.raw_decode(line, begin.start())
+        except (ValueError, RecursionError):
+            continue
+        yield found

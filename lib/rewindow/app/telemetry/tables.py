@@ -16,7 +16,7 @@ from rewindow.config.feed_spec import feed_spec
 from rewindow.config.load import load_feed, load_job
 from rewindow.config.target import PLATFORM, TargetConfig
 from rewindow.contracts.ingest import SourceSpec
-from rewindow.contracts.landed_columns import LOG_COLUMNS
+from rewindow.contracts.reserved_names import LOG_COLUMNS
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.spec import MAIN, TableSpec
 from rewindow.dsl.flows import TIMESTAMP

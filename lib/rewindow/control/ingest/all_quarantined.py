@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rewindow.contracts.blocks import Block
 from rewindow.contracts.ingest import FeedSpec
+from rewindow.contracts.landing import Block
 from rewindow.control.ingest.decide import DecidedLanding
 
 

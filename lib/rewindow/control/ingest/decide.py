@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rewindow.contracts.blocks import Block
-from rewindow.contracts.ingest import PendingLanding
-from rewindow.contracts.produced_epochs import EpochTimes
+from rewindow.contracts.ingest import EpochTimes, PendingLanding
+from rewindow.contracts.landing import Block
 from rewindow.control.ingest.flat_columns import Flat, flat_columns
 from rewindow.control.ingest.held_files import held_file, held_range
 from rewindow.control.ingest.landings import LandedRange, Landing

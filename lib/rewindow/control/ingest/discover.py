@@ -11,6 +11,7 @@ from rewindow.config.feed_spec import TABLE_FORMATS
 from rewindow.contracts.ingest import (
     JOB,
     Arrivals,
+    EpochTimes,
     Intervals,
     LogColumns,
     LogSpec,
@@ -18,8 +19,7 @@ from rewindow.contracts.ingest import (
     ReadWindow,
     SourceLook,
 )
-from rewindow.contracts.produced_epochs import EpochTimes
-from rewindow.contracts.text_times import other_form
+from rewindow.contracts.text_options import other_form
 from rewindow.control.ingest.fields import LandedFields, check_fields, landed_fields
 from rewindow.control.ingest.grown_columns import grown
 from rewindow.control.ingest.intervals import Grid, Idleness, due_intervals

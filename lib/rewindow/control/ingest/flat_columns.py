@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rewindow.contracts.blocks import Block
+from rewindow.contracts.landing import Block
 
 ENOUGH = 100
 """Records of a landing, from which a flat column says something."""

@@ -11,8 +11,8 @@ from itertools import takewhile
 from typing import Any
 
 from rewindow.contracts.ingest import FeedSpec, LogColumns, LogSpec, SourceOffsets
+from rewindow.contracts.instants import MILLISECONDS
 from rewindow.contracts.text_options import TEXT_FORMATS, text_options
-from rewindow.contracts.time_units import MS
 from rewindow.control.ingest.grown_columns import grows_only, may_grow
 from rewindow.control.ingest.landings import (
     GENERATION,
@@ -266,7 +266,11 @@ def _declared_log(spec: LogSpec) -> dict[str, Any]:
         "arrived_at": spec.arrived_at,
         "order": list(spec.order),
         "columns": {new: old for old, new in (spec.renames or {}).items()},
-        **({"units": units} if (units := {name: unit for name, unit in spec.units.items() if unit != MS}) else {}),
+        **(
+            {"units": units}
+            if (units := {name: unit for name, unit in spec.units.items() if unit != MILLISECONDS})
+            else {}
+        ),
         **({"source_offsets": list(spec.source_offsets)} if spec.source_offsets else {}),
     }
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from rewindow.config.feed_spec import TABLE_FORMATS
 from rewindow.contracts.ingest import LogColumns, LogSpec
-from rewindow.contracts.landed_columns import other_name
+from rewindow.contracts.reserved_names import other_name
 from rewindow.errors import ConfigError
 
 

@@ -20,7 +20,7 @@ from rewindow.config.feed import FeedConfig
 from rewindow.config.feed_spec import feed_spec
 from rewindow.contracts.ingest import DAY_GRID, FeedSpec
 from rewindow.contracts.instants import instant
-from rewindow.contracts.landing_engine import LandingEngine
+from rewindow.contracts.landing import LandingEngine
 from rewindow.contracts.steps import drive
 from rewindow.control.heartbeat import Heartbeat, is_alive, this_attempt
 from rewindow.control.ingest.all_quarantined import all_quarantined

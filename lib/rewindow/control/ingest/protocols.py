@@ -12,7 +12,7 @@ from rewindow.contracts.ingest import (
     ReadWindow,
     SourceLook,
 )
-from rewindow.contracts.landing_engine import LandingEngine
+from rewindow.contracts.landing import LandingEngine
 from rewindow.control.ingest.generations import Generation
 from rewindow.control.ingest.landings import Landing, LogSchema
 from rewindow.control.ingest.progress import Progress

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from rewindow.config.feed_spec import TABLE_FORMATS
-from rewindow.contracts.ingest import FeedSpec, LogSpec, ReadWindow, SourceLook
-from rewindow.contracts.produced_epochs import EpochTimes
+from rewindow.contracts.ingest import EpochTimes, FeedSpec, LogSpec, ReadWindow, SourceLook
 from rewindow.control.ingest.intervals import Epochs, Grid, grid_of
 from rewindow.control.ingest.later_rows import without_finished
 from rewindow.control.ingest.moved_sources import check_goes_on

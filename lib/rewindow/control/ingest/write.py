@@ -7,9 +7,9 @@ from dataclasses import replace
 from functools import partial
 
 from rewindow.config.feed_spec import TABLE_FORMATS
-from rewindow.contracts.blocks import Block
 from rewindow.contracts.ingest import LogSpec, LogWrite, PendingLanding, TimestampPolicy
-from rewindow.contracts.time_units import unit_in
+from rewindow.contracts.instants import unit_in_reason
+from rewindow.contracts.landing import Block
 from rewindow.control.ingest.all_quarantined import all_refused
 from rewindow.control.ingest.decide import DecidedLanding, LandingRules, Numbering
 from rewindow.control.ingest.discover import Due
@@ -62,7 +62,7 @@ def _check_some_landed(call: Call, spec: LogSpec, blocks: Sequence[Block]) -> No
         return
     quarantined, why = refused
     has_records = any(where.topic == spec.topic and landed.end for where, landed in call.progress.ranges.items())
-    unit = unit_in(why)
+    unit = unit_in_reason(why)
     if has_records and unit is None:
         return
     fix = "fix `timestamp:`, `units:`, `max_ahead` or the source"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rewindow.contracts.expectations import EXPECTATION_COLUMNS, EXPECTATIONS
-from rewindow.contracts.landed_columns import QUARANTINE_COLUMNS
+from rewindow.contracts.reserved_names import QUARANTINE_COLUMNS
 from rewindow.contracts.staged_files import METRICS, QUARANTINE, StagedFile, TaskReport
 from rewindow.contracts.tasks import (
     Epoch,

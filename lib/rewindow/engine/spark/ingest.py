@@ -13,7 +13,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from rewindow.contracts.blocks import Block
 from rewindow.contracts.ingest import (
     FAR,
     Arrivals,
@@ -25,6 +24,7 @@ from rewindow.contracts.ingest import (
     SourceLook,
     SourceSpec,
 )
+from rewindow.contracts.landing import Block
 from rewindow.contracts.source_fields import SourceFields
 from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.ingest_frames import PATH, SourceFrame, sort_columns

@@ -14,8 +14,8 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql import types as T  # noqa: N812
 
 from rewindow.contracts.ingest import LogSpec
-from rewindow.contracts.landed_columns import other_name
-from rewindow.contracts.time_units import MS, RANGES
+from rewindow.contracts.instants import _RANGES, MILLISECONDS
+from rewindow.contracts.reserved_names import other_name
 from rewindow.engine.spark.types_within import types_within
 from rewindow.engine.worker.landing.log_columns import landed_type, source_types, unknown_column
 from rewindow.errors import ConfigError, SourceError
@@ -78,7 +78,7 @@ def time_ms(spec: LogSpec, name: str, found: Mapping[str, SourceColumn]) -> Expr
         raise unknown_column(spec, name, "timestamp", names=list(found))
     kind = source.type
     if isinstance(kind, _INTEGERS):
-        return _in_ms(source.read.cast("long"), spec.units.get(name, MS))
+        return _in_ms(source.read.cast("long"), spec.units.get(name, MILLISECONDS))
     if isinstance(kind, T.StringType):
         # Spark takes `10:00` as that time on the day of its call.
         instant = F.when(source.read.rlike(_DATE), source.read.try_cast("timestamp"))
@@ -105,12 +105,12 @@ def arrival_unit(spec: LogSpec, found: Mapping[str, SourceColumn]) -> Expression
 
 def unit_of_number(time: Expression) -> Expression:
     """Return the unit of a number that is a plausible time, but not in milliseconds; otherwise null."""
-    units = [F.when((time >= first) & (time < end), F.lit(unit)) for unit, (first, end) in RANGES.items()]
+    units = [F.when((time >= first) & (time < end), F.lit(unit)) for unit, (first, end) in _RANGES.items()]
     return F.coalesce(*units)
 
 
 def _in_ms(time: Expression, unit: str) -> Expression:
-    if unit == MS:
+    if unit == MILLISECONDS:
         return time
     if unit == "s":
         return F.try_multiply(time, F.lit(1_000))

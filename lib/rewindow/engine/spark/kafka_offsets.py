@@ -12,9 +12,9 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from rewindow.contracts.blocks import Block
 from rewindow.contracts.ingest import LogSpec, LogWrite
-from rewindow.contracts.time_units import UNITS, unit_of
+from rewindow.contracts.instants import UNITS, unit_of
+from rewindow.contracts.landing import Block
 from rewindow.engine.spark.ingest_columns import offset_columns, source_columns, time_ms, unit_of_number
 from rewindow.engine.spark.ingest_frames import OFFSET
 from rewindow.engine.spark.open_table import open_delta

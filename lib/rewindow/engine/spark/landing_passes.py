@@ -12,8 +12,8 @@ import pyarrow as pa
 from pyarrow import fs
 from pyspark.sql import SparkSession
 
-from rewindow.contracts.blocks import Block
 from rewindow.contracts.ingest import LogWrite
+from rewindow.contracts.landing import Block
 from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.progress import following
 from rewindow.engine.spark.worker_rows import json_rows

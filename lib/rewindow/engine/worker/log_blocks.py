@@ -8,10 +8,10 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from rewindow.contracts.blocks import Block
 from rewindow.contracts.ingest import FAR, LogColumns, LogWrite, PendingLanding
 from rewindow.contracts.instants import instant
-from rewindow.contracts.landed_columns import LOG_COLUMNS
+from rewindow.contracts.landing import Block
+from rewindow.contracts.reserved_names import LOG_COLUMNS
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.engine.worker.arrow_rows import arrow_schema, decode
 from rewindow.engine.worker.faults import checks_units, fix_of, unit_faults

@@ -16,8 +16,8 @@ from itertools import chain
 import numpy as np
 import pyarrow as pa
 
-from rewindow.contracts.blocks import Block
 from rewindow.contracts.ingest import FAR, LogWrite, PendingLanding
+from rewindow.contracts.landing import Block
 from rewindow.engine.worker.landing.interleave import interleaved
 from rewindow.engine.worker.log_blocks import ARRIVED, OpenBlock, by_partition, longs
 from rewindow.engine.worker.nested_json import canonical_json, json_readers

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from rewindow.contracts.ingest import LogWrite, PendingLanding
-from rewindow.contracts.landed_columns import QUARANTINE_COLUMNS
+from rewindow.contracts.reserved_names import QUARANTINE_COLUMNS
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.engine.worker.arrow_rows import arrow_schema
 from rewindow.engine.worker.parquet_writer import FileWriter

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rewindow.contracts.ingest import FAIL, PARTITION_TIME, TimestampPolicy
-from rewindow.contracts.time_units import unit_of, wrong_unit
+from rewindow.contracts.instants import unit_of, wrong_unit
 from rewindow.errors import DataError
 from rewindow.streams.record import MAX_MS, UNKNOWN, Record
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.transaction import AddAction, RemoveAction
 
-from rewindow.contracts.landed_columns import LOG_COLUMNS
+from rewindow.contracts.reserved_names import LOG_COLUMNS
 from rewindow.control.plan.compaction import LogPart, due_merges
 from rewindow.tables.delta.actions import Actions, file_stats, removal
 from rewindow.tables.delta.commit import open_table

@@ -10,7 +10,7 @@ from typing import Any
 from deltalake import DeltaTable
 
 from rewindow.contracts.ingest import LogSpec, ReadWindow, SourceLook
-from rewindow.contracts.landed_columns import QUARANTINE_COLUMNS
+from rewindow.contracts.reserved_names import QUARANTINE_COLUMNS
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.control.ingest.landings import Feed, LogSchema
 from rewindow.control.ingest.progress import progress_lines

@@ -6,7 +6,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake import Schema as DeltaSchema
 
-from rewindow.contracts.landed_columns import LOG_COLUMNS, other_name
+from rewindow.contracts.reserved_names import LOG_COLUMNS, other_name
 from rewindow.control.ingest.landings import LogSchema
 from rewindow.errors import CheckpointError
 from rewindow.tables.delta.commit import open_table

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from pyspark.sql import SparkSession
 
 from rewindow.contracts.ingest import LogSpec, ReadWindow, SourceLook
-from rewindow.contracts.landed_columns import QUARANTINE_COLUMNS
+from rewindow.contracts.reserved_names import QUARANTINE_COLUMNS
 from rewindow.control.ingest.landings import LANDING, PLAN, Feed, LogSchema
 from rewindow.control.ingest.progress import fold_progress, progress_lines
 from rewindow.control.ingest.watermarks import HeldFile

@@ -14,8 +14,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from rewindow.contracts.blocks import Block
 from rewindow.contracts.ingest import LogSpec, LogWrite, ReadWindow, SourceLook
+from rewindow.contracts.landing import Block
 from rewindow.control.plan.stored_format import stored_json
 from rewindow.engine.spark.ingest import SparkLandingEngine
 from rewindow.engine.spark.ingest_frames import OFFSET, SourceFrame

@@ -7,8 +7,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from rewindow.contracts.governed_sources import NEW_ROWS, Governed
-from rewindow.contracts.ingest import LogSpec, Piece, SourceLook
+from rewindow.contracts.ingest import NEW_ROWS, Governed, LogSpec, Piece, SourceLook
 from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.open_table import named, open_delta
 from rewindow.errors import SourceError

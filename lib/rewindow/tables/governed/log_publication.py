@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from rewindow.contracts.landed_columns import LOG_COLUMNS
+from rewindow.contracts.reserved_names import LOG_COLUMNS
 from rewindow.control.ingest.landings import LogSchema
 from rewindow.errors import StorageError
 from rewindow.streams.serde.schema import Column

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from rewindow.contracts.governed_sources import NEW_ROWS, OLD_ROWS, Governed
-from rewindow.contracts.ingest import ARRIVAL, LogSpec, Piece, ReadWindow, SourceLook
+from rewindow.contracts.ingest import ARRIVAL, NEW_ROWS, OLD_ROWS, Governed, LogSpec, Piece, ReadWindow, SourceLook
 from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.open_table import named, open_delta
 from rewindow.errors import ConfigError, DataError, SourceError

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
-from rewindow.contracts.ingest import LogSpec
-from rewindow.contracts.json_texts import marked
-from rewindow.contracts.produced_epochs import ProducedEpoch
+from rewindow.contracts.ingest import LogSpec, ProducedEpoch
+from rewindow.contracts.source_fields import marked
 from rewindow.control.ingest.landings import GENERATION, LANDING
 from rewindow.control.ingest.progress import landing_bodies
 from rewindow.control.plan.branches import CommittedRun, JobState
@@ -49,7 +48,7 @@ class NewEpochs:
         return keys[:-2] if has_bounds(keys) else keys
 
     def marked(self, schema: str) -> str:
-        """Return the schema of the table (Spark's JSON), with its columns of JSON text marked (`contracts.json_texts`)."""
+        """Return the schema of the table (Spark's JSON), with its columns of JSON text marked (`contracts.source_fields`)."""
         return marked(schema, [name for name, kind in self.table.columns if kind == "json"])
 
 

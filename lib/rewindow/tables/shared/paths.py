@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from hashlib import blake2b
 
-from rewindow.contracts.table_names import RESERVED, is_reserved
+from rewindow.contracts.reserved_names import RESERVED, is_reserved
 from rewindow.control.plan.spec import MAIN
 from rewindow.errors import ConfigError
 from rewindow.streams.serde.schema import Column

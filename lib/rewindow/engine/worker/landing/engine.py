@@ -14,7 +14,6 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from rewindow.contracts.blocks import Block
 from rewindow.contracts.ingest import (
     FAR,
     Arrivals,
@@ -26,7 +25,7 @@ from rewindow.contracts.ingest import (
     SourceLook,
     SourceSpec,
 )
-from rewindow.contracts.landing_engine import LandingEngine
+from rewindow.contracts.landing import Block, LandingEngine
 from rewindow.contracts.source_fields import SourceFields
 from rewindow.contracts.text_options import TEXT_FORMATS
 from rewindow.engine.worker.faults import naming_bad_rows

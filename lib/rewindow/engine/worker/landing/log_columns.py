@@ -10,8 +10,7 @@ from itertools import islice
 from typing import Any
 
 from rewindow.contracts.ingest import ARRIVAL, LogColumns, LogSpec
-from rewindow.contracts.json_texts import json_texts
-from rewindow.contracts.source_fields import named_twice, separator_in
+from rewindow.contracts.source_fields import json_texts, named_twice, separator_in
 from rewindow.errors import ConfigError
 from rewindow.streams.serde.schema import Column
 

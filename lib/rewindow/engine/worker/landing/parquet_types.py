@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from rewindow.contracts.ingest import LogSpec
-from rewindow.contracts.landed_columns import other_name
+from rewindow.contracts.reserved_names import other_name
 from rewindow.engine.worker.landing.source_types import INTEGERS, TIMES, decimal_of, fits, type_name
 from rewindow.errors import SourceError, StorageError
 

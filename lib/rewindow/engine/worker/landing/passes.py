@@ -7,8 +7,8 @@ from itertools import chain
 
 import pyarrow as pa
 
-from rewindow.contracts.blocks import Block
 from rewindow.contracts.ingest import LogWrite
+from rewindow.contracts.landing import Block
 from rewindow.engine.worker.landing.chunks import sorted_chunks, write_runs
 from rewindow.engine.worker.landing.exchange import Run, read_run
 from rewindow.engine.worker.landing.merge import merged

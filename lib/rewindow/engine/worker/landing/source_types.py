@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from rewindow.contracts.time_units import MS
+from rewindow.contracts.instants import MILLISECONDS
 from rewindow.engine.worker.landing.unreadable_types import unreadable_type
 
 INTEGERS = ("byte", "short", "integer", "long")
@@ -169,13 +169,13 @@ def as_landed(column: pa.Array, type_name: Any, zone: str) -> pa.Array:
     return column
 
 
-def as_time(column: pa.Array, type_name: str, zone: str, unit: str = MS) -> pa.Array:
+def as_time(column: pa.Array, type_name: str, zone: str, unit: str = MILLISECONDS) -> pa.Array:
     """Return a column as epoch milliseconds; integers are in ``unit``.
 
     Raises `UnsuitableError` for a type or zone that only Spark converts.
     """
     if type_name in INTEGERS:
-        return column if unit == MS else _from_unit(column, unit)
+        return column if unit == MILLISECONDS else _from_unit(column, unit)
     if type_name in TIMES:
         return _millis(column, type_name, zone)
     if type_name == "date" and zone == "UTC":

@@ -14,8 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rewindow.contracts.text_options import TextOptions
-from rewindow.contracts.time_patterns import TimePattern
+from rewindow.contracts.text_options import TextOptions, TimePattern
 from rewindow.engine.worker.landing.source_types import arrow_type, decimal_of
 from rewindow.engine.worker.text.zones import instants
 

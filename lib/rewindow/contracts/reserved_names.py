@@ -1,12 +1,13 @@
-"""The columns that rewindow gives every log and the quarantine."""
+"""Names that rewindow reserves for itself: the columns of every log and of the quarantine, and the first parts of table names."""
 
 from __future__ import annotations
+
+from typing import Final
 
 from rewindow.streams.serde.schema import Column
 
 LOG_COLUMNS = tuple(Column(name, "long") for name in ("offset", "timestamp", "landing", "arrived_at"))
 """The columns that precede the key and value columns in every log."""
-
 QUARANTINE_COLUMNS = (
     Column("name", "string"),
     Column("topic", "string"),
@@ -25,6 +26,8 @@ QUARANTINE_COLUMNS = (
 ``name`` is the feed or the job. ``record`` is the JSON of the key and value, or of a source's columns. ``offset``, ``node``
 and ``_run`` are null for a landing; ``arrived_at`` is null for a job, whose ``landing`` is the epoch of the record.
 """
+RESERVED: Final = ("internal", "logs", "rewindow", "state")
+"""First parts of table names, and folders below the warehouse, that no output may use."""
 
 
 def other_name(column: str) -> str:
@@ -32,3 +35,8 @@ def other_name(column: str) -> str:
     return (
         f"give the column another name (`columns: {{{column}_2: {column}}}`), because a log keeps the type of each name"
     )
+
+
+def is_reserved(table: str) -> bool:
+    """Return whether a dotted table name starts with a reserved part. Case does not matter: catalogs and some disks ignore it."""
+    return table.split(".", maxsplit=1)[0].lower() in RESERVED
