@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from rewindow.app.status.schedule import last_due
-from rewindow.config.files import read_model
 from rewindow.config.job import JobConfig
+from rewindow.config.load import read_model
 from rewindow.errors import ConfigError
 
 JOB = {"job": "a", "topology": "jobs.a:build", "feed": "b"}

@@ -10,7 +10,7 @@ import yaml
 
 from rewindow.app.bind_job import limits_of
 from rewindow.config.field_types import Every
-from rewindow.config.limits import LimitsConfig
+from rewindow.config.job import LimitsConfig
 from rewindow.config.load import find_project, load_feed, load_jobs, load_target, location_of, names_of
 from rewindow.errors import ConfigError
 from rewindow.streams.settings import OnError

@@ -13,8 +13,8 @@ import pytest
 
 from rewindow.app.cli.entry import run_command
 from rewindow.app.new_project import Example, create_project
+from rewindow.config.json_schema import KINDS, schema_of
 from rewindow.config.load import load_feed, load_job, load_target
-from rewindow.config.schema import KINDS, schema_of
 from rewindow.config.yaml_text import parse
 from rewindow.errors import ConfigError
 from tests.config.test_config_refused import REFUSED_FEEDS, REFUSED_JOBS, REFUSED_LOGS

@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from rewindow import Count, StreamsBuilder, TimeWindows, Topology, until_window_closes
 from rewindow.app.expectations import JobExpectations, OutputExpectations
-from rewindow.config.feed_spec import feed_spec
+from rewindow.config.feed import feed_spec
 from rewindow.contracts.expectations import Expectation, Kind, OnFail
 from rewindow.contracts.steps import drive
 from rewindow.contracts.tasks import JobCode

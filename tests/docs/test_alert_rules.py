@@ -13,7 +13,7 @@ import yaml
 
 from rewindow.app.cli.status import status as status_command
 from rewindow.app.telemetry.spans import METRICS
-from rewindow.config.cron import valid_cron
+from rewindow.config.field_types import valid_cron
 from tests.docs.blocks import Block, blocks_of
 
 PAGE = "docs/guides/monitoring.md"

@@ -12,8 +12,8 @@ import yaml
 
 from rewindow.app.new_project import Example, create_project
 from rewindow.config.feed import FeedConfig
-from rewindow.config.files import read_model
 from rewindow.config.job import JobConfig
+from rewindow.config.load import read_model
 from rewindow.config.target import TargetConfig
 from tests.docs.blocks import Block, blocks_of, pages, python_of
 

@@ -11,8 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from rewindow.config.feed import FeedConfig
-from rewindow.config.feed_spec import feed_spec
+from rewindow.config.feed import FeedConfig, feed_spec
 from rewindow.contracts.ingest import FAR, Arrivals, LogColumns
 from rewindow.contracts.source_fields import FileFields, SourceFields, fields_of_schema
 from rewindow.contracts.steps import drive

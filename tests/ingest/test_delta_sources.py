@@ -15,7 +15,7 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rewindow.config.feed_spec import feed_spec
+from rewindow.config.feed import feed_spec
 from rewindow.contracts.ingest import ReadWindow
 from rewindow.errors import ConfigError, DataError, SourceError
 from rewindow.tables.delta.feeds import DeltaFeedTables

@@ -10,7 +10,7 @@ import pytest
 from deltalake import write_deltalake
 from pydantic import ValidationError
 
-from rewindow.config.feed_spec import feed_spec
+from rewindow.config.feed import feed_spec
 from rewindow.contracts.ingest import LogColumns, Piece, SourceSpec
 from rewindow.contracts.source_fields import FileFields, SourceFields, fields_of_schema
 from rewindow.control.ingest.fields import LandedFields, check_fields

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
 
-from rewindow.config.feed_spec import feed_spec
+from rewindow.config.feed import feed_spec
 from rewindow.contracts.ingest import SourceSpec
 from rewindow.engine.worker.source_files import look_at_files, unchanged
 from rewindow.errors import ConfigError, LandedFileError, SourceError, StorageError

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from rewindow.app.cli.printing import Printer
-from rewindow.config.feed_spec import feed_spec
+from rewindow.config.feed import feed_spec
 from rewindow.control.ingest.land import land
 from rewindow.control.ingest.waiting import next_complete
 from rewindow.engine.worker.landing.engine import ArrowLandingEngine

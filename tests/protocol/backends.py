@@ -16,8 +16,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from rewindow.app.open_tables import open_job_gc, open_repair
-from rewindow.config.feed import FeedConfig
-from rewindow.config.feed_spec import feed_spec
+from rewindow.config.feed import FeedConfig, feed_spec
 from rewindow.contracts.landing import LandingEngine
 from rewindow.contracts.steps import drive
 from rewindow.contracts.tasks import Execution, JobCode

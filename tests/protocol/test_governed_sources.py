@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from rewindow.config.feed import FeedConfig
-from rewindow.config.feed_spec import feed_spec
+from rewindow.config.feed import FeedConfig, feed_spec
 from rewindow.contracts.ingest import NEW_ROWS, OLD_ROWS, Piece, ReadWindow
 from rewindow.control.ingest.land import drive
 from rewindow.errors import ConfigError, DataError, SourceError, StorageError

@@ -10,7 +10,7 @@ from rewindow.app.extractors import extractor_versions
 from rewindow.app.kept_landings import naming_kept
 from rewindow.app.next_columns import next_columns
 from rewindow.app.project import Project
-from rewindow.config.feed_spec import TABLE_FORMATS, feed_spec
+from rewindow.config.feed import TABLE_FORMATS, feed_spec
 from rewindow.config.load import load_feed
 from rewindow.contracts.ingest import FeedSpec, LogColumns, LogSpec, ReadWindow, SourceLook
 from rewindow.control.ingest.changed_extractors import changed_extractors

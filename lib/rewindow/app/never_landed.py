@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 import pendulum
 
-from rewindow.config.feed import FeedConfig
-from rewindow.config.feed_spec import TABLE_FORMATS, feed_spec
+from rewindow.config.feed import TABLE_FORMATS, FeedConfig, feed_spec
 from rewindow.contracts.ingest import LogColumns, LogSpec, ReadWindow, SourceLook
 from rewindow.control.ingest.generations import log_schemas
 from rewindow.control.ingest.intervals import grid_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from rewindow.config.feed_spec import TABLE_FORMATS
+from rewindow.config.feed import TABLE_FORMATS
 from rewindow.contracts.ingest import FeedSpec, LogColumns, LogSpec, SourceLook
 from rewindow.contracts.source_fields import SMALL_JSON_BYTES
 from rewindow.contracts.text_options import JSON

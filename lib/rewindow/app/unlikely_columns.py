@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
-from rewindow.config.feed import FeedConfig
-from rewindow.config.feed_spec import feed_spec
+from rewindow.config.feed import FeedConfig, feed_spec
 from rewindow.contracts.ingest import LogSpec
 from rewindow.contracts.instants import instant
 from rewindow.contracts.reserved_names import other_name

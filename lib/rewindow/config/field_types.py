@@ -1,6 +1,7 @@
-"""Types of configuration fields: names, durations, intervals, locations. They parse text into validated values.
+"""Types of configuration fields: names, durations, intervals, schedules, locations. They parse text into validated values.
 
-Invalid text raises a `ValueError` that says what to write instead; the loader adds file and key.
+Invalid text raises a `ValueError` that says what to write instead; the loader adds file and key. Each type has a JSON Schema
+for editors, which accepts at least what the type accepts.
 """
 
 from __future__ import annotations
@@ -11,58 +12,15 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 import pendulum
-from pydantic import AfterValidator, ByteSize, PlainValidator, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, ByteSize, ConfigDict, PlainValidator, WithJsonSchema
 
-from rewindow.config import shapes
-from rewindow.config.cron import valid_cron
 from rewindow.contracts.reserved_names import RESERVED, is_reserved
 from rewindow.errors import ConfigError
 from rewindow.streams.duration import to_ms
 from rewindow.streams.settings import OnError
 
 _PART = r"[A-Za-z_][A-Za-z0-9_-]*"
-_NAME = re.compile(_PART)
-_DOTTED = re.compile(rf"{_PART}(?:\.{_PART})*")
-_FUNCTION = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
-_EVERY = re.compile(r"([1-9][0-9]{0,5})(mo|ms|[smhdwy])")
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-_SCHEMES: Final = ("abfs", "abfss", "adl", "dbfs", "file", "gs", "hdfs", "s3", "s3a", "wasbs")
-_LONGEST = 200
-_MAX_MS: Final = 10_000 * 366 * 86_400_000
-_FIXED_UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
-
-
-class MisfitError(ValueError):
-    """Values that are valid one by one, but not together. ``keys`` leads to the one to look at, from the block on."""
-
-    def __init__(self, message: str, *keys: int | str) -> None:
-        super().__init__(message)
-        self.keys = keys
-
-
-@dataclass(frozen=True, slots=True)
-class Every:
-    """An interval of arrival: ``count`` units. ``ms s m h`` are fixed lengths; ``d w mo y`` follow the calendar."""
-
-    count: int
-    unit: str
-
-    def __str__(self) -> str:
-        """Return the interval as written in the configuration."""
-        return f"{self.count}{self.unit}"
-
-
-def _text(value: object, example: str) -> str:
-    if value is None:
-        raise ValueError(f"is empty: write it like {example}")
-    if isinstance(value, bool):
-        word = str(value).lower()
-        raise ValueError(f"{word} is not text (YAML reads yes, no, on and off as true and false): write it in quotes")
-    if not isinstance(value, str):
-        raise ValueError(f"{value!r} is not text: write it like {example}")
-    if not value or len(value) > _LONGEST or not value.isprintable():
-        raise ValueError(f"must have 1 to {_LONGEST} printable characters, like {example}")
-    return value
+NAME: Final[dict[str, Any]] = {"type": "string", "maxLength": 200, "pattern": f"^{_PART}$"}
 
 
 def _name(value: object) -> str:
@@ -74,6 +32,10 @@ def _name(value: object) -> str:
     return text
 
 
+Name = Annotated[str, PlainValidator(_name), WithJsonSchema(NAME)]
+DOTTED: Final[dict[str, Any]] = {"type": "string", "maxLength": 200, "pattern": rf"^{_PART}(\.{_PART})*$"}
+
+
 def _dotted(value: object) -> str:
     text = _text(value, "raw.events")
     if not _DOTTED.fullmatch(text):
@@ -81,6 +43,9 @@ def _dotted(value: object) -> str:
             f"{text!r} is not a valid name: use parts of ASCII letters, digits, _ and -, joined by single dots"
         )
     return text
+
+
+DottedName = Annotated[str, PlainValidator(_dotted), WithJsonSchema(DOTTED)]
 
 
 def _output_table(value: object) -> str:
@@ -92,11 +57,29 @@ def _output_table(value: object) -> str:
     return text
 
 
+OutputTable = Annotated[str, PlainValidator(_output_table), WithJsonSchema(DOTTED)]
+FUNCTION: Final[dict[str, Any]] = {
+    "type": "string",
+    "maxLength": 200,
+    "pattern": r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*:[A-Za-z_][A-Za-z0-9_]*$",
+}
+
+
 def _function(value: object) -> str:
     text = _text(value, "jobs.low_activity:build_topology")
     if not _FUNCTION.fullmatch(text):
         raise ValueError(f"{text!r} is not a function: write module:function, like jobs.low_activity:build_topology")
     return text
+
+
+Function = Annotated[str, PlainValidator(_function), WithJsonSchema(FUNCTION)]
+_NOT_IN_COLUMNS = r"\u0000-\u001f\s!-/:-@\[-^`{-~"
+"""Spaces and ASCII punctuation without the underscore. Letters of all scripts are allowed."""
+_COLUMN: Final[dict[str, Any]] = {
+    "type": "string",
+    "maxLength": 200,
+    "pattern": f"^[^0-9{_NOT_IN_COLUMNS}][^{_NOT_IN_COLUMNS}]*$",
+}
 
 
 def _column(value: object) -> str:
@@ -106,8 +89,16 @@ def _column(value: object) -> str:
     return text
 
 
-def _timestamp(value: object) -> str:
-    return _function(value) if isinstance(value, str) and ":" in value else _column(value)
+Column = Annotated[str, PlainValidator(_column), WithJsonSchema(_COLUMN)]
+TEXT: Final[dict[str, Any]] = {"type": "string", "maxLength": 200, "pattern": r"^[^\u0000-\u001f\u007f]+$"}
+
+
+def _old_name(value: object) -> str:
+    return _text(value, "User Id")
+
+
+OldColumn = Annotated[str, PlainValidator(_old_name), WithJsonSchema(TEXT)]
+_COLUMNS: Final[dict[str, Any]] = {"type": "array", "items": _COLUMN, "minItems": 1, "uniqueItems": True}
 
 
 def _columns(value: object) -> tuple[str, ...]:
@@ -119,14 +110,35 @@ def _columns(value: object) -> tuple[str, ...]:
     return columns
 
 
+Columns = Annotated[tuple[str, ...], PlainValidator(_columns), WithJsonSchema(_COLUMNS)]
+FIELDS: Final[dict[str, Any]] = {"type": "array", "items": TEXT, "minItems": 1}
+
+
 def _fields(value: object) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or not value:
         raise ValueError(f"{value!r} is not a list of fields: write it like [coupon, address.zip]")
     return tuple(_text(item, "address.zip") for item in value)
 
 
+Fields = Annotated[tuple[str, ...], PlainValidator(_fields), WithJsonSchema(FIELDS)]
+
+
 def _column_or_columns(value: object) -> str | tuple[str, ...]:
     return _column(value) if value is None or isinstance(value, str | bool) else _columns(value)
+
+
+ColumnOrColumns = Annotated[
+    str | tuple[str, ...],
+    PlainValidator(_column_or_columns),
+    WithJsonSchema({"anyOf": [_COLUMN, _COLUMNS]}),
+]
+
+
+def _timestamp(value: object) -> str:
+    return _function(value) if isinstance(value, str) and ":" in value else _column(value)
+
+
+TimestampSource = Annotated[str, PlainValidator(_timestamp), WithJsonSchema({"anyOf": [_COLUMN, FUNCTION]})]
 
 
 def _duration(value: object) -> int:
@@ -147,6 +159,15 @@ def _duration(value: object) -> int:
     return length
 
 
+def duration(*words: str) -> dict[str, Any]:
+    """Return the schema of a duration. ``words`` may be written instead of one."""
+    length = {"type": "string", "pattern": r"^\s*(0|([0-9]{1,19}(ms|[smhdw]))+)\s*$"}
+    return {"anyOf": [{"const": 0}, length, *({"const": word} for word in words)]}
+
+
+DurationMs = Annotated[int, PlainValidator(_duration), WithJsonSchema(duration())]
+
+
 def _duration_or(word: str) -> PlainValidator:
     def read(value: object) -> int | None:
         if value == word:
@@ -159,6 +180,28 @@ def _duration_or(word: str) -> PlainValidator:
             raise ValueError(f"{error}, or {word}") from error
 
     return PlainValidator(read)
+
+
+DurationMsOrForever = Annotated[int | None, _duration_or("forever"), WithJsonSchema(duration("forever"))]
+DurationMsOrNone = Annotated[int | None, _duration_or("none"), WithJsonSchema(duration("none"))]
+
+
+@dataclass(frozen=True, slots=True)
+class Every:
+    """An interval of arrival: ``count`` units. ``ms s m h`` are fixed lengths; ``d w mo y`` follow the calendar."""
+
+    count: int
+    unit: str
+
+    def __str__(self) -> str:
+        """Return the interval as written in the configuration."""
+        return f"{self.count}{self.unit}"
+
+
+_INTERVAL: Final[dict[str, Any]] = {
+    "type": "string",
+    "pattern": "^([1-9][0-9]{0,5}(mo|ms|[smhdwy])|([0-9]{1,6}(ms|[smh]))+)$",
+}
 
 
 def _every(value: object) -> Every:
@@ -180,6 +223,9 @@ def _every(value: object) -> Every:
     return Every(length // _FIXED_UNITS[unit], unit)
 
 
+EveryInterval = Annotated[Every, PlainValidator(_every), WithJsonSchema(_INTERVAL)]
+
+
 def known_zone(value: object) -> str:
     """Return the name of a time zone. Raises `ValueError` for one that does not exist."""
     text = _text(value, "Europe/Berlin")
@@ -188,6 +234,13 @@ def known_zone(value: object) -> str:
         hint = f"did you mean `{close[0]}`? Use" if close else "use"
         raise ValueError(f"{text!r} is not a time zone: {hint} an IANA name such as UTC or Europe/Berlin")
     return text
+
+
+Zone = Annotated[str, PlainValidator(known_zone), WithJsonSchema(TEXT)]
+_POLICY: Final[dict[str, Any]] = {
+    "type": "string",
+    "pattern": "^(fail|quarantine|retry [1-9][0-9]{0,2}( quarantine)?)$",
+}
 
 
 def _policy(value: object) -> OnError:
@@ -200,8 +253,18 @@ def _policy(value: object) -> OnError:
         raise ValueError(f"{error}{(close and f'. Did you mean `{close[0]}`?') or ''}") from error
 
 
+Policy = Annotated[OnError, PlainValidator(_policy), WithJsonSchema(_POLICY)]
+CRON: Final[dict[str, Any]] = {
+    "type": "string",
+    "pattern": r"^(@(hourly|daily|weekly|monthly|yearly)|([A-Za-z0-9*/,#?L-]+ +){4}[A-Za-z0-9*/,#?L-]+)$",
+}
+
+
 def _cron(value: object) -> str:
     return valid_cron(_text(value, '"10 * * * *"'))
+
+
+Cron = Annotated[str, PlainValidator(_cron), WithJsonSchema(CRON)]
 
 
 def _location(value: object) -> str:
@@ -218,11 +281,26 @@ def _location(value: object) -> str:
     return text
 
 
-def _old_name(value: object) -> str:
-    return _text(value, "User Id")
+Location = Annotated[str, PlainValidator(_location), WithJsonSchema(TEXT)]
+_SCALAR: Final[dict[str, Any]] = {"type": ["string", "number", "boolean"]}
 
 
-def spark_text(value: object) -> str:
+def _text_option(value: object) -> str | dict[str, str]:
+    """Return an option of text files: a scalar, or a map from column to pattern."""
+    if isinstance(value, dict):
+        return {str(column): _spark_text(pattern) for column, pattern in value.items()}
+    return _spark_text(value)
+
+
+TextOption = Annotated[
+    str | dict[str, str],
+    PlainValidator(_text_option),
+    WithJsonSchema({"anyOf": [_SCALAR, {"type": "object", "additionalProperties": _SCALAR}]}),
+]
+_SPARK_KEY: Final = r"^spark\.[A-Za-z0-9_.-]+$"
+
+
+def _spark_text(value: object) -> str:
     """Return a YAML scalar as Spark spells it: ``true``, ``4``, ``2g``."""
     if isinstance(value, bool):
         return str(value).lower()
@@ -231,11 +309,23 @@ def spark_text(value: object) -> str:
     raise ValueError("must be a single value: text, a number, true or false")  # not shown: it may be a secret
 
 
-def _text_option(value: object) -> str | dict[str, str]:
-    """Return an option of text files: a scalar, or a map from column to pattern."""
-    if isinstance(value, dict):
-        return {str(column): spark_text(pattern) for column, pattern in value.items()}
-    return spark_text(value)
+_SparkText = Annotated[str, PlainValidator(_spark_text), WithJsonSchema(_SCALAR)]
+
+
+def _settings(key: str) -> dict[str, Any]:
+    """Return the schema of settings by name. ``key`` is the pattern of names."""
+    return {"type": "object", "patternProperties": {key: _SCALAR}, "additionalProperties": False}
+
+
+def _spark_settings(value: dict[str, str]) -> dict[str, str]:
+    for key in value:
+        if not re.fullmatch(r"spark\.[A-Za-z0-9_.-]+", key):
+            raise ValueError(f"{key!r} is not a Spark setting: use a name that starts with spark.")
+    return value
+
+
+SparkSettings = Annotated[dict[Any, _SparkText], AfterValidator(_spark_settings), WithJsonSchema(_settings(_SPARK_KEY))]
+_STORAGE_KEY: Final = "^(AWS|AZURE|GOOGLE)_[A-Z0-9_]+$"
 
 
 def _storage_options(value: dict[str, str]) -> dict[str, str]:
@@ -247,47 +337,89 @@ def _storage_options(value: dict[str, str]) -> dict[str, str]:
     return value
 
 
-def _spark_settings(value: dict[str, str]) -> dict[str, str]:
-    for key in value:
-        if not re.fullmatch(r"spark\.[A-Za-z0-9_.-]+", key):
-            raise ValueError(f"{key!r} is not a Spark setting: use a name that starts with spark.")
-    return value
-
-
-Name = Annotated[str, PlainValidator(_name), WithJsonSchema(shapes.NAME)]
-DottedName = Annotated[str, PlainValidator(_dotted), WithJsonSchema(shapes.DOTTED)]
-OutputTable = Annotated[str, PlainValidator(_output_table), WithJsonSchema(shapes.DOTTED)]
-Function = Annotated[str, PlainValidator(_function), WithJsonSchema(shapes.FUNCTION)]
-Column = Annotated[str, PlainValidator(_column), WithJsonSchema(shapes.COLUMN)]
-OldColumn = Annotated[str, PlainValidator(_old_name), WithJsonSchema(shapes.TEXT)]
-Columns = Annotated[tuple[str, ...], PlainValidator(_columns), WithJsonSchema(shapes.COLUMNS)]
-Fields = Annotated[tuple[str, ...], PlainValidator(_fields), WithJsonSchema(shapes.FIELDS)]
-ColumnOrColumns = Annotated[
-    str | tuple[str, ...],
-    PlainValidator(_column_or_columns),
-    WithJsonSchema({"anyOf": [shapes.COLUMN, shapes.COLUMNS]}),
-]
-TimestampSource = Annotated[
-    str, PlainValidator(_timestamp), WithJsonSchema({"anyOf": [shapes.COLUMN, shapes.FUNCTION]})
-]
-DurationMs = Annotated[int, PlainValidator(_duration), WithJsonSchema(shapes.duration())]
-DurationMsOrForever = Annotated[int | None, _duration_or("forever"), WithJsonSchema(shapes.duration("forever"))]
-DurationMsOrNone = Annotated[int | None, _duration_or("none"), WithJsonSchema(shapes.duration("none"))]
-EveryInterval = Annotated[Every, PlainValidator(_every), WithJsonSchema(shapes.INTERVAL)]
-Zone = Annotated[str, PlainValidator(known_zone), WithJsonSchema(shapes.TEXT)]
-Policy = Annotated[OnError, PlainValidator(_policy), WithJsonSchema(shapes.POLICY)]
-Cron = Annotated[str, PlainValidator(_cron), WithJsonSchema(shapes.CRON)]
-Location = Annotated[str, PlainValidator(_location), WithJsonSchema(shapes.TEXT)]
-SparkText = Annotated[str, PlainValidator(spark_text), WithJsonSchema(shapes.SCALAR)]
-TextOption = Annotated[
-    str | dict[str, str],
-    PlainValidator(_text_option),
-    WithJsonSchema({"anyOf": [shapes.SCALAR, {"type": "object", "additionalProperties": shapes.SCALAR}]}),
-]
-SparkSettings = Annotated[
-    dict[Any, SparkText], AfterValidator(_spark_settings), WithJsonSchema(shapes.settings(shapes.SPARK_KEY))
-]
 StorageOptions = Annotated[
-    dict[Any, SparkText], AfterValidator(_storage_options), WithJsonSchema(shapes.settings(shapes.STORAGE_KEY))
+    dict[Any, _SparkText], AfterValidator(_storage_options), WithJsonSchema(_settings(_STORAGE_KEY))
 ]
-Bytes = Annotated[ByteSize, WithJsonSchema(shapes.BYTES)]
+_BYTES: Final[dict[str, Any]] = {
+    "anyOf": [
+        {"type": "integer", "minimum": 1 << 20},
+        {"type": "string", "pattern": r"^\s*[0-9]*\.?[0-9]+\s*[A-Za-z]*\s*$"},
+    ]
+}
+Bytes = Annotated[ByteSize, WithJsonSchema(_BYTES)]
+_NAME = re.compile(_PART)
+_DOTTED = re.compile(rf"{_PART}(?:\.{_PART})*")
+_FUNCTION = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
+_EVERY = re.compile(r"([1-9][0-9]{0,5})(mo|ms|[smhdwy])")
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_SCHEMES: Final = ("abfs", "abfss", "adl", "dbfs", "file", "gs", "hdfs", "s3", "s3a", "wasbs")
+_LONGEST = 200
+_MAX_MS: Final = 10_000 * 366 * 86_400_000
+_FIXED_UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
+_WORD = re.compile(r"@(?:hourly|daily|weekly|monthly|yearly)")
+_CRON = re.compile(r"(?:[A-Za-z0-9*/,#?L-]+ +){4}[A-Za-z0-9*/,#?L-]+")
+_NUMBER = re.compile(r"(?<![/#\d])\d+")
+"""A value of a field, but not a step (``*/15``) or an ordinal (``1#2``, the second Monday)."""
+_STEP_0 = re.compile(r"/0+(?!\d)")
+_FIELDS: Final = (
+    ("minute", 0, 59, ()),
+    ("hour", 0, 23, ()),
+    ("day", 1, 31, ("l",)),
+    ("month", 1, 12, ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")),
+    ("weekday", 0, 7, ("sun", "mon", "tue", "wed", "thu", "fri", "sat")),
+)
+_MOST_DAYS: Final = {"2": 29, "feb": 29} | dict.fromkeys(("4", "apr", "6", "jun", "9", "sep", "11", "nov"), 30)
+"""Days of the months that have no 31st, by number and by name."""
+
+
+class MisfitError(ValueError):
+    """Values that are valid one by one, but not together. ``keys`` leads to the one to look at, from the block on."""
+
+    def __init__(self, message: str, *keys: int | str) -> None:
+        super().__init__(message)
+        self.keys = keys
+
+
+def valid_cron(text: str) -> str:
+    """Return a valid cron schedule unchanged. Raises `ValueError`, which names the wrong field, for an invalid one."""
+    if _WORD.fullmatch(text):
+        return text
+    if not _CRON.fullmatch(text):
+        raise ValueError(
+            f'{text!r} is not a cron schedule: write five fields in quotes, like "10 * * * *", or "@daily"'
+        )
+    for field, (name, low, high, words) in zip(text.split(), _FIELDS, strict=True):
+        for number in _NUMBER.findall(field):
+            if not low <= int(number) <= high:
+                raise ValueError(
+                    f"{text!r} is not a cron schedule: {name} {number} is not in the range {low} to {high}"
+                )
+        for word in re.findall(r"[A-Za-z]+", field):
+            if word.lower() not in words:
+                raise ValueError(f"{text!r} is not a cron schedule: {word!r} is not a valid {name}")
+        if _STEP_0.search(field):
+            raise ValueError(f"{text!r} is not a cron schedule: the {name} has a step of 0")
+    _, _, day, month, weekday = text.split()
+    longest = max(_MOST_DAYS.get(part.lower().lstrip("0"), 31) for part in month.split(","))
+    if weekday == "*" and all(part.isdigit() and int(part) > longest for part in day.split(",")):
+        raise ValueError(f"{text!r} would never run: month {month} has no day {day}")
+    return text
+
+
+class ConfigValue(BaseModel):
+    """A part of a configuration file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, validate_default=False)
+
+
+def _text(value: object, example: str) -> str:
+    if value is None:
+        raise ValueError(f"is empty: write it like {example}")
+    if isinstance(value, bool):
+        word = str(value).lower()
+        raise ValueError(f"{word} is not text (YAML reads yes, no, on and off as true and false): write it in quotes")
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} is not text: write it like {example}")
+    if not value or len(value) > _LONGEST or not value.isprintable():
+        raise ValueError(f"must have 1 to {_LONGEST} printable characters, like {example}")
+    return value

@@ -1,27 +1,188 @@
-"""The configuration of a job: its topology, its feed, and the tables it writes."""
+"""The configuration of a job: its topology, its feed, the tables it writes, their expectations, limits and alerts."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
-from typing import Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ByteSize,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 
-from rewindow.config.alerts import AlertsConfig
-from rewindow.config.expectations import ExpectationConfig, expectations_of
+from rewindow.config import field_types
 from rewindow.config.field_types import (
+    Bytes,
+    ConfigValue,
     Cron,
     DottedName,
+    DurationMs,
     Function,
     MisfitError,
     Name,
     OutputTable,
     Policy,
 )
-from rewindow.config.limits import LimitsConfig
-from rewindow.config.value import ConfigValue
-from rewindow.contracts.expectations import Expectation
+from rewindow.contracts.expectations import Expectation, Kind, OnFail
+from rewindow.streams.settings import DEFAULTS
 from rewindow.streams.topology import Topology
+
+_KINDS: Final = tuple(kind.value for kind in Kind)
+_MOST_ALLOWED: Final = 1_000
+_LONGEST_QUERY: Final = 20_000
+_LIST: Final = {"type": "array", "items": field_types.TEXT, "minItems": 1, "uniqueItems": True}
+_NAMES: Final = {"anyOf": [field_types.TEXT, _LIST]}
+_KEY_OR_NAMES: Final = {"anyOf": [{"const": "key"}, _LIST]}
+_SCALAR: Final = {"type": ["string", "number", "boolean"]}
+
+
+def _scalar(value: object) -> Any:
+    if isinstance(value, str | int):
+        return value
+    raise ValueError(f"{value!r} is not a value: write a number, a text, true or false")
+
+
+_Scalar = Annotated[Any, PlainValidator(_scalar), WithJsonSchema(_SCALAR)]
+
+
+def _bound(value: object) -> Any:
+    if isinstance(value, str | int) and not isinstance(value, bool):
+        return value
+    raise ValueError(f"{value!r} is not a bound: write a number, or a text for a column of text")
+
+
+_Bound = Annotated[Any, PlainValidator(_bound), WithJsonSchema({"type": ["string", "number"]})]
+_Allowed = Annotated[list[_Scalar], Field(min_length=1, max_length=_MOST_ALLOWED)]
+
+
+def _names(value: object) -> tuple[str, ...]:
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, list | tuple) or not names or not all(isinstance(one, str) and one for one in names):
+        raise ValueError(f"{value!r} names no columns: write a column, or a list like [carrier, origin]")
+    if len(set(names)) < len(names):
+        raise ValueError(f"[{', '.join(names)}] names a column twice: list each column once")
+    return tuple(names)
+
+
+_Names = Annotated[tuple[str, ...], PlainValidator(_names), WithJsonSchema(_NAMES)]
+
+
+def _unique(value: object) -> tuple[str, ...]:
+    if value == "key":
+        return ()
+    if value is None or isinstance(value, str | bool):
+        raise ValueError(f"{value!r} is not key or a list of columns: write key, or a list like [carrier, origin]")
+    return _names(value)
+
+
+_UniqueNames = Annotated[tuple[str, ...], PlainValidator(_unique), WithJsonSchema(_KEY_OR_NAMES)]
+
+
+def _query(value: object) -> str:
+    if not isinstance(value, str) or not value.strip() or len(value) > _LONGEST_QUERY:
+        raise ValueError("is not a query: write SELECT ..., which returns the offending rows")
+    return value.strip().rstrip(";")
+
+
+_Query = Annotated[str, PlainValidator(_query), WithJsonSchema({"type": "string", "pattern": r"\S"})]
+_PERCENT = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,6})?)\s*%")
+_SHAPE: Final = {"type": "string", "pattern": r"^[0-9]{1,3}(\.[0-9]{1,6})?\s*%$"}
+
+
+def _share(value: object) -> float:
+    found = _PERCENT.fullmatch(value) if isinstance(value, str) else None
+    if found is None or float(found[1]) > 100:
+        raise ValueError(f"{value!r} is not a share: write a percentage from 0% to 100%, like 0.5%")
+    return float(found[1]) / 100
+
+
+_Share = Annotated[float, PlainValidator(_share), WithJsonSchema(_SHAPE)]
+
+
+class RangeConfig(ConfigValue):
+    """Bounds of a column's values. A null meets every bound, NaN meets none."""
+
+    column: str
+    """The column."""
+    min: _Bound | None = None
+    """The smallest value allowed."""
+    max: _Bound | None = None
+    """The largest value allowed."""
+
+    @model_validator(mode="after")
+    def _has_bound(self) -> RangeConfig:
+        _check_has_bound(self.min, self.max)
+        return self
+
+
+class RowsConfig(ConfigValue):
+    """Bounds of the number of rows that a run adds to the output."""
+
+    min: int | None = Field(default=None, ge=0)
+    """The smallest number allowed."""
+    max: int | None = Field(default=None, ge=0)
+    """The largest number allowed."""
+
+    @model_validator(mode="after")
+    def _has_bounds(self) -> RowsConfig:
+        _check_has_bound(self.min, self.max)
+        if self.min is not None and self.max is not None and self.min > self.max:
+            raise MisfitError(f"min {self.min} is above max {self.max}: swap them", "min")
+        return self
+
+
+class ValuesConfig(ConfigValue):
+    """The allowed values of a column. A null is allowed."""
+
+    column: str
+    """The column."""
+    allowed: _Allowed
+    """The values, as numbers, texts or truths."""
+
+
+class ExpectationConfig(ConfigValue):
+    """One expectation of an output: one of ``not_null``, ``unique``, ``range``, ``values``, ``rows``, ``late`` and ``sql``."""
+
+    not_null: _Names | None = None
+    """Columns that have no null in the new rows: one, or a list."""
+    unique: _UniqueNames | None = None
+    """``key``: no two new rows have the same key and window. Or a list of columns that no two new rows share."""
+    range: RangeConfig | None = None
+    """Bounds of a column's values in the new rows."""
+    values: ValuesConfig | None = None
+    """The values that a column may have in the new rows."""
+    rows: RowsConfig | None = None
+    """Bounds of the number of new rows."""
+    late: _Share | None = None
+    """Largest share of the run's records that may be late, like ``1%``. It is that of the node that drops most."""
+    sql: _Query | None = None
+    """A query that returns offending rows. It reads ``new_rows`` and ``previous_rows``, those of the run before."""
+    on_fail: Literal["warn", "hold", "fail"] = "fail"
+    """What becomes of a run that does not meet it: it is published, held back, or not committed."""
+    name: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    """The name in results and messages. Default: the expectation in words."""
+
+    @model_validator(mode="after")
+    def _is_one(self) -> ExpectationConfig:
+        given = [kind for kind in _KINDS if getattr(self, kind) is not None]
+        if len(given) != 1:
+            what = f"{' and '.join(given)} are two expectations" if given else "there is no expectation"
+            raise MisfitError(f"{what}: write one of {', '.join(_KINDS)} in each item of the list", *given[1:2])
+        return self
+
+    def of(self, output: str) -> Expectation:
+        """Return the expectation of an output."""
+        made = _made(self, output)
+        return made if self.name is None else replace(made, name=self.name)
 
 
 class OutputConfig(ConfigValue):
@@ -42,6 +203,52 @@ class SemanticsConfig(ConfigValue):
     """What advances stream time: records alone, or the watermark of a landing, too."""
     wall_clock: Literal["stream_time", "run"] = "stream_time"
     """The simulated wall clock follows timestamps and watermarks, or with ``run`` jumps once, at the end of a run (D8)."""
+
+
+class AlertsConfig(ConfigValue):
+    """Bounds beyond which `rewindow status` reports the job. They change neither runs nor rows."""
+
+    freshness_ms: DurationMs | None = Field(default=None, alias="freshness")
+    """How far the time through which the job is complete may be behind the wall clock, like ``2h``."""
+    silent_ms: DurationMs | None = Field(default=None, alias="silent")
+    """How far the feed may be beyond the newest record of a partition for which results wait, like ``1d``."""
+    waiting: int | None = Field(default=None, ge=0)
+    """Number of landings that may wait for the next run."""
+    late: _Share | None = None
+    """Share of the records that may be late, like ``1%``. It is that of the node that drops most."""
+    skipped: _Share | None = None
+    """Share of the records that may be skipped, by the node that skips most."""
+    expired: _Share | None = None
+    """Share of the records that may be expired, by the store that drops most."""
+    quarantined: _Share | None = None
+    """Share of the records that may be quarantined, by the job's nodes and by its landings together."""
+    runs: int = Field(default=24, ge=1, le=400)
+    """Number of last runs over which the shares are taken."""
+    files: int | None = Field(default=None, ge=1)
+    """Number of files that the job's state and journal may have."""
+    size: Bytes | None = Field(default=None, ge=ByteSize(1 << 20))
+    """Size that the job's state and journal may have, in bytes or like ``10GiB``; at least ``1MiB`` (1,048,576)."""
+    restore: int | None = Field(default=None, ge=1)
+    """Number of runs whose changelogs the next run may have to read. A snapshot replaces them after 30 runs, or 240 that change
+    few rows, so a useful bound is 31 or more."""
+
+
+class LimitsConfig(BaseModel):
+    """Resource limits of one task (`streams.settings.Limits`). They never change a row."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, validate_default=False)
+
+    store_rows: int = Field(default=DEFAULTS.store_rows, ge=1)
+    """Rows of one store."""
+    outputs_per_record: int = Field(default=DEFAULTS.outputs_per_record, ge=1)
+    """Records written to one topic for one input record."""
+    punctuations_per_epoch: int = Field(default=DEFAULTS.punctuations_per_epoch, ge=1)
+    """Calls of schedules in one epoch."""
+    list_items: int = Field(default=DEFAULTS.list_items, ge=1)
+    """Items of one list that an aggregate (`Collect`, or one of your own) makes in record execution: each record copies the
+    list, so the time grows with the square of its length. Vectorized execution has no such limit."""
+    store_memory: int = Field(default=DEFAULTS.store_memory, ge=1)
+    """Memory of all stores of a task, in bytes. What exceeds it spills to disk."""
 
 
 class JobConfig(ConfigValue):
@@ -91,7 +298,7 @@ class JobConfig(ConfigValue):
 
     def expectations_of(self, topic: str) -> tuple[Expectation, ...]:
         """Return the expectations of an output."""
-        return expectations_of(topic, self.outputs[topic].expect)
+        return _expectations_of(topic, self.outputs[topic].expect)
 
 
 def nested(tables: list[str]) -> str | None:
@@ -124,3 +331,39 @@ def unwritten_output(config: JobConfig, topology: Topology) -> tuple[str, str] |
                 f"{', '.join(written) or 'nothing'}): fix `outputs:` or the `.to(...)`"
             )
     return None
+
+
+def _check_has_bound(low: Any, high: Any) -> None:
+    if low is None and high is None:
+        raise MisfitError("there is no bound: write min, max or both")
+
+
+def _made(config: ExpectationConfig, output: str) -> Expectation:
+    on_fail = OnFail(config.on_fail)
+    if config.not_null is not None:
+        return Expectation(output, f"not_null {', '.join(config.not_null)}", Kind.NOT_NULL, on_fail, config.not_null)
+    if config.unique is not None:
+        return Expectation(output, f"unique {', '.join(config.unique) or 'key'}", Kind.UNIQUE, on_fail, config.unique)
+    if config.range is not None:
+        bounds = config.range
+        name = f"range {bounds.column}"
+        return Expectation(output, name, Kind.RANGE, on_fail, (bounds.column,), bounds.min, bounds.max)
+    if config.values is not None:
+        column, allowed = config.values.column, tuple(config.values.allowed)
+        return Expectation(output, f"values {column}", Kind.VALUES, on_fail, (column,), allowed=allowed)
+    if config.rows is not None:
+        return Expectation(output, "rows", Kind.ROWS, on_fail, (), config.rows.min, config.rows.max)
+    if config.late is not None:
+        return Expectation(output, "late", Kind.LATE, on_fail, (), None, config.late)
+    return Expectation(
+        output, f"sql {' '.join((config.sql or '').split())[:60]}", Kind.SQL, on_fail, query=config.sql or ""
+    )
+
+
+def _expectations_of(output: str, written: Sequence[ExpectationConfig]) -> tuple[Expectation, ...]:
+    """Return the expectations of an output. Raises `MisfitError` for a name that two of them have."""
+    made = tuple(one.of(output) for one in written)
+    for index, one in enumerate(made):
+        if any(one.name == other.name for other in made[:index]):
+            raise MisfitError(f"two expectations are named {one.name!r}: give one of them a `name:`", "expect", index)
+    return made

@@ -1,24 +1,29 @@
-"""Load a project's feeds, jobs and targets from ``conf/feeds/<feed>.yaml``, ``conf/jobs`` and ``conf/targets``."""
+"""Find and read the YAML files of a project: small, without tags, aliases or templates. Errors name file, line, key and fix."""
 
 from __future__ import annotations
 
 import os
-from contextlib import AbstractContextManager
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import lru_cache
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal, TypeVar, cast
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from rewindow.config.feed import FeedConfig
-from rewindow.config.files import at_key, read_model
 from rewindow.config.job import JobConfig, nested, overlapping
-from rewindow.config.mistakes import did_you_mean
+from rewindow.config.mistakes import did_you_mean, mistakes_of
 from rewindow.config.target import TargetConfig
-from rewindow.errors import ConfigError
+from rewindow.config.yaml_text import Document, parse, position_of
+from rewindow.errors import AccessError, ConfigError
 
 Kind = Literal["feeds", "jobs", "targets"]
 """The folders of conf/ with configuration files."""
+Model = TypeVar("Model", bound=BaseModel)
 _Config = TypeVar("_Config", bound=BaseModel)
+_MAX_BYTES = 1_000_000
 
 
 def find_project(start: Path | None = None) -> Path:
@@ -72,7 +77,7 @@ def load_jobs(root: Path) -> dict[str, JobConfig]:
 
 def at(root: Path, kind: Kind, name: str, *keys: int | str) -> AbstractContextManager[None]:
     """Return a context that adds file and line of a key to every `ConfigError` (78) raised in it."""
-    return at_key(root / "conf" / kind / f"{name}.yaml", f"conf/{kind}/{name}.yaml", *keys)
+    return _at_key(root / "conf" / kind / f"{name}.yaml", f"conf/{kind}/{name}.yaml", *keys)
 
 
 def names_of(root: Path, kind: Kind) -> list[str]:
@@ -85,13 +90,21 @@ def names_of(root: Path, kind: Kind) -> list[str]:
     return _stems(root, kind)
 
 
-def _stems(root: Path, kind: Kind) -> list[str]:
-    return sorted(path.stem for path in (root / "conf" / kind).glob("*.yaml"))
-
-
 def location_of(root: Path, location: str) -> str:
     """Return a configured location as an absolute path or URI. Relative paths start at the project's root."""
     return location if "://" in location else str(root / location)
+
+
+def read_model(path: Path, shown: str, model: type[Model]) -> Model:
+    """Return the file as a validated model. ``shown`` is the file's name in messages.
+
+    Raises `ConfigError` (78) with one line per mistake, and `AccessError` (77) if access to the file is denied.
+    """
+    return cast("Model", _read(_read_text(path, shown), shown, model))
+
+
+def _stems(root: Path, kind: Kind) -> list[str]:
+    return sorted(path.stem for path in (root / "conf" / kind).glob("*.yaml"))
 
 
 def _load(root: Path, folder: Kind, kind: str, name: str, model: type[_Config]) -> _Config:
@@ -119,3 +132,59 @@ def _check_inside(root: Path, path: Path, shown: str) -> None:
     target = path.resolve()
     if not any(target.is_relative_to(folder.resolve()) for folder in (root, root / "conf")):
         raise ConfigError(f"{shown} is a link to a file outside the project: put the file itself there")
+
+
+@lru_cache(maxsize=1024)
+def _read(text: str, shown: str, model: type[BaseModel]) -> BaseModel:
+    """Return a text as a model. A run asks for its job's file several times, and reading YAML takes milliseconds."""
+    document = parse(text, shown)
+    mistakes, read = list(document.mistakes), None
+    try:
+        read = model.model_validate(document.values)
+    except ValidationError as error:
+        templates = {found.position.line for found in mistakes}
+        mistakes += [one for one in mistakes_of(error, model, document) if one.position.line not in templates]
+    if mistakes or read is None:
+        # Sorted by position: a reader corrects the file from top to bottom.
+        raise ConfigError(
+            "\n".join(mistake.told(shown) for mistake in sorted(mistakes, key=lambda one: one.position.line))
+        )
+    return read
+
+
+def _read_text(path: Path, shown: str) -> str:
+    """Return the text of a configuration file. Raises `ConfigError` (78) unless it is small, regular and in UTF-8."""
+    try:
+        facts = path.stat()
+        if not stat.S_ISREG(facts.st_mode):  # reading a pipe would never end
+            raise ConfigError(f"{shown} is not a regular file: replace it with one")
+        if facts.st_size > _MAX_BYTES:
+            raise ConfigError(f"{shown} is larger than {_MAX_BYTES:,} bytes: is this the right file?")
+        data = path.read_bytes()
+    except PermissionError as error:
+        raise AccessError(f"no permission to read {shown}: {error.strerror}") from error
+    except OSError as error:
+        raise ConfigError(f"cannot read {shown}: {error.strerror}") from error
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ConfigError(f"{shown}, line {line}: this is not UTF-8 (byte {error.start}): save it as UTF-8") from error
+
+
+@contextmanager
+def _at_key(path: Path, shown: str, *keys: int | str) -> Iterator[None]:
+    """Name file and line in every `ConfigError` (78) that is raised within: the place of a key of the file."""
+    try:
+        yield
+    except ConfigError as error:
+        error.args = (f"{shown}{_line(path, shown, keys)}: {error.message}",)
+        raise
+
+
+def _line(path: Path, shown: str, keys: Sequence[int | str]) -> str:
+    try:
+        document: Document = parse(_read_text(path, shown), shown)
+    except (ConfigError, AccessError):  # the file has changed since it was read
+        return ""
+    return f", {position_of(document.root, keys)}"

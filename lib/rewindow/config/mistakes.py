@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 
 from rewindow.config.field_types import MisfitError
-from rewindow.config.yaml_errors import Mistake
-from rewindow.config.yaml_text import Document, position_of
+from rewindow.config.yaml_text import Document, Mistake, position_of
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails

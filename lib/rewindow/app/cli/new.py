@@ -13,8 +13,8 @@ import typer
 from rewindow.app.cli.options import Debug, Folder, Json
 from rewindow.app.cli.printing import Printer
 from rewindow.app.new_project import Example, create_project
+from rewindow.config.json_schema import KINDS, schema_of, schema_text
 from rewindow.config.load import find_project
-from rewindow.config.schema import KINDS, schema_of, schema_text
 
 FAILED = 1
 """The exit code if a transcript fails: a comparison found a difference."""

@@ -10,7 +10,7 @@ from rewindow.app.command_line import Command
 from rewindow.app.maintenance import KEEP
 from rewindow.app.status.figures import KINDS
 from rewindow.app.status.findings import Finding, Level
-from rewindow.config.alerts import AlertsConfig
+from rewindow.config.job import AlertsConfig
 from rewindow.control.plan.branches import CommittedRun, JobState
 from rewindow.control.plan.retention import EVERY, MOST_RUNS, decide_forget, is_due
 from rewindow.report.text import counted, number, share, size, span, to_the_second

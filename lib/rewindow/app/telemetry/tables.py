@@ -11,8 +11,7 @@ from urllib.parse import urlsplit
 
 from rewindow.app.open_tables import output_location
 from rewindow.app.telemetry.facts import Table
-from rewindow.config.feed import SourceConfig
-from rewindow.config.feed_spec import feed_spec
+from rewindow.config.feed import SourceConfig, feed_spec
 from rewindow.config.load import load_feed, load_job
 from rewindow.config.target import PLATFORM, TargetConfig
 from rewindow.contracts.ingest import SourceSpec

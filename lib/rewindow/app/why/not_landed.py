@@ -12,8 +12,7 @@ from rewindow.app.why.asked import Asked
 from rewindow.app.why.history import History
 from rewindow.app.why.quarantined import quarantined
 from rewindow.app.why.windows import told_sessions
-from rewindow.config.feed import FeedConfig
-from rewindow.config.feed_spec import feed_spec
+from rewindow.config.feed import FeedConfig, feed_spec
 from rewindow.config.load import load_feed
 from rewindow.contracts.instants import instant
 from rewindow.control.ingest.progress import fold_progress, with_landed_grid

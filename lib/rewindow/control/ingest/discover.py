@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from rewindow.config.feed_spec import TABLE_FORMATS
+from rewindow.config.feed import TABLE_FORMATS
 from rewindow.contracts.ingest import (
     JOB,
     Arrivals,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from rewindow.config.feed_spec import TABLE_FORMATS
+from rewindow.config.feed import TABLE_FORMATS
 from rewindow.contracts.ingest import JOB, LogColumns, LogSpec
 from rewindow.contracts.source_fields import (
     FileFields,

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from rewindow.config.feed_spec import TABLE_FORMATS
+from rewindow.config.feed import TABLE_FORMATS
 from rewindow.contracts.ingest import LogColumns, LogSpec
 from rewindow.contracts.reserved_names import other_name
 from rewindow.errors import ConfigError

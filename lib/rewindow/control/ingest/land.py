@@ -16,8 +16,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from rewindow.config.feed import FeedConfig
-from rewindow.config.feed_spec import feed_spec
+from rewindow.config.feed import FeedConfig, feed_spec
 from rewindow.contracts.ingest import DAY_GRID, FeedSpec
 from rewindow.contracts.instants import instant
 from rewindow.contracts.landing import LandingEngine

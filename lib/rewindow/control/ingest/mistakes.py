@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from rewindow.config.feed_spec import TABLE_FORMATS
+from rewindow.config.feed import TABLE_FORMATS
 from rewindow.contracts.ingest import FeedSpec, LogSpec, SourceLook, SourceSpec
 from rewindow.control.ingest.progress import Progress
 from rewindow.control.ingest.source_origins import position_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from rewindow.config.feed_spec import TABLE_FORMATS
+from rewindow.config.feed import TABLE_FORMATS
 from rewindow.contracts.ingest import EpochTimes, FeedSpec, LogSpec, ReadWindow, SourceLook
 from rewindow.control.ingest.intervals import Epochs, Grid, grid_of
 from rewindow.control.ingest.later_rows import without_finished

@@ -6,7 +6,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from rewindow.config.feed_spec import TABLE_FORMATS
+from rewindow.config.feed import TABLE_FORMATS
 from rewindow.contracts.ingest import LogSpec, LogWrite, PendingLanding, TimestampPolicy
 from rewindow.contracts.instants import unit_in_reason
 from rewindow.contracts.landing import Block
