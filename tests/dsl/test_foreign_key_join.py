@@ -17,7 +17,7 @@ from rewindow.streams.state.spill import Disk
 from rewindow.streams.state.stores import PREFIX, StoreBuilder
 from rewindow.streams.topology import SubTopology
 from rewindow.testing import Epoch, LocalReplay, TopologyTestDriver
-from rewindow.testing.memory_spill import MemorySpill
+from rewindow.testing.local_task import MemorySpill
 from tests.dsl.test_tables import both_modes, dropped
 
 Steps = list[tuple[str, str, Any, int, list[str]]]

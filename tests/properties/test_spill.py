@@ -26,8 +26,7 @@ from rewindow.streams.state.savepoint import Undo
 from rewindow.streams.state.spill import Disk, OpenSpill
 from rewindow.streams.topology import SubTopology
 from rewindow.testing import LocalReplay
-from rewindow.testing.local_task import LocalTask
-from rewindow.testing.memory_spill import MemorySpill
+from rewindow.testing.local_task import LocalTask, MemorySpill
 from rewindow.testing.strategies import epochs
 from tests.properties.effort import examples
 from tests.properties.topologies import STREAMS, TOPICS, build, plans

@@ -21,7 +21,7 @@ from rewindow.streams.state.spill import Disk, OpenSpill
 from rewindow.streams.state.stores import BUFFER, PREFIX, RECORDS, Store, StoreBuilder
 from rewindow.streams.state.suppress_buffer import Update
 from rewindow.streams.topology import SubTopology
-from rewindow.testing.memory_spill import MemorySpill
+from rewindow.testing.local_task import MemorySpill
 from tests.properties.effort import examples
 
 TYPES: dict[str, tuple[Any, Any, st.SearchStrategy[Any]]] = {

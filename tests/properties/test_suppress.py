@@ -25,8 +25,7 @@ from rewindow.engine.worker.sqlite_spill import SqliteSpill
 from rewindow.streams.settings import Semantics
 from rewindow.streams.state.spill import OpenSpill
 from rewindow.testing import Epoch, LocalReplay
-from rewindow.testing.local_task import LocalTask
-from rewindow.testing.memory_spill import MemorySpill
+from rewindow.testing.local_task import LocalTask, MemorySpill
 from tests.properties.effort import examples
 
 KEYS = st.sampled_from(["A", "AA", "B", "C", "D", "é"])

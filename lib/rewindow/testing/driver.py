@@ -12,16 +12,16 @@ from rewindow.streams.duration import to_ms
 from rewindow.streams.error_policy import check_policies
 from rewindow.streams.metrics import add_up, rows_of
 from rewindow.streams.nodes import SinkNode, partition_for
+from rewindow.streams.ordering import Event
 from rewindow.streams.punctuation import Schedule
 from rewindow.streams.record import MAX_MS, UNKNOWN, Record, TopicPartition, as_log_row
 from rewindow.streams.serde.key_bytes import partition_of
 from rewindow.streams.settings import Limits, OnError, Semantics, Settings
 from rewindow.streams.task_context import Dropped
-from rewindow.streams.topology import Topology
+from rewindow.streams.topology import SubTopology, Topology
 from rewindow.testing.fresh_modules import Build, Rebuilding
 from rewindow.testing.local_task import Blueprint, LocalTask
-from rewindow.testing.partition_group import InvalidTimestamp
-from rewindow.testing.queued_task import QueuedTask
+from rewindow.testing.partition_group import InvalidTimestamp, PartitionGroup, Picked
 
 Input = tuple[str, Any, Any, int]
 """Topic, key, value, timestamp (epoch ms)."""
@@ -77,8 +77,8 @@ class TopologyTestDriver:
         self._sent: list[tuple[str, Record]] = []
         sinks = [sink for part in self._blueprint.parts for sink in part.sinks]
         self._outputs = {sink.topic for sink in sinks if not sink.is_internal}
-        self._tasks: list[QueuedTask] = []
-        self._readers: dict[TopicPartition, list[QueuedTask]] = {}
+        self._tasks: list[_QueuedTask] = []
+        self._readers: dict[TopicPartition, list[_QueuedTask]] = {}
         self._past_metrics: list[dict[str, Any]] = []
         self._dropped: list[Dropped] = []
         is_run_clock = self._semantics.wall_clock == "run"
@@ -92,7 +92,7 @@ class TopologyTestDriver:
                     wall_clock_ms=wall_clock_ms if is_run_clock else UNKNOWN,
                     dropped=self._dropped.append,
                 )
-                self._add(QueuedTask(task, max_task_idle_ms, invalid_timestamp))
+                self._add(_QueuedTask(task, max_task_idle_ms, invalid_timestamp))
         self._next_first = sorted(self._tasks, key=lambda queued: queued.turn)
         for queued in self._tasks:
             queued.local.task.replay(())
@@ -250,7 +250,7 @@ class TopologyTestDriver:
         check_policies(topology, self._policies)
         return Blueprint.of(topology, self._semantics, Settings(self._policies, self._limits))
 
-    def _add(self, queued: QueuedTask) -> None:
+    def _add(self, queued: _QueuedTask) -> None:
         self._tasks.append(queued)
         for partition in queued.group.partition_times:
             self._readers.setdefault(partition, []).append(queued)
@@ -272,7 +272,7 @@ class TopologyTestDriver:
         while any(self._step(queued) for queued in self._next_first):
             pass
 
-    def _step(self, queued: QueuedTask) -> bool:
+    def _step(self, queued: _QueuedTask) -> bool:
         if not queued.group.buffered() or not queued.group.is_ready(self._now_ms):
             return False
         picked = queued.group.pick()
@@ -296,3 +296,51 @@ class TopologyTestDriver:
         if self._is_finished:
             message = "the driver is finished: create a new one, or call finish() later"
             raise ConfigError(message)
+
+
+class _QueuedTask:
+    """A task and its input queues."""
+
+    def __init__(self, local: LocalTask, max_task_idle_ms: int, invalid_timestamp: InvalidTimestamp) -> None:
+        self.local = local
+        part: SubTopology = local.part
+        self._ranks = {source.topic: rank for rank, source in enumerate(part.sources)}
+        self._internal = {source.topic for source in part.sources if source.is_internal and not source.is_global}
+        self._next_offset = dict.fromkeys(self._ranks, 0)
+        partitions = [TopicPartition(topic, local.partition) for topic in self._ranks]
+        everywhere = {source.topic for source in part.sources if source.is_global}
+        self.group = PartitionGroup(
+            partitions,
+            max_task_idle_ms=max_task_idle_ms,
+            invalid_timestamp=invalid_timestamp,
+            not_awaited=[partition for partition in partitions if partition.topic in everywhere],
+        )
+        for partition in partitions:
+            self.group.set_lag(partition, 0)
+
+    @property
+    def turn(self) -> tuple[bool, int, int]:
+        """When it is the task's turn: first tasks that send to a global table, because its readers order the records.
+
+        Then downstream ones, so that a record passes all repartitions before the next starts.
+        """
+        part = self.local.part
+        return not any(sink.is_global for sink in part.sinks), -part.index, self.local.partition
+
+    def is_internal(self, topic: str) -> bool:
+        """Return whether a topic is a repartition topic."""
+        return topic in self._internal
+
+    def enqueue(self, topic: str, key: Any, value: Any, timestamp: int) -> None:
+        """Put a record into the queue of its topic."""
+        offset = self._next_offset[topic]
+        self._next_offset[topic] = offset + 1
+        self.group.add(TopicPartition(topic, self.local.partition), [(offset, timestamp, key, value)])
+
+    def process(self, picked: Picked) -> None:
+        """Process one record."""
+        if not picked.is_corrupted:
+            order_ms = self.group.partition_times[picked.partition]
+            rank = self._ranks[picked.partition.topic]
+            event: Event = (order_ms, rank, picked.offset, picked.timestamp, picked.key, picked.value)
+            self.local.task.replay((event,))

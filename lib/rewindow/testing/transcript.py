@@ -35,27 +35,30 @@ sent before may be left out. A case may have ``with:`` (arguments of the topolog
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from difflib import SequenceMatcher, get_close_matches
 from functools import partial
+from importlib import import_module
+from itertools import zip_longest
 from typing import Any
 
 from rewindow.errors import ConfigError, RewindowError
 from rewindow.streams.duration import time_to_ms
+from rewindow.streams.error_context import line_of
+from rewindow.streams.metrics import KINDS
 from rewindow.streams.settings import Semantics, StreamTimeFrom
 from rewindow.streams.topology import Topology
 from rewindow.testing.driver import Input, TopologyTestDriver
 from rewindow.testing.fresh_modules import Build, Rebuilding, can_be_found_again
-from rewindow.testing.named_topology import building, named_function
-from rewindow.testing.transcript_diff import compared, counted
-from rewindow.testing.transcript_files import Transcript, load
-from rewindow.testing.transcript_values import as_given, yaml_value
+from rewindow.testing.transcript_files import Transcript, as_given, load, yaml_value
 
 __all__ = ["Transcript", "TranscriptError", "check", "load", "play"]
-
 _UNMOVED = (
     "\nA watermark moves no time in this case. If it does in the job, add `semantics: {stream_time_from: watermark}` to the "
     "case, as in the job's file"
 )
+_PARTS = ("topic", "key", "value", "timestamp")
 
 
 class TranscriptError(AssertionError):
@@ -110,7 +113,7 @@ def _fails_uncut(transcript: Transcript, topology: Topology | Callable[..., Topo
 
 
 def _play(transcript: Transcript, topology: Topology | Callable[..., Topology] | None, *, cut: bool) -> None:
-    with building(transcript.name):
+    with _building(transcript.name):
         driver = TopologyTestDriver(_topology(transcript, topology), **transcript.settings)
     pending: list[Any] = _sent(driver)
     sender, has_failed, hint = "the beginning", False, ""
@@ -121,9 +124,11 @@ def _play(transcript: Transcript, topology: Topology | Callable[..., Topology] |
             wanted = [_expected(record, driver) for record in step["expect"]]
             got, pending = pending[: len(wanted)], pending[len(wanted) :]
             if wanted != got:
-                raise TranscriptError(f"{at}: {sender} sent different records\n{compared(wanted, got + pending)}{hint}")
+                raise TranscriptError(
+                    f"{at}: {sender} sent different records\n{_compared(wanted, got + pending)}{hint}"
+                )
         elif "metrics" in step:
-            if wrong := counted(step["metrics"], driver.metrics):
+            if wrong := _counted(step["metrics"], driver.metrics):
                 raise TranscriptError(f"{at}: {wrong}")
         else:
             if not has_failed:  # a run that fails sends nothing, so what was sent before the error may be left out
@@ -144,7 +149,7 @@ def _follows_watermarks(transcript: Transcript) -> bool:
 
 def _check_all_expected(transcript: Transcript, sender: str, pending: list[Any]) -> None:
     if pending:
-        raise TranscriptError(f"{transcript.name}: no step expects what {sender} sent\n{compared([], pending)}")
+        raise TranscriptError(f"{transcript.name}: no step expects what {sender} sent\n{_compared([], pending)}")
 
 
 def _perform(driver: TopologyTestDriver, step: Mapping[str, Any], at: str) -> None:
@@ -206,5 +211,85 @@ def _topology(transcript: Transcript, given: Topology | Callable[..., Topology] 
     """Return a case's topology, or the function that builds it if a cut can build it again."""
     if isinstance(given, Topology):
         return given
-    build = partial(given or named_function(transcript.name, transcript.topology), **transcript.arguments)
+    build = partial(given or _named_function(transcript.name, transcript.topology), **transcript.arguments)
     return build if can_be_found_again(build) else build()
+
+
+def _named_function(case: str, reference: str | None) -> Callable[..., Topology]:
+    """Return the function that ``module:function`` names. Raises `ConfigError` (78) if there is none."""
+    if reference is None:
+        message = f"{case}: add `topology: module:function`, or pass a topology to check()"
+        raise ConfigError(message)
+    name, _, function = reference.partition(":")
+    try:
+        module = import_module(name)
+    except ModuleNotFoundError as error:
+        message = f"cannot import {name!r}: {error}. Fix `topology:` or the import"
+        raise ConfigError(message) from error
+    named: Callable[..., Topology] | None = getattr(module, function, None)
+    if not callable(named):
+        message = f"{name} has no function {function!r}: fix `topology:` or the module"
+        raise ConfigError(message)
+    return named
+
+
+@contextmanager
+def _building(case: str) -> Iterator[None]:
+    """Add the case, and the line of the user's code, to errors of building its topology, which become a `ConfigError`."""
+    try:
+        yield
+    except RewindowError as error:
+        error.args = (error.message if case in error.message else f"{case}: {error.message}",)
+        error.at_line(line_of(error))
+        raise
+    except SyntaxError as error:
+        message = f"{case}: {error.filename}:{error.lineno}: {error.msg}. Fix that line"
+        raise ConfigError(message) from error
+    except Exception as error:
+        message = f"{case}: the topology cannot be built: {type(error).__name__}: {error}. Fix that line"
+        raise ConfigError(message).at_line(line_of(error)) from error
+
+
+def _compared(wanted: Sequence[list[Any]], sent: Sequence[list[Any]]) -> str:
+    """Return a line for each record ``[topic, key, value, timestamp]``, with corresponding records next to each other.
+
+    A record that was sent instead of another is marked with the parts that differ.
+    """
+    return "\n".join(f"{label:>12} {text}" for label, text in _lines(wanted, sent))
+
+
+def _lines(wanted: Sequence[list[Any]], sent: Sequence[list[Any]]) -> Iterator[tuple[str, str]]:
+    texts = [[repr(record) for record in records] for records in (wanted, sent)]
+    for tag, a, b, c, d in SequenceMatcher(None, texts[0], texts[1], autojunk=False).get_opcodes():
+        if tag == "equal":
+            yield from (("as expected", text) for text in texts[0][a:b])
+            continue
+        for one, other in zip_longest(wanted[a:b], sent[c:d]):
+            if one is not None:
+                yield "expected", repr(one)
+            if other is not None:
+                differs = [part for part, x, y in zip(_PARTS, one, other, strict=True) if x != y] if one else []
+                yield "sent", f"{other!r}" + (f"   <- different {' and '.join(differs)}" if differs else "")
+            if one is None:
+                yield "", "^ not expected"
+            elif other is None:
+                yield "", "^ not sent"
+
+
+def _counted(wanted: dict[str, int], rows: Sequence[dict[str, Any]]) -> str:
+    """Return the metrics, ``name`` or ``name/reason``, that do not exist or whose totals differ; empty if there are none.
+
+    If both tasks and nodes have a metric (``record-lateness``), the tasks' totals count.
+    """
+    wrong, known = [], {*KINDS, *(row["name"] for row in rows)}
+    for metric, total in wanted.items():
+        name, _, reason = metric.partition("/")
+        if name not in known:
+            close = get_close_matches(name, known, n=1)
+            wrong.append(f"there is no metric {name}" + (f": did you mean {close[0]}?" if close else ""))
+            continue
+        named = [row for row in rows if row["name"] == name and reason in ("", row["reason"])]
+        found = sum(row["total"] for row in [row for row in named if row["level"] == "task"] or named)
+        if found != total:
+            wrong.append(f"{metric} is {found}, not {total}")
+    return "; ".join(wrong)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,12 @@ import yaml
 
 from rewindow.errors import ConfigError
 from rewindow.streams.duration import time_to_ms, to_ms
-from rewindow.streams.record import MAX_MS
+from rewindow.streams.record import MAX_MS, Record, Window, Windowed, are_field_names, row_class
 from rewindow.streams.settings import Semantics
-from rewindow.testing.transcript_values import load_all
 
-VERBS = ("input", "clock", "watermark", "cut", "finish", "expect", "metrics")
-LISTS: Mapping[str, type[Any]] = {"input": list, "expect": list, "metrics": dict}
-FIELDS = {
+_VERBS = ("input", "clock", "watermark", "cut", "finish", "expect", "metrics")
+_LISTS: Mapping[str, type[Any]] = {"input": list, "expect": list, "metrics": dict}
+_FIELDS = {
     "name",
     "why",
     "topology",
@@ -62,12 +62,38 @@ def load_each(path: str | Path) -> Iterator[tuple[str, Transcript | ConfigError]
     """Yield the name of each case of a file and the case, or what is wrong with it. What follows invalid YAML is not read."""
     number = 0
     try:
-        for number, case in enumerate(load_all(Path(path).read_text(encoding="utf-8")), start=1):
+        for number, case in enumerate(_load_all(Path(path).read_text(encoding="utf-8")), start=1):
             if case is not None:
                 name = str(case.get("name", "")) if isinstance(case, dict) else ""
                 yield name or f"document {number}", _parsed_or_wrong(case, str(path))
     except yaml.YAMLError as error:
         yield f"document {number + 1}", ConfigError(f"{path} is not YAML: {error}")
+
+
+def as_given(value: Any) -> Any:
+    """Return a key or value of a transcript as a topology gets it.
+
+    As in a landed record, a mapping becomes a row, at any depth, if its names can be attributes, and else a dictionary.
+    """
+    if isinstance(value, _Map):
+        return {name: as_given(item) for name, item in value.items()}
+    if isinstance(value, dict):
+        items = [as_given(item) for item in value.values()]
+        return row_class(tuple(value))(*items) if are_field_names(value) else dict(zip(value, items, strict=True))
+    return [as_given(item) for item in value] if isinstance(value, list) else value
+
+
+def yaml_value(value: Any) -> Any:
+    """Return a key or value of a record as it is written in YAML."""
+    if isinstance(value, Windowed):
+        return {"key": yaml_value(value.key), "start": value.window.start_ms, "end": value.window.end_ms}
+    if isinstance(value, Record | Window) or hasattr(value, "_fields"):
+        return {name: yaml_value(item) for name, item in zip(value._fields, value, strict=True)}
+    if isinstance(value, dict):
+        return {name: yaml_value(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [yaml_value(item) for item in value]
+    return value
 
 
 def _semantics(given: Any, where: str) -> Semantics:
@@ -88,13 +114,13 @@ def _parsed(case: Any, path: str) -> Transcript:
     if not isinstance(case, dict) or "name" not in case or not isinstance(case.get("transcript"), list):
         raise ConfigError(f"{path}: each document of a transcript file needs a `name` and a list `transcript`")
     where = f"{path}, {case['name']}"
-    if unknown := set(case) - FIELDS:
-        raise ConfigError(f"{where}: unknown keys {', '.join(sorted(unknown))}: use {', '.join(sorted(FIELDS))}")
+    if unknown := set(case) - _FIELDS:
+        raise ConfigError(f"{where}: unknown keys {', '.join(sorted(unknown))}: use {', '.join(sorted(_FIELDS))}")
     steps = [step if isinstance(step, dict) else {step: True} for step in case["transcript"]]
     for step in steps:
-        if len(set(step) - {"error"}) != 1 or not set(step) <= {*VERBS, "error"}:
-            raise ConfigError(f"{where}: {step} is not a step: use one of {', '.join(VERBS)}")
-        for verb, kind in LISTS.items():
+        if len(set(step) - {"error"}) != 1 or not set(step) <= {*_VERBS, "error"}:
+            raise ConfigError(f"{where}: {step} is not a step: use one of {', '.join(_VERBS)}")
+        for verb, kind in _LISTS.items():
             if not isinstance(step.get(verb, kind()), kind):
                 raise ConfigError(f"{where}: {step}: {verb} needs a {kind.__name__}")
     settings: dict[str, Any] = {}
@@ -116,3 +142,40 @@ def _parsed(case: Any, path: str) -> Transcript:
         case.get("fails"),
         case.get("why", ""),
     )
+
+
+def _load_all(text: str) -> Iterator[Any]:
+    """Yield the documents of a YAML text. ``!map`` marks a dictionary, ``!decimal`` a decimal. Raises `yaml.YAMLError`."""
+    return yaml.load_all(text, Loader=_Loader)
+
+
+class _Map(dict[Any, Any]):
+    """A mapping that is a dictionary in records."""
+
+
+class _Loader(yaml.SafeLoader):
+    """Plain YAML, with the tags ``!map`` and ``!decimal``."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - as in PyYAML
+        seen = set[tuple[str, str]]()
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+            if (key.tag, key.value) in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"duplicate key {key.value!r}", key.start_mark)
+            seen.add((key.tag, key.value))
+        return super().construct_mapping(node, deep=deep)
+
+    def read_map(self, node: yaml.Node) -> _Map:
+        if not isinstance(node, yaml.MappingNode):
+            raise yaml.constructor.ConstructorError(None, None, "!map needs a mapping", node.start_mark)
+        return _Map(self.construct_mapping(node, deep=True))
+
+    def read_decimal(self, node: yaml.Node) -> Decimal:
+        try:
+            return Decimal(str(node.value))
+        except InvalidOperation:
+            problem = f"!decimal needs a number, not {node.value!r}"
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from None
+
+
+_Loader.add_constructor("!map", _Loader.read_map)
+_Loader.add_constructor("!decimal", _Loader.read_decimal)
