@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rewindow.airflow.advice import in_a_dag
+from rewindow.airflow.dag_run import in_a_dag
 from tests.bad_input.scene import Bench, copy_of, make_template, without_spark
 
 WHERE = "--project /opt/shop --target local"

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from rewindow.airflow.connections import Fields, bucket_settings, workspace_settings
-from rewindow.airflow.watermarks import complete_through
+from rewindow.airflow.hooks import Fields, bucket_settings, workspace_settings
+from rewindow.airflow.log_watermarks import complete_through
 from rewindow.errors import ConfigError
 
 SECRET = "hush-4f1e"  # noqa: S105 - it is none

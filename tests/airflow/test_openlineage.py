@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rewindow.airflow.openlineage_env import openlineage_env
+from rewindow.airflow.operators import openlineage_env
 from tests.airflow.home import environment, said
 
 TI = SimpleNamespace(dag_id="daily_orders", task_id="run", run_id="manual__1", try_number=1, map_index=-1)

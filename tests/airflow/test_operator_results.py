@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rewindow.airflow.task_log import is_result
+from rewindow.airflow.task_results import is_result
 from tests.airflow.home import environment, said
 from tests.bad_input.scene import copy_of, make_template, without_spark
 

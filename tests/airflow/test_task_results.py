@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from rewindow.airflow.asset_events import did_nothing, extra_of, has_event, told_of
-from rewindow.airflow.intervals import is_retry, lands_through
-from rewindow.airflow.task_log import lines_of
+from rewindow.airflow.dag_run import is_retry, lands_through
+from rewindow.airflow.task_results import did_nothing, extra_of, has_event, lines_of, told_of
 from rewindow.app.project import Project
 from rewindow.control.plan.spec import RunRequest
 from tests.bad_input.scene import Bench, copy_of, make_template, without_spark

@@ -17,9 +17,9 @@ import pytest
 import typer
 
 from rewindow.airflow import commands
-from rewindow.airflow.intervals import interval_of, is_set, through_of, unread
+from rewindow.airflow.dag_run import interval_of, is_set, through_of, unread
+from rewindow.airflow.log_watermarks import complete_through, epoch_ms, is_complete
 from rewindow.airflow.process import Command
-from rewindow.airflow.watermarks import complete_through, epoch_ms, is_complete
 from rewindow.app.cli.app import app as cli
 from rewindow.contracts.exit_codes import Next, meaning, what_next
 from rewindow.errors import ConfigError, RewindowError, UsageError

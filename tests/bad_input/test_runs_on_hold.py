@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 import rewindow
-from rewindow.airflow.asset_events import has_event
-from rewindow.airflow.task_log import reason_of
+from rewindow.airflow.task_results import has_event, reason_of
 from rewindow.app.held_rows import held_rows
 from rewindow.app.project import Project
 from rewindow.contracts.exit_codes import ON_HOLD

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rewindow.airflow.asset_events import extra_of
+from rewindow.airflow.task_results import extra_of
 from rewindow.app.cli.entry import run_command
 from rewindow.databricks import submit
 from rewindow.databricks.submit import ended, error_in, result_in

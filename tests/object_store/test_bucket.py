@@ -18,7 +18,7 @@ from uuid import uuid4
 
 import pytest
 
-from rewindow.airflow.watermarks import complete_through
+from rewindow.airflow.log_watermarks import complete_through
 from rewindow.errors import ConfigError
 from rewindow.storage.locations import use
 from rewindow.tables.delta.commit import table_path

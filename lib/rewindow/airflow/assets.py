@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from airflow.sdk import Asset
 
-from rewindow.airflow.asset_events import FEED, TABLE
+from rewindow.airflow.task_results import FEED, TABLE
 from rewindow.config.load import find_project, load_target, location_of
 
 _GROUP = "rewindow"

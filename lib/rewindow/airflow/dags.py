@@ -11,31 +11,45 @@ A DAG file needs no more than this:
 Parsing it reads YAML and does not import Spark. A pool of one slot, ``max_active_tis_per_dag`` (which also holds for
 backfills) and ``max_active_runs`` allow one writer at a time. That only avoids wasted work: rewindow's ledger keeps the
 tables correct.
+
+A job's past is recomputed by branch -> backfill -> verify -> diff -> wait for approval -> promote. Published tables do not
+change before approval. Scheduled runs can continue meanwhile, because `promote` catches the branch up first. If the branch
+equals what is published, the DAG ends without asking for approval. Clear a failed task to repeat it after a fix: `backfill`
+continues its branch, or starts it over if the code has changed since.
+
+The project's DAG has one task, a command that its params describe. Params that do not fit together fail it before the
+command starts.
 """
 
 from __future__ import annotations
 
 import inspect
 import os
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import pendulum
-from airflow.sdk import DAG, CronDataIntervalTimetable
+from airflow.providers.standard.operators.hitl import ApprovalOperator
+from airflow.sdk import DAG, CronDataIntervalTimetable, task
+from airflow.sdk.exceptions import AirflowFailException
 
-from rewindow.airflow.advice import BACKFILL
 from rewindow.airflow.assets import TableAssets
-from rewindow.airflow.backfills import DagLook, backfill_dag
 from rewindow.airflow.commands import several
-from rewindow.airflow.job_tasks import JobTasks, location_of, pool_of
-from rewindow.airflow.maintenance import maintenance_dag
-from rewindow.airflow.params import RUN, set_params
+from rewindow.airflow.dag_run import BACKFILL_SUFFIX, MAINTENANCE
+from rewindow.airflow.dag_run import BACKFILL_SUFFIX as ENDING
+from rewindow.airflow.job_tasks import JobTasks, location_of, one_writer, pool_of
+from rewindow.airflow.log_watermarks import epoch_ms, is_time
+from rewindow.airflow.operators import RewindowOperator
+from rewindow.airflow.params import BACKFILL, DROP, GC, RUN, maintenance_params, set_params
 from rewindow.airflow.reports import WAREHOUSE
 from rewindow.config.job import JobConfig
 from rewindow.config.load import find_project, load_feed, load_job, load_jobs
+from rewindow.contracts.exit_codes import DIFFERENT
 from rewindow.errors import ConfigError, UsageError
 
 _OURS = frozenset(
@@ -45,6 +59,55 @@ _OURS = frozenset(
     )
 )
 """The arguments of Airflow's `DAG` that `make_dags` sets itself or has under its own name."""
+_BRANCH = "{{ ti.xcom_pull(task_ids='branch') }}"
+_FROM = "--from={{ params['from'] }}"
+_TO = "{{ '--to=' ~ params['to'] if params['to'] else '' }}"
+_ACCEPTS = "{{ '--accept-changes' if params['accept_changes'] else '' }}"
+_ENDS = ("dagrun_timeout", "deadline")
+"""Options that would end a DAG which waits for people."""
+_BODY = """\
+{{% set found = ti.xcom_pull(task_ids='diff') or {{}} -%}}
+Branch **{branch}** of job **{job}** differs from the published tables:
+
+| output | equal | different | only published | only in the branch |
+| --- | --- | --- | --- | --- |
+{{% for name, of in found.items() if of is mapping -%}}
+| {{{{ name }}}} | {{{{ of.equal }}}} | {{{{ of.different }}}} | {{{{ of.only_first }}}} | {{{{ of.only_second }}}} |
+{{% endfor %}}
+{{% set page = (ti.xcom_pull(task_ids='backfill') or {{}}).get('report') -%}}
+{{% if page -%}}
+The report {{{{ page }}}} has this comparison as a page, with samples and what changed.
+{{%- else -%}}
+`rewindow report {job} --branch {branch} --diff main` writes this comparison as a page, with samples and what changed.
+{{%- endif %}}
+
+*Approve* publishes the branch, in one commit per table. *Reject* changes nothing.
+
+First differences:
+
+{{% set text = found | tojson(indent=2) -%}}
+```json
+{{{{ text[:{most}] }}}}{{{{ ' ...' if text | length > {most} else '' }}}}
+```
+"""
+_MOST_CHARACTERS = 10_000
+"""Maximum length of the differences in the body of an approval, which people read in a browser."""
+_DROPS = f"params['action'] == '{DROP}'"
+_ARGUMENTS = (
+    f"{{{{ 'branch' if {_DROPS} else 'gc' }}}}",
+    f"{{{{ 'drop' if {_DROPS} else '' }}}}",
+    "{{ params['job'] or params['feed'] or '' }}",
+    f"{{{{ params['branch'] if {_DROPS} else '' }}}}",
+    # A job and a feed may have the same name.
+    f"{{{{ '' if {_DROPS} else '--kind=job' if params['job'] else '--kind=feed' if params['feed'] else '' }}}}",
+    f"{{{{ '' if {_DROPS} else '--keep=' ~ params['keep'] }}}}",
+    "{{ '--dry-run' if params['dry_run'] else '' }}",
+)
+_DOC = """\
+Drops a branch of a job, or deletes what nothing needs (`rewindow gc`), as its params say.
+
+`gc` without a job and a feed cleans up all of them. With `dry_run` it only says what it would delete.
+"""
 
 
 def make_dags(
@@ -99,7 +162,7 @@ def make_dags(
     _check_dates(start_date, end_date, catchup=catchup)
     more = {"conn_id": conn_id, "reports": reports, "reports_url": reports_url}
     location, assets = location_of(root, target, executable, more), TableAssets(root, target)
-    look = DagLook(prefix, several("tags", tags), _options(options), dict(default_args or {}))
+    look = _DagLook(prefix, several("tags", tags), _options(options), dict(default_args or {}))
     dags: dict[str, DAG] = {}
     chosen = load_jobs(root) if jobs is None else {name: load_job(root, name) for name in several("jobs", jobs)}
     if not chosen:
@@ -109,13 +172,13 @@ def make_dags(
         tasks = JobTasks(job, feeds[job.feed], location, assets, pool_of(job, pool), lands, look.default_args)
         dates = (start_date or pendulum.datetime(2000, 1, 1), end_date)
         dags[f"{prefix}{name}"] = _job_dag(tasks, look, dates, catchup=catchup)
-        dags[f"{prefix}{name}{BACKFILL}"] = backfill_dag(
+        dags[f"{prefix}{name}{BACKFILL_SUFFIX}"] = _backfill_dag(
             job, location, assets, look, pool=tasks.pool, approvers=several("approvers", approvers)
         )
     if maintenance is not None:
         if f"{prefix}{maintenance}" in dags:
             raise UsageError(f"maintenance={maintenance!r} is the id of a job's DAG: choose another id")
-        dag = maintenance_dag(maintenance, (sorted(chosen), sorted(feeds)), location, look, pool=pool)
+        dag = _maintenance_dag(maintenance, (sorted(chosen), sorted(feeds)), location, look, pool=pool)
         dags[dag.dag_id] = dag
     return dags
 
@@ -141,7 +204,7 @@ def _options(options: Mapping[str, Any]) -> Mapping[str, Any]:
     return options
 
 
-def _job_dag(tasks: JobTasks, look: DagLook, dates: tuple[datetime, datetime | None], *, catchup: bool) -> DAG:
+def _job_dag(tasks: JobTasks, look: _DagLook, dates: tuple[datetime, datetime | None], *, catchup: bool) -> DAG:
     """Return the DAG that runs a job."""
     job, feed = tasks.job, tasks.feed
     with DAG(
@@ -166,5 +229,131 @@ def _doc(job: JobConfig, prefix: str) -> str:
     return (
         f"Replays feed `{job.feed}` through `{job.topology}` into {tables}.\n\n"
         "A run takes everything that is complete at its interval's end, including what earlier runs have left, and ends "
-        f"at once if there is nothing to do. Use the DAG `{prefix}{job.job}{BACKFILL}` to recompute the past."
+        f"at once if there is nothing to do. Use the DAG `{prefix}{job.job}{BACKFILL_SUFFIX}` to recompute the past."
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _DagLook:
+    """What all DAGs of a call have in common: the beginning of their ids, their tags and options, and those of their tasks."""
+
+    prefix: str
+    tags: tuple[str, ...]
+    options: Mapping[str, Any]
+    default_args: Mapping[str, Any]
+
+    def by_hand(self, name: str, tags: Sequence[str], doc: str | None) -> DAG:
+        """Return a DAG, without tasks, that is triggered by hand and has one run at a time."""
+        return DAG(
+            dag_id=f"{self.prefix}{name}",
+            schedule=None,
+            start_date=pendulum.datetime(2000, 1, 1),
+            catchup=False,
+            max_active_runs=1,
+            default_args=dict(self.default_args),
+            tags=["rewindow", *tags, *self.tags],
+            doc_md=doc,
+            **{option: value for option, value in self.options.items() if option not in _ENDS},
+        )
+
+
+def _backfill_dag(
+    job: JobConfig,
+    location: Mapping[str, Any],
+    assets: TableAssets,
+    look: _DagLook,
+    *,
+    pool: str,
+    approvers: Sequence[str] = (),
+) -> DAG:
+    """Return a job's backfill DAG, which is triggered by hand with the params `params.BACKFILL`.
+
+    ``location`` holds the operators' arguments ``project``, ``target`` and ``executable``, ``assets`` those of the tables.
+    """
+    name, writer = job.job, one_writer(pool, look.default_args)
+    assigned = {"assigned_users": [{"id": user, "name": user} for user in approvers]} if approvers else {}
+    with look.by_hand(f"{name}{ENDING}", ["backfill", job.feed], __doc__) as dag:
+        branch = _branch()
+        backfill = RewindowOperator(
+            task_id="backfill",
+            arguments=["backfill", name, _FROM, _TO, "--branch", _BRANCH, _ACCEPTS],
+            **location,
+            **writer,
+        )
+        verify = RewindowOperator(
+            task_id="verify", arguments=["verify", name, "--branch", _BRANCH], **location, **writer
+        )
+        diff = RewindowOperator(
+            task_id="diff", arguments=["diff", name, "main", _BRANCH], accepts={DIFFERENT}, **location, **writer
+        )
+        approve = ApprovalOperator(
+            task_id="approve",
+            subject=f"Publish the backfill of {name}?",
+            body=_BODY.format(job=name, branch=_BRANCH, most=_MOST_CHARACTERS),
+            **assigned,
+        )
+        promote = RewindowOperator(
+            task_id="promote",
+            arguments=["promote", name, _BRANCH],
+            outlets=[assets.of(output.table) for output in job.outputs.values()],
+            **location,
+            **writer,
+        )
+        branch >> backfill >> verify >> diff >> _is_different(diff.output) >> approve >> promote
+    set_params(dag, BACKFILL)
+    return dag
+
+
+@task(task_id="branch")
+def _branch(params: Any = None, run_id: Any = None) -> str:
+    """Check the params and return the branch's name."""
+    start, end = params["from"], params["to"]
+    if end and is_time(start) and is_time(end) and epoch_ms(start) > epoch_ms(end):
+        raise AirflowFailException(f"from {start} to {end}: the end is before the start")
+    return str(params["branch"] or "backfill_" + re.sub(r"[^A-Za-z0-9]+", "_", run_id))
+
+
+@task.short_circuit(task_id="is_different")
+def _is_different(diff: dict[str, Any]) -> bool:
+    """Return whether there is anything to promote."""
+    return bool(diff["exit_code"] == DIFFERENT)
+
+
+def _maintenance_dag(
+    dag_id: str,
+    names: tuple[Sequence[str], Sequence[str]],
+    location: Mapping[str, Any],
+    look: _DagLook,
+    *,
+    pool: str,
+) -> DAG:
+    """Return the DAG, which is triggered by hand with the params `params.maintenance_params`.
+
+    ``names`` are those of the jobs and feeds that the trigger's form offers. ``location`` holds the operators' arguments
+    that say where the project is. A ``pool`` for each job or feed is not used, because `gc` may be about several.
+    """
+    with look.by_hand(dag_id, [MAINTENANCE], _DOC) as dag:
+        writer = one_writer("default_pool" if "{" in pool else pool, look.default_args)
+        RewindowOperator(task_id="maintain", arguments=_ARGUMENTS, pre_execute=_check_params, **location, **writer)
+    set_params(dag, maintenance_params(*names))
+    return dag
+
+
+def _check_params(context: Any) -> None:
+    """Fail the task for params that do not fit together. The patterns of single params are checked by the trigger."""
+    params = context["params"]
+    given = {name for name in ("job", "feed", "branch", "dry_run") if params[name]}
+    if params["action"] == DROP:
+        if {"job", "branch"} - given:
+            raise AirflowFailException(f"action {DROP}: it needs the params job and branch")
+        if params["branch"] == "main":
+            raise AirflowFailException("branch main holds the published tables and cannot be dropped: name another one")
+        wrong = given & {"feed", "dry_run"}
+    else:
+        wrong = given & {"branch"}
+        if {"job", "feed"} <= given:
+            raise AirflowFailException(f"action {GC}: choose a job or a feed, or neither to clean up all of them")
+    if wrong:
+        raise AirflowFailException(
+            f"action {params['action']} has no use for {', '.join(sorted(wrong))}: leave it empty"
+        )

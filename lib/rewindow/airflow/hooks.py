@@ -1,19 +1,90 @@
 """Hooks: the credentials of buckets and Databricks workspaces from Airflow connections, and so from secrets backends.
 
 Nothing writes them down: a command gets them as environment variables, the Databricks SDK as arguments.
+
+The fields of a connection are those that the providers of Amazon, Google, Microsoft Azure and Databricks define; the
+providers need not be installed. A field that asks for something that rewindow cannot do is refused, so that no other
+identity is used instead.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException
 
-from rewindow.airflow.connections import Fields, Settings, bucket_settings, workspace_settings
 from rewindow.databricks import submit
 from rewindow.errors import ConfigError
+
+_Settings = dict[str, str | None]
+"""Environment variables; None removes one that would be mixed with the others."""
+_AWS: Final = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+_ENDPOINTS: Final = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT")
+_AZURE: Final = ("AZURE_STORAGE_ACCOUNT_KEY", "AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET")
+_GOOGLE: Final = "GOOGLE_APPLICATION_CREDENTIALS"
+
+
+def _aws(conn: Fields) -> _Settings:
+    """As `AwsConnectionWrapper`: login and password, else the extra."""
+    session = conn["session_kwargs"] or {}
+    conn.refuse(
+        "role_arn", "profile_name", "s3_config_file", instead="use keys, or let the worker itself have the role"
+    )
+    if session.get("profile_name"):
+        raise ConfigError(f"connection {conn.conn_id}: rewindow cannot use profile_name of session_kwargs: use keys")
+    pairs = (
+        (conn.login, conn.password),
+        (conn["aws_access_key_id"], conn["aws_secret_access_key"]),
+        (session.get("aws_access_key_id"), session.get("aws_secret_access_key")),
+    )
+    key, secret = next((pair for pair in pairs if all(pair)), (None, None))
+    if key is None and any(any(pair) for pair in pairs):
+        raise ConfigError(f"connection {conn.conn_id} has half of a key: give its id and its secret, or neither")
+    token = conn["aws_session_token"] or session.get("aws_session_token")
+    found: _Settings = dict(zip(_AWS, (key, secret, token), strict=True)) if key else {}
+    if region := conn["region_name"] or session.get("region_name"):
+        found["AWS_REGION"] = region
+    if endpoint := ((conn["service_config"] or {}).get("s3") or {}).get("endpoint_url") or conn["endpoint_url"]:
+        found |= {**dict.fromkeys(_ENDPOINTS), "AWS_ENDPOINT_URL": endpoint}
+    return found
+
+
+def _azure(conn: Fields) -> _Settings:
+    """As `WasbHook`: a connection string, else a service principal, else a key."""
+    conn.refuse("sas_token", "managed_identity_client_id", instead="use a key or a service principal")
+    if text := conn["connection_string"]:
+        key = dict(part.partition("=")[::2] for part in str(text).split(";")).get("AccountKey")
+        if not key:
+            raise ConfigError(f"connection {conn.conn_id}: its connection_string has no AccountKey: add one")
+    elif tenant := conn["tenant_id"]:
+        if not (conn.login and conn.password):
+            raise ConfigError(
+                f"connection {conn.conn_id} has a tenant_id, but not the client's id and secret: add them"
+            )
+        return dict(zip(_AZURE, (None, tenant, conn.login, conn.password), strict=True))
+    else:
+        key = conn["shared_access_key"] or conn.password or conn["account_key"]
+    return {**dict.fromkeys(_AZURE), "AZURE_STORAGE_ACCOUNT_KEY": key} if key else {}
+
+
+def _google(conn: Fields) -> _Settings:
+    """As `GoogleBaseHook`, but only with a key file, because both clients of a bucket read one."""
+    names = ("keyfile_dict", "key_secret_name", "impersonation_chain", "credential_config_file")
+    conn.refuse(*names, instead="give the path of a key file on the worker as key_path")
+    return {_GOOGLE: conn["key_path"]} if conn["key_path"] else {}
+
+
+_BUCKETS: Final[Mapping[str, Callable[[Fields], _Settings]]] = {
+    "aws": _aws,
+    "google_cloud_platform": _google,
+    "wasb": _azure,
+    "adls": _azure,
+}
+"""By type of connection."""
 
 
 class BucketHook(BaseHook):
@@ -26,11 +97,11 @@ class BucketHook(BaseHook):
         super().__init__()
         self.conn_id = conn_id
 
-    def get_conn(self) -> Settings:
+    def get_conn(self) -> _Settings:
         """Return the settings. Raises `ConfigError` (78) for an unknown connection or one that does not fit."""
         return bucket_settings(_fields(self.conn_id)) if self.conn_id else {}
 
-    async def aget_conn(self) -> Settings:
+    async def aget_conn(self) -> _Settings:
         """Return the same in the triggerer."""
         return bucket_settings(await _afields(self.conn_id)) if self.conn_id else {}
 
@@ -53,12 +124,72 @@ class WorkspaceHook(BaseHook):
         return await asyncio.to_thread(submit.workspace, self.profile, settings)
 
 
-def settings_or_fail(conn_id: str | None) -> Settings:
+def settings_or_fail(conn_id: str | None) -> _Settings:
     """Return the settings of a bucket. Raises `AirflowFailException` where `BucketHook` raises `ConfigError`."""
     try:
         return BucketHook(conn_id).get_conn()
     except ConfigError as error:
         raise AirflowFailException(str(error)) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """The fields of a connection. Its ``repr`` contains no secret."""
+
+    conn_id: str
+    conn_type: str
+    host: str = ""
+    login: str = field(default="", repr=False)
+    password: str = field(default="", repr=False)
+    extra: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def __getitem__(self, name: str) -> Any:
+        """Return a field of the extra, also under the prefixed name of older Airflows; None if it is missing or empty."""
+        return self.extra.get(name) or self.extra.get(f"extra__{self.conn_type}__{name}") or None
+
+    def refuse(self, *names: str, instead: str) -> None:
+        """Raise `ConfigError` (78) if one of these fields of the extra is set."""
+        for name in names:
+            if self[name]:
+                raise ConfigError(f"connection {self.conn_id}: rewindow cannot use {name} of its extra: {instead}")
+
+
+def bucket_settings(conn: Fields) -> _Settings:
+    """Return the environment variables with which a command opens a bucket.
+
+    They are empty if the connection contains no credentials; then the worker's own identity is used. Raises `ConfigError`
+    (78) for a connection of another type, and for fields that rewindow cannot use.
+    """
+    if conn.conn_type not in _BUCKETS:
+        types = ", ".join(_BUCKETS)
+        raise ConfigError(f"connection {conn.conn_id} has the type {conn.conn_type!r}: for a bucket use one of {types}")
+    return _BUCKETS[conn.conn_type](conn)
+
+
+def workspace_settings(conn: Fields) -> dict[str, str]:
+    """Return the arguments of the SDK's client for a Databricks workspace. Raises `ConfigError` (78) as `bucket_settings`."""
+    if conn.conn_type != "databricks":
+        raise ConfigError(f"connection {conn.conn_id} has the type {conn.conn_type!r}: use one of the type databricks")
+    host = conn["host"] or conn.host
+    if not host:
+        raise ConfigError(f"connection {conn.conn_id} has no host: add the address of the workspace")
+    found = {"host": str(host)}
+    if token := conn["token"] or (conn.password if conn.login in ("", "token") else None):
+        return {**found, "token": token, "auth_type": "pat"}
+    conn.refuse(
+        "use_azure_managed_identity", "use_default_azure_credential", instead="use a token or a service principal"
+    )
+    tenant = conn["azure_tenant_id"]
+    if not (tenant or conn["service_principal_oauth"]) or not (conn.login and conn.password):
+        message = (
+            f"connection {conn.conn_id} has neither a token nor a service principal: put a token into its password, or "
+            "add service_principal_oauth to its extra, with the client's id and secret as login and password"
+        )
+        raise ConfigError(message)
+    if tenant:
+        azure = {"azure_tenant_id": tenant, "azure_client_id": conn.login, "azure_client_secret": conn.password}
+        return {**found, **azure, "auth_type": "azure-client-secret"}
+    return {**found, "client_id": conn.login, "client_secret": conn.password, "auth_type": "oauth-m2m"}
 
 
 def _fields(conn_id: str) -> Fields:

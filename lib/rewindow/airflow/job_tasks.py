@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,17 @@ from rewindow.airflow.commands import several
 from rewindow.airflow.operators import RewindowOperator
 from rewindow.airflow.reports import WAREHOUSE, check_reports
 from rewindow.airflow.sensors import LogCompleteSensor
-from rewindow.airflow.single_writer import one_writer
 from rewindow.config.feed import FeedConfig
 from rewindow.config.job import JobConfig
 from rewindow.config.load import find_project, load_feed, load_job
 from rewindow.errors import UsageError
+
+_RETRIES = {
+    "retries": 5,
+    "retry_delay": timedelta(seconds=30),
+    "retry_exponential_backoff": 2.0,
+    "max_retry_delay": timedelta(minutes=10),
+}
 
 
 def job_group(
@@ -110,3 +117,12 @@ class JobTasks:
             land >> RewindowOperator(
                 task_id="run", job=job, by=by, inlets=[source], outlets=outlets, **self.location, **writer
             )
+
+
+def one_writer(pool: str, default_args: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a task that writes: its pool, at most one instance per DAG, and its retries.
+
+    Omits retry settings that ``default_args`` has, because a task's own arguments would override them.
+    """
+    own = {name: value for name, value in _RETRIES.items() if name not in default_args}
+    return {"pool": pool, "max_active_tis_per_dag": 1, **own}

@@ -1,13 +1,19 @@
-"""`RewindowOperator`: one rewindow command as a task, which ends with its task. Exit codes decide about retries."""
+"""`RewindowOperator`: one rewindow command as a task, which ends with its task. Exit codes decide about retries.
+
+The command sends its events to OpenLineage itself, with the variables that Airflow's provider would use. So the provider
+need not be installed, and its listener need not know rewindow.
+"""
 
 from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Collection, Mapping, Sequence
+import uuid
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pendulum
 from airflow.sdk import Asset, BaseOperator
@@ -15,9 +21,7 @@ from airflow.sdk.configuration import conf
 from airflow.sdk.exceptions import AirflowFailException
 
 from rewindow.airflow import commands
-from rewindow.airflow.asset_events import has_event, told_of
-from rewindow.airflow.hooks import settings_or_fail
-from rewindow.airflow.intervals import (
+from rewindow.airflow.dag_run import (
     ACCEPT_CHANGES,
     REPLAN,
     TAKEOVER,
@@ -28,12 +32,12 @@ from rewindow.airflow.intervals import (
     through_of,
     unread,
 )
+from rewindow.airflow.hooks import settings_or_fail
 from rewindow.airflow.links import ReportLink
-from rewindow.airflow.openlineage_env import openlineage_env
 from rewindow.airflow.outcomes import raise_for_exit
 from rewindow.airflow.process import Command
 from rewindow.airflow.reports import NONE, WAREHOUSE, check_reports, write_report
-from rewindow.airflow.task_log import is_result, lines_of, reason_of
+from rewindow.airflow.task_results import has_event, is_result, lines_of, reason_of, told_of
 from rewindow.contracts.exit_codes import DIFFERENT
 from rewindow.errors import RewindowError, UsageError
 
@@ -44,6 +48,13 @@ _NOT_RUN = (
     "The command ended with exit code 1 and printed no result, so rewindow did not run. Its last lines above say why. "
     "Install rewindow in the Python of this worker, or in the environment that executable= names, then clear this task"
 )
+_OPTIONS: Final = {
+    "transport": "OPENLINEAGE__TRANSPORT",
+    "config_path": "OPENLINEAGE_CONFIG",
+    "namespace": "OPENLINEAGE_NAMESPACE",
+}
+"""Options in the section ``[openlineage]`` of Airflow's configuration, and the client's variables for them."""
+_TRUE: Final = frozenset(("true", "t", "1"))
 
 
 class RewindowOperator(BaseOperator):
@@ -225,6 +236,22 @@ class RewindowOperator(BaseOperator):
                 context["outlet_events"][asset].extra.update({**extra, "interval": interval_of(context)})
 
 
+def openlineage_env(ti: Any, option: Callable[[str], str], environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables for the command of a task instance.
+
+    ``option`` returns an option of the section ``[openlineage]``, or an empty text. The client's own variables, which the
+    command inherits, hold for what the section does not set.
+    """
+    given = {variable: value for name, variable in _OPTIONS.items() if (value := option(name))}
+    if option("disabled").strip().lower() in _TRUE:
+        given["OPENLINEAGE_DISABLED"] = "true"
+    if ti is None:
+        return given
+    namespace = given.get("OPENLINEAGE_NAMESPACE") or environ.get("OPENLINEAGE_NAMESPACE") or "default"
+    task, dag = _ids(ti, namespace)
+    return {**given, "OPENLINEAGE_PARENT_ID": task, "OPENLINEAGE_ROOT_PARENT_ID": dag}
+
+
 def _check_bound(by: str) -> None:
     if by not in _BOUNDS:
         raise UsageError(f"by={by!r}: use 'until' (an arrival time), 'through' (a watermark) or 'nothing'")
@@ -247,3 +274,16 @@ def _last_due(dag: Any) -> datetime | None:
     infer = getattr(timetable, "infer_manual_data_interval", None)
     end: datetime | None = infer(run_after=pendulum.now("UTC")).end if infer else None
     return end
+
+
+def _ids(ti: Any, namespace: str) -> tuple[str, str]:
+    """Return the ids of the task's and the DAG's run as ``namespace/job/UUID``: the provider's if it is installed."""
+    with suppress(Exception):  # it may be absent, or of a version that takes other arguments
+        from airflow.providers.openlineage.plugins import macros  # noqa: PLC0415 - another provider, which may be absent
+
+        return macros.lineage_parent_id(ti), macros.lineage_root_parent_id(ti)
+    run = f"{namespace}/{ti.dag_id}/{ti.run_id}"
+    task = f"{run}/{ti.task_id}/{getattr(ti, 'map_index', -1)}/{ti.try_number}"
+    names = ((f"{ti.dag_id}.{ti.task_id}", task), (str(ti.dag_id), run))
+    found = [f"{namespace}/{job}/{uuid.uuid5(uuid.NAMESPACE_URL, text)}" for job, text in names]
+    return found[0], found[1]

@@ -7,8 +7,7 @@ from typing import Any
 
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from rewindow.airflow.advice import MAINTENANCE, in_a_dag
-from rewindow.airflow.intervals import is_retry
+from rewindow.airflow.dag_run import MAINTENANCE, in_a_dag, is_retry
 from rewindow.contracts.exit_codes import Next, meaning, what_next
 
 

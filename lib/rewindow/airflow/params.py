@@ -8,7 +8,7 @@ from typing import Final
 
 from airflow.sdk import DAG, Param
 
-from rewindow.airflow.intervals import ACCEPT_CHANGES, REPLAN, TAKEOVER, THROUGH, TIME
+from rewindow.airflow.dag_run import ACCEPT_CHANGES, REPLAN, TAKEOVER, THROUGH, TIME
 
 _POSITION = rf"^({TIME}|\d+|[A-Za-z_][A-Za-z0-9_-]*/\d+)$"
 """An event time, a landing or a run, as `rewindow backfill` takes them."""

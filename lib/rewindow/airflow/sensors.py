@@ -8,10 +8,10 @@ from typing import Any
 from airflow.sdk import BaseSensorOperator
 from airflow.sdk.exceptions import AirflowFailException
 
+from rewindow.airflow.dag_run import through_of
 from rewindow.airflow.hooks import BucketHook
-from rewindow.airflow.intervals import through_of
+from rewindow.airflow.log_watermarks import is_complete
 from rewindow.airflow.triggers import LogCompleteTrigger
-from rewindow.airflow.watermarks import is_complete
 from rewindow.errors import RewindowError, StorageError
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from rewindow.airflow.hooks import BucketHook
-from rewindow.airflow.watermarks import is_complete
+from rewindow.airflow.log_watermarks import is_complete
 from rewindow.errors import RewindowError, StorageError
 
 

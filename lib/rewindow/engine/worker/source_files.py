@@ -20,7 +20,7 @@ from rewindow.engine.worker.file_digests import COMPRESSED, digest, text_digest
 from rewindow.engine.worker.file_fields import has_rows
 from rewindow.engine.worker.line_ends import open_ended
 from rewindow.errors import AccessError, ConfigError, LandedFileError, SourceError
-from rewindow.storage.listing import LOG
+from rewindow.storage.folder_listing import LOG
 
 FILES = "files"
 """The kind of a file source's position, which maps path -> [size, modification time (ns), digest].

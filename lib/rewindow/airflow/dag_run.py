@@ -1,25 +1,43 @@
-"""What a DAG run asks for: its time bounds (the end of its interval, or its param), and its other params.
+"""What a DAG run asks for: its time bounds (the end of its interval, or its param), and its other params. No Airflow is imported.
 
-Does not import Airflow.
+Messages of commands suggest commands, and the reader of a task's log has no command line at hand. So they are rewritten:
+options become params, and commands can be pasted into a worker's shell.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 THROUGH = "through"
 """The DAG param with the time at which a run stops."""
-
 ACCEPT_CHANGES = "accept_changes"
 """The DAG param with which a run resumes from a checkpoint of different code."""
-
 REPLAN, TAKEOVER = "replan", "takeover"
 """The DAG params with which a run discards the plan of an attempt that did not finish, or fences a live one."""
-
 TIME = r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])([T ][0-2]\d(:[0-5]\d){1,2}(\.\d+)?(Z|[+-]\d{2}:?\d{2})?)?"
 """Pattern of a time in a param: ISO 8601, a day or down to fractions of a second; without a zone it is UTC."""
+BACKFILL_SUFFIX: Final = "__backfill"
+"""What the id of a job's backfill DAG ends with."""
+MAINTENANCE: Final = "maintenance"
+"""A tag of the DAG that drops branches and cleans up. It belongs to no single job, so it has no backfill DAG."""
+_PARAMS: Final = {
+    "--accept-changes": ACCEPT_CHANGES,
+    "--through": THROUGH,
+    "--replan": REPLAN,
+    "--takeover": TAKEOVER,
+    "--keep": "keep",
+    "--dry-run": "dry_run",
+}
+"""The options that a DAG may have a param for."""
+_RECOMPUTE: Final = re.compile(
+    r"`rewindow backfill (?P<job>\S+) --from (?P<start>\S+) --branch NAME`"
+    r"((, and publish it with|,) `rewindow promote (?P=job) NAME`)?"
+)
+_COMMAND: Final = re.compile(r"(`rewindow [^`]+)`")
+_OPTION: Final = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
 
 def through_of(context: Mapping[str, Any]) -> str | None:
@@ -78,3 +96,38 @@ def unread(context: Mapping[str, Any]) -> list[str]:
     given = getattr(context.get("dag_run"), "conf", None) or {}
     known = getattr(context.get("dag"), "params", None) or {}
     return sorted(name for name in given if name not in known)
+
+
+def in_a_dag(message: str, *, params: Collection[str], where: str = "", dag_id: str = "") -> str:
+    """Return a message in the words of a DAG.
+
+    Args:
+        message: A command's error message.
+        params: The DAG's params.
+        where: The options of the task's commands, ``--project /opt/shop --target local``; empty if they run elsewhere.
+        dag_id: The DAG's id if `make_dags` made it, so that there is a backfill DAG too; otherwise empty.
+    """
+    if dag_id:
+        recomputing = dag_id.removesuffix(BACKFILL_SUFFIX) + BACKFILL_SUFFIX
+        message = _RECOMPUTE.sub(
+            rf"trigger the DAG {recomputing} with the param from=\g<start>, which asks before it publishes", message
+        )
+    parts = [_outside(part, params) if index % 2 == 0 else part for index, part in enumerate(_COMMAND.split(message))]
+    told = "".join(_command(part, where) if index % 2 else part for index, part in enumerate(parts))
+    bare = sorted({option for part in parts[::2] for option in _OPTION.findall(part)})
+    if not bare:
+        return told
+    options = f" and {where}" if where else ""
+    return f"{told}\nThis DAG has no param for {', '.join(bare)}: run the task's command on a worker with it{options}."
+
+
+def _outside(text: str, params: Collection[str]) -> str:
+    """Return the text between two commands, with the DAG's params instead of options."""
+    for option, param in _PARAMS.items():
+        if param in params:
+            text = re.sub(rf"(?<![\w-]){option}\b", f"the DAG's param {param}", text)
+    return text
+
+
+def _command(command: str, where: str) -> str:
+    return f"{command} {where}`" if where else f"{command}`"
