@@ -125,7 +125,7 @@ def annotations_and_docstrings(model: type) -> dict[str, tuple[str, str]]:
 
 def kind_of(annotation: str) -> str:
     """Return the kind of a value in words: the choices, or what its type is called here."""
-    shown = annotation.removesuffix(" | None")
+    shown = annotation.removesuffix(" | None").removeprefix("_")
     if shown.startswith("Literal["):
         return " or ".join(f"`{choice}`" for choice in ast.literal_eval(f"({shown[8:-1]},)"))
     if shown.startswith("Annotated["):

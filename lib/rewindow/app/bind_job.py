@@ -76,7 +76,7 @@ def _fits(root: Path, job: str) -> Iterator[None]:
 
 def limits_of(config: JobConfig, target: TargetConfig) -> Limits:
     """Return the limits of a job's tasks on a target."""
-    limits = Limits(**config.job.model_dump())
+    limits = Limits(**config.limits.model_dump())
     if target.store_memory is None:
         return limits
     return replace(limits, store_memory=min(limits.store_memory, int(target.store_memory)))

@@ -53,7 +53,7 @@ def check_job(project: Project, name: str, branch: str, looks: Looks) -> Subject
 
     def add_lag_and_drops() -> Sequence[Finding]:
         figures.update(_from_reports(project, config, known, looks))
-        return [*_silent(figures, config.job.silent_ms, command)]
+        return [*_silent(figures, config.alerts.silent_ms, command)]
 
     if known.head is not None:
         findings += attempted(add_lag_and_drops, "figures", command("report"))
@@ -70,7 +70,7 @@ def check_job(project: Project, name: str, branch: str, looks: Looks) -> Subject
     if not known.is_sealed:
         if not is_running:
             findings += attempted(partial(_missed, project, config, entry, looks, command), "schedule", command("plan"))
-        findings += exceeded(config.job, figures, command, Upkeep(state, known.head, looks.now_ms, has_files))
+        findings += exceeded(config.alerts, figures, command, Upkeep(state, known.head, looks.now_ms, has_files))
     return Subject("job", name, with_feed_trouble(project, entry), figures, findings)
 
 
@@ -116,7 +116,7 @@ def _held(state: JobState, branch: Branch, command: Command) -> Iterator[Finding
 def _from_reports(project: Project, config: JobConfig, branch: Branch, looks: Looks) -> dict[str, Any]:
     """Return what waits, and what the last runs dropped."""
     feed = find_feed(config.feed, looks.rows(config.feed), project.tables.home)
-    runs = branch.runs[-config.job.runs :]
+    runs = branch.runs[-config.alerts.runs :]
     rules = rules_of(project.root, config.feed)
     found = Material.of_reports(branch, feed, runs, project.tables.reports, rules=rules)
     will_follow = config.semantics.stream_time_from == StreamTimeFrom.WATERMARK.value
