@@ -10,18 +10,15 @@ from typing import Any
 import rewindow
 import rewindow.testing
 from tests.docs.configuration import annotations_and_docstrings
-from tests.docs.markdown import GENERATED, in_one_line, text_of
+from tests.docs.markdown import in_one_line, text_of
 
-HEAD = f"""\
+HEAD = """\
 # API
 
 What `rewindow` and `rewindow.testing` export, with signatures. [What to import](names.md) groups the names by purpose. Durations
 are text (`"10m"`) or a `timedelta`; names that end in `_ms` are whole milliseconds.
 
-{GENERATED}
 """
-
-
 RETURNED = "rewindow.app.api."
 """The modules of a project and of what its methods return, which nobody constructs."""
 

@@ -1,18 +1,17 @@
-"""The pages of the reference that are generated from code, by their path in docs/."""
+"""The pages of the reference that are generated from code and committed, by their path in docs/."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tests.docs import api, commands, configuration, exit_codes, metrics, notebook, stored_tables
+from tests.docs import commands, configuration, exit_codes, metrics, notebook, stored_tables
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGES: Mapping[str, Callable[[], str]] = {
     "notebook.md": notebook.page,
     "reference/configuration.md": configuration.page,
     "reference/commands.md": commands.page,
-    "reference/api.md": api.page,
     "reference/metrics.md": metrics.page,
     "reference/tables.md": stored_tables.page,
     "reference/exit-codes.md": exit_codes.page,
