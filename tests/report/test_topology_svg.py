@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewindow.report.topology_picture import Picture, picture
-from rewindow.report.topology_svg import topology_svg
+from rewindow.report.topology_svg import Picture, picture, topology_svg
 from tests.bad_input.scene import Bench, copy_of, make_template, without_spark
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -63,7 +62,7 @@ def topologies(draw: st.DrawFn) -> list[dict]:
 
 def rectangle(shown: Picture, name: str) -> tuple[float, float, float, float]:
     half = shown.boxes[name].width / 2
-    return shown.centre(name) - half, shown.top(name), shown.centre(name) + half, shown.bottom(name)
+    return shown.centres[name] - half, shown.top(name), shown.centres[name] + half, shown.bottom(name)
 
 
 @given(topologies())

@@ -1,23 +1,41 @@
 """A topology as an SVG drawing: topics, nodes with their stores, and a frame around each sub-topology.
 
+The boxes are arranged in layers, so that no two overlap and no line crosses a box. Each step is a standard one of layered
+drawing: layers by the longest path, an order within each layer that avoids crossings, and positions near the neighbours. The same
+topology always gets the same drawing.
+
 Colours are attributes, for viewers that drop style sheets; the style sheet replaces them where the reader prefers the dark. The
 drawing has a ground of its own, so it is readable on any page.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
+from textwrap import wrap
 from typing import Any, Literal
+from unicodedata import east_asian_width
 
 import svg
 
-from rewindow.report.topology_picture import LINE, MARGIN, PAD, TEXT, TITLE, Box, Edge, Picture, head, picture, wide
-
-_FONT = "ui-monospace, 'Liberation Mono', Menlo, Consolas, monospace"
+MARGIN, PAD, ROW_GAP, HEAD = 18.0, 10.0, 34.0, 26.0
+"""Around the drawing; within a box; between two layers; for the title of a sub-topology."""
+GAP, LINE_WIDTH = 22.0, 10.0
+"""Between two boxes of a layer; for a line that passes a layer."""
+LINE, TITLE, TEXT = 16.0, 12, 11
+"""The height of a line of text, and the sizes of titles and other text."""
+_LETTER = 0.62
+"""The width of a character, as a share of the size: that of the widest of the common monospaced fonts."""
+_LONGEST, _MOST_LINES = 44, 3
+"""Longer descriptions are cut; the tooltip has all of it."""
 _TIP = 8.0
 """The length of the tip of an arrow."""
+_TURNS = 12
+"""How often the order and the positions are improved."""
 
+_FONT = "ui-monospace, 'Liberation Mono', Menlo, Consolas, monospace"
 _LIGHT = {
     "ground": ("#ffffff", ""),
     "frame": ("#f5f7fa", "#c9d1db"),
@@ -37,6 +55,92 @@ _DARK = {
     "store": ("#2e2438", "#c39ad6"),
 }
 _INK, _SOFT, _ARROW = ("#1b2330", "#e4e9f0"), ("#4a5562", "#aab6c3"), ("#52606d", "#a9b4bf")
+"""Each in the light and in the dark."""
+
+Edge = tuple[str, str]
+"""The names of two boxes, the upper one first."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Pass:
+    """Where an edge passes a layer between its ends."""
+
+    edge: Edge
+    layer: int
+
+
+_Item = str | _Pass
+"""What a layer has side by side: the name of a box, or the passing of an edge."""
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A node: its kind, its title, the lines of its description, its stores, and the sub-topology that it is in."""
+
+    name: str
+    kind: str
+    """``topic``, ``node``, ``output``, or ``between`` for an internal topic."""
+    title: str
+    lines: Sequence[str]
+    stores: Sequence[str]
+    tooltip: str
+    part: int
+
+    @property
+    def width(self) -> float:
+        """How wide it is."""
+        texts = [_text_width(self.title, TITLE), *(_text_width(line, TEXT) for line in self.lines)]
+        return max([60.0, *texts, *(_text_width(store, TEXT) + 12 for store in self.stores)]) + 2 * PAD
+
+    @property
+    def height(self) -> float:
+        """How high it is."""
+        return 2 * PAD + LINE * (1 + len(self.lines)) + (LINE + 4) * len(self.stores) - 4
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A topology with the place of everything."""
+
+    parts: Sequence[int]
+    boxes: Mapping[str, Box]
+    edges: Sequence[Edge]
+    between: Sequence[Edge]
+    """The edges from internal topics to their readers."""
+    layers: Mapping[str, int]
+    """The layer of each box, from 0 at the top."""
+    centres: Mapping[_Item, float]
+    """The x of the centre of each box, and of each passing of an edge."""
+    tops: Sequence[float]
+    heights: Sequence[float]
+    """Where each layer begins, and how high it is."""
+    width: float
+    height: float
+
+    def top(self, name: str) -> float:
+        """Return the y at which a box begins."""
+        layer = self.layers[name]
+        return self.tops[layer] + (self.heights[layer] - self.boxes[name].height) / 2
+
+    def bottom(self, name: str) -> float:
+        """Return the y at which a box ends."""
+        return self.top(name) + self.boxes[name].height
+
+    def frame(self, part: int) -> tuple[float, float]:
+        """Return where the frame of a sub-topology begins and ends."""
+        layers = [self.layers[box.name] for box in self.boxes.values() if box.part == part]
+        return self.tops[min(layers)] - HEAD, self.tops[max(layers)] + self.heights[max(layers)] + PAD
+
+    def points(self, edge: Edge) -> list[tuple[float, float, float]]:
+        """Return what an edge passes, from top to bottom: an x, and the y's between which it stays there."""
+        upper, lower = edge
+        begin, end = self.layers[upper], self.layers[lower]
+        passed = [
+            (self.centres[_Pass(edge, layer)], self.tops[layer], self.tops[layer] + self.heights[layer])
+            for layer in range(begin + 1, end)
+        ]
+        leaves = (self.centres[upper], self.bottom(upper), self.tops[begin] + self.heights[begin])
+        return [leaves, *passed, (self.centres[lower], self.tops[end], self.top(lower))]
 
 
 def topology_svg(title: str, parts: Sequence[Mapping[str, Any]]) -> str:
@@ -46,10 +150,10 @@ def topology_svg(title: str, parts: Sequence[Mapping[str, Any]]) -> str:
     for part in shown.parts:
         top, bottom = shown.frame(part)
         drawn.append(_rect("frame", MARGIN / 2, top, shown.width - MARGIN, bottom - top, 6))
-        drawn.append(_text(MARGIN, top + 17, head(part), TEXT, _SOFT, anchor="start"))
+        drawn.append(_text(MARGIN, top + 17, _head(part), TEXT, _SOFT, anchor="start"))
     for edge in (*shown.edges, *shown.between):
-        drawn += _arrow(shown, edge, is_dashed=edge in shown.between)
-    drawn += [_drawn(box, shown.centre(box.name), shown.top(box.name)) for box in shown.boxes.values()]
+        drawn += _arrow(shown.points(edge), is_dashed=edge in shown.between)
+    drawn += [_drawn(box, shown.centres[box.name], shown.top(box.name)) for box in shown.boxes.values()]
     drawing = svg.SVG(
         viewBox=svg.ViewBoxSpec(0, 0, round(shown.width, 1), round(shown.height, 1)),
         width=round(shown.width, 1),
@@ -57,7 +161,7 @@ def topology_svg(title: str, parts: Sequence[Mapping[str, Any]]) -> str:
         style="max-width:100%;height:auto",
         elements=[
             svg.Title(text=escape(title)),
-            svg.Style(text=_style()),
+            svg.Style(text=_dark_style()),
             _rect("ground", 0, 0, shown.width, shown.height, 6),
             *drawn,
         ],
@@ -66,19 +170,189 @@ def topology_svg(title: str, parts: Sequence[Mapping[str, Any]]) -> str:
     return drawing.as_str()
 
 
-def _arrow(shown: Picture, edge: Edge, *, is_dashed: bool) -> list[svg.Element]:
+def picture(parts: Sequence[Mapping[str, Any]]) -> Picture:
+    """Return the picture of the sub-topologies that `explain` describes."""
+    nodes = [node for part in parts for node in part["nodes"]]
+    read = {node["topic"] for node in nodes if node["topic"] is not None and not node["parents"]}
+    internal = {node["topic"] for node in nodes if node["topic"] in read and node["parents"]}
+    boxes = {node["node"]: _box(node, part["sub_topology"], internal) for part in parts for node in part["nodes"]}
+    edges = [(parent, node["node"]) for node in nodes for parent in node["parents"]]
+    writers = {node["topic"]: node["node"] for node in nodes if node["topic"] in internal and node["parents"]}
+    readers = [node for node in nodes if node["topic"] in internal and not node["parents"]]
+    between = [(writers[node["topic"]], node["node"]) for node in readers]
+    layers = _layers(boxes.values(), [*edges, *between])
+    centres, width = _centres(boxes, layers, [*edges, *between])
+    numbers = [part["sub_topology"] for part in parts]
+    width = max([width, *(_text_width(_head(number), TEXT) for number in numbers)]) + 2 * (MARGIN + PAD)
+    tops, heights = _rows(boxes.values(), layers)
+    height = (tops[-1] + heights[-1] if tops else 0.0) + PAD + MARGIN
+    return Picture(numbers, boxes, edges, between, layers, centres, tops, heights, width, height)
+
+
+def _box(node: Mapping[str, Any], part: int, internal: set[str]) -> Box:
+    topic, does = node["topic"], node["does"]
+    if topic is None:
+        kind, title, text = "node", node["node"], does
+    else:
+        kind = "between" if topic in internal else "output" if node["parents"] else "topic"
+        title, text = topic, "internal topic" if kind == "between" else kind
+    stores = [f"store {name}" for name in node["stores"]]
+    return Box(node["node"], kind, title, _description(text), stores, f"{node['node']}: {does}", part)
+
+
+def _description(text: str) -> list[str]:
+    """Return a description in lines. What does not fit into the last one is cut."""
+    lines = wrap(text, _LONGEST, break_on_hyphens=False)
+    if len(lines) <= _MOST_LINES:
+        return lines
+    return [*lines[: _MOST_LINES - 1], f"{lines[_MOST_LINES - 1][: _LONGEST - 1]}…"]
+
+
+def _head(part: int) -> str:
+    return f"sub-topology {part}"
+
+
+def _text_width(text: str, size: float) -> float:
+    """Return how wide a text is at most; ideographs take twice the room."""
+    letters = sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
+    return letters * size * _LETTER
+
+
+def _layers(boxes: Collection[Box], edges: Sequence[Edge]) -> dict[str, int]:
+    """Return the layer of each box: below all boxes that lead to it, and below all earlier sub-topologies.
+
+    The boxes are listed in an order in which each comes after those above it.
+    """
+    above: dict[str, list[str]] = {box.name: [] for box in boxes}
+    below: dict[str, list[str]] = {box.name: [] for box in boxes}
+    for upper, lower in edges:
+        above[lower].append(upper)
+        below[upper].append(lower)
+    layers: dict[str, int] = {}
+    start = 0
+    for part in sorted({box.part for box in boxes}):
+        members = [box.name for box in boxes if box.part == part]
+        for name in members:
+            layers[name] = max([start, *(layers[upper] + 1 for upper in above[name])])
+        for name in members:  # what begins here moves down to what it leads to
+            if not above[name] and below[name]:
+                layers[name] = max(start, min(layers[lower] for lower in below[name] if lower in layers) - 1)
+        start = 1 + max(layers[name] for name in members)
+    return layers
+
+
+def _rows(boxes: Collection[Box], layers: Mapping[str, int]) -> tuple[list[float], list[float]]:
+    """Return where each layer begins, and how high it is."""
+    rows = [[box for box in boxes if layers[box.name] == layer] for layer in range(_count(layers))]
+    heights = [max(box.height for box in row) for row in rows]
+    tops, y = list[float](), MARGIN + HEAD
+    for layer, row in enumerate(rows):
+        if layer:
+            y += heights[layer - 1] + ROW_GAP + (HEAD + PAD if row[0].part != rows[layer - 1][0].part else 0)
+        tops.append(y)
+    return tops, heights
+
+
+def _count(layers: Mapping[str, int]) -> int:
+    return max(layers.values(), default=-1) + 1
+
+
+def _centres(
+    boxes: Mapping[str, Box], layers: Mapping[str, int], edges: Sequence[Edge]
+) -> tuple[dict[_Item, float], float]:
+    """Return the x of the centres of boxes and passing edges, and the width of the whole."""
+    rows: list[list[_Item]] = [[] for _ in range(_count(layers))]
+    for name in boxes:
+        rows[layers[name]].append(name)
+    above: dict[_Item, list[_Item]] = {}
+    below: dict[_Item, list[_Item]] = {}
+    for edge in edges:
+        passes = [_Pass(edge, layer) for layer in range(layers[edge[0]] + 1, layers[edge[1]])]
+        for passing in passes:
+            rows[passing.layer].append(passing)
+        chain: list[_Item] = [edge[0], *passes, edge[1]]
+        for upper, lower in pairwise(chain):
+            above.setdefault(lower, []).append(upper)
+            below.setdefault(upper, []).append(lower)
+    rows = _ordered(rows, above, below)
+    widths = {item: boxes[item].width if isinstance(item, str) else LINE_WIDTH for row in rows for item in row}
+    x: dict[_Item, float] = {}
+    for row in rows:
+        x |= _spread(row, dict.fromkeys(row, 0.0), widths)
+    for turn in range(_TURNS):
+        neighbours = above if turn % 2 == 0 else below
+        for row in rows if turn % 2 == 0 else reversed(rows):
+            wanted = {item: _mean([x[other] for other in neighbours.get(item, ())], x[item]) for item in row}
+            x |= _spread(row, wanted, widths)
+    left = min((x[item] - widths[item] / 2 for item in x), default=0.0)
+    right = max((x[item] + widths[item] / 2 for item in x), default=0.0)
+    return {item: x[item] - left + MARGIN + PAD for item in x}, right - left
+
+
+_Neighbours = Mapping[_Item, Sequence[_Item]]
+
+
+def _ordered(rows: list[list[_Item]], above: _Neighbours, below: _Neighbours) -> list[list[_Item]]:
+    """Order each layer by the mean position of its neighbours, down and up in turns; return the order with fewest crossings."""
+    best, fewest = rows, _crossings(rows, below)
+    for turn in range(_TURNS):
+        is_down = turn % 2 == 0
+        neighbours = above if is_down else below
+        rows = [list(row) for row in rows]
+        for layer in range(1, len(rows)) if is_down else range(len(rows) - 2, -1, -1):
+            theirs = _index_of(rows[layer - 1 if is_down else layer + 1])
+            own = _index_of(rows[layer])
+            means = {item: _mean([theirs[n] for n in neighbours.get(item, ())], own[item]) for item in own}
+            rows[layer].sort(key=means.__getitem__)
+        crossings = _crossings(rows, below)
+        if crossings < fewest:
+            best, fewest = rows, crossings
+    return best
+
+
+def _crossings(rows: Sequence[Sequence[_Item]], below: _Neighbours) -> int:
+    count = 0
+    for upper, lower in pairwise(rows):
+        index_of = _index_of(lower)
+        ends = [(index, index_of[other]) for index, item in enumerate(upper) for other in below.get(item, ())]
+        count += sum(1 for a, b in ends for c, d in ends if a < c and b > d)
+    return count
+
+
+def _index_of(row: Sequence[_Item]) -> dict[_Item, int]:
+    return {item: index for index, item in enumerate(row)}
+
+
+def _spread(row: Sequence[_Item], wanted: Mapping[_Item, float], widths: Mapping[_Item, float]) -> dict[_Item, float]:
+    """Return the positions nearest to those that are wanted, by least squares, at which nothing in a layer overlaps."""
+    offsets = [0.0]
+    for item, following in pairwise(row):
+        offsets.append(offsets[-1] + (widths[item] + widths[following]) / 2 + GAP)
+    blocks: list[tuple[float, int]] = []  # sum and number of neighbours that share a position
+    for item, offset in zip(row, offsets, strict=False):
+        blocks.append((wanted[item] - offset, 1))
+        while len(blocks) > 1 and blocks[-2][0] / blocks[-2][1] >= blocks[-1][0] / blocks[-1][1]:
+            (total, count), (last, more) = blocks[-2:]
+            blocks[-2:] = [(total + last, count + more)]
+    shared = [total / count for total, count in blocks for _ in range(count)]
+    return {item: position + offset for item, position, offset in zip(row, shared, offsets, strict=False)}
+
+
+def _mean(values: Sequence[float], default: float) -> float:
+    return sum(values) / len(values) if values else default
+
+
+def _arrow(points: Sequence[tuple[float, float, float]], *, is_dashed: bool) -> list[svg.Element]:
     """Return an edge: straight down through the layers that it passes, curved only between two layers."""
-    (x, top, bottom), *rest = shown.points(edge)
+    (x, top, bottom), *rest = points
     path: list[svg.PathData] = [svg.M(round(x, 1), round(top, 1)), svg.V(round(bottom, 1))]
     for to, start, stop in rest:
-        is_last = (to, start, stop) == rest[-1]
-        begin = start - (_TIP if is_last else 0)
-        middle = (bottom + begin) / 2
-        path.append(svg.C(*(round(one, 1) for one in (x, middle, to, middle, to, begin))))
-        path.append(svg.V(round(stop - (_TIP if is_last else 0), 1)))
+        tip = _TIP if (to, start, stop) == rest[-1] else 0
+        middle = (bottom + start - tip) / 2
+        path.append(svg.C(*(round(value, 1) for value in (x, middle, to, middle, to, start - tip))))
+        path.append(svg.V(round(stop - tip, 1)))
         x, bottom = to, stop
     corners = ((x - 4, bottom - _TIP), (x + 4, bottom - _TIP), (x, bottom - 1))
-    points = [svg.Point(round(at, 1), round(y, 1)) for at, y in corners]
     return [
         svg.Path(
             d=path,
@@ -88,7 +362,9 @@ def _arrow(shown: Picture, edge: Edge, *, is_dashed: bool) -> list[svg.Element]:
             stroke_dasharray=[5, 4] if is_dashed else None,
             class_=["rw-line"],
         ),
-        svg.Polygon(points=points, fill=_ARROW[0], class_=["rw-tip"]),
+        svg.Polygon(
+            points=[svg.Point(round(x, 1), round(y, 1)) for x, y in corners], fill=_ARROW[0], class_=["rw-tip"]
+        ),
     ]
 
 
@@ -105,7 +381,7 @@ def _drawn(box: Box, centre: float, top: float) -> svg.Element:
         parts.append(_text(centre, y, line, TEXT, _SOFT))
     y += LINE
     for store in box.stores:
-        width = wide(store, TEXT) + 12
+        width = _text_width(store, TEXT) + 12
         parts.append(_rect("store", centre - width / 2, y - 9, width, LINE + 1, 4))
         parts.append(_text(centre, y + 3, store, TEXT, _INK))
         y += LINE + 4
@@ -149,7 +425,7 @@ def _text(
     )
 
 
-def _style() -> str:
+def _dark_style() -> str:
     rules = [f".rw-{kind}{{fill:{fill};{f'stroke:{line}' if line else ''}}}" for kind, (fill, line) in _DARK.items()]
     rules += [f".rw-ink{{fill:{_INK[1]}}}", f".rw-soft{{fill:{_SOFT[1]}}}"]
     rules += [f".rw-line{{stroke:{_ARROW[1]}}}", f".rw-tip{{fill:{_ARROW[1]}}}"]
