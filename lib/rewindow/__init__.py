@@ -7,12 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # for type checkers; a test compares it with `_MODULES`
-    from rewindow.app.api.diff import Diff, Verification
-    from rewindow.app.api.job import Graph, Job
-    from rewindow.app.api.listing import Listing
-    from rewindow.app.api.outcome import Outcome
     from rewindow.app.api.project import Project
-    from rewindow.app.api.report import JobReport
+    from rewindow.app.api.results import Diff, Graph, Job, JobReport, Listing, Outcome, Verification
     from rewindow.app.api.rows import Output, State
     from rewindow.app.api.runs import Backfill, Run, Runs
     from rewindow.dsl.branched import BranchedKStream
@@ -67,12 +63,8 @@ if TYPE_CHECKING:  # for type checkers; a test compares it with `_MODULES`
 __version__ = "0.2.0.dev0"
 
 _MODULES = {
-    "app.api.diff": "Diff Verification",
-    "app.api.job": "Graph Job",
-    "app.api.listing": "Listing",
-    "app.api.outcome": "Outcome",
     "app.api.project": "Project",
-    "app.api.report": "JobReport",
+    "app.api.results": "Diff Graph Job JobReport Listing Outcome Verification",
     "app.api.rows": "Output State",
     "app.api.runs": "Backfill Run Runs",
     "dsl.branched": "BranchedKStream",

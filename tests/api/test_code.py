@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 import rewindow
-from rewindow.app.api.own_code import own_code
-from rewindow.app.api.worker_code import RemoteCode, with_new_workers
+from rewindow.app.api.calls import RemoteCode, own_code, with_new_workers
 from rewindow.config.target import TargetConfig
 from rewindow.errors import ConfigError
 from tests.api.conftest import copy_of

@@ -13,7 +13,7 @@ import pytest
 
 import rewindow
 from rewindow import errors
-from rewindow.app.api.outcome import outcome_of_landing
+from rewindow.app.api.results import outcome_of_landing
 from rewindow.control.ingest.protocols import LandReport
 from rewindow.control.plan.spec import RunRequest
 from tests.api.shop import edit, new_shop
@@ -259,7 +259,7 @@ def test_nothing_is_printed_and_the_steps_are_logged(landed, caplog, capfd):
 def test_a_time_that_does_not_exist_is_null():
     import pyarrow as pa
 
-    from rewindow.app.api.readable import readable
+    from rewindow.app.api.rows import readable
 
     rows = pa.table({"window_end": pa.array([2**63 - 1, -1, 1000, None], pa.int64()), "_run": pa.array([7, 9, 7, 9])})
     assert readable(rows, ["window_start", "window_end"], {9: "main/2", 7: "main/1"}).to_pylist() == [

@@ -9,16 +9,19 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rewindow.app.api.context import Context, show_briefly
-from rewindow.app.api.diff import Diff, Verification
-from rewindow.app.api.job import Job, described_job
-from rewindow.app.api.listing import Listing
-from rewindow.app.api.outcome import Outcome, outcome_of_landing
-from rewindow.app.api.report import JobReport
-from rewindow.app.api.rows import Output, State
+from rewindow.app.api.calls import Context, show_briefly, with_new_workers
+from rewindow.app.api.results import (
+    Diff,
+    Job,
+    JobReport,
+    Listing,
+    Outcome,
+    Verification,
+    described_job,
+    outcome_of_landing,
+)
+from rewindow.app.api.rows import Output, State, output_source, store_source
 from rewindow.app.api.runs import Backfill, Run, Runs, result_of, results_of, runs_of
-from rewindow.app.api.sources import output_source, store_source
-from rewindow.app.api.worker_code import with_new_workers
 from rewindow.app.branches import JobBranches
 from rewindow.app.first_rows import find_outputs
 from rewindow.app.hash_seed import other_hash_seed

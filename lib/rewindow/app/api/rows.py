@@ -1,25 +1,46 @@
-"""The rows of an output table or of a store, as Arrow, pandas or Spark have them."""
+"""The rows of an output table or of a store as of a run: in Arrow, pandas and Spark, times in UTC, runs by name."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
-from rewindow.app.api.context import Context
-from rewindow.app.api.readable import to_pandas
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rewindow.app.api.calls import Context
 from rewindow.app.api.show import preview
-from rewindow.app.api.sources import OutputSource, StoreSource
-from rewindow.control.plan.spec import MAIN
+from rewindow.app.as_of import AsOf, as_of, stores_of
+from rewindow.app.first_rows import topic_of
+from rewindow.app.project import Project as OpenProject
+from rewindow.app.times import time_columns
+from rewindow.contracts.instants import END_OF_TIME_MS
+from rewindow.control.plan.explain_holds import describe_holds, explain_holds
+from rewindow.control.plan.spec import CHANGELOG, MAIN, OUTPUT, TableSpec
+from rewindow.errors import UsageError
 from rewindow.report.html import Html, tag
 from rewindow.report.text import counted
+from rewindow.storage.locations import is_uri
+from rewindow.streams.serde.schema import OUTPUT_META
+from rewindow.tables.delta.commit import table_path
+from rewindow.tables.delta.content_hash import read_rows
+from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.tables.shared.arrow_schema import arrow_schema
+from rewindow.tables.shared.dropped_branches import check_not_deleted
 
 if TYPE_CHECKING:
     import pandas as pd
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+
+    from rewindow.tables.governed.warehouse import CatalogTables
 
 _SHOWN, _MOST_READ = 10, 100_000
 """A notebook shows so many rows, and reads at most so many for that."""
+RUN = "_run"
+INTERNAL = ("_epoch", "_partition", "_offset")
+"""Columns of output tables that say where a row comes from, which only rewindow needs."""
+_TIME = pa.timestamp("ms", tz="UTC")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -117,3 +138,190 @@ class State(Rows):
 
 def _as_of(rows: Rows) -> str:
     return rows.run if rows.branch == MAIN else f"{rows.run} on branch {rows.branch}"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Rows of a job as of a run. Each call looks the run up again, so rows of a run that was rewound since are refused."""
+
+    job: str
+    branch: str
+    run: str
+    name: str
+    """The topic of the output, or the name of the store."""
+
+    def as_of(self, project: OpenProject) -> AsOf:
+        """Return the job as of the run. Raises `UsageError` (2) if the branch no longer has it."""
+        return as_of(project, self.job, self.branch, self.run)
+
+
+@dataclass(frozen=True, slots=True)
+class OutputSource(Source):
+    """The rows that the runs of a branch, up to one of them, wrote to an output table."""
+
+    def most_rows(self, project: OpenProject) -> int:
+        """Return how many rows there are, from the ledger alone."""
+        totals = [run.commit.targets.get(f"{OUTPUT}{self.name}") for run in self.as_of(project).runs]
+        return sum(total.rows for total in totals if total)
+
+    def arrow(self, project: OpenProject) -> pa.Table:
+        """Return the rows in the order of timestamp, record and key. Raises `StorageError` (74) if the table was altered."""
+        table, keys, runs = self._table(project)
+        rows = _rows(project, table, runs)
+        own = [name for name in rows.column_names if not name.startswith("_")]
+        order = [*(column.name for column in OUTPUT_META if column.name != RUN), *own]
+        ordered = rows.sort_by([(name, "ascending") for name in order])
+        return readable(ordered.drop_columns(list(INTERNAL)), keys, runs)
+
+    def frame(self, project: OpenProject, session: SparkSession | None) -> DataFrame:
+        """Return the rows as a data frame, which Spark reads when it is used.
+
+        Without a session, a table in a bucket is read in this process: the Spark that rewindow starts has no client for one.
+        """
+        used = session or project.spark
+        table, keys, runs = self._table(project)
+        if project.tables.version_of(table) is None or (session is None and is_uri(_location(project, table))):
+            return used.createDataFrame(for_spark(self.arrow(project)))
+        frame = _frame(project, table, used)
+        return readable_frame(used, frame, keys, runs, [name for name in frame.columns if name not in INTERNAL])
+
+    def _table(self, project: OpenProject) -> tuple[TableSpec, Sequence[str], dict[int, str]]:
+        """Return the checked table, its key columns, and the runs whose rows are asked for, by their row in the ledger."""
+        at_run = self.as_of(project)
+        if at_run.run not in at_run.branch.published_runs:
+            held = explain_holds(describe_holds(at_run.state, self.branch))
+            raise UsageError("\n".join([f"the rows of run {self.run} are not published.", *held]))
+        check_not_deleted(self.job, at_run.branch, project.tables.version_of)
+        project.tables.check_published(self.job, at_run.state, self.branch)
+        table = at_run.branch.tables.get(f"{OUTPUT}{self.name}")
+        if table is None:
+            raise UsageError(f"run {self.run} of job {self.job!r} has no output {self.name!r}: it was added later")
+        keys = at_run.run.spec.binding.keys.get(f"{OUTPUT}{self.name}", ())
+        return table, keys, {run.spec.run: run.spec.name for run in at_run.runs}
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSource(Source):
+    """The entries of a store after a run."""
+
+    def most_rows(self, project: OpenProject) -> int:
+        """Return how many rows of the changelog a restore reads, from the ledger alone."""
+        at_run = self.as_of(project)
+        basis = at_run.state.basis(at_run.run.spec.run)
+        totals = [run.commit.targets.get(f"{CHANGELOG}{self.name}") for run in basis]
+        return sum(total.rows for total in totals if total)
+
+    def arrow(self, project: OpenProject) -> pa.Table:
+        """Return the entries in the order of their keys. Raises `CheckpointError` (76) if `gc` forgot them."""
+        stores = stores_of(project, self.as_of(project))
+        return readable(stores.rows(self.name), stores.keys(self.name))
+
+    def frame(self, project: OpenProject, session: SparkSession | None) -> DataFrame:
+        """Return the entries, which are read in this process, as a data frame."""
+        return (session or project.spark).createDataFrame(for_spark(self.arrow(project)))
+
+
+def output_source(project: OpenProject, job: str, name: str | None, *, branch: str, run: str | None) -> OutputSource:
+    """Return the rows of an output as of a run, by default the branch's last one that is published.
+
+    ``name`` is the output's topic or table; None stands for the only output. Raises `UsageError` (2) for an unknown output or
+    run.
+    """
+    config = project.job_config(job)
+    topics = list(config.outputs)
+    topic = topic_of(config, name) if name is not None else topics[0] if len(topics) == 1 else None
+    if topic is None:
+        reason = f"job {job!r} has no output {name!r}" if name is not None else f"job {job!r} has {len(topics)} outputs"
+        raise UsageError(f"{reason}: name one of {', '.join(topics) or 'none'}")
+    at_run = as_of(project, job, branch, run)
+    published = at_run.branch.published_runs
+    last = published[-1] if run is None and published else at_run.run
+    return OutputSource(job, branch, last.spec.name, topic)
+
+
+def store_source(project: OpenProject, job: str, store: str, *, branch: str, run: str | None) -> StoreSource:
+    """Return the entries of a store after a run, by default the branch's last one.
+
+    Raises `UsageError` (2) for an unknown store or run, `CheckpointError` (76) if `gc` forgot the state after the run.
+    """
+    at_run = as_of(project, job, branch, run)
+    stores_of(project, at_run).keys(store)
+    return StoreSource(job, branch, at_run.run.spec.name, store)
+
+
+def _rows(project: OpenProject, table: TableSpec, runs: Mapping[int, str]) -> pa.Table:
+    """Return the stored rows of some runs."""
+    if project.tables.version_of(table) is None:
+        return arrow_schema(table.columns).empty_table()
+    if isinstance(project.tables, DeltaTables):
+        return read_rows(_location(project, table), where=pc.field(RUN).isin(pa.array(list(runs), pa.int64())))
+    from rewindow.engine.spark.errors import mapped  # noqa: PLC0415 - Spark only where it is needed
+
+    with mapped():
+        frame = _frame(project, table, project.spark)
+        return frame.where(frame[RUN].isin(list(runs))).toArrow()
+
+
+def _frame(project: OpenProject, table: TableSpec, session: SparkSession) -> DataFrame:
+    if isinstance(project.tables, DeltaTables):
+        return session.read.format("delta").load(_location(project, table))
+    return session.table(cast("CatalogTables", project.tables).name_of(table.path).quoted)
+
+
+def _location(project: OpenProject, table: TableSpec) -> str:
+    """Return the folder or URI of a table; empty if a catalog governs it."""
+    return table_path(project.tables.warehouse, table.path) if isinstance(project.tables, DeltaTables) else ""
+
+
+def readable(rows: pa.Table, keys: Sequence[str], runs: Mapping[int, str] | None = None) -> pa.Table:
+    """Return rows with the times of rewindow's own columns as timestamps, and ``_run`` as the name of the run in ``runs``.
+
+    ``keys`` are the key columns, which tell the bounds of windows from fields of the same names. A time that is unknown, or the
+    end of time, is null.
+    """
+    times, shown = time_columns(keys), {}
+    for name, column in zip(rows.column_names, rows.columns, strict=True):
+        if name in times and pa.types.is_int64(column.type):
+            is_known = pc.and_(pc.greater_equal(column, 0), pc.less(column, END_OF_TIME_MS))
+            shown[name] = pc.if_else(is_known, column, pa.scalar(None, pa.int64())).cast(_TIME)
+        elif name == RUN and runs is not None:
+            at = pc.index_in(column, pa.array(list(runs), pa.int64()))
+            shown[name] = pa.array(list(runs.values()), pa.string()).take(at.combine_chunks())
+        else:
+            shown[name] = column
+    return pa.table(shown)
+
+
+def to_pandas(rows: pa.Table) -> Any:
+    """Return rows as a pandas data frame. Whole numbers stay whole and exact, also beside nulls."""
+    import pandas as pd  # noqa: PLC0415 - a second, which only this takes
+
+    exact = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
+    return rows.to_pandas(types_mapper=exact.get)
+
+
+def readable_frame(
+    session: SparkSession, frame: DataFrame, keys: Sequence[str], runs: Mapping[int, str], columns: Sequence[str]
+) -> DataFrame:
+    """Return the rows of some runs as `readable` shows them: ``columns`` of a Spark data frame with a ``_run``."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - Spark's own convention; Spark only where it is needed
+
+    names = session.createDataFrame([(run, name) for run, name in runs.items()], "`_id` long, `_name` string")
+    joined = frame.join(F.broadcast(names), F.col(RUN) == F.col("_id"))
+    times, shown = time_columns(keys), []
+    for name in columns:
+        column = F.col(f"`{name}`")
+        if name in times and dict(frame.dtypes)[name] == "bigint":
+            is_known = (column >= 0) & (column < END_OF_TIME_MS)
+            column = F.timestamp_millis(F.when(is_known, column))
+        shown.append((F.col("_name") if name == RUN else column).alias(name))
+    return joined.select(*shown)
+
+
+def for_spark(rows: pa.Table) -> pa.Table:
+    """Return rows with times in microseconds, the only unit that Spark has."""
+    fields = [
+        field.with_type(pa.timestamp("us", tz="UTC")) if pa.types.is_timestamp(field.type) else field
+        for field in rows.schema
+    ]
+    return rows.cast(pa.schema(fields))

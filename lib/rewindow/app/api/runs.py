@@ -6,11 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rewindow.app.api.context import Context
-from rewindow.app.api.outcome import Outcome
-from rewindow.app.api.rows import Output, State
+from rewindow.app.api.calls import Context
+from rewindow.app.api.results import Outcome
+from rewindow.app.api.rows import Output, State, output_source, store_source
 from rewindow.app.api.show import joined, lines, table
-from rewindow.app.api.sources import output_source, store_source
 from rewindow.app.next_run import UpToDateButChanged
 from rewindow.app.sentences import backfilled_lines
 from rewindow.contracts.expectations import Observation

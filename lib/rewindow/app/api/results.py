@@ -1,0 +1,260 @@
+"""What the methods of a project return, besides rows and runs: values that notebooks draw."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from rewindow.app.api.show import joined, lines, table
+from rewindow.app.branch_results import Compared
+from rewindow.app.listing import Entry
+from rewindow.app.sentences import (
+    as_assignments,
+    compared_line,
+    compared_rows,
+    landed_lines,
+    notes_on,
+    shown_rows,
+    verified_lines,
+)
+from rewindow.app.written_file import write_text
+from rewindow.control.ingest.protocols import LandReport
+from rewindow.control.plan.explain_holds import Hold
+from rewindow.control.verify import Verified
+from rewindow.report.facts import Report
+from rewindow.report.html import Html, tag
+from rewindow.report.page import page
+from rewindow.report.topology_svg import topology_svg
+from rewindow.tables.shared.diff import TableDiff
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Outcome(Mapping[str, Any]):
+    """The result of a command: a mapping of the values that it prints with ``--json``, and its sentences."""
+
+    values_by_name: Mapping[str, Any]
+    sentences: tuple[str, ...]
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values_by_name[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.values_by_name)
+
+    def __len__(self) -> int:
+        return len(self.values_by_name)
+
+    def __repr__(self) -> str:
+        return "\n".join(self.sentences)
+
+    def _repr_html_(self) -> str:
+        return lines(self.sentences)
+
+
+def outcome_of_landing(feed: str, landed: LandReport) -> Outcome:
+    """Return what `land` said, warnings first."""
+    warnings = (f"warning: {warning}" for warning in landed.warnings)
+    return Outcome(landed.as_json(), (*warnings, *landed_lines(feed, landed)))
+
+
+class Listing(tuple[Entry, ...]):
+    """Entries, each with ``name``, ``status`` and what else `rewindow ls` shows, in the order of their names."""
+
+    __slots__ = ()
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the entries."""
+        return [entry.name for entry in self]
+
+    def __repr__(self) -> str:
+        return ", ".join(f"{entry.name} ({_words(entry)})" for entry in self) or "none"
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for entry in self:
+            rows.append(_row(entry.name, entry))
+            rows += [_row(f"{entry.name} {branch.name}", branch) for branch in entry.branches]
+        return table("", rows)
+
+
+def _row(name: str, entry: Entry) -> dict[str, Any]:
+    detail = (entry.detail or "").split("\n", maxsplit=1)[0]
+    return {
+        "name": name,
+        "status": _words(entry),
+        "landing": entry.epoch,
+        "watermark_ms": entry.watermark_ms,
+        "detail": detail,
+    }
+
+
+def _words(entry: Entry) -> str:
+    return entry.status.value.replace("_", " ")
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """The topology of a job, as `rewindow explain` describes it. Notebooks draw it."""
+
+    title: str
+    sub_topologies: tuple[Mapping[str, Any], ...] = field(repr=False)
+    """Each with its ``sources``, ``nodes``, ``stores`` and ``execution``, in the order in which a run executes them."""
+
+    @property
+    def svg(self) -> str:
+        """The drawing, as the text of an SVG file."""
+        return topology_svg(self.title, self.sub_topologies)
+
+    def write(self, path: str | Path) -> Path:
+        """Write the drawing to an SVG file, replacing an earlier one. Raises `UsageError` (2) if it cannot be written."""
+        write_text(Path(path), self.svg)
+        return Path(path)
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job as it is configured and coded now."""
+
+    name: str
+    feed: str
+    status: Entry = field(repr=False)
+    """What `rewindow ls` says about it: ``status``, ``detail``, the last landing that it took, the number that wait."""
+    topology: Graph = field(repr=False)
+    outputs: Mapping[str, str]
+    """The table of each output, by topic."""
+    stores: Mapping[str, str]
+    """The columns of each store, by name, each as name and type."""
+
+    def _repr_html_(self) -> str:
+        status = self.status
+        said = f"Job {self.name} reads feed {self.feed}. Status: {_words(status)}."
+        outputs = [{"output": topic, "table": name} for topic, name in self.outputs.items()]
+        stores = [{"store": store, "columns": columns} for store, columns in self.stores.items()]
+        shown = [table(title, rows) for title, rows in (("Outputs", outputs), ("Stores", stores)) if rows]
+        return joined(lines([said, *([status.detail] if status.detail else [])]), *shown, Html(self.topology.svg))
+
+
+def described_job(status: Entry, tables: Mapping[str, str], explained: Mapping[str, Any]) -> Job:
+    """Return a job from what `explain` says about it. ``tables``: the table of each output, as its file names it."""
+    parts = tuple(explained["sub_topologies"])
+    return Job(
+        explained["job"],
+        explained["feed"],
+        status,
+        Graph(f"Topology of {explained['job']}", parts),
+        {output["topic"]: tables[output["topic"]] for output in explained["outputs"]},
+        {store["name"]: store["columns"] for part in parts for store in part["stores"]},
+    )
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Diff:
+    """How the outputs of two branches differ, key by key, over the epochs that both replayed since they diverged."""
+
+    job: str
+    compared: Compared
+    """What was compared: ``first`` and ``second``, the branches; ``shared``, the last run that both have; ``epochs``, a range of
+    numbers, which is empty if nothing was compared."""
+    code: tuple[str, ...]
+    """How the code of the branches' last runs differs; empty if the outputs are equal."""
+
+    @property
+    def are_equal(self) -> bool:
+        """Whether no output differs. False if a run on hold left nothing to compare, where `rewindow diff` ends with 79."""
+        return self.compared.are_equal
+
+    @property
+    def on_hold(self) -> Sequence[Hold]:
+        """The run on hold of each branch that has one, as JSON values. Its rows and those of later runs were not compared."""
+        return self.compared.on_hold
+
+    @property
+    def outputs(self) -> Mapping[str, TableDiff]:
+        """By output: the numbers of keys that are equal, different, or on one branch only, and samples of those that differ."""
+        return self.compared.diffs
+
+    def __repr__(self) -> str:
+        return "\n".join([compared_line(self.compared), *(as_assignments(row) for row in compared_rows(self.compared))])
+
+    def _repr_html_(self) -> str:
+        compared = self.compared
+        if not compared.extent:
+            return lines([compared_line(compared)])
+        samples = [
+            {
+                "output": output,
+                "key": as_assignments(key, key),
+                compared.first: shown_rows(ours),
+                compared.second: shown_rows(theirs),
+            }
+            for output, diff in compared.diffs.items()
+            for key, ours, theirs in diff.samples
+        ]
+        notes = [
+            f"{output}: {note}" for output, diff in compared.diffs.items() for note in notes_on(diff, "samples={}")
+        ]
+        if self.code:
+            notes.append(f"{compared.first} and {compared.second} ran different code: {'; '.join(self.code)}")
+        shown = [table("Keys that differ", samples)] if samples else []
+        return joined(lines([compared_line(compared)]), table("Keys", compared_rows(compared)), *shown, lines(notes))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Verification:
+    """Runs that were replayed in another layout, and the rows that the replay made differently."""
+
+    job: str
+    checked: tuple[Verified, ...]
+
+    @property
+    def is_reproduced(self) -> bool:
+        """Whether every replay made the same rows."""
+        return not any(replay.differences for replay in self.checked)
+
+    def __repr__(self) -> str:
+        return "\n".join(verified_lines(self.job, self.checked))
+
+    def _repr_html_(self) -> str:
+        return lines(verified_lines(self.job, self.checked))
+
+
+@dataclass(frozen=True)
+class JobReport:
+    """The report of a job's runs, which `rewindow report` writes as a page."""
+
+    facts: Report = field(repr=False)
+    """All figures, as plain values."""
+
+    @property
+    def verdict(self) -> list[str]:
+        """The sentences at its top. The first is the headline."""
+        return [sentence.text for sentence in self.facts.verdict]
+
+    @cached_property
+    def html(self) -> str:
+        """The page. It needs no script, no font and no network."""
+        return page(self.facts)
+
+    def write(self, path: str | Path | None = None) -> Path:
+        """Write the page, by default as ``report-JOB.html`` in this folder, and return its path.
+
+        An earlier one is replaced. Raises `UsageError` (2) if the file cannot be written.
+        """
+        file = Path(path or f"report-{self.facts.job}.html")
+        write_text(file, self.html)
+        return file
+
+    def __repr__(self) -> str:
+        return "\n".join(self.verdict)
+
+    def _repr_html_(self) -> str:
+        # The page has a style sheet of its own, which must not reach the notebook.
+        style = "width:100%;height:600px;border:1px solid #8888"
+        return tag("iframe", Html(""), srcdoc=self.html, style=style, sandbox="", title=f"Report of {self.facts.job}")
