@@ -1,11 +1,15 @@
-"""Open the engines of landings and runs for a target: Spark behind Arrow, or Spark alone where a catalog governs the tables."""
+"""Open what executes landings and runs on a target: Spark behind Arrow, or Spark alone where a catalog governs the tables.
+
+The Spark session is local, on a cluster, or behind Spark Connect.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from rewindow.config.target import TargetConfig
+from rewindow.config.target import PLATFORM, TargetConfig
 from rewindow.contracts.landing import LandingEngine
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.contracts.tasks import Execution
@@ -101,7 +105,7 @@ def open_inline_engine(
         from rewindow.tables.governed.inline import CatalogInlineEngine  # noqa: PLC0415 - loads pyspark
 
         governed = cast("CatalogTables", tables)
-        # Spark runs already: it has read the ledgers, so nobody asks why it starts.
+        # Spark is already running: reading the ledgers started it. So `on_other` has nothing to say.
         return CatalogInlineEngine(spark, governed, most=target.most_inline, execution=execution, on_task=on_task)
     from rewindow.engine.worker.inline import InlineEngine  # noqa: PLC0415 - loads pyarrow
 
@@ -136,3 +140,46 @@ def open_spark_engine(
         journal_of = cast("CatalogTables", tables).journal
         return RowsEngine(spark, journal_of, slots=slots, import_paths=[root], execution=execution)
     return SparkEngine(spark, slots=slots, import_paths=[root], execution=execution, on_share=on_share, on_task=on_task)
+
+
+def open_session(root: Path, target: TargetConfig, cores: int, *, debug: bool = False) -> SparkSession:
+    """Start or join the Spark session of a target. Raises `ConfigError` (78) if that fails.
+
+    Raises `NotNowError` (75) if Spark commits on a local disk and another process is doing so now.
+    """
+    session = _session(root, target, cores, debug=debug)
+    if target.commit == "spark" and not target.connect:
+        from rewindow.tables.governed.lock import hold_local_disk  # noqa: PLC0415
+
+        hold_local_disk(str(session.conf.get("spark.sql.warehouse.dir")))
+    return session
+
+
+def starting_spark(target: TargetConfig, reasons: Sequence[str]) -> str:
+    """Return a line that says that Spark starts now, and why, as far as that is known: for the last of some reasons."""
+    if reasons:
+        return f"starting Spark to {reasons[-1]}"
+    if target.commit == "spark":
+        return "starting Spark to use the tables of the catalog"
+    if target.is_remote:
+        return f"starting Spark: the target {target.target!r} leaves all work to a cluster"
+    if target.most_inline:
+        return "starting Spark"
+    default = "" if target.inline == 0 else ", the default for a warehouse in a bucket"
+    return f"starting Spark: the target {target.target!r} says `inline: 0`{default}"
+
+
+def _session(root: Path, target: TargetConfig, cores: int, *, debug: bool) -> SparkSession:
+    from rewindow.engine.spark.session import cluster_session, local_session  # noqa: PLC0415 - Spark only where it is needed
+    from rewindow.engine.spark.shipping import shipped  # noqa: PLC0415
+
+    conf = dict(target.spark)
+    if target.connect:
+        from rewindow.engine.spark.connect import connect_session  # noqa: PLC0415
+
+        ships = shipped(root, target.ships, itself=target.connect == PLATFORM)
+        return connect_session(target.connect, cores=cores, conf=conf, ships=ships)
+    if target.master:
+        ships = shipped(root, target.ships)
+        return cluster_session(target.master, cores=cores, conf=conf, ships=ships, debug=debug)
+    return local_session(cores=cores, conf=conf, python_path=[root], debug=debug)

@@ -21,8 +21,13 @@ from rewindow.app.hints import hints
 from rewindow.app.kept_landings import naming_kept
 from rewindow.app.never_landed import expected_feed, lands_next
 from rewindow.app.next_run import next_run, with_all_reasons
-from rewindow.app.open_engines import open_inline_engine, open_landing_engine, open_spark_engine
-from rewindow.app.open_session import open_session, starting_spark
+from rewindow.app.open_engines import (
+    open_inline_engine,
+    open_landing_engine,
+    open_session,
+    open_spark_engine,
+    starting_spark,
+)
 from rewindow.app.open_tables import open_feed_tables, open_tables, warehouse_location
 from rewindow.app.own_code import check_own_code
 from rewindow.app.silent import after_last_run
@@ -93,10 +98,10 @@ class Project:
     ) -> LandReport:
         """Land the new rows of a feed."""
         self._watch = on_step if isinstance(on_step, Watch) else None
-        with self.telemetry.operation(LAND, feed) as told, naming(FEED=feed):
+        with self.telemetry.operation(LAND, feed) as observed, naming(FEED=feed):
             config: FeedConfig = load_feed(self.root, feed)
             with self.tables.command(feed=feed), naming_kept(self.tables, config):
-                told.planned(lambda: landing_planned(self.locator, feed))
+                observed.planned(lambda: landing_planned(self.locator, feed))
                 report = land(
                     config,
                     self.feed_tables,
@@ -107,9 +112,9 @@ class Project:
                     new_generation=new_generation,
                     keep=keep,
                     extractors=extractor_versions(config, self.root),
-                    on_step=told.watching(on_step),
+                    on_step=observed.watching(on_step),
                 )
-                told.done(lambda: landing_done(self.locator, report))
+                observed.done(lambda: landing_done(self.locator, report))
         return naming_unlikely_columns(report, self.tables, config, str(self.root))
 
     def bind(self, job: str, branch: str = MAIN) -> Job:
@@ -146,29 +151,29 @@ class Project:
         If an unfinished attempt left a plan, this call completes that plan only; the rest of the request needs another call.
         """
         self._watch = on_step if isinstance(on_step, Watch) else None
-        with self.telemetry.operation(RUN, job, request.branch) as told:
+        with self.telemetry.operation(RUN, job, request.branch) as observed:
             config, request = self.job_config(job), self.with_acceptance(job, request)
             with self.tables.command(feed=config.feed, job=job):
-                return self._run(job, config, request, on_step, told)
+                return self._run(job, config, request, on_step, observed)
 
     def _run(
-        self, job: str, config: JobConfig, request: RunRequest, on_step: OnStep, told: Observed
+        self, job: str, config: JobConfig, request: RunRequest, on_step: OnStep, observed: Observed
     ) -> RunReport | UpToDate:
         if request.is_bounded_by_time and not self._was_landed(config.feed):
             reason = f"feed {config.feed!r} has no landings yet: run `rewindow land {config.feed}` first"
             nothing = UpToDate(f"{reason}{self._lands_next(config.feed)}")
-            told.done(lambda: run_skipped(nothing))
+            observed.done(lambda: run_skipped(nothing))
             return nothing
         self.feed_tables.publish(config.feed)
         bound = self.bind(job, request.branch)
-        told.planned(lambda: run_planned(self.locator, bound))
+        observed.planned(lambda: run_planned(self.locator, bound))
         pending, attempt = self.tables.state(job).branch(request.branch).pending, this_attempt()
         if self._watch and (killed := killed_hint(self.warehouse, pending, "This command takes its place")):
             self._watch.say(f"{killed}.")
         with naming(JOB=job, FEED=bound.feed.definition.feed), Heartbeat(self.warehouse, attempt):
             machine = steps(bound, request, attempt, self.engine, self.tables, self.is_alive)
-            done = drive(machine, told.watching(on_step))
-        told.done(lambda: run_done(self.locator, bound, done))
+            done = drive(machine, observed.watching(on_step))
+        observed.done(lambda: run_done(self.locator, bound, done))
         if isinstance(done, UpToDate):
             return with_all_reasons(self.root, self.tables, bound, request, done)
         return replace(done, hints=tuple(hints(bound, done)))
