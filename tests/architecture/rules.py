@@ -43,14 +43,14 @@ LAYERS = {
     "tables/governed": _layer(
         "contracts control engine/spark engine/worker streams tables/shared", "pyspark pyarrow numpy"
     ),
-    "report": _layer("contracts control streams", "svg"),
+    "report": _layer("contracts control streams", "jinja2 markupsafe svg"),
     "testing": _layer("contracts dsl streams", "yaml hypothesis"),
     "airflow": _layer("config contracts databricks storage tables/delta", "airflow pendulum"),
     "databricks": _layer("", "databricks"),
     "app": _layer(
         "config contracts control databricks dsl engine/spark engine/worker report storage streams tables/delta tables/governed "
         "tables/shared testing",
-        "typer click rich croniter pendulum psutil structlog pyspark pyarrow pandas openlineage opentelemetry",
+        "typer click rich croniter pendulum psutil structlog pyspark pyarrow pandas markupsafe openlineage opentelemetry",
     ),
     "public": _layer("app dsl streams"),
 }

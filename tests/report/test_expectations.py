@@ -42,7 +42,7 @@ def test_a_run_on_hold_is_the_headline_until_it_is_accepted(project: Bench, tmp_
     text = (bench.run("report", "counts", "--out", str(tmp_path / "held.html")), (tmp_path / "held.html").read_text())[
         1
     ]
-    assert "Expectations of main/" in text
+    assert '<section id="expectations"' in text
     assert "&lt;b&gt;none&lt;/b&gt;" in text
     assert "<b>none" not in text
     assert bench.run("publish", "counts", "--accept").code == 0
@@ -64,4 +64,4 @@ def test_without_expectations_there_is_no_section(project: Bench) -> None:
     from rewindow.app.report import Wanted
     from rewindow.app.report import report as collect
 
-    assert "Expectations" not in page(collect(Project.open(project.root), "counts", Wanted("main")))
+    assert 'id="expectations"' not in page(collect(Project.open(project.root), "counts", Wanted("main")))

@@ -1,4 +1,4 @@
-"""Charts as static SVG. Colours come from the page's style sheet, so that they fit light, dark and print."""
+"""The charts of a report, as static SVG. Colours come from the page's style sheet, so that they fit light, dark and print."""
 
 from __future__ import annotations
 
@@ -7,19 +7,25 @@ from dataclasses import dataclass
 from html import escape
 
 import svg
+from markupsafe import Markup
 
-from rewindow.report.html import Html
-from rewindow.report.text import counted, day, number
+from rewindow.report.facts import Report
+from rewindow.report.figures import Clocks, Lateness, RunFigures
+from rewindow.report.text import counted, dated, day, number
+from rewindow.streams.duration import in_words
+from rewindow.streams.metrics import DROPS
 
 WIDTH, HEIGHT = 720, 210
 LEFT, RIGHT, TOP, BOTTOM = 64, 12, 22, 34
 MOST_BARS = 90
 """More values than these are added up in groups of equal size."""
-
-
+MOST_STEPS = 120
+"""More runs than these share steps of a timeline."""
 WIDEST_BAR = 70
 _ROOM_FOR_TIMES = 330
 """Fewer pixels of bars have room for names below them, but not for times."""
+CLOCKS = {"STREAM_TIME": "stream time", "WALL_CLOCK_TIME": "wall clock (simulated)"}
+"""The names of the clocks, by their types."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +45,81 @@ class Span:
     calls: int
 
 
+def records_chart(report: Report) -> Markup:
+    """Return how many records each run took."""
+    groups = grouped([Bar(dated(run), [run.records]) for run in report.runs])
+    per = _per(groups, report.runs)
+    return bars(f"Records taken by each {per}: {number(report.progress.records)} in all", groups, ["records"])
+
+
+def drops_chart(report: Report, detailed: Sequence[RunFigures]) -> Markup:
+    """Return how many records each run dropped, by kind. ``detailed``: the runs of which that is known."""
+    kinds = [kind for kind in DROPS.values() if any(drop.kind == kind for drop in report.drops)]
+    groups = grouped([Bar(dated(run), [(run.dropped or {}).get(kind, 0) for kind in kinds]) for run in detailed])
+    per = _per(groups, detailed)
+    title = f"Dropped records by {per} and kind" if len(kinds) > 1 else f"Dropped records by {per}: {kinds[0]}"
+    return bars(title, groups, kinds)
+
+
+def seconds_chart(report: Report) -> Markup:
+    """Return how long each run took."""
+    timed = [Bar(dated(run), [run.seconds]) for run in report.runs if run.seconds is not None]
+    groups = grouped(timed)
+    return bars(f"Seconds from plan to commit, by {_per(groups, timed)}", groups, ["seconds"])
+
+
+def lateness_chart(node: Lateness) -> Markup:
+    """Return how many records of a node needed which grace, with a mark at its own."""
+    values = [
+        Bar("more" if bucket.up_to_ms is None else in_words(bucket.up_to_ms), [bucket.records])
+        for bucket in node.buckets
+    ]
+    mark = None
+    if node.grace_ms is not None:
+        grace_ms = node.grace_ms
+        below = sum(bucket.up_to_ms is not None and bucket.up_to_ms <= grace_ms for bucket in node.buckets)
+        mark = (below, f"grace {in_words(grace_ms)}")
+    title = f"Records that came after the end of their window, by the grace that keeps them ({node.node})"
+    return bars(title, values, ["records"], mark=mark, every=True)
+
+
+def timed_clocks(clocks: Sequence[Clocks]) -> list[Clocks]:
+    """Return the clocks after the runs after which one of them has a time."""
+    return [run for run in clocks if run.stream_time_ms is not None or run.wall_clock_ms is not None]
+
+
+def clocks_chart(clocks: Sequence[Clocks]) -> Markup:
+    """Return a timeline of both clocks."""
+    title = f"Clocks after each run, and the punctuators that they called: {clocks[0].run} to {clocks[-1].run}"
+    stream = [(run.stream_time_ms, run.stream_calls) for run in clocks]
+    wall = [(run.wall_clock_ms, run.wall_calls) for run in clocks]
+    tracks = [_track(steps, [run.simulated_ms for run in clocks]) for steps in (stream, wall)]
+    return timeline(title, list(zip(CLOCKS.values(), tracks, strict=True)))
+
+
+def _track(steps: Sequence[tuple[int | None, int]], simulated_ms: Sequence[int]) -> list[Span]:
+    """Return the spans of a clock, given its time and calls after each run, and the time that each run simulated."""
+    each = -(-len(steps) // MOST_STEPS)
+    timed = zip(steps, simulated_ms, strict=True)
+    before = next((time - simulated for (time, _), simulated in timed if time is not None), None)
+    track = []
+    for index in range(0, len(steps), each):
+        group = steps[index : index + each]
+        last = next((time for time, _ in reversed(group) if time is not None), None)
+        if last is not None:
+            track.append(Span(last if before is None else before, last, sum(calls for _, calls in group)))
+            before = last
+    return track
+
+
+def _per(groups: Sequence[Bar], runs: Sequence[object]) -> str:
+    return "run" if len(groups) == len(runs) else "group of runs"
+
+
 def grouped(bars: Sequence[Bar]) -> list[Bar]:
     """Return at most `MOST_BARS` bars, adding up neighbours."""
     each = -(-len(bars) // MOST_BARS) or 1
-    groups = [bars[at : at + each] for at in range(0, len(bars), each)]
+    groups = [bars[index : index + each] for index in range(0, len(bars), each)]
     return [
         group[0]
         if len(group) == 1
@@ -56,17 +133,17 @@ def grouped(bars: Sequence[Bar]) -> list[Bar]:
 
 def bars(
     title: str, values: Sequence[Bar], names: Sequence[str], *, mark: tuple[int, str] | None = None, every: bool = False
-) -> Html:
+) -> Markup:
     """Return a chart of bars. ``mark``: a dashed line after so many bars, with its text. ``every``: label each bar."""
     drawn: list[svg.Element] = []
     top = _nice(max((sum(bar.parts) for bar in values), default=0))
     room, height = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
     drawn += _axis(top, height)
     step = min(room / max(1, len(values)), WIDEST_BAR)
-    for at, bar in enumerate(values):
-        x, base = LEFT + at * step, float(TOP + height)
-        told = ", ".join(f"{name} {number(_rounded(part))}" for name, part in zip(names, bar.parts, strict=True))
-        parts: list[svg.Element] = [svg.Title(text=escape(f"{bar.label}: {told}"))]
+    for index, bar in enumerate(values):
+        x, base = LEFT + index * step, float(TOP + height)
+        counts = ", ".join(f"{name} {number(_rounded(part))}" for name, part in zip(names, bar.parts, strict=True))
+        parts: list[svg.Element] = [svg.Title(text=escape(f"{bar.label}: {counts}"))]
         for series, part in enumerate(bar.parts):
             tall = height * part / top
             if part:
@@ -90,34 +167,34 @@ def bars(
     return _figure(title, drawn, names if len(names) > 1 else ())
 
 
-def timeline(title: str, clocks: Sequence[tuple[str, Sequence[Span]]]) -> Html:
+def timeline(title: str, clocks: Sequence[tuple[str, Sequence[Span]]]) -> Markup:
     """Return a timeline: a track for each clock, a step for each run, and a bar for the calls of punctuators."""
     spans = [span for _, track in clocks for span in track]
     if not spans:
-        return Html("")
+        return Markup("")
     first, last = min(span.from_ms for span in spans), max(span.to_ms for span in spans)
     whole = max(1, last - first)
-    at = _scale(first, whole)
+    x_of = _scale(first, whole)
     drawn: list[svg.Element] = []
     base = float(HEIGHT - BOTTOM)
     for step in range(5):
         time = first + whole * step // 4
         anchor = "start" if step == 0 else "end" if step == 4 else "middle"
-        drawn.append(svg.Line(x1=at(time), x2=at(time), y1=TOP, y2=base, class_=["grid"]))
-        drawn.append(_text(at(time), base + 14, day(time, whole), anchor))
+        drawn.append(svg.Line(x1=x_of(time), x2=x_of(time), y1=TOP, y2=base, class_=["grid"]))
+        drawn.append(_text(x_of(time), base + 14, day(time, whole), anchor))
     tall = (HEIGHT - TOP - BOTTOM) / len(clocks)
     for row, (name, track) in enumerate(clocks):
         base = TOP + tall * (row + 1) - 12
         most = max((span.calls for span in track), default=0)
         drawn.append(_text(LEFT, base - tall + 20, f"{name}: {_calls(track)}", "start"))
-        for index, one in enumerate(track):
-            x, wide = at(one.from_ms), max(1.0, at(one.to_ms) - at(one.from_ms))
+        for index, span in enumerate(track):
+            x, wide = x_of(span.from_ms), max(1.0, x_of(span.to_ms) - x_of(span.from_ms))
             parts: list[svg.Element] = [
-                svg.Title(text=escape(f"{day(one.from_ms, 0)} to {day(one.to_ms, 0)}: {number(one.calls)} calls")),
+                svg.Title(text=escape(f"{day(span.from_ms, 0)} to {day(span.to_ms, 0)}: {number(span.calls)} calls")),
                 _box(x, base, wide, 8, f"step-{index % 2}"),
             ]
-            if one.calls:
-                high = max(2.0, (tall - 40) * one.calls / most)
+            if span.calls:
+                high = max(2.0, (tall - 40) * span.calls / most)
                 parts.append(_box(x, base - high - 1, max(1.0, wide - 1), high, f"series-{row}"))
             drawn.append(svg.G(elements=parts))
     return _figure(title, drawn, ())
@@ -131,7 +208,7 @@ def _calls(track: Sequence[Span]) -> str:
     return counted(whole, "call") + (f", at most {number(most)} in one step" if len(track) > 1 else "")
 
 
-def _figure(title: str, drawn: list[svg.Element], names: Sequence[str]) -> Html:
+def _figure(title: str, drawn: list[svg.Element], names: Sequence[str]) -> Markup:
     """Return a drawing with a title for people who do not see it, and a legend."""
     legend: list[svg.Element] = []
     x = float(WIDTH - RIGHT)
@@ -146,7 +223,8 @@ def _figure(title: str, drawn: list[svg.Element], names: Sequence[str]) -> Html:
         elements=[svg.Title(text=escape(title)), *drawn, *legend],
         extra={"role": "img", "aria-label": escape(title)},
     )
-    return Html(f"<figure>{drawing.as_str()}<figcaption>{escape(title)}</figcaption></figure>")
+    drawn_svg = Markup(drawing.as_str())  # noqa: S704 - every text of it is escaped
+    return Markup("<figure>{}<figcaption>{}</figcaption></figure>").format(drawn_svg, title)
 
 
 def _axis(top: float, height: float) -> list[svg.Element]:

@@ -1,4 +1,4 @@
-"""What the runs were expected to be like: the results of expectations, and the section that shows them."""
+"""What the runs were expected to be like: the results of expectations."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from rewindow.contracts.expectations import OnFail
 from rewindow.control.plan.branches import CommittedRun
-from rewindow.report.facts import Level, Report, Sentence
+from rewindow.report.facts import Level, Sentence
 from rewindow.report.figures import Expected
-from rewindow.report.html import Html, table
 from rewindow.report.material import Material
-from rewindow.report.text import counted, number
+from rewindow.report.text import counted
 
-_MOST = 100
 MET, WARNED, ACCEPTED, ON_HOLD = "met", "warned", "accepted", "on hold"
 
 
@@ -45,25 +43,6 @@ def told_expectations(job: str, found: Sequence[Expected]) -> Iterator[Sentence]
         )
     if found and not (held or warned):
         yield Sentence(Level.GOOD, f"All {counted(len(found), 'result')} of expectations are as expected")
-
-
-def expectations_section(report: Report) -> Iterator[Html]:
-    """Yield the results of the last run, and those of earlier runs that were not met."""
-    if not report.expectations:
-        return
-    last = report.runs[-1].run
-    heads = ("run", "output", "expectation", "result", "observed", "expected", "first rows")
-    of_last = [one for one in report.expectations if one.run == last]
-    yield table(f"Expectations of {last}", heads, [_row(one) for one in of_last])
-    earlier = [one for one in report.expectations if one.run != last and one.became != MET]
-    if earlier:
-        shown = earlier[-_MOST:]
-        of_all = f", the last {number(len(shown))} of {number(len(earlier))}" if len(shown) < len(earlier) else ""
-        yield table(f"Not met in earlier runs, newest first{of_all}", heads, [_row(one) for one in reversed(shown)])
-
-
-def _row(one: Expected) -> tuple[str, ...]:
-    return (one.run, one.output, one.name, one.became, one.observed, one.expected, "; ".join(one.examples))
 
 
 def _told(one: Expected) -> str:

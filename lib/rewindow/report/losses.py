@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import accumulate
 
+from rewindow.app.api.show import table
 from rewindow.report.charts import Bar, bars, grouped
 from rewindow.report.facts import Report
 from rewindow.report.figures import Bucket, Lateness
-from rewindow.report.html import Html, table, tag
+from rewindow.report.html import Html, tag
 from rewindow.report.text import DASH, counted, dated, number, see_quarantined, share, span
 from rewindow.streams.duration import in_words
 from rewindow.streams.metrics import _GRACE_BOUNDS_MS

@@ -8,7 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rewindow.app.api.show import joined, lines, table
+from markupsafe import Markup
+
+from rewindow.app.api.show import lines, table
 from rewindow.app.branch_results import Compared
 from rewindow.app.listing import Entry
 from rewindow.app.sentences import (
@@ -25,8 +27,6 @@ from rewindow.control.ingest.protocols import LandReport
 from rewindow.control.plan.explain_holds import Hold
 from rewindow.control.verify import Verified
 from rewindow.report.facts import Report
-from rewindow.report.html import Html, tag
-from rewindow.report.page import page
 from rewindow.report.topology_svg import topology_svg
 from rewindow.tables.shared.diff import TableDiff
 
@@ -138,7 +138,8 @@ class Job:
         outputs = [{"output": topic, "table": name} for topic, name in self.outputs.items()]
         stores = [{"store": store, "columns": columns} for store, columns in self.stores.items()]
         shown = [table(title, rows) for title, rows in (("Outputs", outputs), ("Stores", stores)) if rows]
-        return joined(lines([said, *([status.detail] if status.detail else [])]), *shown, Html(self.topology.svg))
+        drawing = Markup(self.topology.svg)  # noqa: S704 - every text of it is escaped
+        return Markup("").join([lines([said, *([status.detail] if status.detail else [])]), *shown, drawing])
 
 
 def described_job(status: Entry, tables: Mapping[str, str], explained: Mapping[str, Any]) -> Job:
@@ -202,8 +203,8 @@ class Diff:
         ]
         if self.code:
             notes.append(f"{compared.first} and {compared.second} ran different code: {'; '.join(self.code)}")
-        shown = [table("Keys that differ", samples)] if samples else []
-        return joined(lines([compared_line(compared)]), table("Keys", compared_rows(compared)), *shown, lines(notes))
+        shown = table("Keys that differ", samples) if samples else Markup("")
+        return lines([compared_line(compared)]) + table("Keys", compared_rows(compared)) + shown + lines(notes)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -240,6 +241,8 @@ class JobReport:
     @cached_property
     def html(self) -> str:
         """The page. It needs no script, no font and no network."""
+        from rewindow.report.page import page  # noqa: PLC0415 - only a page needs the templates
+
         return page(self.facts)
 
     def write(self, path: str | Path | None = None) -> Path:
@@ -256,5 +259,7 @@ class JobReport:
 
     def _repr_html_(self) -> str:
         # The page has a style sheet of its own, which must not reach the notebook.
-        style = "width:100%;height:600px;border:1px solid #8888"
-        return tag("iframe", Html(""), srcdoc=self.html, style=style, sandbox="", title=f"Report of {self.facts.job}")
+        frame = (
+            '<iframe srcdoc="{}" style="width:100%;height:600px;border:1px solid #8888" sandbox="" title="{}"></iframe>'
+        )
+        return Markup(frame).format(self.html, f"Report of {self.facts.job}")  # noqa: S704 - the line above

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rewindow.app.api.calls import Context
-from rewindow.app.api.show import preview
+from rewindow.app.api.show import lines, preview
 from rewindow.app.as_of import AsOf, as_of, stores_of
 from rewindow.app.first_rows import topic_of
 from rewindow.app.project import Project as OpenProject
@@ -19,7 +19,6 @@ from rewindow.contracts.instants import END_OF_TIME_MS
 from rewindow.control.plan.explain_holds import describe_holds, explain_holds
 from rewindow.control.plan.spec import CHANGELOG, MAIN, OUTPUT, TableSpec
 from rewindow.errors import UsageError
-from rewindow.report.html import Html, tag
 from rewindow.report.text import counted
 from rewindow.storage.locations import is_uri
 from rewindow.streams.serde.schema import OUTPUT_META
@@ -115,10 +114,10 @@ class Rows:
         with self._context.command() as (project, _):
             most = self._source.most_rows(project)
         if most > _MOST_READ:
-            return tag("p", f"{title}: up to {counted(most, 'row')}. `to_spark()` reads them where they are.")
+            return lines([f"{title}: up to {counted(most, 'row')}. `to_spark()` reads them where they are."])
         rows = self.to_arrow()
         shown = "" if rows.num_rows <= _SHOWN else f", of which the first {_SHOWN} are shown"
-        return Html(preview(f"{title}: {counted(rows.num_rows, 'row')}{shown}", rows.slice(0, _SHOWN)))
+        return preview(f"{title}: {counted(rows.num_rows, 'row')}{shown}", rows.slice(0, _SHOWN))
 
 
 class Output(Rows):

@@ -6,10 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from markupsafe import Markup
+
 from rewindow.app.api.calls import Context
 from rewindow.app.api.results import Outcome
 from rewindow.app.api.rows import Output, State, output_source, store_source
-from rewindow.app.api.show import joined, lines, table
+from rewindow.app.api.show import lines, table
 from rewindow.app.next_run import UpToDateButChanged
 from rewindow.app.sentences import backfilled_lines
 from rewindow.contracts.expectations import Observation
@@ -17,7 +19,6 @@ from rewindow.control.plan.branches import Branch, CommittedRun
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.run import RunReport
 from rewindow.errors import UsageError
-from rewindow.report.html import Html
 from rewindow.report.run_totals import dropped_by_reason, rows_by_output
 from rewindow.streams.record import known_time
 
@@ -93,7 +94,7 @@ class Runs(tuple[Run, ...]):
 
     def _repr_html_(self) -> str:
         title = f"Job {self[-1].job}, branch {self[-1].branch}" if self else "No runs yet"
-        return joined(table(title, [as_row(run) for run in self]))
+        return table(title, [as_row(run) for run in self])
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +114,10 @@ class Backfill:
 
     def _repr_html_(self) -> str:
         said = backfilled_lines(self.job, self.branch, self.stands_on, self.first_epoch, self.replaced, self.continues)
-        return joined(lines(said), *(as_html(run) for run in self.runs))
+        return lines(said) + Markup("").join(as_html(run) for run in self.runs)
 
 
-def as_html(run: Run) -> Html:
+def as_html(run: Run) -> Markup:
     """Return a run with what it dropped, and why it did nothing."""
     said = list(run.landed.sentences) if run.landed else []
     said += [f"Completed run {name}, which an attempt that did not finish had planned." for name in run.completed]
@@ -125,10 +126,10 @@ def as_html(run: Run) -> Html:
         f"{kind}: {', '.join(f'{count} {reason}'.strip() for reason, count in reasons.items())}"
         for kind, reasons in (run.dropped or {}).items()
     ]
-    shown = [table(f"Job {run.job}, branch {run.branch}", [as_row(run)])] if run.name else []
+    shown = table(f"Job {run.job}, branch {run.branch}", [as_row(run)]) if run.name else Markup("")
     dropped += [f"{one.on_fail}: {one.told}" for one in run.expectations if not one.is_met]
     dropped += [] if run.is_published else [f"Run {run.name} is not published: a run is on hold."]
-    return joined(lines(said), *shown, lines([*dropped, *(f"{hint}." for hint in run.hints)]))
+    return lines(said) + shown + lines([*dropped, *(f"{hint}." for hint in run.hints)])
 
 
 def as_row(run: Run) -> dict[str, Any]:

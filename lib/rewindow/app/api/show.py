@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from markupsafe import Markup
+
 from rewindow.app.sentences import readable as readable_row
 from rewindow.contracts.instants import instant
-from rewindow.report.html import Content, Html, render, tag
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -16,14 +17,14 @@ _LONGEST = 60
 """A value of a row is shown up to so many characters."""
 
 
-def table(title: str, rows: Sequence[Mapping[str, Any]]) -> Html:
+def table(title: str, rows: Sequence[Mapping[str, Any]]) -> Markup:
     """Return rows of JSON values as a table, with the columns that `rewindow` prints."""
     shown = [readable_row(row) for row in rows]
     names = list(dict.fromkeys(name for row in shown for name in row))
     return _table(title, names, [[row.get(name) for name in names] for row in shown])
 
 
-def preview(title: str, rows: pa.Table) -> Html:
+def preview(title: str, rows: pa.Table) -> Markup:
     """Return some rows of an Arrow table, times in UTC."""
     import pyarrow as pa  # noqa: PLC0415 - only rows need it
 
@@ -41,14 +42,9 @@ def preview(title: str, rows: pa.Table) -> Html:
     return _table(title, rows.column_names, lines)
 
 
-def lines(sentences: Iterable[str]) -> Html:
+def lines(sentences: Iterable[str]) -> Markup:
     """Return sentences, each in a line of its own."""
-    return Html("".join(tag("p", one, style="margin:0;white-space:pre-wrap") for one in sentences))
-
-
-def joined(*parts: Content) -> Html:
-    """Return content as markup."""
-    return Html(render(parts))
+    return _each('<p style="margin:0;white-space:pre-wrap">{}</p>', sentences)
 
 
 def _short(value: Any) -> Any:
@@ -56,8 +52,14 @@ def _short(value: Any) -> Any:
     return f"{text[: _LONGEST - 1]}…" if isinstance(text, str) and len(text) > _LONGEST else text
 
 
-def _table(title: str, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> Html:
-    head = tag("tr", [tag("th", name.strip() or " ") for name in names])
-    body = [tag("tr", [tag("td", "" if value is None else str(value)) for value in row]) for row in rows]
-    caption = tag("caption", title, style="text-align:left;caption-side:top") if title else Html("")
-    return tag("table", caption, tag("thead", head), tag("tbody", body))
+def _table(title: str, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> Markup:
+    caption = _each('<caption style="text-align:left;caption-side:top">{}</caption>', [title] if title else [])
+    head = _each("<th>{}</th>", [name.strip() or " " for name in names])
+    body = _each("<tr>{}</tr>", [_each("<td>{}</td>", ["" if v is None else str(v) for v in row]) for row in rows])
+    return Markup("<table>{}<thead><tr>{}</tr></thead><tbody>{}</tbody></table>").format(caption, head, body)
+
+
+def _each(element: str, contents: Iterable[str]) -> Markup:
+    """Return an element for each content, which is escaped unless it is markup."""
+    template = Markup(element)  # noqa: S704 - the elements above
+    return Markup("").join(template.format(content) for content in contents)
