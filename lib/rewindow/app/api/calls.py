@@ -16,7 +16,7 @@ from hashlib import blake2b
 from pathlib import Path
 from threading import RLock
 from types import ModuleType
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import structlog
 
@@ -27,9 +27,6 @@ from rewindow.config.target import TargetConfig
 from rewindow.engine.spark.shipping import CODE
 from rewindow.errors import ConfigError, RewindowError
 from rewindow.testing.fresh_modules import is_of_project, without_modules
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 LOGGER = "rewindow"
 """The logger of the standard library that gets each step, at level INFO."""
@@ -71,11 +68,6 @@ class Context:
             finally:
                 if "spark" in vars(self._project):
                     self._code.was_sent(digest)
-
-    def session(self) -> SparkSession:
-        """Return the Spark session of the project's target, started on first use."""
-        with self.command() as (project, _):
-            return project.spark
 
 
 def show_briefly(error: RewindowError) -> None:

@@ -56,13 +56,13 @@ class Project:
     they are then.
     """
 
-    def __init__(self, context: Context, root: Path, target: str, warehouse: str) -> None:
-        self._context = context
-        self.root = root
+    def __init__(self, project: OpenProject, target: str, *, debug: bool) -> None:
+        self._context = Context(project, debug=debug)
+        self.root = project.root
         """The project's folder."""
         self.target = target
         """The name of the target."""
-        self.warehouse = warehouse
+        self.warehouse = project.warehouse
         """The folder or URI of all tables."""
 
     @classmethod
@@ -79,7 +79,7 @@ class Project:
             if not debug:
                 show_briefly(error)
             raise
-        return cls(Context(project, debug=debug), root, target, project.warehouse)
+        return cls(project, target, debug=debug)
 
     @property
     def feeds(self) -> Listing:
@@ -96,7 +96,8 @@ class Project:
     @property
     def spark(self) -> SparkSession:
         """The Spark session of the target, which is started on first use."""
-        return self._context.session()
+        with self._context.command() as (project, _):
+            return project.spark
 
     def job(self, name: str) -> Job:
         """Return a job as it is configured and coded now, with its topology."""
@@ -169,8 +170,8 @@ class Project:
             landed = None
             if land:
                 feed = project.job_config(job).feed
-                found = project.land(feed, until_ms=parse_time(_text(until)), on_step=watch)
-                landed = outcome_of_landing(feed, found)
+                report = project.land(feed, until_ms=parse_time(_text(until)), on_step=watch)
+                landed = outcome_of_landing(feed, report)
             request = parse_through(
                 _text(through),
                 _text(until),
@@ -225,8 +226,8 @@ class Project:
         """
         with self._context.command() as (project, watch):
             branches = JobBranches(project, job)
-            asked = _text(start) or "", _text(end), branch
-            done = branches.backfill(*asked, watch, accept_changes=accept_changes)
+            start, end = _text(start) or "", _text(end)
+            done = branches.backfill(start, end, branch, watch, accept_changes=accept_changes)
             runs = results_of(self._context, job, branches.state.branch(done.branch), done.results)
             replaced = tuple(done.replaced)
             return Backfill(job, done.branch, done.stands_on, done.first_epoch, replaced, done.continues, runs)
@@ -239,8 +240,9 @@ class Project:
         """
         with self._context.command() as (project, _):
             branches = JobBranches(project, job)
-            found = branches.diff(against, branch, samples)
-            return Diff(job, found, tuple(branches.code_changes(against, branch)) if found.differs else ())
+            compared = branches.diff(against, branch, samples)
+            code = branches.code_changes(against, branch) if compared.differs else ()
+            return Diff(job, compared, tuple(code))
 
     def promote(self, job: str, branch: str, *, into: str = MAIN) -> Outcome:
         """Catch a branch up, then publish it in place of another: one commit per table."""

@@ -284,8 +284,8 @@ def readable(rows: pa.Table, keys: Sequence[str], runs: Mapping[int, str] | None
             is_known = pc.and_(pc.greater_equal(column, 0), pc.less(column, END_OF_TIME_MS))
             shown[name] = pc.if_else(is_known, column, pa.scalar(None, pa.int64())).cast(_TIME)
         elif name == RUN and runs is not None:
-            at = pc.index_in(column, pa.array(list(runs), pa.int64()))
-            shown[name] = pa.array(list(runs.values()), pa.string()).take(at.combine_chunks())
+            indexes = pc.index_in(column, pa.array(list(runs), pa.int64()))
+            shown[name] = pa.array(list(runs.values()), pa.string()).take(indexes.combine_chunks())
         else:
             shown[name] = column
     return pa.table(shown)

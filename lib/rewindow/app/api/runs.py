@@ -119,17 +119,17 @@ class Backfill:
 
 def as_html(run: Run) -> Markup:
     """Return a run with what it dropped, and why it did nothing."""
-    said = list(run.landed.sentences) if run.landed else []
-    said += [f"Completed run {name}, which an attempt that did not finish had planned." for name in run.completed]
-    said += [f"Nothing to run: {run.reason}."] if run.reason else []
+    sentences = list(run.landed.sentences) if run.landed else []
+    sentences += [f"Completed run {name}, which an attempt that did not finish had planned." for name in run.completed]
+    sentences += [f"Nothing to run: {run.reason}."] if run.reason else []
     dropped = [
         f"{kind}: {', '.join(f'{count} {reason}'.strip() for reason, count in reasons.items())}"
         for kind, reasons in (run.dropped or {}).items()
     ]
     shown = table(f"Job {run.job}, branch {run.branch}", [as_row(run)]) if run.name else Markup("")
-    dropped += [f"{one.on_fail}: {one.told}" for one in run.expectations if not one.is_met]
+    dropped += [f"{unmet.on_fail}: {unmet.told}" for unmet in run.expectations if not unmet.is_met]
     dropped += [] if run.is_published else [f"Run {run.name} is not published: a run is on hold."]
-    return lines(said) + shown + lines([*dropped, *(f"{hint}." for hint in run.hints)])
+    return lines(sentences) + shown + lines([*dropped, *(f"{hint}." for hint in run.hints)])
 
 
 def as_row(run: Run) -> dict[str, Any]:
