@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rewindow import SessionWindows, SlidingWindows, StreamsBuilder, TimeWindows
 from rewindow.engine.worker.vectorized.clocks import Clocks
-from rewindow.streams.metrics import _GRACE_BOUNDS_MS, GRACE_BUCKETS, GRACE_NEEDED, LATE_RECORD_DROP, grace_bucket
+from rewindow.streams.metrics import GRACE_BOUNDS_MS, GRACE_BUCKETS, GRACE_NEEDED, LATE_RECORD_DROP, grace_bucket
 from rewindow.streams.settings import Semantics
 from rewindow.testing import TopologyTestDriver
 from tests.properties.effort import examples
@@ -21,7 +21,7 @@ KINDS = {
     "sliding": lambda grace: SlidingWindows.of("10s", grace=f"{grace}ms"),
     "session": lambda grace: SessionWindows.of("10s", grace=f"{grace}ms"),
 }
-GRACES = [bound for bound in _GRACE_BOUNDS_MS if bound <= 60_000]
+GRACES = [bound for bound in GRACE_BOUNDS_MS if bound <= 60_000]
 
 
 def driven(windows: Any, times: list[int]) -> TopologyTestDriver:
@@ -38,7 +38,7 @@ def needed(driver: TopologyTestDriver) -> dict[str, int]:
 
 
 def beyond(buckets: dict[str, int], grace_ms: int) -> int:
-    first = _GRACE_BOUNDS_MS.index(grace_ms) + 1
+    first = GRACE_BOUNDS_MS.index(grace_ms) + 1
     return sum(buckets.get(name, 0) for name in GRACE_BUCKETS[first:])
 
 

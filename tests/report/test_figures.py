@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rewindow.streams.metrics import _GRACE_BOUNDS_MS
+from rewindow.streams.metrics import GRACE_BOUNDS_MS
 from tests.bad_input.scene import Bench, copy_of
 from tests.report.project import GRACE, HOURS, OUTPUTS, SIZE, count, records
 
@@ -44,7 +44,7 @@ def test_the_grace_that_records_needed_equals_an_independent_count(project: Benc
     assert (one["records"], one["late"], one["grace_ms"]) == (counted.taken, counted.late, GRACE)
     assert one["needed_ms"] == max(counted.needed)
     for bucket in one["buckets"]:
-        below = max((bound for bound in _GRACE_BOUNDS_MS if bound < bucket["up_to_ms"]), default=0)
+        below = max((bound for bound in GRACE_BOUNDS_MS if bound < bucket["up_to_ms"]), default=0)
         assert bucket["records"] == sum(below < needed <= bucket["up_to_ms"] for needed in counted.needed)
     assert sum(bucket["records"] for bucket in one["buckets"]) == len(counted.needed)
 

@@ -19,7 +19,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECONDS = len("2026-01-05 10:00:00")
 _FIRST_MS, _LAST_MS = 315_532_800_000, 4_102_444_800_000
 """1980 and 2100: times outside are not judged."""
-_RANGES: Final = {
+RANGES: Final = {
     "s": (_FIRST_MS // 1_000, _LAST_MS // 1_000),
     "us": (_FIRST_MS * 1_000, _LAST_MS * 1_000),
     "ns": (_FIRST_MS * 1_000_000, _LAST_MS * 1_000_000),
@@ -56,7 +56,7 @@ def unit_of(time: int, near_ms: int) -> str | None:
 
     ``near_ms``, when the record arrived, must be closer to the time in that unit than to the number as milliseconds.
     """
-    for unit, (first, end) in _RANGES.items():
+    for unit, (first, end) in RANGES.items():
         if first <= time < end and abs(as_ms(time, unit) - near_ms) < abs(time - near_ms):
             return unit
     return None
@@ -85,7 +85,7 @@ def _unit_of_text(text: str) -> str | None:
     return next(
         (
             unit
-            for unit, (first, end) in {MILLISECONDS: (_FIRST_MS, _LAST_MS), **_RANGES}.items()
+            for unit, (first, end) in {MILLISECONDS: (_FIRST_MS, _LAST_MS), **RANGES}.items()
             if first <= number < end
         ),
         None,

@@ -12,8 +12,8 @@ from rewindow.report.figures import Bucket, Drop, Lateness
 from rewindow.report.material import Material, records_of
 from rewindow.report.nodes import timed_nodes, topics_read
 from rewindow.streams.metrics import (
-    _GRACE_BOUNDS_MS,
     DROPS,
+    GRACE_BOUNDS_MS,
     GRACE_BUCKETS,
     GRACE_NEEDED,
     LATE_RECORD_DROP,
@@ -81,7 +81,7 @@ def lateness(material: Material) -> list[Lateness]:
         if measured is None or not measured.count:
             continue
         needed = [sums.get((NODE, timed.node, GRACE_NEEDED, bucket)) for bucket in GRACE_BUCKETS]
-        bounds: tuple[int | None, ...] = (*_GRACE_BOUNDS_MS, None)
+        bounds: tuple[int | None, ...] = (*GRACE_BOUNDS_MS, None)
         late = sums.get((NODE, timed.node, LATE_RECORD_DROP, "window-closed"))
         found.append(
             Lateness(

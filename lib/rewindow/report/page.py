@@ -15,7 +15,7 @@ from rewindow.report import charts, text
 from rewindow.report.facts import Change, Level, Report
 from rewindow.report.figures import Lateness
 from rewindow.streams.duration import in_words
-from rewindow.streams.grace_needed import BOUNDS_MS
+from rewindow.streams.metrics import GRACE_BOUNDS_MS
 
 SECTIONS = {
     "expectations": "Expectations",
@@ -105,6 +105,6 @@ def kept_by_grace(node: Lateness) -> list[tuple[int, int]]:
     kept = dict(zip(bounds, records, strict=True))
     if node.grace_ms is not None and node.counts_records:
         kept[node.grace_ms] = node.records - node.late
-    elif node.grace_ms in BOUNDS_MS:
+    elif node.grace_ms in GRACE_BOUNDS_MS:
         kept[node.grace_ms] = max(count for bound, count in kept.items() if bound <= node.grace_ms)
     return sorted(kept.items())

@@ -83,7 +83,7 @@ DROPS = {
     EXPIRED_WINDOW_DROP: "expired",
     QUARANTINED: "quarantined",
 }
-_GRACE_BOUNDS_MS = tuple(
+GRACE_BOUNDS_MS = tuple(
     to_ms(text)
     for text in (
         *("1s", "5s", "10s", "30s", "1m", "2m", "5m", "10m", "15m", "30m"),
@@ -91,7 +91,7 @@ _GRACE_BOUNDS_MS = tuple(
     )
 )
 """The upper bounds of the buckets, inclusive. One more bucket takes what is beyond."""
-GRACE_BUCKETS = (*(f"up-to-{in_words(bound)}" for bound in _GRACE_BOUNDS_MS), f"over-{in_words(_GRACE_BOUNDS_MS[-1])}")
+GRACE_BUCKETS = (*(f"up-to-{in_words(bound)}" for bound in GRACE_BOUNDS_MS), f"over-{in_words(GRACE_BOUNDS_MS[-1])}")
 """The names of the buckets, which are the reasons of the metric ``grace-needed``, from the least grace to the most."""
 _OWN = _Kind()
 _TYPES = {TASK: "stream-task-metrics", NODE: "stream-processor-node-metrics"}
@@ -236,7 +236,7 @@ def reason_order(reason: str) -> tuple[int, str]:
 
 def grace_bucket(grace_ms: int) -> str:
     """Return the bucket of a grace that a record needed."""
-    return GRACE_BUCKETS[bisect_left(_GRACE_BOUNDS_MS, grace_ms)]
+    return GRACE_BUCKETS[bisect_left(GRACE_BOUNDS_MS, grace_ms)]
 
 
 def _unit_of(name: str) -> str:

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql import types as T  # noqa: N812
 
 from rewindow.contracts.ingest import LogSpec
-from rewindow.contracts.instants import _RANGES, MILLISECONDS
+from rewindow.contracts.instants import MILLISECONDS, RANGES
 from rewindow.contracts.reserved_names import other_name
 from rewindow.engine.spark.types_within import types_within
 from rewindow.engine.worker.landing.log_columns import landed_type, source_types, unknown_column
@@ -105,7 +105,7 @@ def arrival_unit(spec: LogSpec, found: Mapping[str, SourceColumn]) -> Expression
 
 def unit_of_number(time: Expression) -> Expression:
     """Return the unit of a number that is a plausible time, but not in milliseconds; otherwise null."""
-    units = [F.when((time >= first) & (time < end), F.lit(unit)) for unit, (first, end) in _RANGES.items()]
+    units = [F.when((time >= first) & (time < end), F.lit(unit)) for unit, (first, end) in RANGES.items()]
     return F.coalesce(*units)
 
 

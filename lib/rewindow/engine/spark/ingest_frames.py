@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql import types as T  # noqa: N812
 
 from rewindow.contracts.ingest import ARRIVAL, NEW_ROWS, Governed, LogColumns, LogSpec, Piece, ReadWindow, SourceLook
-from rewindow.contracts.instants import _RANGES, wrong_unit
+from rewindow.contracts.instants import RANGES, wrong_unit
 from rewindow.contracts.source_fields import read_schema
 from rewindow.engine.spark.exact_paths import exact_paths
 from rewindow.engine.spark.ingest_columns import (
@@ -207,7 +207,7 @@ def read_options(spec: LogSpec, look: SourceLook) -> dict[str, str]:
 
 def _wrong_arrival(arrival: Expression, unit: Expression) -> Expression:
     """Return the reason for refusing a row whose arrival has another unit."""
-    reasons = {short: wrong_unit("arrived_at", "|", short).split("|") for short in _RANGES}
+    reasons = {short: wrong_unit("arrived_at", "|", short).split("|") for short in RANGES}
     texts = [
         F.when(unit == short, F.concat(F.lit(a), arrival.cast("string"), F.lit(b))) for short, (a, b) in reasons.items()
     ]

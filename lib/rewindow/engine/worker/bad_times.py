@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rewindow.contracts.ingest import LogSpec, Piece
-from rewindow.contracts.instants import _RANGES, wrong_unit
+from rewindow.contracts.instants import RANGES, wrong_unit
 from rewindow.engine.worker.file_fields import local_files, shown
 from rewindow.engine.worker.timestamps import NEVER_ARRIVED, NO_TIMESTAMP, NOT_A_TIME
 
@@ -95,7 +95,7 @@ def _wrong(spec: LogSpec, column: str, value: Any, kind: Any) -> str:
     if kind not in _WHOLE:
         return ""
     number = int(value)
-    unit = next((unit for unit, (low, end) in _RANGES.items() if low <= number < end), None)
+    unit = next((unit for unit, (low, end) in RANGES.items() if low <= number < end), None)
     if unit is not None and column not in spec.units:
         return wrong_unit(what, number, unit)
     return f"a negative timestamp ({number})" if number < 0 and not is_arrival else ""
@@ -119,7 +119,7 @@ def _of_parquet(path: str, column: str, kind: Any) -> Iterator[tuple[str, Any]]:
             is_bad = values.is_null()
             if kind in _WHOLE:
                 wrong = [pc.less(values, 0)]
-                wrong += [pc.and_(pc.greater_equal(values, a), pc.less(values, b)) for a, b in _RANGES.values()]
+                wrong += [pc.and_(pc.greater_equal(values, a), pc.less(values, b)) for a, b in RANGES.values()]
                 for one in wrong:
                     is_bad = pc.or_(is_bad, one.fill_null(fill_value=False))
             for row in pc.indices_nonzero(is_bad).to_pylist():

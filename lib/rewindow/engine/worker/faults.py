@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from rewindow.contracts.ingest import ARRIVAL, FAIL, LogSpec, LogWrite, SourceLook
-from rewindow.contracts.instants import _RANGES, unit_in_reason, unit_of, wrong_unit
+from rewindow.contracts.instants import RANGES, unit_in_reason, unit_of, wrong_unit
 from rewindow.contracts.source_fields import read_schema
 from rewindow.contracts.text_options import TEXT_FORMATS, other_form
 from rewindow.engine.worker.bad_times import BadTimes, bad_times
@@ -43,7 +43,7 @@ def unit_faults(times: pa.Array, near: Longs | int) -> dict[int, str]:
     """Return the rows whose timestamp is plausible in another unit only, with the reason. ``near``: when rows arrived."""
     values = np.asarray(times.fill_null(-1) if times.null_count else times)
     suspects = np.zeros(len(values), dtype=np.bool_)
-    for first, end in _RANGES.values():
+    for first, end in RANGES.values():
         suspects |= (values >= first) & (values < end)
     near_ms = np.broadcast_to(np.asarray(near, dtype=np.int64), values.shape)
     found = {}

@@ -23,7 +23,7 @@ from rewindow.contracts.ingest import (
     ReadWindow,
     SourceLook,
 )
-from rewindow.contracts.instants import _RANGES
+from rewindow.contracts.instants import RANGES
 from rewindow.contracts.source_fields import is_read, named_columns, read_schema
 from rewindow.contracts.text_options import CSV
 from rewindow.engine.worker.arrivals import arrivals_of
@@ -97,7 +97,7 @@ class ArrowSource:
             is_bad = times.is_null()
             if column != spec.arrived_at:
                 is_bad = pc.or_(is_bad, pc.less(times, 0).fill_null(True))
-            for low, end in _RANGES.values() if is_checked else ():
+            for low, end in RANGES.values() if is_checked else ():
                 is_within = pc.and_(pc.greater_equal(times, low), pc.less(times, end))
                 is_bad = pc.or_(is_bad, is_within.fill_null(False))
             if not pc.any(is_bad, min_count=0).as_py():

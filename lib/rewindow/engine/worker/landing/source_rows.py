@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rewindow.contracts.ingest import ARRIVAL, LogColumns, LogSpec, Piece
-from rewindow.contracts.instants import _RANGES, MILLISECONDS, wrong_unit
+from rewindow.contracts.instants import MILLISECONDS, RANGES, wrong_unit
 from rewindow.contracts.source_fields import read_columns
 from rewindow.engine.worker.faults import BadRowsError, fix_of
 from rewindow.engine.worker.landing.parquet_types import shown_type
@@ -213,7 +213,7 @@ class RowReader:
         arrived = self._time(found, name)
         if self.spec.is_output or name in self.spec.units or self.types[self.sources[name]] not in INTEGERS:
             return arrived, faults
-        for unit, (first, end) in _RANGES.items():
+        for unit, (first, end) in RANGES.items():
             is_wrong = pc.and_(pc.greater_equal(arrived, first), pc.less(arrived, end)).fill_null(fill_value=False)
             if pc.any(is_wrong).as_py():
                 before, after = wrong_unit("arrived_at", "|", unit).split("|")

@@ -12,7 +12,7 @@ from rewindow.engine.worker.distinct import distinct
 from rewindow.engine.worker.vectorized.group_frame import Array
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.metrics import (
-    _GRACE_BOUNDS_MS,
+    GRACE_BOUNDS_MS,
     GRACE_BUCKETS,
     GRACE_NEEDED,
     NODE,
@@ -68,7 +68,7 @@ class Clocks:
         needed = grace_ms[grace_ms > 0]
         if len(needed) == 0:
             return
-        buckets = np.searchsorted(_GRACE_BOUNDS_MS, needed)
+        buckets = np.searchsorted(GRACE_BOUNDS_MS, needed)
         for bucket in distinct(buckets):
             mine = needed[buckets == bucket]
             measure = self.metrics.measure(NODE, node, GRACE_NEEDED, GRACE_BUCKETS[bucket])
