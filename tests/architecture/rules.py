@@ -6,7 +6,9 @@ import ast
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
-from rewindow.app.check_determinism import findings
+from rewindow.app.lint import STATE, banned_names
+from rewindow.control.project_source import imports_in
+from tests.architecture.set_order import iterated_sets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -63,7 +65,7 @@ BANNED_MODULES = _words(
     "asyncio concurrent locale logging multiprocessing os pathlib platform random secrets socket subprocess sys "
     "tempfile threading time uuid zoneinfo"
 )
-BANNED_CALLS = _words("input open eval exec __import__")
+BANNED_CALLS = _words("hash input open eval exec __import__")
 """Calls that no pure layer makes, besides those that `rewindow check` finds."""
 FLUENT = _words(
     "dsl/aggregating dsl/branched dsl/finals dsl/graph dsl/grouped dsl/grouped_table dsl/joins dsl/record_verbs dsl/stream "
@@ -139,8 +141,11 @@ def impurities(path: str, source: str) -> list[str]:
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and ast.unparse(node.func) in BANNED_CALLS
     ]
-    # `id` is allowed for looking an object up, as long as no result depends on its value.
-    return found + [str(finding) for finding in findings(path, tree) if finding.what != "id"]
+    names = banned_names(tree, imports_in(tree, ()))
+    found += [f"{path}:{line}: uses {name}" for line, code, name in names if code != STATE]
+    return found + [
+        f"{path}:{node.lineno}: iterates over a set ({ast.unparse(node)[:40]})" for node in iterated_sets(tree)
+    ]
 
 
 def connect_unsafe(path: str, source: str) -> list[str]:

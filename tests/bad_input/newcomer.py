@@ -120,7 +120,7 @@ CASES = [
     _code(
         "compares a text with a number", _WHERE, '.where("country = 49")', "country is text and 49 is a whole number"
     ),
-    _code("takes a text for a condition", _WHERE, '.where("country")', "which is not a condition by itself"),
+    _code("takes a text for a condition", _WHERE, '.where("country")', "country is text"),
     _code("writes == in a condition", _WHERE, '.where("amount == 1")', "write `=` for equality"),
     _code("writes && in a condition", _WHERE, '.where("amount > 1 && amount < 3")', "write `and`"),
     _code("divides in a condition", _WHERE, '.where("amount / 2 > 1")', "there is no division"),
@@ -157,15 +157,8 @@ CASES = [
     _code("calls a function in a condition", _WHERE, """.where("upper(country) = 'DE'")""", "there are no functions"),
     _code("adds in a condition", _WHERE, '.where("amount + 1 > 2")', "compute it with select or filter"),
     _code("names the key's column", _WHERE, """.where("customer = 'ann'")""", "it is the key, write key"),
-    _code(
-        "maps the key's column", _WHERE, ".map_values(lambda row: row.customer)", "it is the key, which with_key=True"
-    ),
-    _code(
-        "filters by the key's column",
-        _WHERE,
-        '.filter(lambda key, row: row.customer == "ann")',
-        "it is the key, which is the function's first argument",
-    ),
+    _code("maps the key's column", _WHERE, ".map_values(lambda row: row.customer)", "it is the key"),
+    _code("filters by the key's column", _WHERE, '.filter(lambda key, row: row.customer == "ann")', "it is the key"),
     _code("sums the key's column", 'Sum("amount")', 'Sum("customer")', "it is the key, not a field of the value"),
     _code("selects the key's column", _WHERE, '.select("customer")', "it is the key, write key"),
     _code("names the column of times", _WHERE, '.where("ordered_at > 0")', "the log's own times are called timestamp"),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 from rewindow import Processor, Record, StreamsBuilder
-from rewindow.errors import ConfigError
+from rewindow.dsl.reads import COMPARISON, FIELD, KEYS, ReadsError
 from rewindow.streams.serde.binding import LogShapes, log_shape
 from rewindow.streams.serde.schema import Column
 
@@ -78,64 +79,82 @@ class Aliased(Processor):
         self.context.forward(record.with_value(row))
 
 
+FUNCTIONS = {
+    "filter": lambda s: s.filter(lambda _key, row: row.amont > 0),
+    "filter_not": lambda s: s.filter_not(lambda _key, row: row.amont > 0),
+    "map_values": lambda s: s.map_values(lambda row: row.amont),
+    "map_values with the key": lambda s: s.map_values(lambda _key, row: row.amont, with_key=True),
+    "flat_map_values": lambda s: s.flat_map_values(lambda row: [row.amont]),
+    "map": lambda s: s.map(lambda key, row: (key, row.amont)),
+    "flat_map": lambda s: s.flat_map(lambda key, row: [(key, row.amont)]),
+    "select_key": lambda s: s.select_key(lambda _key, row: row.amont),
+    "group_by": lambda s: s.group_by(lambda _key, row: row.amont),
+    "peek": lambda s: s.peek(lambda _key, row: print(row.amont)),
+    "foreach": lambda s: s.foreach(lambda _key, row: print(row.amont), name="f"),
+    "branch": lambda s: s.split().branch(lambda _key, row: row.amont > 0),
+    "process": lambda s: s.process(Aliased, name="p"),
+    "aggregate": lambda s: s.group_by_key().aggregate(lambda: 0, lambda _key, row, total: total + row.amont, store="s"),
+    "map_values of a table": lambda s: s.to_table(store="t").map_values(lambda row: row.amont),
+    "filter of a table": lambda s: s.to_table(store="t").filter(lambda _key, row: row.amont > 0),
+    "join": lambda s: s.join(s.to_table(store="t"), lambda left, right: left.amount + right.amont),
+    "a declared type": lambda s: s.map_values(lambda _: Money(1), value=Money).map_values(lambda money: money.amont),
+    "a key": lambda s: s.filter(lambda key, _row: key.amont > 0),
+    "a row as a dict": lambda s: s.map_values(lambda row: row["amont"]),
+}
+
+
+@pytest.mark.parametrize("verb", FUNCTIONS)
+def test_a_field_that_no_record_has_is_named_before_the_run(verb: str) -> None:
+    builder = StreamsBuilder()
+    FUNCTIONS[verb](builder.stream("orders"))
+    with pytest.raises(ReadsError) as error:
+        check(builder)
+    assert error.value.code == FIELD
+    assert error.value.line is not None
+    file, _, line = error.value.line.rpartition(":")
+    assert file == __file__
+    assert "amont" in Path(file).read_text(encoding="utf-8").splitlines()[int(line) - 1]
+
+
 @pytest.mark.parametrize(
-    ("add", "says"),
+    ("condition", "code"),
     [
-        pytest.param(lambda s: s.filter(lambda _key, row: row.amont > 0), "did you mean 'amount'?", id="filter"),
-        pytest.param(lambda s: s.filter_not(lambda _key, row: row.amont > 0), "'amont'", id="filter_not"),
-        pytest.param(lambda s: s.map_values(lambda row: row.amont), "'amont'", id="map_values"),
-        pytest.param(lambda s: s.map_values(lambda _k, row: row.amont, with_key=True), "'amont'", id="with key"),
-        pytest.param(lambda s: s.flat_map_values(lambda row: [row.amont]), "'amont'", id="flat_map_values"),
-        pytest.param(lambda s: s.map(lambda key, row: (key, row.amont)), "'amont'", id="map"),
-        pytest.param(lambda s: s.flat_map(lambda key, row: [(key, row.amont)]), "'amont'", id="flat_map"),
-        pytest.param(lambda s: s.select_key(lambda _key, row: row.amont), "'amont'", id="select_key"),
-        pytest.param(lambda s: s.group_by(lambda _key, row: row.amont), "'amont'", id="group_by"),
-        pytest.param(lambda s: s.peek(lambda _key, row: print(row.amont)), "'amont'", id="peek"),
-        pytest.param(lambda s: s.foreach(lambda _key, row: print(row.amont), name="f"), "'amont'", id="foreach"),
-        pytest.param(lambda s: s.split().branch(lambda _key, row: row.amont > 0), "'amont'", id="branch"),
-        pytest.param(lambda s: s.process(Aliased, name="p"), "'amont'", id="processor"),
-        pytest.param(
-            lambda s: s.group_by_key().aggregate(lambda: 0, lambda _k, row, sum_: sum_ + row.amont, store="s"),
-            "'amont'",
-            id="agg",
-        ),
-        pytest.param(
-            lambda s: s.to_table(store="t").map_values(lambda row: row.amont), "'amont'", id="table map_values"
-        ),
-        pytest.param(
-            lambda s: s.to_table(store="t").filter(lambda _k, row: row.amont > 0), "'amont'", id="table filter"
-        ),
-        pytest.param(
-            lambda s: s.join(s.to_table(store="t"), lambda left, right: left.amount + right.amont), "'amont'", id="join"
-        ),
-        pytest.param(lambda s: s.where("amont > 0"), "did you mean 'amount'?", id="where"),
-        pytest.param(lambda s: s.where("timestamp > '2026-11-01'"), "epoch milliseconds", id="a time as text"),
-        pytest.param(
-            lambda s: s.where("is_test = 'true'"), "is_test is true or false and 'true' is text", id="a truth as text"
-        ),
-        pytest.param(
-            lambda s: s.map_values(lambda row: Money(1), value=Money).map_values(lambda m: m.cent),
-            "'cents'",
-            id="declared type",
-        ),
-        pytest.param(
-            lambda s: s.select("amount as a").where("amount > 0"), "no field 'amount'", id="where after select"
-        ),
+        ("amont > 0", FIELD),
+        ("timestamp > '2026-11-01'", COMPARISON),
+        ("is_test = 'true'", COMPARISON),
+        ("country", COMPARISON),
     ],
 )
-def test_a_field_that_no_record_has_is_named_before_the_run(add: Callable[[Any], Any], says: str) -> None:
+def test_a_condition_that_no_record_can_meet_is_named_before_the_run(condition: str, code: str) -> None:
     builder = StreamsBuilder()
-    add(builder.stream("orders"))
-    with pytest.raises(ConfigError, match=r"test_reads\.py:\d+|where") as caught_error:
+    builder.stream("orders").where(condition)
+    with pytest.raises(ReadsError) as error:
         check(builder)
-    assert says in str(caught_error.value)
+    assert error.value.code == code
+
+
+def test_a_field_that_a_select_dropped_is_named() -> None:
+    builder = StreamsBuilder()
+    builder.stream("orders").select("amount as a").where("amount > 0")
+    with pytest.raises(ReadsError):
+        check(builder)
 
 
 def test_a_bare_value_has_no_fields() -> None:
     builder = StreamsBuilder()
     builder.stream("numbers").filter(lambda _key, value: value.n > 0)
-    with pytest.raises(ConfigError, match="the value is a whole number, not a row, so it has no field 'n'"):
+    with pytest.raises(ReadsError):
         check(builder)
+
+
+def test_keys_of_other_types_do_not_join() -> None:
+    builder = StreamsBuilder()
+    amounts = builder.stream("orders").select_key(lambda _key, row: row.amount, key=float).repartition(name="amounts")
+    table = builder.stream("numbers").to_table(store="t")
+    amounts.join(table, lambda left, right: left.amount + right)
+    with pytest.raises(ReadsError) as error:
+        check(builder)
+    assert error.value.code == KEYS
 
 
 def test_a_condition_by_itself_may_be_a_truth() -> None:

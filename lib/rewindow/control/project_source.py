@@ -94,21 +94,30 @@ class Module:
                 found.setdefault(name, []).append(statement)
         return found
 
+    @property
+    def package(self) -> list[str]:
+        """The names of the package that the module is in, where its relative imports start."""
+        parts = self.name.split(".")
+        return parts if self.file.name == "__init__.py" else parts[:-1]
+
     @cached_property
     def imports(self) -> dict[str, tuple[str, str | None]]:
-        """For each imported name, at any depth, the module and the attribute that it stands for; None: the module itself."""
-        found: dict[str, tuple[str, str | None]] = {}
-        parts = self.name.split(".")
-        package = parts if self.file.name == "__init__.py" else parts[:-1]
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.Import):
-                for alias in node.names:
-                    top = alias.name.partition(".")[0]
-                    found[alias.asname or top] = (alias.name if alias.asname else top, None)
-            elif isinstance(node, ast.ImportFrom):
-                base = imported_module(node, package)
-                found.update({alias.asname or alias.name: (base, alias.name) for alias in node.names})
-        return found
+        """See `imports_in`."""
+        return imports_in(self.tree, self.package)
+
+
+def imports_in(tree: ast.Module, package: Sequence[str]) -> dict[str, tuple[str, str | None]]:
+    """Return for each imported name, at any depth, the module and the attribute that it stands for; None: the module itself."""
+    imports: dict[str, tuple[str, str | None]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                top = alias.name.partition(".")[0]
+                imports[alias.asname or top] = (alias.name if alias.asname else top, None)
+        elif isinstance(node, ast.ImportFrom):
+            base = imported_module(node, package)
+            imports.update({alias.asname or alias.name: (base, alias.name) for alias in node.names})
+    return imports
 
 
 def module_file(root: Path, name: str) -> Path | None:

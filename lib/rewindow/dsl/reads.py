@@ -1,14 +1,14 @@
-"""What the functions and conditions of a topology read, checked against the columns of the logs before any record is read.
+"""What the functions, conditions and joins of a topology read, checked against the declared types before any record is read.
 
-Only what must fail is reported: a field that an argument of a known type lacks, and a comparison of text with numbers.
-Functions are not run. Their bytecode tells which attributes they take of their arguments.
+Only what must fail is reported: a name that no record has, a comparison that is never true, keys that are never equal.
+Functions are not run: their bytecode tells which attributes they take of their arguments.
 """
 
 from __future__ import annotations
 
 import dis
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from difflib import get_close_matches
@@ -22,24 +22,22 @@ from rewindow.streams.record import Record, Windowed
 from rewindow.streams.serde.binding import LogShapes, LogType, WindowedType, bind
 from rewindow.streams.serde.schema import Shape, named_key
 
-_CLASSES: Mapping[str, type[Any]] = {
-    "string": str,
-    "long": int,
-    "double": float,
-    "boolean": bool,
-    "binary": bytes,
-}
-_SHOWN = {
-    str: "text",
-    int: "a whole number",
-    float: "a number",
-    bool: "true or false",
-    bytes: "bytes",
-    Decimal: "a decimal",
-}
+FIELD, COMPARISON, KEYS = "unknown-field", "unequal-types", "unequal-keys"
+
+_CLASSES: Mapping[str, type[Any]] = {"string": str, "long": int, "double": float, "boolean": bool, "binary": bytes}
+_SHOWN = {str: "text", int: "a whole number", float: "a number", bool: "a truth", bytes: "bytes", Decimal: "a decimal"}
 _NUMBERS = (int, float, Decimal, bool)
-_ASKS = frozenset(("hasattr", "getattr", "isinstance", "type", "_fields"))
+_DEFENSIVE = frozenset(("hasattr", "getattr", "isinstance", "type", "_fields"))
 """A function that uses one of these may know what it reads better than its declaration."""
+
+
+class ReadsError(ConfigError):
+    """Code that reads what its records do not have (78). ``code`` is the kind of mistake."""
+
+    def __init__(self, message: str, code: str = FIELD) -> None:
+        """Keep the code."""
+        super().__init__(message)
+        self.code = code
 
 
 class RecordOf(NamedTuple):
@@ -49,11 +47,11 @@ class RecordOf(NamedTuple):
     value: Any
 
 
-class _Known(NamedTuple):
+class _Argument(NamedTuple):
     """The class of an argument; for a whole record those of its parts."""
 
     of: Any
-    parts: Mapping[str, _Known | None] = {}
+    parts: Mapping[str, _Argument | None] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,35 +62,25 @@ class FunctionReads:
     arguments: tuple[Any, ...]
 
     def check(self, logs: LogShapes) -> None:
-        """Raise `ConfigError` for an attribute that an argument cannot have, naming file and line."""
+        """Raise `ReadsError` for an attribute that an argument cannot have, with its line."""
         function = inspect.unwrap(self.function)
-        code = getattr(function, "__code__", None)
-        if not isinstance(function, FunctionType) or code is None or not _ASKS.isdisjoint(code.co_names):
+        if not isinstance(function, FunctionType):
             return
-        if code.co_exceptiontable and not code.co_flags & inspect.CO_GENERATOR:
-            return  # it may catch its own mistake
+        code = function.__code__
+        may_catch = code.co_exceptiontable and not code.co_flags & inspect.CO_GENERATOR
+        if may_catch or not _DEFENSIVE.isdisjoint(code.co_names):
+            return
         names = code.co_varnames[: code.co_argcount]
-        known = {name: _known(one, logs) for name, one in zip(names, self.arguments, strict=False)}
-        for of, attribute, line in _attributes(code, {name: one for name, one in known.items() if one is not None}):
+        arguments = {name: _argument(declared, logs) for name, declared in zip(names, self.arguments, strict=False)}
+        for of, attribute, line in _attributes(code, arguments):
             if not hasattr(of, attribute):
-                raise ConfigError(
-                    f"{code.co_filename}:{line}: {_lacks(of, attribute, self._if_key(of, attribute, logs))}"
-                )
+                raise ReadsError(_lacks(of, attribute, self._keys(logs))).at_line(f"{code.co_filename}:{line}")
 
-    def _if_key(self, of: Any, attribute: str, logs: LogShapes) -> str:
-        """Return how a function gets the key if it looks for its name in the rows of a log; else ``""``."""
-        whole = [one for one in self.arguments if isinstance(one, RecordOf)]
-        rows = [one for one in (*self.arguments, *(one.value for one in whole)) if _is_of_log(one, "value", logs)]
-        names = [name for one in rows if logs[one.topic][1].row_type is of for name in logs[one.topic][0].names]
-        if any(_is_of_log(one.key, "key", logs) for one in whole):
-            fix = "write record.key"
-        elif any(_is_of_log(one, "key", logs) for one in self.arguments):
-            fix = "which is the function's first argument"
-        elif self.arguments[0] in rows:
-            fix = "which with_key=True gives the function, too"
-        else:
-            fix = "not a field of the value"
-        return named_key(attribute, names, fix)
+    def _keys(self, logs: LogShapes) -> list[str]:
+        """Return the names of the keys of the logs whose rows the function gets."""
+        parts = [part for given in self.arguments for part in (given if isinstance(given, RecordOf) else (given,))]
+        topics = [part.topic for part in parts if isinstance(part, LogType) and part.topic in logs]
+        return [name for topic in topics for name in logs[topic][0].names]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,26 +92,21 @@ class ConditionReads:
     value: Any
 
     def check(self, logs: LogShapes) -> None:
-        """Raise `ConfigError` for a name that no record has, or a comparison of text with numbers."""
+        """Raise `ReadsError` for a name that no record has, or a comparison of text with numbers."""
         value = _shape(self.value, logs)
         if value is None or not (value.is_bare or value.row_type):
             return
         fields = {} if value.row_type is None else {column.name: column.type for column in value.columns}
-        known = {*fields, "key", "value", "timestamp"}
+        names = {**fields, "key": "", "value": value.columns[0].type if value.is_bare else "", "timestamp": "long"}
         for name in names_in(self.condition):
-            if name not in known:
-                names = ", ".join([*fields, "key", "value", "timestamp"])
+            if name not in names:
                 key = _shape(self.key, logs)
-                fix = named_key(name, key.names if key is not None else (), "write key") or _near(name, known)
-                if isinstance(self.value, LogType):
-                    fix += " (the log's own times are called timestamp)"
-                message = f"where({self.condition}): there is no field {name!r} (there are {names}){fix}"
-                raise ConfigError(message)
-        own: dict[str, type[Any] | None] = {"timestamp": int}
-        own |= {"value": _class_of(value.columns[0].type)} if value.is_bare else {}
-        types = own | {name: _class_of(column_type) for name, column_type in fields.items()}
+                fix = named_key(name, key.names if key is not None else (), "write key") or _near(name, names)
+                times = " (the log's own times are called timestamp)" if isinstance(self.value, LogType) else ""
+                message = f"where({self.condition}): there is no field {name!r} (there are {', '.join(names)}){fix}"
+                raise ReadsError(message + times)
         for compare in compares_in(self.condition):
-            _check_types(self.condition, compare, types)
+            _check_types(self.condition, compare, {name: _class_of(of) for name, of in (names | fields).items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,47 +118,31 @@ class EqualKeys:
     right: Any
 
     def check(self, logs: LogShapes) -> None:
-        """Raise `ConfigError` for keys of different types, which are never equal and may be in different partitions."""
-        shapes = (_shape(self.left, logs), _shape(self.right, logs))
-        if shapes[0] is None or shapes[1] is None:
+        """Raise `ReadsError` for keys of different types, which are never equal and may be in different partitions."""
+        left, right = _shape(self.left, logs), _shape(self.right, logs)
+        if left is None or right is None:
             return
-        types = [[column.type for column in shape.columns] for shape in shapes if shape is not None]
-        if types[0] == types[1] or any("json" in of or any(one.startswith("decimal") for one in of) for of in types):
+        types = [[column.type for column in shape.columns] for shape in (left, right)]
+        if types[0] == types[1] or any(of == "json" or of.startswith("decimal") for of in (*types[0], *types[1])):
             return
-        left, right = (", ".join(_SHOWN.get(_class_of(one) or object, one) for one in of) for of in types)
-        message = (
-            f"{self.what}: the keys of its sides are {left} and {right}, so no record finds one of the other side: "
-            "convert one side with select_key"
-        )
-        raise ConfigError(message)
+        shown = [", ".join(_SHOWN.get(_class_of(one) or object, one) for one in of) for of in types]
+        message = f"{self.what}: the keys of its sides are {shown[0]} and {shown[1]}, which are never equal"
+        raise ReadsError(f"{message}: convert one side with select_key", KEYS)
 
 
 def _check_types(condition: Condition, compare: Compare, types: Mapping[str, type[Any] | None]) -> None:
-    """Raise `ConfigError` for a comparison that is never true, or that Python cannot do."""
-    pair = [
+    """Raise `ReadsError` for a comparison that is never true, or that Python cannot do."""
+    left, right = (
         type(term.constant) if isinstance(term, Literal) else types.get(term.name)
         for term in (compare.left, compare.right)
-    ]
-    left, right = pair
+    )
     if left is None or right is None or left is right or (left in _NUMBERS and right in _NUMBERS):
         return
-    if (
-        bool in pair
-        and isinstance(compare.right, Literal)
-        and compare.right.constant is True
-        and compare.operator == "="
-    ):
-        what = f"{compare.left} is {_SHOWN[left]}, which is not a condition by itself: compare it with something"
-    else:
-        what = f"{compare.left} is {_SHOWN[left]} and {compare.right} is {_SHOWN[right]}, which cannot be compared"
-    is_time = int in pair and str in pair
-    hint = " (times are landed as epoch milliseconds)" if is_time else ""
-    landed = ". Give the source a `schema` with another type and land again, or change the condition"
-    raise ConfigError(f"where({condition}): {what}{hint}{landed}")
-
-
-def _is_of_log(declared: Any, part: str, logs: LogShapes) -> bool:
-    return isinstance(declared, LogType) and declared.part == part and declared.topic in logs
+    what = f"{compare.left} is {_SHOWN[left]} and {compare.right} is {_SHOWN[right]}, which cannot be compared"
+    times = " (times are landed as epoch milliseconds)" if {left, right} == {int, str} else ""
+    raise ReadsError(
+        f"where({condition}): {what}{times}. Change the condition, or the type in the source's `schema`", COMPARISON
+    )
 
 
 def _shape(declared: Any, logs: LogShapes) -> Shape | None:
@@ -186,53 +153,52 @@ def _shape(declared: Any, logs: LogShapes) -> Shape | None:
         return None
 
 
-def _known(declared: Any, logs: LogShapes) -> _Known | None:
+def _argument(declared: Any, logs: LogShapes) -> _Argument | None:
     if isinstance(declared, RecordOf):
-        return _Known(Record, {"key": _known(declared.key, logs), "value": _known(declared.value, logs)})
+        return _Argument(Record, {"key": _argument(declared.key, logs), "value": _argument(declared.value, logs)})
     if isinstance(declared, WindowedType):
-        return _Known(Windowed, {"key": _known(declared.key, logs)})
+        return _Argument(Windowed, {"key": _argument(declared.key, logs)})
     shape = _shape(declared, logs)
-    if shape is None:
-        return None
-    of = shape.row_type or (_class_of(shape.columns[0].type) if shape.is_bare else None)
-    return None if of is None else _Known(of)
+    of = None if shape is None else shape.row_type or (_class_of(shape.columns[0].type) if shape.is_bare else None)
+    return None if of is None else _Argument(of)
 
 
 def _class_of(column_type: str) -> type[Any] | None:
     return Decimal if column_type.startswith("decimal(") else _CLASSES.get(column_type)
 
 
-def _attributes(code: CodeType, known: Mapping[str, _Known]) -> Iterator[tuple[Any, str, int]]:
-    """Yield what a function takes of a known argument: the argument's class, the attribute (or ``['key']``) and the line."""
+def _attributes(code: CodeType, arguments: Mapping[str, _Argument | None]) -> Iterator[tuple[Any, str, int]]:
+    """Yield what a function takes of an argument: the argument's class, the attribute (or ``['key']``) and the line.
+
+    Local variables that are assigned once, from an argument or a part of it, count as arguments.
+    """
     steps = list(dis.get_instructions(code))
     stored = [name for step in steps for name in _stored(step)]
-    current = {name: one for name, one in known.items() if name not in stored}
-    at: _Known | None = None
-    before: _Known | None = None
-    index: Any = None
+    variables = {name: argument for name, argument in arguments.items() if name not in stored}
+    top: _Argument | None = None  # what the last instruction left on the stack
+    below: _Argument | None = None
+    constant: Any = None
     for step in steps:
         line = (step.positions.lineno if step.positions else None) or code.co_firstlineno
-        if before is not None and isinstance(index, str) and (step.opname == "BINARY_SUBSCR" or step.argrepr == "[]"):
-            yield before.of, f"[{index!r}]", line
-        before, index = (at, step.argval) if step.opname == "LOAD_CONST" else (None, None)
+        if below and isinstance(constant, str) and (step.opname == "BINARY_SUBSCR" or step.argrepr == "[]"):
+            yield below.of, f"[{constant!r}]", line
+        below, constant = (top, step.argval) if step.opname == "LOAD_CONST" else (None, None)
         if step.opname in ("LOAD_ATTR", "LOAD_METHOD"):
-            if at is not None:
-                yield at.of, step.argval, line
-            at = None if at is None else at.parts.get(step.argval)
+            if top is not None:
+                yield top.of, step.argval, line
+            top = None if top is None else top.parts.get(step.argval)
             continue
         for name in _stored(step):
-            if at is not None and stored.count(name) == 1 and name not in known:
-                current[name] = at
-        if step.opname != "CACHE":
-            loaded = _loaded(step)
-            at = None if loaded is None else current.get(loaded)
+            if stored.count(name) == 1 and name not in arguments:
+                variables[name] = top
+        top = variables.get(_loaded(step))
 
 
-def _loaded(step: dis.Instruction) -> str | None:
-    """Return the local variable that an instruction leaves on top of the stack."""
+def _loaded(step: dis.Instruction) -> str:
+    """Return the local variable that an instruction leaves on top of the stack; else nothing."""
     if step.opname.endswith(("LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_BORROW", "LOAD_FAST_BORROW_LOAD_FAST_BORROW")):
         return str(step.argval[-1] if isinstance(step.argval, tuple) else step.argval)
-    return None
+    return ""
 
 
 def _stored(step: dis.Instruction) -> tuple[str, ...]:
@@ -243,16 +209,16 @@ def _stored(step: dis.Instruction) -> tuple[str, ...]:
     return tuple(names) if step.opname == "STORE_FAST_STORE_FAST" else tuple(names[:1])
 
 
-def _lacks(of: Any, attribute: str, if_key: str) -> str:
+def _lacks(of: Any, attribute: str, keys: Iterable[str]) -> str:
     fields = getattr(of, "_fields", None)
-    if attribute.startswith("["):
-        what = f"a row, not a dict: write its fields as attributes, as in row.{fields[0]}" if fields else _SHOWN[of]
-        return f"the value is {what}"
     if fields is None:
         return f"the value is {_SHOWN[of]}, not a row, so it has no field {attribute!r}: use it as it is"
-    return f"there is no field {attribute!r} (there are {', '.join(fields)}){if_key or _near(attribute, fields)}"
+    if attribute.startswith("["):
+        return f"the value is a row, not a dict: write its fields as attributes, as in row.{fields[0]}"
+    fix = named_key(attribute, [*keys], "not a field of the value: read it from the key") or _near(attribute, fields)
+    return f"there is no field {attribute!r} (there are {', '.join(fields)}){fix}"
 
 
-def _near(name: str, known: Any) -> str:
-    near = get_close_matches(name, sorted(known), 1)
+def _near(name: str, names: Iterable[str]) -> str:
+    near = get_close_matches(name, sorted(names), 1)
     return f": did you mean {near[0]!r}?" if near else ": name one of them"

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from rewindow.app.check_determinism import ALLOW, check_files
 from rewindow.app.cli.completing import names
 from rewindow.app.cli.options import Debug, Folder, Json
 from rewindow.app.cli.printing import Printer
+from rewindow.app.lint import ALLOW, lint
 from rewindow.config.load import find_project, load_feed, load_job
 from rewindow.control.project_source import module_file
 from rewindow.errors import ConfigError
@@ -33,24 +32,23 @@ def check(
     as_json: Json = False,
     debug: Debug = False,
 ) -> int:
-    """Find clocks, randomness, set iteration and state outside stores in a job's code. Exits with 1 if there are findings."""
+    """Find wall clocks, randomness and state outside stores in a job's code. Exits with 1 if there are findings."""
     del debug
     root = find_project(Path(folder).absolute())
     files = [Path(what).absolute()] if what.endswith(".py") else _files_of(root, what)
     for file in files:
         if not file.is_file():
             raise ConfigError(f"there is no file {file}: name a job or a Python file")
-    found = check_files(root, files)
+    findings = lint(root, files)
     printer = Printer(as_json=as_json)
     if as_json:
-        printer.json({"findings": [asdict(one) for one in found]})
+        printer.json({"findings": [finding._asdict() for finding in findings]})
     else:
-        for one in found:
-            printer.say(str(one))
-        printer.say(
-            f"{counted(len(found), 'finding')}. To accept a line, end it with `{ALLOW}`." if found else "No findings."
-        )
-    return FOUND if found else 0
+        for finding in findings:
+            printer.say(str(finding))
+        accept = f"{counted(len(findings), 'finding')}. To accept a line, end it with `{ALLOW}`."
+        printer.say(accept if findings else "No findings.")
+    return FOUND if findings else 0
 
 
 def _files_of(root: Path, job: str) -> list[Path]:

@@ -147,8 +147,9 @@ def _naming(job: str, topology: Topology, what: str, name: str) -> Iterator[None
     try:
         yield
     except ConfigError as error:
-        message = f"job {job!r}, {what} {name!r}: {error.message}"
-        raise ConfigError(message).at_line(error.line).at_line(topology.lines.get(f"{what} {name}")) from error
+        error.args = (f"job {job!r}, {what} {name!r}: {error.message}",)
+        error.at_line(topology.lines.get(f"{what} {name}"))
+        raise
 
 
 def run_epochs(spec: RunSpec, feed: Feed) -> tuple[Epoch, ...]:

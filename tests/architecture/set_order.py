@@ -1,4 +1,4 @@
-"""Find expressions whose value depends on the iteration order of a set. Works on syntax, without types."""
+"""Find expressions of the pure layers whose value depends on the iteration order of a set. Works on syntax, without types."""
 
 from __future__ import annotations
 
