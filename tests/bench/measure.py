@@ -44,7 +44,7 @@ PARTS = {
     "operators/": "operators",
     "streams/state/stores.py": "stores",
     "streams/state/key_": "stores",
-    "streams/state/spilling_rows.py": "stores",
+    "streams/state/spilling_map.py": "stores",
     "streams/state/suppress_buffer.py": "stores",
     "streams/serde/key_bytes.py": "key bytes",
     "engine/worker/record_writers.py": "output",

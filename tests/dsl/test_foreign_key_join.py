@@ -232,7 +232,7 @@ def test_subscribers_on_disk_and_in_memory_are_in_one_order(spilled: int) -> Non
     mixed = [*in_order[1::2], *reversed(in_order[::2])]
     for number, key in enumerate(mixed):
         if number == spilled:
-            store._rows.flush()  # as when memory is full
+            store._rows.spilling.flush()  # as when memory is full
         for foreign_key in ("x", "xx", ""):
             store.put((foreign_key, key), number)
     for foreign_key in ("x", "xx", ""):

@@ -31,6 +31,8 @@ TYPES: dict[str, tuple[Any, Any, st.SearchStrategy[Any]]] = {
     "json": (None, None, st.integers(-2, 3)),
 }
 TIMES = st.integers(0, 12)
+LENGTHS = st.sampled_from([1, 25])
+"""The least length of a story: lists of any length are short on average, so few of them would outgrow memory."""
 Step = tuple[str, tuple[Any, ...]]
 
 
@@ -112,7 +114,9 @@ def stories(draw: st.DrawFn, kinds: list[str]) -> tuple[StoreBuilder, list[Step]
     of_all = [st.tuples(st.sampled_from(["len", "checkpoint", "restore"]), st.just(()))]
     if builder_of(store, key, value).kind in UNDOABLE:
         of_all.append(st.tuples(st.sampled_from(["attempt", "done"]), st.lists(one, max_size=5).map(tuple)))
-    return builder_of(store, key, value), draw(st.lists(st.one_of(one, one, *of_all), min_size=1, max_size=40))
+    return builder_of(store, key, value), draw(
+        st.lists(st.one_of(one, one, *of_all), min_size=draw(LENGTHS), max_size=40)
+    )
 
 
 def empty_store(builder: StoreBuilder, disk: Disk | None) -> Store:

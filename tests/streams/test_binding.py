@@ -24,8 +24,8 @@ from rewindow.streams.serde.binding import (
     log_shape,
 )
 from rewindow.streams.serde.schema import Column, shape_of
-from rewindow.streams.state.buffer_rows import Buffered
 from rewindow.streams.state.stores import BUFFER, KEY_VALUE, WINDOW
+from rewindow.streams.state.suppress_buffer import Buffered
 
 
 class Visit(NamedTuple):

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from rewindow import join_store
 from rewindow.errors import ConfigError, DataError
 from rewindow.streams.serde.binding import bind_store
-from rewindow.streams.state.join_store import JoinStore, RecordStore
-from rewindow.streams.state.record_rows import RecordKey
+from rewindow.streams.state.join_store import JoinStore, RecordKey, RecordStore
 from rewindow.streams.state.stores import JOIN, RECORDS, StoreBuilder
 
 

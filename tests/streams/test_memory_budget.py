@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rewindow.streams.state.memory_budget import MemoryBudget
+from rewindow.streams.state.spilling_map import MemoryBudget
 
 
 class Rows:

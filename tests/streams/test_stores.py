@@ -15,10 +15,9 @@ from rewindow.errors import ConfigError, DataError
 from rewindow.streams.checkpoint import new_store
 from rewindow.streams.record import row_class
 from rewindow.streams.serde.key_bytes import encode_key, encoded_size
-from rewindow.streams.state.buffer_rows import Buffered
 from rewindow.streams.state.key_value_store import KeyValueStore
 from rewindow.streams.state.stores import BUFFER
-from rewindow.streams.state.suppress_buffer import TimeOrderedBuffer, Update
+from rewindow.streams.state.suppress_buffer import Buffered, TimeOrderedBuffer, Update
 from rewindow.streams.state.window_store import WindowStore
 
 KEYS = st.sampled_from(["a", "aa", "b", "B", "é"])

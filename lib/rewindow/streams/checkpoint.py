@@ -9,8 +9,7 @@ from typing import Any
 from rewindow.streams.punctuation import Schedule
 from rewindow.streams.record import UNKNOWN
 from rewindow.streams.state.join_store import JoinStore, RecordStore
-from rewindow.streams.state.key_value_store import KeyValueStore
-from rewindow.streams.state.prefix_store import PrefixStore
+from rewindow.streams.state.key_value_store import KeyValueStore, PrefixStore
 from rewindow.streams.state.session_store import SessionStore
 from rewindow.streams.state.spill import Disk
 from rewindow.streams.state.stores import (

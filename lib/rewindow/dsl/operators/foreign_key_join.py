@@ -27,8 +27,7 @@ from rewindow.streams.metrics import LATE_RECORD_DROP, SKIPPED_RECORDS
 from rewindow.streams.processor import Processor, ProcessorContext
 from rewindow.streams.record import Change, Record, To, row_class
 from rewindow.streams.serde.key_bytes import encode_key
-from rewindow.streams.state.key_value_store import KeyValueStore
-from rewindow.streams.state.prefix_store import PrefixStore
+from rewindow.streams.state.key_value_store import KeyValueStore, PrefixStore
 
 ALWAYS, QUIET, LAST, NEVER = "always", "quiet", "last", "never"
 """How a subscription is answered. ALWAYS. QUIET: a missing right row matters only if there is a result to delete. LAST: the

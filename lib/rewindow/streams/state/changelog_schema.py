@@ -8,10 +8,10 @@ from typing import Any
 from rewindow.streams.serde.canonical_json import dump_value, load_value
 from rewindow.streams.serde.coercion import coerce_long
 from rewindow.streams.serde.schema import Column, Shape
-from rewindow.streams.state.buffer_rows import Buffered
-from rewindow.streams.state.record_rows import RecordKey
+from rewindow.streams.state.join_store import RecordKey
 from rewindow.streams.state.spill import Codec
 from rewindow.streams.state.stores import Stamped, stamped_normalizer
+from rewindow.streams.state.suppress_buffer import Buffered
 
 
 def nullable_shape(shape: Shape, marker: str) -> Shape:

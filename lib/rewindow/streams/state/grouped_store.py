@@ -5,16 +5,27 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain
-from typing import Any
+from typing import Any, Protocol
 
 from rewindow.streams.record import UNKNOWN
 from rewindow.streams.serde.key_bytes import by_bytes, encode_key
 from rewindow.streams.serde.values import copied
-from rewindow.streams.state.group_rows import GroupRows
 from rewindow.streams.state.key_types import KeyType
-from rewindow.streams.state.spill import Disk
-from rewindow.streams.state.spilled_groups import SpilledGroups
+from rewindow.streams.state.spill import Disk, SpillFile
+from rewindow.streams.state.spilling_map import Rows, SpillingMap
 from rewindow.streams.state.stores import Store, StoreBuilder
+
+
+class GroupRows(Rows, Protocol):
+    """Rows in memory, several per key or found by time."""
+
+    is_single: bool = False
+    row_bytes: int = 900
+    encode: Callable[[Any], bytes] = staticmethod(encode_key)
+
+    def get(self, row_key: Any) -> Any:
+        """Return the value of a row, or None."""
+        ...
 
 
 class GroupedStore(Store):
@@ -29,10 +40,11 @@ class GroupedStore(Store):
         super().__init__(builder)
         self._rows = rows
         self._keys, self._normalize = KeyType(builder, self._live_keys), builder.normalizers.value
-        self._spilled: SpilledGroups | None = None
+        self._spilled: SpillingMap | None = None
         self._fetch: Callable[[Any], None] = _nothing
         if disk is not None:
-            self._spilled = SpilledGroups(builder, disk, rows, self._keys, self._changed, self._expired_until)
+            file, until = SpillFile(builder.name, disk), self._expired_until
+            self._spilled = SpillingMap(builder, file, rows, self._keys, self._changed, expired_until=until)
             self._fetch = self._spilled.fetch
 
     @abstractmethod
@@ -52,7 +64,7 @@ class GroupedStore(Store):
 
     def take_changes(self) -> Collection[tuple[Any, Any]]:
         """See `Store`. Read the changes before the next write."""
-        if self._spilled is not None and self._spilled.is_open:
+        if self._spilled is not None and self._spilled.spill is not None:
             return self._spilled.take_changes()
         changes = [(row_key, self._rows.get(row_key)) for row_key in sorted(self._changed, key=self._order)]
         self._changed.clear()
@@ -67,7 +79,7 @@ class GroupedStore(Store):
 
     def __len__(self) -> int:
         """The number of rows."""
-        return len(self._rows) if self._spilled is None else len(self._rows) + self._spilled.count()
+        return self._rows.count() if self._spilled is None else self._rows.count() + self._spilled.count()
 
     def hold(self, *, is_held: bool) -> None:
         """See `Store`."""

@@ -1,4 +1,4 @@
-"""The rows of a store that has one row per key, in memory. `streams.state.spilling_rows` has those that spill."""
+"""The rows of a store that has one row per key: in memory only, or spilling to local disk when memory is full."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from typing import Any
 from rewindow.streams.serde.coercion import are_all
 from rewindow.streams.serde.key_bytes import by_bytes, encode_key
 from rewindow.streams.state.key_types import KeyType
+from rewindow.streams.state.spill import SpillFile
+from rewindow.streams.state.spilling_map import MemoryBudget, SpillingMap
+from rewindow.streams.state.stores import StoreBuilder
 
 
 class KeyRows:
@@ -17,7 +20,8 @@ class KeyRows:
     path of every store built on this. Values are returned as they are, not copied.
     """
 
-    __slots__ = ("_encode", "_key_type", "admit", "changed", "get", "values")
+    is_single, row_bytes = True, 400
+    """See `Rows`. A row takes objects, and entries in two dictionaries."""
 
     def __init__(self, key_type: KeyType, encode: Callable[[Any], bytes] = encode_key) -> None:
         """``encode`` returns the bytes of a key, which order the rows."""
@@ -28,14 +32,16 @@ class KeyRows:
         self.get: Callable[[Any], Any] = self.values.get
         """Returns the value of a key, or None."""
         self.admit: Callable[[Any, Any], None] = self.values.__setitem__
+        """See `Rows`."""
+        self.take_in: Callable[[Any, Any], None] = self.admit
         """Takes in a row of a checkpoint."""
-        self._key_type, self._encode = key_type, encode
+        self._key_type, self.encode = key_type, encode
 
     def begin_change(self, key: Any) -> None:
         """Record the first write of a key since the checkpoint. Raises `DataError` for a key without bytes."""
         is_new = key not in self.values
         if is_new and not (key.__class__ is str and key.isascii()):
-            self._encode(key)
+            self.encode(key)
         self.changed[key] = is_new
 
     def pop(self, key: Any) -> Any:
@@ -61,7 +67,7 @@ class KeyRows:
         if not (is_text and "".join(begun).isascii()):
             for key in begun:
                 if key not in values:
-                    self._encode(key)
+                    self.encode(key)
         if values.keys().isdisjoint(given):
             changed.update(dict.fromkeys(begun, True))
         else:
@@ -84,7 +90,7 @@ class KeyRows:
 
     def scan(self) -> Iterator[tuple[Any, Any]]:
         """Iterate over the rows by key bytes. Later writes are safe and not seen."""
-        keys = by_bytes(self.values, self._encode)
+        keys = by_bytes(self.values, self.encode)
         return zip(keys, list(map(self.values.__getitem__, keys)), strict=True)
 
     def live_keys(self) -> Iterable[Any]:
@@ -96,11 +102,11 @@ class KeyRows:
         self.values.pop(key, None)
 
     def end_restore(self) -> None:
-        """Finish after the last `admit` or `drop`."""
+        """Finish after the last `take_in` or `drop`."""
 
     def take_changes(self) -> Collection[tuple[Any, Any]]:
         """See `Store`."""
-        changes = [(key, self.values.get(key)) for key in by_bytes(self.changed, self._encode)]
+        changes = [(key, self.values.get(key)) for key in by_bytes(self.changed, self.encode)]
         self.changed.clear()
         return changes
 
@@ -117,7 +123,31 @@ class KeyRows:
     def hold(self, *, is_held: bool) -> None:
         """See `Store`."""
 
+    def position(self, row_key: Any) -> tuple[Any, tuple[int, ...]]:
+        """See `Rows`."""
+        return row_key, ()
+
+    def due_at(self, row_key: Any, value: Any) -> None:
+        """See `Rows`."""
+
+    def keys(self) -> dict[Any, Any]:
+        """See `Rows`."""
+        return self.values
+
+    def rows_of(self, keys: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
+        """See `Rows`."""
+        return ((key, self.values[key]) for key in keys)
+
+    def clear(self) -> None:
+        """See `Rows`."""
+        self.values.clear()
+
+    def count(self) -> int:
+        """See `Rows`."""
+        return len(self.values)
+
     def __len__(self) -> int:
+        """The number of rows, on the spill too."""
         return len(self.values)
 
     def _are_all_and_new(self, keys: Collection[Any]) -> bool:
@@ -127,6 +157,138 @@ class KeyRows:
         if exact_class is None or not len(keys) == len(values) == len(changed) or not are_all(keys, exact_class):
             return False
         return all(changed.values()) and values.keys() == (keys.keys() if isinstance(keys, dict) else set(keys))
+
+
+class SpillingKeyRows(KeyRows):
+    """Rows by key, of which memory holds as many as fit."""
+
+    def __init__(
+        self,
+        builder: StoreBuilder,
+        file: SpillFile,
+        key_type: KeyType,
+        *,
+        prefix: bytes = b"",
+        budget: MemoryBudget | None = None,
+        encode: Callable[[Any], bytes] = encode_key,
+    ) -> None:
+        """``prefix``, ``budget``: see `SpillingMap`."""
+        super().__init__(key_type, encode)
+        self.get, self.take_in = self._get, self._take_in
+        self.on_clear: Callable[[], None] | None = None
+        self.spilling = SpillingMap(builder, file, self, key_type, self.changed, prefix=prefix, budget=budget)
+        self._budget = self.spilling.budget
+
+    def _get(self, key: Any) -> Any:
+        value = self.values.get(key)
+        if value is None and self.spilling.spill is not None and key not in self.spilling.resident:
+            self.spilling.load(key)
+            value = self.values.get(key)
+            self._budget.spend(0)
+        return value
+
+    def _bring(self, key: Any) -> None:
+        """Bring a row that is not in memory from the spill, if that has it."""
+        spilling = self.spilling
+        if spilling.spill is not None and key not in spilling.resident:
+            spilling.load(key)
+
+    def begin_change(self, key: Any) -> None:
+        """See `KeyRows`."""
+        budget = self._budget
+        budget.left -= 1  # as `spend`, without its call
+        if budget.left <= 0:
+            budget.check()
+        if self.spilling.spill is not None and key not in self.values:
+            self._bring(key)
+            if key in self.changed:
+                return
+        # The rest is `KeyRows.begin_change`, without its call.
+        is_new = key not in self.values
+        if is_new and not (key.__class__ is str and key.isascii()):
+            self.encode(key)
+        self.changed[key] = is_new
+
+    def pop(self, key: Any) -> Any:
+        """See `KeyRows`."""
+        if self.spilling.spill is not None and key not in self.values:
+            self._bring(key)
+        if key.__class__ is not self._key_type.exact_class:
+            return KeyRows.pop(self, key)
+        value = self.values.pop(key, None)  # from here on as `KeyRows.pop`, without its call
+        if value is not None and not self.changed.pop(key, False):
+            self.changed[key] = False
+        return value
+
+    def get_many(self, keys: Iterable[Any]) -> list[Any]:
+        """See `KeyRows`."""
+        return super().get_many(keys) if self.spilling.spill is None else list(map(self._get, keys))
+
+    def put_many(self, rows: dict[Any, Any]) -> None:
+        """See `KeyRows`."""
+        if self.spilling.spill is None:
+            super().put_many(rows)
+            self._budget.spend(len(rows))
+            return
+        for key, value in rows.items():
+            if key not in self.changed:
+                self.begin_change(key)
+            self.values[key] = value
+
+    def pop_many(self, keys: Collection[Any]) -> None:
+        """See `KeyRows`."""
+        if self.spilling.spill is None:
+            super().pop_many(keys)
+            return
+        for key in keys:
+            self.pop(key)
+
+    def scan(self) -> Iterator[tuple[Any, Any]]:
+        """See `KeyRows`."""
+        return super().scan() if self.spilling.spill is None else self.spilling.scan(super().scan)
+
+    def live_keys(self) -> Iterator[Any]:
+        """See `KeyRows`. Nothing moves between memory and the spill."""
+        yield from self.values
+        for key, _ in self.spilling.spilled(self.values):
+            yield key
+
+    def _take_in(self, key: Any, value: Any) -> None:
+        self.spilling.is_restoring = True
+        self.values[key] = value
+        self._budget.spend()
+
+    def drop(self, key: Any) -> None:
+        """See `KeyRows`."""
+        self.spilling.drop(key)
+        super().drop(key)
+
+    def end_restore(self) -> None:
+        """See `KeyRows`."""
+        self.spilling.end_restore()
+
+    def take_changes(self) -> Collection[tuple[Any, Any]]:
+        """See `Store`. Read the changes before the next write."""
+        return super().take_changes() if self.spilling.spill is None else self.spilling.take_changes()
+
+    def savepoint(self, key: Any) -> Callable[[], None]:
+        """See `KeyRows`."""
+        if key not in self.values:
+            self._bring(key)
+        return super().savepoint(key)
+
+    def hold(self, *, is_held: bool) -> None:
+        """See `Store`."""
+        self.spilling.hold(is_held=is_held)
+
+    def clear(self) -> None:
+        """See `Rows`."""
+        self.values.clear()
+        if self.on_clear is not None:
+            self.on_clear()
+
+    def __len__(self) -> int:
+        return len(self.values) + self.spilling.count()
 
 
 def note_removal(changed: dict[Any, bool], key: Any) -> None:

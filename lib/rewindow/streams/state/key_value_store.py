@@ -1,21 +1,20 @@
-"""A store of one value per key."""
+"""Stores of one value per key; one of them finds keys by the first part of a pair."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from heapq import merge
 from typing import Any
 
 from rewindow.errors import DataError
 from rewindow.streams.record import UNKNOWN
 from rewindow.streams.serde.coercion import are_all, stay_as_they_are
-from rewindow.streams.serde.key_bytes import by_bytes, encode_key
+from rewindow.streams.serde.key_bytes import by_bytes, encode_key, encode_pair, span_of_first
 from rewindow.streams.serde.values import copied, is_frozen
-from rewindow.streams.state.key_rows import KeyRows
+from rewindow.streams.state.key_rows import KeyRows, SpillingKeyRows
 from rewindow.streams.state.key_types import KeyType
-from rewindow.streams.state.spill import Disk
-from rewindow.streams.state.spill_file import SpillFile
-from rewindow.streams.state.spilling_rows import SpillingRows
-from rewindow.streams.state.stores import Store, StoreBuilder, codec_of, refused
+from rewindow.streams.state.spill import Disk, SpillFile
+from rewindow.streams.state.stores import Store, StoreBuilder, refused
 
 
 class KeyValueStore(Store):
@@ -30,7 +29,7 @@ class KeyValueStore(Store):
         if disk is None:
             self._rows = KeyRows(self._keys, encode)
         else:
-            self._rows = SpillingRows(self._keys, codec_of(builder), SpillFile(builder.name, disk), encode=encode)
+            self._rows = SpillingKeyRows(builder, SpillFile(builder.name, disk), self._keys, encode=encode)
         self._values, self._changed = self._rows.values, self._rows.changed
         self._normalize = builder.normalizers.value
         self._get = self._rows.get
@@ -125,7 +124,7 @@ class KeyValueStore(Store):
         together under one key, or times in a window store, whose `fetch_range` looks only at those of one key.
         """
         low, high = encode_key(first), encode_key(last)
-        if isinstance(self._rows, SpillingRows) and self._rows.is_spilled:
+        if isinstance(self._rows, SpillingKeyRows) and self._rows.spilling.spill is not None:
             return ((key, value) for key, value in self.all() if low <= encode_key(key) <= high)
         if self._keys.exact_class is str and first.__class__ is str and last.__class__ is str:
             wanted = [key for key in self._values if first <= key <= last]  # texts sort as their UTF-8
@@ -146,7 +145,7 @@ class KeyValueStore(Store):
     def restore(self, rows: Iterable[tuple[Any, Any]], clock_ms: int = UNKNOWN) -> None:
         """See `Store`."""
         del clock_ms
-        admit = self._rows.admit
+        take_in = self._rows.take_in
         for key, value in rows:
             if value is None:
                 self._rows.drop(key)
@@ -154,7 +153,7 @@ class KeyValueStore(Store):
             own = key if key.__class__ is self._keys.exact_class else self._keys.normalize(key)
             if self._watches:
                 self._watch(value)
-            admit(own, value if self._all_frozen else copied(value))
+            take_in(own, value if self._all_frozen else copied(value))
         self._rows.end_restore()
 
     def take_changes(self) -> Collection[tuple[Any, Any]]:
@@ -200,3 +199,51 @@ class KeyValueStore(Store):
 def _copies(rows: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
     for key, value in rows:
         yield key, copied(value)
+
+
+class PrefixStore(KeyValueStore):
+    """Keys are ``(first, second)``; finding those of one ``first`` does not read the others.
+
+    Rows have Kafka's order of subscriptions: by foreign key, then by the bytes of the left key.
+    """
+
+    def __init__(self, builder: StoreBuilder, disk: Disk | None = None) -> None:
+        super().__init__(builder, disk, encode_pair)
+        self._by_first: dict[bytes, dict[Any, None]] = {}
+        """The keys in memory by the bytes of their first part, without those that were only read from the spill."""
+        if isinstance(self._rows, SpillingKeyRows):
+            self._rows.on_clear = self._by_first.clear
+
+    def beginning_with(self, first: Any) -> Iterable[tuple[Any, Any]]:
+        """Return ``(key, value)`` of the keys with this first part, by the bytes of the second. Write only after the last one."""
+        keys = self._by_first.get(encode_key(first), {})
+        resident = [(key, self.get(key)) for key in by_bytes(keys, encode_pair)]
+        if not isinstance(self._rows, SpillingKeyRows):
+            return resident
+        return merge(resident, self._rows.spilling.spilled(keys, span_of_first(first)), key=_row_bytes)
+
+    def put(self, key: Any, value: Any) -> None:
+        """See `KeyValueStore`."""
+        super().put(key, value)
+        if value is not None:
+            self._by_first.setdefault(encode_key(key[0]), {})[key] = None
+
+    def delete(self, key: Any) -> Any:
+        """See `KeyValueStore`."""
+        first = encode_key(key[0])
+        keys = self._by_first.get(first, {})
+        keys.pop(key, None)
+        if not keys:
+            self._by_first.pop(first, None)
+        return super().delete(key)
+
+    def restore(self, rows: Iterable[tuple[Any, Any]], clock_ms: int = UNKNOWN) -> None:
+        """See `Store`."""
+        super().restore(rows, clock_ms)
+        self._by_first.clear()
+        for key in self._values:
+            self._by_first.setdefault(encode_key(key[0]), {})[key] = None
+
+
+def _row_bytes(row: tuple[Any, Any]) -> bytes:
+    return encode_pair(row[0])

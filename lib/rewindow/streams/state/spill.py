@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+from rewindow.streams.record import MAX_MS
 from rewindow.streams.serde.canonical_json import dump_value, load_value
 
 SpilledRow = tuple[bytes, str, int, int | None]
@@ -93,3 +94,86 @@ class Disk(NamedTuple):
 
     spill: OpenSpill
     memory_bytes: int | None = None
+
+
+class SpillFile:
+    """A store's spill and the number of the current checkpoint, by which changed rows are marked."""
+
+    def __init__(self, name: str, disk: Disk) -> None:
+        self._name, self._open = name, disk.spill
+        self.memory_bytes = MAX_MS if disk.memory_bytes is None else disk.memory_bytes
+        self.spill: Spill | None = None
+        self._checkpoint = 1
+
+    def open(self) -> Spill:
+        """Return the spill, opening it if it is not open yet."""
+        if self.spill is None:
+            self.spill = self._open(self._name)
+        return self.spill
+
+    def number(self, is_new: bool | None, *, is_gone: bool = False) -> int:  # noqa: FBT001 - None is a third value
+        """Return the number of a row with this entry in `Store._changed` (None: unchanged)."""
+        return (0 if is_new is None else STEP * self._checkpoint + is_new) + (GONE if is_gone else 0)
+
+    def is_new(self, number: int) -> bool | None:
+        """Return the entry in `Store._changed` of a row with this number; None if it is unchanged."""
+        return bool(number & NEW) if number // STEP == self._checkpoint else None
+
+    def take_changes(self, codec: Codec) -> Collection[tuple[Any, Any]]:
+        """Return the rows that changed since the last checkpoint, and start the next one. All rows are on the spill."""
+        since = STEP * self._checkpoint
+        self._checkpoint += 1
+        return SpilledChanges(self.open(), codec, since)
+
+
+def pages(spill: Spill, span: Span = ALL, since: int = 0) -> Iterator[SpilledRow]:
+    """Iterate over the rows of a span by key, a page at a time."""
+    after, until = span
+    while page := spill.page((after, until), PAGE, since=since):
+        after = page[-1][0]
+        yield from page
+
+
+def pages_due(spill: Spill, until_ms: int, after: tuple[int, bytes] = (-1, b"")) -> Iterator[SpilledRow]:
+    """Iterate over the rows due at or before a time, by (due time, key), a page at a time."""
+    while page := spill.due(until_ms, PAGE, after):
+        after = (page[-1][3] or 0, page[-1][0])
+        yield from page
+
+
+class SnapshotScan:
+    """Iterates over the rows of a spill by key. Writes call `detach` first, so the scan does not see them."""
+
+    def __init__(self, spill: Spill, codec: Codec, span: Span) -> None:
+        self._spill, self._codec, self._span = spill, codec, span
+        self._snapshot = 0
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        while page := self._spill.page(self._span, PAGE, snapshot=self._snapshot):
+            self._span = page[-1][0], self._span[1]
+            for _, text, number, _ in page:
+                if not number & GONE:
+                    yield self._codec.load(text)
+
+    def detach(self) -> None:
+        """Continue in a copy of the remaining rows."""
+        if not self._snapshot:
+            self._snapshot = self._spill.take_snapshot(self._span)
+
+
+class SpilledChanges(Collection[tuple[Any, Any]]):
+    """The rows that changed since a checkpoint, read lazily because they may not fit in memory."""
+
+    def __init__(self, spill: Spill, codec: Codec, since: int) -> None:
+        self._spill, self._codec, self._since = spill, codec, since
+        self._count = spill.count(ALL, since)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        for _, text, number, _ in pages(self._spill, since=self._since):
+            yield (self._codec.load_key(text), None) if number & GONE else self._codec.load(text)
+
+    def __contains__(self, item: object) -> bool:
+        return any(change == item for change in self)

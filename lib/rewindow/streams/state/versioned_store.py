@@ -26,7 +26,7 @@ from rewindow.streams.duration import to_ms
 from rewindow.streams.record import UNKNOWN
 from rewindow.streams.serde.key_bytes import encode_key
 from rewindow.streams.serde.values import copied
-from rewindow.streams.state.grouped_store import GroupedStore
+from rewindow.streams.state.grouped_store import GroupedStore, GroupRows
 from rewindow.streams.state.key_rows import note_removal
 from rewindow.streams.state.spill import Disk
 from rewindow.streams.state.stores import VERSIONED, Stamped, StoreBuilder, refused, restore_flags
@@ -70,7 +70,7 @@ def versioned_store(name: str, *, history: str | timedelta, key: Any = None, val
     return StoreBuilder(name, VERSIONED, key, value, retention_ms=history_ms)
 
 
-class VersionRows:
+class VersionRows(GroupRows):
     """See `GroupRows`: versions by key, in memory."""
 
     def __init__(self) -> None:
@@ -78,11 +78,11 @@ class VersionRows:
         """``(valid from, value)`` by key, ascending."""
 
     def position(self, row_key: VersionKey) -> tuple[Any, tuple[int, ...]]:
-        """See `GroupRows`."""
+        """See `Rows`."""
         return row_key.key, row_key[1:]
 
     def due_at(self, row_key: VersionKey, value: Version) -> None:
-        """See `GroupRows`."""
+        """See `Rows`."""
 
     def get(self, row_key: VersionKey) -> Version | None:
         """See `GroupRows`."""
@@ -91,23 +91,24 @@ class VersionRows:
         is_found = at < len(versions) and versions[at][0] == row_key.valid_from
         return Version(versions[at][1]) if is_found else None
 
-    def keys(self) -> Collection[Any]:
-        """See `GroupRows`."""
+    def keys(self) -> dict[Any, Any]:
+        """See `Rows`."""
         return self.versions
 
     def rows_of(self, keys: Iterable[Any]) -> Iterator[tuple[VersionKey, Version]]:
-        """See `GroupRows`."""
+        """See `Rows`."""
         return ((VersionKey(key, at), Version(value)) for key in keys for at, value in self.versions[key])
 
     def admit(self, row_key: VersionKey, value: Version) -> None:
-        """See `GroupRows`."""
+        """See `Rows`."""
         insort(self.versions.setdefault(row_key.key, []), (row_key.valid_from, value.value), key=_TIME)
 
     def clear(self) -> None:
-        """See `GroupRows`."""
+        """See `Rows`."""
         self.versions = {}
 
-    def __len__(self) -> int:
+    def count(self) -> int:
+        """See `Rows`."""
         return sum(map(len, self.versions.values()))
 
 
@@ -181,7 +182,7 @@ class VersionedStore(GroupedStore):
 
     def take_changes(self) -> Collection[tuple[Any, Any]]:
         """See `Store`. Versions that no reader can reach leave the checkpoint here."""
-        if self._spilled is not None and self._spilled.is_open:
+        if self._spilled is not None and self._spilled.spill is not None:
             self._spilled.flush()
             self._spilled.remove_unreachable(self._oldest_ms)
         for key in tuple(self._rows.versions):

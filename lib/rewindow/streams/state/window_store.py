@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from rewindow.errors import DataError
 from rewindow.streams.record import UNKNOWN, Window, Windowed
+from rewindow.streams.serde.canonical_json import dump_value, load_value
+from rewindow.streams.serde.key_bytes import encode_key
 from rewindow.streams.serde.values import copied, is_frozen
-from rewindow.streams.state.key_rows import KeyRows
+from rewindow.streams.state.key_rows import KeyRows, SpillingKeyRows
 from rewindow.streams.state.key_types import KeyType
-from rewindow.streams.state.spill import Disk
-from rewindow.streams.state.stores import Store, StoreBuilder, refused
-from rewindow.streams.state.window_spill import WindowSpill
+from rewindow.streams.state.spill import Codec, Disk, SpillFile
+from rewindow.streams.state.spilling_map import MemoryBudget, SpillingMap
+from rewindow.streams.state.stores import Store, StoreBuilder, codec_of, refused
+
+_INDEX_SHARE = 4
+"""The index of each key's window starts may use one part in this many of the store's memory."""
 
 
 class WindowStore(Store):
@@ -111,7 +117,7 @@ class WindowStore(Store):
             if self._watches:
                 self._watch(value)
             taken = key if key.__class__ is self._keys.exact_class else self._keys.normalize(key)
-            own.admit(taken, value if self._all_frozen else copied(value))
+            own.take_in(taken, value if self._all_frozen else copied(value))
         for own in self._windows.values():
             own.end_restore()
         self._starts_of = None
@@ -213,6 +219,65 @@ class WindowStore(Store):
             self._all_frozen = self._watches = False
 
 
+class WindowSpill:
+    """Creates the rows of windows, which share a file and memory, and flushes all windows together when memory is full.
+
+    On the spill, rows are ordered by window start, then key bytes, as in a changelog.
+    """
+
+    def __init__(self, builder: StoreBuilder, disk: Disk, key_type: KeyType, windows: Mapping[int, KeyRows]) -> None:
+        """``windows``: the live windows by start; the store changes them."""
+        self._builder, self._disk, self._key_type, self._windows = builder, disk, key_type, windows
+        self._codec, self._file = codec_of(builder), SpillFile(builder.name, disk)
+        self.budget = MemoryBudget(self)
+        self._expired: list[tuple[int, SpillingKeyRows]] = []
+        """Windows that have expired but still have rows on the spill."""
+
+    def rows_at(self, start_ms: int) -> SpillingKeyRows:
+        """Return the empty rows of a new window."""
+        codec = _key_codec(self._codec, Window(start_ms, start_ms + self._builder.window_size_ms))
+        builder, prefix = replace(self._builder, codec=codec), encode_key(start_ms)
+        return SpillingKeyRows(builder, self._file, self._key_type, prefix=prefix, budget=self.budget)
+
+    def starts_index(self) -> SpillingKeyRows:
+        """Return empty rows for the starts of each key's windows."""
+        disk = Disk(self._disk.spill, self._file.memory_bytes // _INDEX_SHARE)
+        builder = replace(self._builder, codec=_starts_codec(self._codec))
+        return SpillingKeyRows(builder, SpillFile(builder.name, disk), self._key_type)
+
+    def expire(self, start_ms: int, rows: KeyRows) -> None:
+        """Delete an expired window's rows, at the next flush: until then an attempt may be rolled back."""
+        if isinstance(rows, SpillingKeyRows) and rows.spilling.spill is not None:
+            self._expired.append((start_ms, rows))
+
+    def take_changes(self) -> Collection[tuple[Any, Any]] | None:
+        """See `Store`; None if all rows are in memory."""
+        if self._file.spill is None:
+            return None
+        self.flush()
+        return self._file.take_changes(self._codec)
+
+    def count_resident(self) -> int:
+        """See `Resident`."""
+        return sum(spilling.count_resident() for spilling in self._live())
+
+    def capacity(self) -> int:
+        """See `Resident`. The sample is of the window with most rows."""
+        return max(self._live(), key=SpillingMap.count_resident).capacity() if self._windows else 1
+
+    def flush(self) -> None:
+        """See `Resident`."""
+        for spilling in self._live():
+            spilling.flush()
+        for start_ms, rows in self._expired:
+            if self._windows.get(start_ms) is not rows:  # unless the expiry was rolled back
+                rows.spilling.delete_all()
+        self._expired.clear()
+
+    def _live(self) -> list[SpillingMap]:
+        return [rows.spilling for rows in self._windows.values() if isinstance(rows, SpillingKeyRows)]
+
+
 def _note_start(index: KeyRows, key: Any, start_ms: int, *, is_there: bool) -> None:
     """Record in the index whether a key has a window at a start."""
     starts = index.get(key) or ()
@@ -227,3 +292,29 @@ def _note_start(index: KeyRows, key: Any, start_ms: int, *, is_there: bool) -> N
     if key not in index.changed:
         index.begin_change(key)
     index.values[key] = starts
+
+
+def _key_codec(codec: Codec, window: Window) -> Codec:
+    """Return the codec of one window's rows, by bare key; the text names the window too."""
+
+    def load(text: str) -> tuple[Any, Any]:
+        windowed, value = codec.load(text)
+        return windowed.key, value
+
+    return Codec(
+        lambda key, value: codec.dump(Windowed(key, window), value),
+        load,
+        lambda key: codec.dump_key(Windowed(key, window)),
+        lambda text: codec.load_key(text).key,
+    )
+
+
+def _starts_codec(codec: Codec) -> Codec:
+    """Return the codec of a key and the starts of its windows."""
+    keys = _key_codec(codec, Window(0, 0))
+
+    def load(text: str) -> tuple[Any, Any]:
+        key, starts = load_value(text)
+        return keys.load_key(key), tuple(starts)
+
+    return Codec(lambda key, starts: dump_value((keys.dump_key(key), starts)), load, keys.dump_key, keys.load_key)

@@ -1,0 +1,479 @@
+"""The rows of a store that do not fit in memory: one ordered map for stores of every kind.
+
+Rules of this file:
+
+1. The rows of one key are a group. A group comes into memory whole, when its key is used. From then on the rows in memory are
+   the current ones, and what the spill still has of the group is hidden.
+2. When memory is full, the rows that the spill lacks are written to it by their bytes, and memory becomes empty. Rows that
+   changed since the checkpoint are marked there by the checkpoint's number.
+3. A group of one row leaves its copy on the spill, so a row that is only read is not written again. Rows of other groups leave
+   the spill, because they may have a due time, by which they are found there or expire.
+4. Expired rows are invisible. They are deleted when their expiry can no longer be rolled back.
+5. Memory holds the rows of one key at least.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from heapq import merge
+from itertools import chain, islice
+from operator import itemgetter
+from typing import Any, Protocol
+from weakref import WeakSet
+
+from rewindow.errors import DataError
+from rewindow.streams.record import MAX_MS, UNKNOWN
+from rewindow.streams.serde.key_bytes import by_bytes
+from rewindow.streams.state.key_types import KeyType
+from rewindow.streams.state.spill import (
+    ALL,
+    GONE,
+    PAGE,
+    Codec,
+    SnapshotScan,
+    Span,
+    Spill,
+    SpilledRow,
+    SpillFile,
+    pages,
+    pages_due,
+)
+from rewindow.streams.state.stores import StoreBuilder, codec_of
+
+SAMPLE = 32
+"""Rows in a sample."""
+_RESAMPLE = 8192
+"""A sample is taken at least this often, in rows, because values may grow where they are. It takes about 0.1 ms."""
+_TEXT_BYTES = 3
+"""Approximate memory per character of a row's text."""
+_NEVER = MAX_MS + 1
+_NUMBER = struct.Struct(">q")
+_END: SpilledRow = (_NUMBER.pack(MAX_MS), "", 0, None)
+"""Comes after the last row."""
+
+
+class Rows(Protocol):
+    """The rows of a store in memory, by row key: a key of the store, and numbers that order the rows of the key."""
+
+    is_single: bool
+    """Whether each key has one row."""
+    row_bytes: int
+    """Approximate memory per row besides its text: objects and index entries."""
+    encode: Callable[[Any], bytes]
+    """Returns the bytes of a key, which order the keys."""
+
+    def position(self, row_key: Any) -> tuple[Any, tuple[int, ...]]:
+        """Return the key and the numbers of a row key."""
+        ...
+
+    def due_at(self, row_key: Any, value: Any) -> int | None:
+        """Return the time by which a row is looked up or expires; None if it never is."""
+        ...
+
+    def keys(self) -> dict[Any, Any]:
+        """Return the keys that have rows."""
+        ...
+
+    def rows_of(self, keys: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
+        """Iterate over ``(row key, value)`` of keys; within a key by number."""
+        ...
+
+    def admit(self, row_key: Any, value: Any) -> None:
+        """Add a row of the spill."""
+        ...
+
+    def clear(self) -> None:
+        """Remove all rows."""
+        ...
+
+    def count(self) -> int:
+        """Return the number of rows."""
+        ...
+
+
+class Resident(Protocol):
+    """Rows in memory that can move to a spill."""
+
+    def count_resident(self) -> int:
+        """Return how many rows are in memory."""
+        ...
+
+    def capacity(self) -> int:
+        """Return about how many rows like these fit in memory."""
+        ...
+
+    def flush(self) -> None:
+        """Move all rows to the spill."""
+        ...
+
+
+class MemoryBudget:
+    """Flushes rows when memory is full, except while an attempt may still be rolled back."""
+
+    def __init__(self, resident: Resident) -> None:
+        self._resident = resident
+        self.left = 1
+        """Rows until the next check."""
+        self._sample_at = 1
+        """The number of rows in memory at which the next sample is taken: sampling costs much more than counting."""
+        self._until_sample = self._stride = 0
+        """Rows until a sample is due in any case, and rows between the last check and the next."""
+        self.is_held = False
+
+    def spend(self, rows: int = 1) -> None:
+        """Count rows that come into memory; flush if memory is full."""
+        self.left -= rows
+        if self.left <= 0:
+            self.check()
+
+    def charge(self, rows: int) -> None:
+        """Count rows that come into memory. Nothing is flushed before the next `spend`."""
+        self.left -= rows
+
+    def hold(self, *, is_held: bool) -> None:
+        """Keep all rows in memory, or stop doing so."""
+        self.is_held = is_held
+        self.spend(0)
+
+    def check(self) -> None:
+        """Flush if memory is full. Due when ``left`` is 0 or less."""
+        if self.is_held:
+            return
+        count = self._resident.count_resident()
+        self._until_sample -= self._stride - self.left
+        if count >= self._sample_at or self._until_sample <= 0:
+            capacity = self._resident.capacity()
+            if count >= capacity:
+                self._resident.flush()
+                count = 0
+            self._sample_at = min(capacity, 2 * max(SAMPLE, count))
+            self._until_sample = _RESAMPLE
+        self.left = self._stride = max(1, min(self._sample_at - count, self._until_sample))
+
+
+def capacity_for(memory_bytes: int, row_bytes: int, codec: Codec, sample: Iterable[tuple[Any, Any]]) -> int:
+    """Return about how many rows fit in memory. ``row_bytes``: the overhead of a row besides its text."""
+    texts = [len(codec.dump(key, value)) for key, value in sample if value is not None]
+    return max(1, memory_bytes // (row_bytes + _TEXT_BYTES * sum(texts) // max(1, len(texts))))
+
+
+class SpillingMap:
+    """Moves the rows of a store between memory and a spill."""
+
+    def __init__(
+        self,
+        builder: StoreBuilder,
+        file: SpillFile,
+        rows: Rows,
+        key_type: KeyType,
+        changed: dict[Any, bool],
+        *,
+        expired_until: Callable[[], int] = lambda: UNKNOWN,
+        prefix: bytes = b"",
+        budget: MemoryBudget | None = None,
+    ) -> None:
+        """``rows`` and ``changed`` are the store's, in memory; ``expired_until``: the due time up to which rows have expired.
+
+        ``prefix``, ``budget``: of rows that share the file and memory with others. Prefixes have equal lengths.
+        """
+        self._builder, self._file, self._rows = builder, file, rows
+        self._key_type, self._changed, self._codec = key_type, changed, codec_of(builder)
+        self._expired_until = expired_until
+        self._prefix = prefix + b"\x01" if prefix else b""
+        self._span = (prefix + b"\x00", prefix + b"\x02") if prefix else ALL
+        self.budget = budget or MemoryBudget(self)
+        self.spill: Spill | None = None
+        """None until memory was full, and rows were written."""
+        self.resident: dict[Any, None] = {}
+        """The keys all of whose rows are in memory, if they have any."""
+        self.is_restoring = False
+        """Whether rows in memory come from a checkpoint, and the spill may lack them although they have not changed."""
+        self._count = 0
+        """The number of rows on the spill only that are not deleted, including expired ones."""
+        self.first_due = _NEVER
+        """No row on the spill is due before this time."""
+        self._partial: list[Any] = []
+        """Keys whose expired rows stayed on the spill, because their expiry may be rolled back."""
+        self._scans: WeakSet[SnapshotScan] = WeakSet()
+
+    def fetch(self, key: Any) -> None:
+        """Bring the rows of a key into memory."""
+        self.budget.spend()
+        if self.spill is not None and key not in self.resident:
+            self.load(key)
+
+    def load(self, key: Any) -> None:
+        """Bring the rows of a key, which are not in memory, from the spill, however full memory is."""
+        own = self._key_type.as_stored(key)
+        try:
+            start = self._group_bytes(own)
+        except DataError:
+            return  # a key without bytes was never put
+        self.resident[own] = None
+        spill = self._open()
+        if self._rows.is_single:
+            copy = spill.get(start)
+            rows: list[SpilledRow] = [] if copy is None else [(start, *copy, None)]
+        else:
+            rows = list(pages(spill, (start[:-1], start[:-1] + b"\x01")))
+        expired_ms = self._expired_until()
+        moved = [row for row in rows if row[3] is None or row[3] > expired_ms]
+        if len(moved) < len(rows) and self.budget.is_held:
+            self._partial.append(own)
+        for _, text, number, _ in moved:
+            row_key, value = (self._codec.load_key(text), None) if number & GONE else self._codec.load(text)
+            if not number & GONE:
+                self._rows.admit(row_key, value)
+                self._count -= 1
+            is_new = self._file.is_new(number)
+            if is_new is not None:
+                self._changed[row_key] = is_new
+        self.budget.charge(max(1, len(moved)))
+        if not self._rows.is_single:
+            spill.delete(row[0] for row in moved)
+
+    def hold(self, *, is_held: bool) -> None:
+        """See `Store`."""
+        if not is_held:
+            for key in self._partial:
+                self.resident.pop(key, None)
+            self._partial.clear()
+        self.budget.hold(is_held=is_held)
+
+    def count(self) -> int:
+        """Return the number of rows that only the spill has."""
+        expired_ms = self._expired_until()
+        if self.spill is None or expired_ms < self.first_due:
+            return self._count
+        if self.budget.is_held:
+            return self._count - self.spill.count_due(expired_ms)
+        self._delete_expired(self.spill)
+        return self._count
+
+    def keys(self) -> Iterator[Any]:
+        """Iterate over the keys on the spill, once for each row."""
+        return (self._rows.position(self._codec.load_key(row[1]))[0] for row in self.live_rows())
+
+    def merged(self, resident: Iterator[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
+        """Return the rows in memory, which come by key bytes and number, with those on the spill in between."""
+        if self.spill is None:
+            return resident
+        return merge(map(self.decode, self.live_rows()), resident, key=self._order)
+
+    def scan(self, rows: Callable[[], Iterator[tuple[Any, Any]]]) -> Iterator[tuple[Any, Any]]:
+        """Iterate over all rows by key bytes. Later writes are safe and not seen. ``rows`` returns those in memory."""
+        if not self.budget.is_held:
+            self.flush()
+        if self.spill is None:
+            return rows()
+        scan = SnapshotScan(self.spill, self._codec, self._span)
+        self._scans.add(scan)
+        if not self.resident:
+            return iter(scan)
+        hidden = self.resident.copy()
+        return merge(rows(), (row for row in scan if row[0] not in hidden), key=self._order)
+
+    def spilled(self, own: Collection[Any], span: Span | None = None) -> Iterator[tuple[Any, Any]]:
+        """Iterate over the rows on the spill by key bytes, without deleted keys and those that are the caller's ``own``.
+
+        Write only after the last row.
+        """
+        resident = self._rows.keys()
+        for row_key, value in map(self.decode, self.live_rows(span)):
+            is_deleted = row_key in self.resident and row_key not in resident
+            if row_key not in own and not is_deleted:
+                yield row_key, value
+
+    def decode(self, row: SpilledRow) -> tuple[Any, Any]:
+        """Return the row key and value of a spilled row."""
+        return self._codec.load(row[1])
+
+    def live_rows(self, span: Span | None = None) -> Iterator[SpilledRow]:
+        """Iterate over the rows on the spill by their bytes."""
+        expired_ms = self._expired_until()
+        rows: Iterable[SpilledRow] = () if self.spill is None else pages(self.spill, span or self._span)
+        return (row for row in rows if not row[2] & GONE and (row[3] is None or row[3] > expired_ms))
+
+    def between(self, from_ms: int, to_ms: int) -> Iterator[tuple[Any, Any]]:
+        """Iterate over the rows on the spill that are due in ``[from, to]``, by due time."""
+        low = min(max(from_ms, self._expired_until() + 1, 0), MAX_MS)
+        due = () if self.spill is None else pages_due(self.spill, min(to_ms, MAX_MS), (low, b""))
+        return map(self.decode, due)
+
+    def take_due(self, until_ms: int) -> Iterator[tuple[Any, Any]]:
+        """Remove the rows on the spill that are due at or before a time; yield them by due time and key bytes."""
+        spill = self._open()
+        while page := spill.due(min(until_ms, MAX_MS), PAGE):
+            yield from self.remove(page)
+        self.first_row_due()
+
+    def first_row_due(self) -> SpilledRow | None:
+        """Return the row on the spill that is due first."""
+        first = self._open().due(MAX_MS, 1)
+        self.first_due = first[0][3] or 0 if first else _NEVER
+        return first[0] if first else None
+
+    def remove(self, page: Sequence[SpilledRow]) -> list[tuple[Any, Any]]:
+        """Remove rows from the spill and return them. Rows that no checkpoint has leave no tombstones."""
+        spill, rows = self._open(), [self.decode(row) for row in page]
+        self._count -= len(page)
+        spill.delete(at for at, _, number, _ in page if self._file.is_new(number))
+        spill.write(
+            (at, self._codec.dump_key(row_key), self._file.number(is_new=False, is_gone=True), None)
+            for (at, _, number, _), (row_key, _) in zip(page, rows, strict=True)
+            if not self._file.is_new(number)
+        )
+        return rows
+
+    def remove_unreachable(self, oldest_ms: int) -> None:
+        """Remove the versions that ended before the history starts, and tombstones that hold when it starts.
+
+        All rows are on the spill, and their values are `Version`s.
+        """
+        gone: list[SpilledRow] = []
+        held: SpilledRow | None = None
+        """The last version so far of a key that started before the history does."""
+        for row in chain(self.live_rows(), [_END]):
+            start, valid_from = row[0][: -_NUMBER.size], _NUMBER.unpack(row[0][-_NUMBER.size :])[0]
+            if held is not None:
+                has_ended = start == held[0][: -_NUMBER.size] and valid_from <= oldest_ms
+                if has_ended or self.decode(held)[1].value is None:
+                    gone.append(held)
+            held = row if valid_from <= oldest_ms else None
+            if len(gone) >= PAGE or row is _END:
+                self.remove(gone)
+                gone.clear()
+
+    def take_changes(self) -> Collection[tuple[Any, Any]]:
+        """See `Store`."""
+        self.flush()
+        return self._file.take_changes(self._codec)
+
+    def restore(self, rows: Iterable[tuple[Any, Any]]) -> Iterable[tuple[Any, Any]]:
+        """Take in rows of a checkpoint. Return those that belong into memory: all of them, or none if they do not fit."""
+        taken: dict[Any, Any] = {}
+        check_at = 1
+        for row_key, value in rows:
+            taken[row_key] = value
+            if len(taken) >= check_at:
+                capacity = self._capacity(islice(taken.items(), SAMPLE))
+                check_at = min(capacity, 2 * max(SAMPLE, len(taken)))
+                if len(taken) >= capacity:
+                    self._write_restored(taken)
+                    taken = {}
+        if self.spill is None:
+            return taken.items()
+        self._write_restored(taken)
+        self.end_restore()
+        return ()
+
+    def end_restore(self) -> None:
+        """Count the rows on the spill after the last row of a checkpoint."""
+        if self.spill is not None:
+            self.flush()
+            self._count = self.spill.count(self._span)
+        self.is_restoring = False
+
+    def drop(self, key: Any) -> None:
+        """Take in a tombstone of a checkpoint for a store with one row per key: the spill may have an older row."""
+        if self.spill is not None:
+            self.spill.delete([self._group_bytes(key)])
+
+    def _write_restored(self, taken: dict[Any, Any]) -> None:
+        spill, expired_ms = self._open(), self._expired_until()
+        spill.delete(sorted(self._bytes_of(row_key) for row_key, value in taken.items() if value is None))
+        rows = []
+        for row_key, value in taken.items():
+            if value is not None:
+                self._key_type.normalize(self._rows.position(row_key)[0])  # records the type of the keys
+                rows.append(self._spilled_row(row_key, value, None))
+        spill.write(sorted((row for row in rows if row[3] is None or row[3] > expired_ms), key=itemgetter(0)))
+
+    def count_resident(self) -> int:
+        """See `Resident`. Keys that were looked up without success count too."""
+        return self._rows.count() + max(0, len(self.resident) - len(self._rows.keys()))
+
+    def capacity(self) -> int:
+        """See `Resident`. The sample is of the newest rows."""
+        return self._capacity(islice(self._rows.rows_of(islice(reversed(self._rows.keys()), SAMPLE)), SAMPLE))
+
+    def _capacity(self, rows: Iterable[tuple[Any, Any]]) -> int:
+        """Return about how many rows like these fit in memory; a buffer's builder may set lower limits."""
+        builder, sample = self._builder, list(rows)
+        capacity = capacity_for(self._file.memory_bytes, self._rows.row_bytes, self._codec, sample)
+        if builder.memory_records is not None:
+            capacity = min(capacity, builder.memory_records)
+        if builder.memory_bytes is not None and sample:
+            size = sum(entry.size for _, entry in sample if entry is not None)
+            capacity = min(capacity, builder.memory_bytes * len(sample) // max(1, size))
+        return max(1, capacity)
+
+    def flush(self) -> None:
+        """Write the rows that the spill lacks, and empty memory."""
+        rows, changed = self._rows, self._changed
+        keys = rows.keys()
+        if not (keys or changed or self.resident):
+            if self.spill is not None:
+                self._delete_expired(self.spill)
+            return
+        has_copies = rows.is_single and self.spill is not None and not self.is_restoring
+        lacking = [key for key in changed if key in keys] if has_copies else keys
+        spill = self._open()
+        for scan in self._scans:
+            scan.detach()
+        if has_copies:  # of rows that no checkpoint has, and that were deleted
+            spill.delete(self._group_bytes(key) for key in self.resident if key not in keys and key not in changed)
+        self._count += rows.count()
+        spill.write(self._leaving(by_bytes(lacking, rows.encode)))
+        gone = {self._bytes_of(row_key): self._codec.dump_key(row_key) for row_key in changed}
+        number = self._file.number(is_new=False, is_gone=True)
+        spill.write((at, gone[at], number, None) for at in sorted(gone))
+        changed.clear()
+        self.resident.clear()
+        rows.clear()
+        self._delete_expired(spill)
+
+    def delete_all(self) -> None:
+        """Delete all rows on the spill; running scans continue in a copy."""
+        if self.spill is not None:
+            for scan in self._scans:
+                scan.detach()
+            self.spill.delete_span(self._span)
+
+    def _open(self) -> Spill:
+        if self.spill is None:
+            self.spill = self._file.open()
+        return self.spill
+
+    def _leaving(self, keys: Iterable[Any]) -> Iterator[SpilledRow]:
+        """Yield the rows of keys and remove them from the changes: what remains there is deleted."""
+        for row_key, value in self._rows.rows_of(keys):
+            yield self._spilled_row(row_key, value, self._changed.pop(row_key, None))
+
+    def _spilled_row(self, row_key: Any, value: Any, is_new: bool | None) -> SpilledRow:  # noqa: FBT001 - None: unchanged
+        due_ms = self._rows.due_at(row_key, value)
+        if due_ms is not None and due_ms < self.first_due:
+            self.first_due = due_ms
+        return self._bytes_of(row_key), self._codec.dump(row_key, value), self._file.number(is_new), due_ms
+
+    def _group_bytes(self, key: Any) -> bytes:
+        """Return the bytes that start the rows of this key only, ordered as the keys' bytes."""
+        at = self._prefix + self._rows.encode(key)
+        return at if self._rows.is_single else at.replace(b"\0", b"\0\xff") + b"\0\0"
+
+    def _bytes_of(self, row_key: Any) -> bytes:
+        if self._rows.is_single:
+            return self._group_bytes(row_key)
+        key, numbers = self._rows.position(row_key)
+        return self._group_bytes(key) + b"".join(map(_NUMBER.pack, numbers))
+
+    def _order(self, row: tuple[Any, Any]) -> bytes:
+        return self._bytes_of(row[0])
+
+    def _delete_expired(self, spill: Spill) -> None:
+        expired_ms = self._expired_until()
+        if expired_ms >= self.first_due:
+            self._count -= spill.count_due(expired_ms)
+            spill.delete_due(expired_ms)
+            self.first_row_due()
