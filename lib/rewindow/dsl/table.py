@@ -12,7 +12,7 @@ from rewindow.dsl.materialized import StoreSpec, materialized
 from rewindow.dsl.operators.suppress import BufferTime, SuppressUntilTimeLimit, SuppressUntilWindowCloses
 from rewindow.dsl.operators.table_group import TableGroupBy
 from rewindow.dsl.operators.table_join import TableJoinResult, TableJoinSide
-from rewindow.dsl.operators.table_verbs import TableDerive, TableSource, TableToStream, kept_by
+from rewindow.dsl.operators.table_verbs import FILTER, FILTER_NOT, TableDerive, TableSource, TableToStream, kept_by
 from rewindow.dsl.operators.table_view import DerivedView, HeldBackView, StoreView, TableView
 from rewindow.dsl.operators.transform import TableTransform, TransformedView
 from rewindow.dsl.suppressed import Suppressed
@@ -261,7 +261,7 @@ class KTable:
     def _filtered(
         self, predicate: Callable[[Any, Any], bool], store: StoreSpec | None, name: str | None, *, negate: bool
     ) -> KTable:
-        verb = "table_filter_not" if negate else "table_filter"
+        verb = FILTER_NOT if negate else FILTER
         if store is None:
             self.check_old(verb.removeprefix("table_"))
         else:

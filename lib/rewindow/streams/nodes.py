@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from rewindow.errors import DataError
@@ -14,6 +15,15 @@ from rewindow.streams.settings import FAIL, OnError
 
 Partitioner = Callable[[str, Any, Any, int], int | None]
 """``partitioner(topic, key, value, partitions)``: a number from 0 to ``partitions - 1``; None for the partition of the key."""
+
+
+class LeavesOut(StrEnum):
+    """Which records a supplier's node does not pass on, as the supplier declares with ``leaves_out``."""
+
+    BY_CONDITION = "by_condition"
+    """Those that do not fulfil a condition."""
+    WITHOUT_PARTNER = "without_partner"
+    """Those without a partner: it is an inner join."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +56,17 @@ class ProcessorNode(Node):
     """The longest time in ms it can hold a result back, by which the watermark below it is lowered (D22)."""
     on_error: OnError = FAIL
     """The policy for a record at which it fails; not part of the fingerprint."""
+
+    @property
+    def leaves_out(self) -> LeavesOut | None:
+        """Which records it does not pass on, if its supplier declares that."""
+        declared = getattr(self.supplier, "leaves_out", None)
+        return declared if isinstance(declared, LeavesOut) else None
+
+    @property
+    def joins_table(self) -> bool:
+        """Whether it joins records with a table, whose rows are in its stores (declared by the supplier)."""
+        return getattr(self.supplier, "joins_table", False) is True
 
 
 @dataclass(frozen=True, slots=True)

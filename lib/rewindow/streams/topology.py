@@ -25,7 +25,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -34,7 +34,8 @@ from rewindow.streams.duration import in_words
 from rewindow.streams.nodes import Node, Partitioner, ProcessorNode, SinkNode, SourceNode
 from rewindow.streams.processor import Processor
 from rewindow.streams.settings import FAIL, OnError
-from rewindow.streams.state.stores import StoreBuilder
+from rewindow.streams.state.stores import SESSION, WINDOW, StoreBuilder
+from rewindow.streams.timing import TimedNode, timings_of
 
 REPARTITION_SUFFIX = "-repartition"
 _OURS = "rewindow."
@@ -51,6 +52,10 @@ class SubTopology:
     stores: tuple[StoreBuilder, ...]
     copies: frozenset[str] = frozenset()
     """Its global stores whose changelog an earlier sub-topology writes."""
+
+    def kind_of(self, store: str) -> str:
+        """Return the kind of one of its stores."""
+        return next(one.kind for one in self.stores if one.name == store)
 
     @property
     def global_stores(self) -> frozenset[str]:
@@ -178,6 +183,23 @@ class Topology:
             for part in self.sub_topologies()
         ]
 
+    def timed_nodes(self) -> tuple[TimedNode, ...]:
+        """Return the nodes with stores that depend on their clocks, in the order of `describe`."""
+        return tuple(node for part in self.sub_topologies() for node in _timed_nodes(part))
+
+    def above(self, node: Node) -> Iterator[Node]:
+        """Yield a node and all nodes above it, nearest first, through repartitions."""
+        waiting, reached = [node], {node.name}
+        while waiting:
+            nearest = waiting.pop(0)
+            yield nearest
+            parents = list(nearest.parents)
+            if isinstance(nearest, SourceNode) and nearest.is_internal:
+                sinks = (sink for sink in self.nodes.values() if isinstance(sink, SinkNode))
+                parents += [sink.name for sink in sinks if sink.topic == nearest.topic]
+            waiting += [self.nodes[name] for name in parents if name not in reached]
+            reached.update(parents)
+
     def fingerprint(self) -> str:
         """Return a hash of `describe`. Topologies with the same fingerprint can resume from the same checkpoint."""
         text = json.dumps(self.describe(), sort_keys=True, default=str)
@@ -268,6 +290,35 @@ def _describe_node(node: Node) -> dict[str, Any]:
     if isinstance(node, SourceNode | SinkNode) and node.is_global:
         described["is_global"] = True
     return described
+
+
+def _timed_nodes(part: SubTopology) -> Iterator[TimedNode]:
+    topics = tuple(sorted(source.topic for source in part.sources))
+    for node in part.nodes:
+        for timing in timings_of(getattr(node, "supplier", None)):
+            yield TimedNode(
+                node.name,
+                part.index,
+                timing.store,
+                part.kind_of(timing.store),
+                timing.final_after_ms,
+                dict(timing.durations),
+                timing.sends_nulls,
+                topics,
+                {} if timing.final_after_ms is None else _windows_above(part, node),
+            )
+
+
+def _windows_above(part: SubTopology, node: Node) -> dict[str, int]:
+    """Return the durations of the windowed aggregate whose results a node gets, or its own; none if there is none."""
+    known, due = {one.name: one for one in part.nodes}, [node]
+    while due:
+        one = due.pop()
+        for timing in timings_of(getattr(one, "supplier", None)):
+            if part.kind_of(timing.store) in (WINDOW, SESSION):
+                return dict(timing.durations)
+        due += [known[parent] for parent in one.parents if parent in known]
+    return {}
 
 
 def _describe_store(store: StoreBuilder) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from rewindow.streams.serde.schema import Column
+from rewindow.streams.timing import TimedNode
 
 MAIN = "main"
 """The published branch, whose output tables have no suffix."""
@@ -92,6 +93,8 @@ class JobBinding:
     tables: Mapping[str, TableSpec]
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     code: Mapping[str, str] = field(default_factory=dict)
+    timed: tuple[TimedNode, ...] | None = None
+    """The nodes that wait for clocks; None in a plan of an older version. They follow from the code, so nothing compares them."""
 
     @cached_property
     def json(self) -> dict[str, Any]:
@@ -104,6 +107,8 @@ class JobBinding:
             "keys": {name: list(keys) for name, keys in self.keys.items()},
             "tables": {target: table.as_json() for target, table in self.tables.items()},
             "code": dict(self.code),
+            # Omitted if unknown, because the chain hashes of older rows were computed without it.
+            **({} if self.timed is None else {"timed": [node.as_json() for node in self.timed]}),
         }
 
     @cached_property
@@ -125,6 +130,7 @@ class JobBinding:
             tables={target: TableSpec.from_json(table) for target, table in bound["tables"].items()},
             keys={name: tuple(keys) for name, keys in bound["keys"].items()},
             code=bound["code"],
+            timed=tuple(map(TimedNode.from_json, bound["timed"])) if "timed" in bound else None,
         )
 
     def is_of(self, data: Mapping[str, Any]) -> bool:

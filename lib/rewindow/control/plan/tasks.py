@@ -98,7 +98,15 @@ def bind_job(
     if paths.expectations is not None:
         tables[EXPECTATIONS] = TableSpec(paths.expectations, EXPECTATION_COLUMNS)
     return JobBinding(
-        job, feed.definition.feed, topology.fingerprint(), topology.describe(), semantics, stores, tables, keys
+        job=job,
+        feed=feed.definition.feed,
+        fingerprint=topology.fingerprint(),
+        topology=topology.describe(),
+        semantics=semantics,
+        stores=stores,
+        tables=tables,
+        keys=keys,
+        timed=topology.timed_nodes(),
     )
 
 

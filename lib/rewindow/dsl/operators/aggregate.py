@@ -39,6 +39,7 @@ from rewindow.streams.record import Change, Record, make_change, make_record, ma
 from rewindow.streams.serde.values import copied
 from rewindow.streams.state.key_value_store import KeyValueStore
 from rewindow.streams.state.stores import Stamped, make_stamped
+from rewindow.streams.timing import Timing
 from rewindow.streams.windows.time import GridWindows, Windows
 
 
@@ -124,6 +125,17 @@ class WindowAggregate:
     def describe(self) -> str:
         """See `topology.describe_supplier`."""
         return described_windows(self)
+
+    def timings(self) -> tuple[Timing]:
+        """See `streams.timing`."""
+        return windowed_timings(self)
+
+
+def windowed_timings(settings: _WindowedSettings) -> tuple[Timing]:
+    """Return the timing of a windowed aggregate (`streams.timing`)."""
+    is_held = settings.emit is EmitStrategy.ON_WINDOW_CLOSE
+    final_after_ms = settings.windows.final_after_end_ms if is_held else None
+    return (Timing(settings.store, final_after_ms, settings.windows.durations),)
 
 
 class WindowedProcessor(Processor):

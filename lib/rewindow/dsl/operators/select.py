@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from rewindow.dsl.operators.conditions import Condition
 from rewindow.dsl.operators.expressions import Computed, Expression, Literal, Name, Reader
 from rewindow.errors import ConfigError, DataError
+from rewindow.streams.nodes import LeavesOut
 from rewindow.streams.processor import Processor
 from rewindow.streams.record import Record, maker, row_class
 from rewindow.streams.serde.binding import NamedType, NumberType, RowType
@@ -53,6 +54,7 @@ class Where:
     """Keep the records for which a condition is true, not false or null."""
 
     keeps_key: ClassVar[bool] = True
+    leaves_out: ClassVar[LeavesOut] = LeavesOut.BY_CONDITION
 
     condition: Condition
 

@@ -18,11 +18,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from rewindow.dsl.operators.aggregate import EmitStrategy, WindowedProcessor, check_lists, described_windows
+from rewindow.dsl.operators.aggregate import (
+    EmitStrategy,
+    WindowedProcessor,
+    check_lists,
+    described_windows,
+    windowed_timings,
+)
 from rewindow.dsl.operators.aggregates import Aggregator
 from rewindow.streams.processor import Processor, ProcessorContext
 from rewindow.streams.record import Change, Record, Window, Windowed
 from rewindow.streams.serde.values import copied
+from rewindow.streams.timing import Timing
 from rewindow.streams.windows.session_sliding import SessionWindows
 
 Merger = Callable[[Any, Any, Any], Any]
@@ -57,6 +64,10 @@ class SessionAggregate:
     def describe(self) -> str:
         """See `topology.describe_supplier`."""
         return described_windows(self)
+
+    def timings(self) -> tuple[Timing]:
+        """See `streams.timing`."""
+        return windowed_timings(self)
 
 
 class _SessionAggregate(WindowedProcessor):

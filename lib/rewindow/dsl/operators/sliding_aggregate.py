@@ -22,11 +22,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from rewindow.dsl.operators.aggregate import EmitStrategy, WindowedProcessor, aggregated, check_lists, described_windows
+from rewindow.dsl.operators.aggregate import (
+    EmitStrategy,
+    WindowedProcessor,
+    aggregated,
+    check_lists,
+    described_windows,
+    windowed_timings,
+)
 from rewindow.dsl.operators.aggregates import Aggregator
 from rewindow.streams.processor import Processor
 from rewindow.streams.record import UNKNOWN, Change, Record, Window, Windowed
 from rewindow.streams.state.stores import Stamped
+from rewindow.streams.timing import Timing
 from rewindow.streams.windows.session_sliding import SlidingWindows
 
 
@@ -46,6 +54,10 @@ class SlidingAggregate:
     def describe(self) -> str:
         """See `topology.describe_supplier`."""
         return described_windows(self)
+
+    def timings(self) -> tuple[Timing]:
+        """See `streams.timing`."""
+        return windowed_timings(self)
 
 
 @dataclass(slots=True)

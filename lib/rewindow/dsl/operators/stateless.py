@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from rewindow.errors import DataError
 from rewindow.streams.metrics import SKIPPED_RECORDS
+from rewindow.streams.nodes import LeavesOut
 from rewindow.streams.processor import Processor
 from rewindow.streams.record import Record, To
 
@@ -24,6 +25,7 @@ class Filter:
     """Keep the records for which ``predicate(key, value)`` is true, or false with ``negate``."""
 
     keeps_key: ClassVar[bool] = True
+    leaves_out: ClassVar[LeavesOut] = LeavesOut.BY_CONDITION
 
     predicate: Callable[[Any, Any], bool]
     negate: bool = False
@@ -183,6 +185,7 @@ class Split:
     """
 
     keeps_key: ClassVar[bool] = True
+    leaves_out: ClassVar[LeavesOut] = LeavesOut.BY_CONDITION
 
     branches: list[tuple[Callable[[Any, Any], bool], str]] = field(default_factory=list)
 

@@ -27,9 +27,11 @@ from heapq import merge
 from typing import Any, NamedTuple
 
 from rewindow.streams.metrics import RECORD_LATENESS, SKIPPED_RECORDS
+from rewindow.streams.nodes import LeavesOut
 from rewindow.streams.processor import Processor, ProcessorContext
 from rewindow.streams.record import Record, make_record
 from rewindow.streams.state.join_store import JoinStore, RecordStore, Waiting
+from rewindow.streams.timing import Timing
 from rewindow.streams.windows.join import JoinWindows
 
 Joiner = Callable[[Any, Any, Any], Any]
@@ -75,6 +77,11 @@ class StreamJoin:
     keeps_left: bool = False
     keeps_right: bool = False
 
+    @property
+    def leaves_out(self) -> LeavesOut | None:
+        """See `streams.nodes.LeavesOut`."""
+        return None if self.keeps_left else LeavesOut.WITHOUT_PARTNER
+
     def __call__(self) -> Processor:
         return _StreamJoin(self)
 
@@ -82,6 +89,16 @@ class StreamJoin:
         """See `topology.describe_supplier`."""
         how = {(False, False): "inner", (True, False): "left", (True, True): "outer"}[self.keeps_left, self.keeps_right]
         return f"stream_join({how}, {self.windows}, left={self.left.records}, right={self.right.records})"
+
+    def timings(self) -> list[Timing]:
+        """See `streams.timing`: a record without a partner is sent one millisecond after its time is over (rule 4)."""
+        waiting = ((self.left.unmatched, self.windows.after_ms), (self.right.unmatched, self.windows.before_ms))
+        grace_ms = self.windows.grace_ms
+        return [
+            Timing(store, ahead_ms + grace_ms + 1, {"grace": grace_ms})
+            for store, ahead_ms in waiting
+            if store is not None
+        ]
 
 
 class _JoinSide(Processor):

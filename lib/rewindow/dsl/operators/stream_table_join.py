@@ -23,11 +23,13 @@ from typing import Any, ClassVar
 from rewindow.dsl.operators.table_view import TableView
 from rewindow.streams.duration import in_words
 from rewindow.streams.metrics import RECORD_LATENESS, SKIPPED_RECORDS
+from rewindow.streams.nodes import LeavesOut
 from rewindow.streams.processor import Processor, ProcessorContext
 from rewindow.streams.record import Change, Record, make_record
 from rewindow.streams.state.join_store import RecordStore
 from rewindow.streams.state.key_value_store import KeyValueStore
 from rewindow.streams.state.stores import Stamped
+from rewindow.streams.timing import Timing
 
 _Joiner = Callable[[Any, Any, Any], Any]
 """``joiner(key, record_value, row_value)``; the row's value is None if a left join finds no row."""
@@ -38,6 +40,8 @@ _KeySelector = Callable[[Any, Any], Any]
 @dataclass(frozen=True, slots=True)
 class StreamTableJoin:
     """Join records with a table's rows. ``keeps_left``: records without a row are sent, too."""
+
+    joins_table: ClassVar[bool] = True
 
     table: TableView
     joiner: _Joiner
@@ -56,6 +60,11 @@ class StreamTableJoin:
         """See `streams.topology`."""
         return self.waiting is None
 
+    @property
+    def leaves_out(self) -> LeavesOut | None:
+        """See `streams.nodes.LeavesOut`."""
+        return None if self.keeps_left else LeavesOut.WITHOUT_PARTNER
+
     def __call__(self) -> Processor:
         return _StreamTableJoin(self) if self.waiting is None else _WaitingJoin(self, self.waiting)
 
@@ -65,12 +74,17 @@ class StreamTableJoin:
         waits = "" if self.waiting is None else f", grace={in_words(self.grace_ms)}, store={self.waiting}"
         return f"stream_table_join({how}, table={'+'.join(self.table.stores)}{waits})"
 
+    def timings(self) -> list[Timing]:
+        """See `streams.timing`."""
+        return [] if self.waiting is None else [Timing(self.waiting, self.grace_ms, {"grace": self.grace_ms})]
+
 
 @dataclass(frozen=True, slots=True)
 class GlobalTableJoin:
     """Join records with a global table's rows. ``keeps_left``: records without a row are sent, too."""
 
     keeps_key: ClassVar[bool] = True
+    joins_table: ClassVar[bool] = True
     only_reads: ClassVar[bool] = True
     """See `streams.topology`."""
 
@@ -78,6 +92,11 @@ class GlobalTableJoin:
     key_selector: _KeySelector
     joiner: _Joiner
     keeps_left: bool = False
+
+    @property
+    def leaves_out(self) -> LeavesOut | None:
+        """See `streams.nodes.LeavesOut`."""
+        return None if self.keeps_left else LeavesOut.WITHOUT_PARTNER
 
     def __call__(self) -> Processor:
         return _GlobalTableJoin(self)

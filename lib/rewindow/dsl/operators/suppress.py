@@ -22,6 +22,7 @@ from rewindow.streams.metrics import SUPPRESSION_EMIT, SUPPRESSION_OVERTIME
 from rewindow.streams.processor import Processor, ProcessorContext
 from rewindow.streams.record import MAX_MS, Change, Record
 from rewindow.streams.state.suppress_buffer import TimeOrderedBuffer, make_update
+from rewindow.streams.timing import Timing
 
 
 class BufferFull(StrEnum):
@@ -87,6 +88,10 @@ class SuppressUntilWindowCloses:
         """See `topology.describe_supplier`."""
         return f"suppress(until_window_closes, grace={in_words(self.final_after_end_ms)}, store={self.store})"
 
+    def timings(self) -> tuple[Timing]:
+        """See `streams.timing`."""
+        return (Timing(self.store, self.final_after_end_ms, {"grace": self.final_after_end_ms}),)
+
 
 @dataclass(frozen=True, slots=True)
 class SuppressUntilTimeLimit:
@@ -113,6 +118,10 @@ class SuppressUntilTimeLimit:
         """See `topology.describe_supplier`."""
         how = f"limit={in_words(self.limit_ms)}, buffer_time={self.buffer_time}{self.bounds.describe()}"
         return f"suppress(until_time_limit, {how}, store={self.store})"
+
+    def timings(self) -> tuple[Timing]:
+        """See `streams.timing`."""
+        return (Timing(self.store, self.limit_ms, {"limit": self.limit_ms}, sends_nulls=True),)
 
 
 @dataclass(frozen=True, slots=True)

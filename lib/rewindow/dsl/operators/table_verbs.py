@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from rewindow.streams.metrics import SKIPPED_RECORDS
+from rewindow.streams.nodes import LeavesOut
 from rewindow.streams.processor import Processor, ProcessorContext
 from rewindow.streams.record import Change, PastChange, Record
 from rewindow.streams.state.key_value_store import KeyValueStore
@@ -47,6 +48,10 @@ class TableSource:
         return f"{'versioned_' if self.is_versioned else ''}table(store={self.store})"
 
 
+FILTER, FILTER_NOT = FILTERS = ("table_filter", "table_filter_not")
+"""The verbs of filters."""
+
+
 @dataclass(frozen=True, slots=True)
 class TableDerive:
     """Map each value to another value or to none: a filter or a mapping.
@@ -68,6 +73,11 @@ class TableDerive:
     def describe(self) -> str:
         """See `topology.describe_supplier`."""
         return self.verb if self.store is None else f"{self.verb}(store={self.store})"
+
+    @property
+    def leaves_out(self) -> LeavesOut | None:
+        """See `streams.nodes.LeavesOut`."""
+        return LeavesOut.BY_CONDITION if self.verb in FILTERS else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,13 @@ suppress is a millisecond early).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import ClassVar
 
 from rewindow.errors import ConfigError
-from rewindow.streams.duration import in_words, to_ms
+from rewindow.streams.duration import to_ms
 from rewindow.streams.state.stores import SESSION
 from rewindow.streams.windows.time import Windows, grace_of, until_of
 
@@ -56,9 +57,14 @@ class SlidingWindows(Windows):
         """See `Windows`."""
         return self.size_ms + self.final_after_end_ms
 
+    @property
+    def durations(self) -> Mapping[str, int]:
+        """See `Windows`."""
+        return {"difference": self.size_ms, "grace": self.grace_ms}
+
     def __str__(self) -> str:
         """Return the text for `explain`, which is part of the fingerprint."""
-        return f"sliding, difference={in_words(self.size_ms)}, grace={in_words(self.grace_ms)}"
+        return f"sliding, {self.in_words()}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +114,11 @@ class SessionWindows(Windows):
         """See `Windows`. The timestamp of a session's result is its end."""
         return self.final_after_end_ms
 
+    @property
+    def durations(self) -> Mapping[str, int]:
+        """See `Windows`."""
+        return {"gap": self.gap_ms, "grace": self.grace_ms}
+
     def __str__(self) -> str:
         """Return the text for `explain`, which is part of the fingerprint."""
-        return f"session, gap={in_words(self.gap_ms)}, grace={in_words(self.grace_ms)}"
+        return f"session, {self.in_words()}"

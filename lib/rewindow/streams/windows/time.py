@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import ClassVar
@@ -49,6 +49,15 @@ class Windows(ABC):
     @abstractmethod
     def holds_ms(self) -> int:
         """The longest time by which a final result is later than the first record of its window (D22)."""
+
+    @property
+    @abstractmethod
+    def durations(self) -> Mapping[str, int]:
+        """The durations that define the windows, in milliseconds by name (`streams.timing.Timing`)."""
+
+    def in_words(self) -> str:
+        """Return the durations as text, which is part of the fingerprint."""
+        return ", ".join(f"{name}={in_words(ms)}" for name, ms in self.durations.items())
 
 
 class GridWindows(Windows):
@@ -144,9 +153,14 @@ class TimeWindows(GridWindows):
         """See `GridWindows`."""
         return make_window((start_ms, start_ms + self.size_ms, False))
 
+    @property
+    def durations(self) -> Mapping[str, int]:
+        """See `Windows`."""
+        return {"size": self.size_ms, "advance": self.advance_ms, "grace": self.grace_ms}
+
     def __str__(self) -> str:
         """Return the text for `explain`, which is part of the fingerprint."""
-        return f"size={in_words(self.size_ms)}, advance={in_words(self.advance_ms)}, grace={in_words(self.grace_ms)}"
+        return self.in_words()
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +200,11 @@ class UnlimitedWindows(GridWindows):
     def window(self, start_ms: int) -> Window:
         """See `GridWindows`."""
         return make_window((start_ms, MAX_MS, False))
+
+    @property
+    def durations(self) -> Mapping[str, int]:
+        """See `Windows`: an unlimited window has none."""
+        return {}
 
     def __str__(self) -> str:
         """Return the text for `explain`, which is part of the fingerprint."""
