@@ -59,7 +59,7 @@ LAYERS = {
 MODULES = {"__init__": "public", "__main__": "app", "errors": "errors"}
 """The unit of each module in the package's root. There are no others."""
 
-PURE = _words("streams dsl contracts control/plan control/ingest")
+PURE = _words("streams dsl contracts control/plan control/ingest control/health")
 # Modules for clocks, randomness and the machine. No pure layer imports them.
 BANNED_MODULES = _words(
     "asyncio concurrent locale logging multiprocessing os pathlib platform random secrets socket subprocess sys "

@@ -36,7 +36,7 @@ def ok(bench: Bench, *words: str) -> Answer:
     return answer
 
 
-LAG = "Tables lag behind the ledger (commits): output/totals by 1."
+LAG = "Tables lag behind the ledger: output/totals by 1 commit."
 
 
 def test_show_and_plan_report_tables_behind_the_ledger_until_the_same_rewind_is_called_again(bench: Bench) -> None:

@@ -119,7 +119,7 @@ def test_plan_and_status_say_of_a_table_without_its_log_that_the_next_run_restor
     planned, status = bench.run("plan", "counts"), bench.run("status", "counts")
     assert bench.files() == before
     assert planned.code == 0, planned
-    assert "Tables lag behind the ledger (commits): output/totals by 2. The next run publishes them." in planned.out
+    assert "Tables lag behind the ledger: output/totals by 2 commits. The next run publishes them." in planned.out
     assert (status.code, "refused" in status.out) == (1, False)
     assert "tables lag behind the ledger: output/totals by 2 commits: `rewindow run counts`" in status.out
     assert bench.run("run", "counts").code == 0

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rewindow.control.health.job_health import describe_holds, explain_holds
 from rewindow.control.plan.branch_decisions import (
     decide_accept,
     decide_branch,
@@ -17,7 +18,6 @@ from rewindow.control.plan.branch_decisions import (
 )
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.control.plan.commit import Commit
-from rewindow.control.plan.explain_holds import describe_holds, explain_holds
 from rewindow.control.plan.ledger_state import fold
 from rewindow.control.plan.ledger_state_holds import ACCEPT
 from rewindow.control.plan.repair_decisions import decide_republish, decide_restage, needed

@@ -10,8 +10,8 @@ import pytest
 
 from rewindow.app.cli.printing import Printer
 from rewindow.config.feed import feed_spec
+from rewindow.control.health.feed_health import next_complete
 from rewindow.control.ingest.land import land
-from rewindow.control.ingest.waiting import next_complete
 from rewindow.engine.worker.landing.engine import ArrowLandingEngine
 from rewindow.errors import DataError, LandedFileError, StorageError
 from rewindow.tables.delta.feeds import DeltaFeedTables

@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 from rewindow.app.project import Project
 from rewindow.app.report import Wanted
 from rewindow.app.report import report as collect
-from rewindow.report.cost import STEPS
+from rewindow.report.figures import STEPS
 from rewindow.report.page import page
 from tests.bad_input.scene import Bench, copy_of
 from tests.report.project import HOURS, records
@@ -93,9 +93,11 @@ def test_the_timeline_of_one_run_covers_its_simulated_time(project: Bench) -> No
 
 
 def test_runs_that_were_not_read_are_not_said_to_have_dropped_nothing(project: Bench) -> None:
+    from rewindow.control.health.job_health import JobHealth
     from rewindow.report.verdict import verdict
 
     found = collect(Project.open(project.root), "counts", Wanted("main"))
+    health = JobHealth(range(0), 0, None, held=(), slowest=(), stalled=(), on_hold=(), lagging={}, is_sealed=False)
     lines = verdict(
         "counts",
         dataclasses.replace(found.progress, runs=8_760),
@@ -103,6 +105,7 @@ def test_runs_that_were_not_read_are_not_said_to_have_dropped_nothing(project: B
         found.verification,
         [],
         found.open_windows,
+        health,
         is_newest=True,
         detailed_runs=400,
     )

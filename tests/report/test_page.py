@@ -14,8 +14,8 @@ import pytest
 from rewindow.app.project import Project
 from rewindow.app.report import Wanted
 from rewindow.app.report import report as collect
+from rewindow.control.health.lost_records import Bucket, Lateness
 from rewindow.report.facts import BranchDiff, Difference, OutputDiff, Report, Sample, Verification
-from rewindow.report.figures import Bucket, Lateness
 from rewindow.report.page import SECTIONS, page
 from tests.bad_input.scene import Bench, copy_of
 

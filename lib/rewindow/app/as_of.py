@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
-from rewindow.app.known_branches import no_runs
 from rewindow.app.project import Project
+from rewindow.app.run_references import no_runs
 from rewindow.control.plan.branch_decisions import BEGINNING, find_run
 from rewindow.control.plan.branches import Branch, CommittedRun, JobState
 from rewindow.errors import UsageError

@@ -18,12 +18,13 @@ from rewindow.app.telemetry.telemetry import Observed, OnStep
 from rewindow.app.times import whole_number
 from rewindow.contracts.steps import drive
 from rewindow.control.branch import begin_backfill, catch_up, drop, promote, rewind
+from rewindow.control.health.inputs import fewer_rows, not_taken, rows_of
+from rewindow.control.health.job_health import describe_holds
 from rewindow.control.heartbeat import this_attempt
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.backfill_decisions import Backfill
 from rewindow.control.plan.branch_decisions import find_run, run_before, was_promoted
 from rewindow.control.plan.branches import Branch, CommittedRun, JobState, shared_runs
-from rewindow.control.plan.explain_holds import describe_holds
 from rewindow.control.plan.job_diff import changes_since, differences_besides_tables
 from rewindow.control.plan.output_columns import check_publishable, other_keys
 from rewindow.control.plan.planner import UpToDate, check_landings, last_epoch_asked
@@ -31,7 +32,6 @@ from rewindow.control.plan.spec import MAIN, OUTPUT, JobBinding, RunRequest
 from rewindow.control.run import RunReport
 from rewindow.control.verify import Verified, verify
 from rewindow.errors import UsageError, naming
-from rewindow.report.run_totals import fewer_rows, rows_of
 from rewindow.streams.record import known_time
 from rewindow.streams.serde.binding import bind_sink
 from rewindow.tables.shared.dropped_branches import check_not_deleted
@@ -263,9 +263,10 @@ class JobBranches:
 
     def _waiting(self, branch: str) -> int:
         """Return how many landings a branch has not taken."""
-        known = self.state.branch(branch)
-        landed = len(self._tables.feed(known.head.spec.binding.feed).landings) if known.head else 0
-        return 0 if known.is_sealed else max(0, landed - known.last_epoch)
+        of = self.state.branch(branch)
+        if of.head is None or of.is_sealed:
+            return 0
+        return len(not_taken(self._tables.feed(of.head.spec.binding.feed), of.last_epoch))
 
     def _lagging(self, branch: str) -> list[str]:
         return list(self._tables.lagging(self._job, self.state, branch))

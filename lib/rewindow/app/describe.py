@@ -10,11 +10,11 @@ from rewindow.contracts.expectations import Observation
 from rewindow.contracts.staged_files import QUARANTINE
 from rewindow.contracts.tasks import Execution, LogTable, SubTopologyWork
 from rewindow.control.code_version import run_version
+from rewindow.control.health.inputs import records_of
+from rewindow.control.health.job_health import describe_holds
 from rewindow.control.plan.branches import Branch, CommittedRun
-from rewindow.control.plan.explain_holds import describe_holds
 from rewindow.control.plan.spec import OUTPUT
 from rewindow.control.run import Job
-from rewindow.report.material import records_of
 from rewindow.streams.batch_processor import MANY, batch_limits
 from rewindow.streams.error_policy import policies_of
 from rewindow.streams.metrics import SIMULATED_TIME, add_up, kind_of, reason_order

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from rewindow.app.open_tables import open_repair
+from rewindow.control.health.phrases import command_words
 from rewindow.control.plan.branches import JobState
 from rewindow.control.plan.spec import TableSpec
 from rewindow.errors import StorageError
-from rewindow.report.text import asked
 from rewindow.tables.delta.commit import open_table, table_path
 from rewindow.tables.delta.content_hash import table_files
 from rewindow.tables.delta.unnamed_files import staged_by
@@ -43,7 +43,7 @@ def has_foreign_files(tables: Warehouse, spec: TableSpec) -> bool:
 
 def _refuse(found: Sequence[str], job: str, branch: str) -> None:
     if found:
-        message = ". ".join((*found, f"Publish again: `rewindow republish {asked(job, branch)}`"))
+        message = ". ".join((*found, f"Publish again: `rewindow republish {command_words(job, branch)}`"))
         raise StorageError(message)
 
 

@@ -26,10 +26,10 @@ from rewindow.contracts.expectations import (
 )
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.control.expectations import StagedRows
+from rewindow.control.health.inputs import records_from_feed
 from rewindow.control.plan.branches import CommittedRun, JobState
 from rewindow.control.plan.spec import OUTPUT, JobBinding, RunSpec
 from rewindow.errors import ConfigError, ExpectationError
-from rewindow.report.run_totals import records_from_feed
 from rewindow.streams.metrics import LATE_RECORD_DROP, sum_by_reason
 from rewindow.streams.serde.binding import LogShapes, bind_sink
 from rewindow.streams.serde.schema import Column

@@ -1,50 +1,41 @@
-"""Whether a feed's sources have something new. Of rows, at most the times of arrival are read."""
+"""Whether a feed's sources have something new, and whether `land` would refuse it. Of rows, at most times of arrival are read."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 from rewindow.app.extractors import extractor_versions
 from rewindow.app.kept_landings import naming_kept
-from rewindow.app.next_columns import next_columns
 from rewindow.app.project import Project
 from rewindow.config.feed import TABLE_FORMATS, feed_spec
 from rewindow.config.load import load_feed
 from rewindow.contracts.ingest import FeedSpec, LogColumns, LogSpec, ReadWindow, SourceLook
+from rewindow.contracts.source_fields import SMALL_JSON_BYTES
+from rewindow.contracts.text_options import JSON
+from rewindow.control.health.feed_health import LATER_ROWS, UNKNOWN_ROWS, FeedHealth, new_in_sources, waiting_sources
+from rewindow.control.health.phrases import counted
 from rewindow.control.ingest.changed_extractors import changed_extractors
+from rewindow.control.ingest.fields import LandedFields, check_fields, landed_fields
 from rewindow.control.ingest.generations import next_generation
 from rewindow.control.ingest.intervals import Grid, grid_of
 from rewindow.control.ingest.later_rows import later_rows, without_finished
 from rewindow.control.ingest.mistakes import mistakes
+from rewindow.control.ingest.problems import raise_all
 from rewindow.control.ingest.progress import Progress, fold_progress, with_landed_grid
 from rewindow.control.ingest.sources import epoch_times
-from rewindow.control.ingest.waiting import waiting_files, waiting_later
 from rewindow.control.plan.branches import LedgerRow
 from rewindow.control.plan.stored_rows import identity
-from rewindow.errors import SourceError
-from rewindow.report.text import counted
+from rewindow.errors import SourceError, naming
 from rewindow.tables.delta.claims import check_log_claim
 from rewindow.tables.delta.commit import open_table, table_path
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import log_path
 
-UNKNOWN_ROWS = "only `land` reads whether files that an older version landed hold rows of later intervals"
-_WAITING = "landed files hold rows of later intervals"
 
-
-@dataclass(frozen=True, slots=True)
-class FeedLook:
-    """What a look at a feed's ledger and sources found."""
-
-    progress: Progress
-    is_due: bool
-    is_landing: bool
-    detail: str = ""
-
-
-def look_at_feed(project: Project, name: str, rows: Sequence[LedgerRow], now_ms: int) -> FeedLook:
+def look_at_feed(project: Project, name: str, rows: Sequence[LedgerRow], now_ms: int) -> FeedHealth:
     """Look at the sources of a feed, given the rows of its landing ledger.
 
     With intervals of arrival, new files may hold rows of the current interval only, so their times of arrival are read, unless
@@ -63,6 +54,7 @@ def look_at_feed(project: Project, name: str, rows: Sequence[LedgerRow], now_ms:
             if (table := open_table(path)) is not None:
                 check_log_claim(path, table, identity(rows), name)
     is_landing = any(project.is_alive(attempt) for attempt in progress.unfinished)
+    health = partial(FeedHealth, progress, is_landing=is_landing, spec=spec, every=str(config.landing.every or ""))
     grid = grid_of(spec) if spec.every else None
     window = ReadWindow(progress.through_ms, grid.start_of(now_ms)) if grid else ReadWindow()
     # This refuses a changed definition.
@@ -75,14 +67,14 @@ def look_at_feed(project: Project, name: str, rows: Sequence[LedgerRow], now_ms:
     except SourceError as error:
         if progress.feed is not None:
             raise
-        return FeedLook(progress, is_due=False, is_landing=is_landing, detail=str(error))
+        return health(is_due=False, detail=str(error))
     unchecked = next_columns(spec, columns, looks, progress)
     empty = [f"{name} has no rows" for look in looks.values() for name in look.empty[:1]]
     looks, rowless = _with_rows(spec, looks)
     empty += [f"{name} has no rows" for name in rowless]
     is_complete = grid is None or progress.through_ms is None or progress.through_ms < (window.until_ms or 0)
     if not is_complete:
-        return FeedLook(progress, is_due=False, is_landing=is_landing, detail=_waiting(spec, looks, progress, now_ms))
+        return health(is_due=False, detail=waiting_sources(spec, looks, progress.positions, now_ms))
     # Of a job's output all files are named, and its new epochs tell. One without rows that moves no watermark is not landed.
     fresh = sum(len(looks[log.topic].fresh) for log in spec.logs if not log.is_output)
     times = epoch_times(looks.values())
@@ -94,22 +86,15 @@ def look_at_feed(project: Project, name: str, rows: Sequence[LedgerRow], now_ms:
     }
     is_due = bool(fresh or epochs or (spec.interval_end and progress.feed))
     changed = changed_extractors(progress.feed, extractor_versions(config, project.root))
-    detail = "; ".join([*([told] if (told := _detail(fresh, epochs)) else []), *unchecked, *changed])
+    detail = "; ".join([*([new] if (new := new_in_sources(fresh, epochs)) else []), *unchecked, *changed])
     if grid is not None:
         files = _Files(spec, columns, looks, progress, window, grid, project.target.most_landed_here)
         if fresh and not epochs and not spec.interval_end and progress.feed is not None:
             is_due = files.new_ones_may_be_due()
         if not is_due:
             is_due, detail = files.landed_ones_are_due()
-            detail = detail or _waiting(spec, looks, progress, now_ms)
-    return FeedLook(progress, is_due, is_landing, "; ".join([*([detail] if detail else []), *empty]))
-
-
-def _waiting(spec: FeedSpec, looks: Mapping[str, SourceLook], progress: Progress, now_ms: int) -> str:
-    """Return what waits for the end of its interval: new files, or else rows of landed ones."""
-    return waiting_files(spec, looks, now_ms) or waiting_later(
-        spec, (progress.positions.get(log.topic) for log in spec.logs), now_ms
-    )
+            detail = detail or waiting_sources(spec, looks, progress.positions, now_ms)
+    return health(is_due=is_due, detail="; ".join([*([detail] if detail else []), *empty]))
 
 
 def _with_rows(spec: FeedSpec, looks: Mapping[str, SourceLook]) -> tuple[dict[str, SourceLook], list[str]]:
@@ -193,7 +178,7 @@ class _Files:
             else:
                 is_due = self._hold_due_rows(log, self.looks[log.topic])
             if is_due:
-                return True, _WAITING
+                return True, LATER_ROWS
             unknown = UNKNOWN_ROWS if is_due is None else unknown
         return False, unknown
 
@@ -209,7 +194,39 @@ class _Files:
             return None
 
 
-def _detail(fresh: int, epochs: Collection[int]) -> str:
-    if fresh:
-        return counted(fresh, "new file")
-    return f"{counted(len(epochs), 'new epoch')} of its job" if epochs else ""
+def next_columns(
+    feed: FeedSpec, columns: Mapping[str, LogColumns], looks: Mapping[str, SourceLook], progress: Progress
+) -> list[str]:
+    """Return what was not looked at, as sentences.
+
+    Raises `SourceError` (66) for new files that `land` would refuse, `ConfigError` (78) for columns that a first landing lacks.
+    """
+    from rewindow.engine.worker.landing.named_columns import wrong_columns  # noqa: PLC0415 - loads pyarrow
+
+    unknown: list[str] = []
+    with naming(FEED=feed.feed):
+        new = [spec for spec in feed.logs if spec.topic not in columns and not spec.is_output]
+        found = [wrong_columns(spec, looks[spec.topic]) for spec in new]
+        raise_all(feed.feed, [error for error in found if error is not None])
+        for spec in feed.logs:
+            if spec.topic in columns and not spec.is_output and looks[spec.topic].fresh:
+                unknown += _compared(spec, columns[spec.topic], looks[spec.topic], progress)
+    return unknown
+
+
+def _compared(spec: LogSpec, columns: LogColumns, look: SourceLook, progress: Progress) -> Iterator[str]:
+    """Compare the columns of new files with the landed ones, as `land` does. Yield what was not compared."""
+    from rewindow.engine.worker.file_fields import stored_fields  # noqa: PLC0415 - loads pyarrow
+    from rewindow.engine.worker.landing.text_source import TextFiles, text_fields  # noqa: PLC0415
+
+    before = landed_fields(progress.positions.get(spec.topic))
+    if spec.source.format != JSON:
+        fields = stored_fields(spec, columns, look)
+    elif sum(Path(piece.path).stat().st_size for piece in look.fresh) <= SMALL_JSON_BYTES:
+        fields = text_fields(spec, columns, look, TextFiles())
+    else:
+        yield f"only `land` compares the fields of {counted(len(look.fresh), 'json file')}"
+        return
+    if spec.source.format in TABLE_FORMATS:
+        before = LandedFields(tuple(sorted(fields.known)))  # a table has one schema for all rows
+    check_fields(spec, columns, fields, before, landings=progress.number)

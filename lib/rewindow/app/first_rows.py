@@ -7,10 +7,10 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from rewindow.app.known_branches import check_has_branch
 from rewindow.app.open_tables import direct
 from rewindow.app.project import Project
 from rewindow.app.quarantine_rows import open_quarantine
+from rewindow.app.run_references import check_has_branch
 from rewindow.config.job import JobConfig
 from rewindow.config.load import load_job, names_of
 from rewindow.config.mistakes import did_you_mean

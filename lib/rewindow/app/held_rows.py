@@ -9,11 +9,11 @@ import pyarrow as pa
 
 from rewindow.app.first_rows import INTERNAL, find_outputs
 from rewindow.app.project import Project
+from rewindow.control.health.job_health import Hold, describe_holds
+from rewindow.control.health.phrases import command_words
 from rewindow.control.plan.branches import CommittedRun
-from rewindow.control.plan.explain_holds import Hold, describe_holds
 from rewindow.control.plan.spec import OUTPUT, TableSpec
 from rewindow.errors import ConfigError, NothingFoundError, StorageError
-from rewindow.report.text import asked
 from rewindow.streams.serde.schema import OUTPUT_META
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.files import Folder
@@ -41,7 +41,7 @@ def held_rows(project: Project, name: str, *, branch: str, limit: int, last: boo
     state = tables.state(config.job)
     holds = describe_holds(state, safe_name(branch, "branch"))
     if not holds:
-        shows = f"`rewindow head {asked(config.job, branch)}` shows what is published"
+        shows = f"`rewindow head {command_words(config.job, branch)}` shows what is published"
         message = f"no run of {config.job} is on hold on branch {branch}: {shows}"
         raise NothingFoundError(message)
     run = state.on_hold(branch)[0]

@@ -8,64 +8,36 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from enum import StrEnum
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from rewindow.app.bind_job import bind_to_feed
-from rewindow.app.feed_status import FeedLook, look_at_feed
+from rewindow.app.feed_status import look_at_feed
 from rewindow.app.next_run import next_run
 from rewindow.app.project import Project
 from rewindow.app.read_ledgers import reading_ledgers
 from rewindow.app.readers import replayed_removed
 from rewindow.config.job import JobConfig
 from rewindow.config.load import Kind, load_job
+from rewindow.control.health.feed_health import FeedHealth
+from rewindow.control.health.feed_health import feed_entry as entry_of_feed
+from rewindow.control.health.job_health import (
+    Entry,
+    Status,
+    decided_entry,
+    lagging_entry,
+    ledger_entry,
+    sealed_entry,
+)
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.ingest.progress import Progress, fold_progress
 from rewindow.control.plan.branches import JobState, LedgerRow
+from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import MAIN, RunRequest, RunSpec
-from rewindow.errors import NotNowError, RewindowError, SourceError, naming, one_line
-from rewindow.streams.duration import in_words
+from rewindow.errors import RewindowError, SourceError, naming, one_line
 from rewindow.streams.record import known_time
 from rewindow.tables.shared.warehouse import find_feed
-
-_UNFINISHED = "an attempt did not finish: the next run completes it"
-
-
-class Status(StrEnum):
-    """How a feed, a job or a branch is."""
-
-    FRESH = "fresh"
-    """Nothing to do."""
-    DUE = "due"
-    """A feed: its sources have something new. A job: one landing waits, or an interrupted command is to be completed."""
-    BEHIND = "behind"
-    """A job: two or more landings wait. A branch: `main` has taken landings that the branch has not."""
-    ON_HOLD = "on_hold"
-    """A job or a branch: a run is committed, and not published before somebody accepts it."""
-    RUNNING = "running"
-    """A process is landing or running it now."""
-    NEVER_LANDED = "never_landed"
-    NEVER_RUN = "never_run"
-    BROKEN = "broken"
-    """The next command would refuse: the configuration or the code cannot be read, or sources or tables do not fit."""
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One line of the listing. ``epoch`` is the last landing landed or taken, ``waiting`` the number not taken yet."""
-
-    name: str
-    status: Status
-    detail: str | None = None
-    exit_code: int | None = None
-    """With which the next command would refuse; None unless broken."""
-    feed: str | None = None
-    epoch: int | None = None
-    waiting: int | None = None
-    watermark_ms: int | None = None
-    branches: list[Entry] = field(default_factory=list)
 
 
 class Looks:
@@ -76,7 +48,7 @@ class Looks:
         self._project = project
         self._rows: dict[str, Sequence[LedgerRow]] = {}
         self._states: dict[str, JobState] = {}
-        self._feeds: dict[str, FeedLook] = {}
+        self._feeds: dict[str, FeedHealth] = {}
 
     def rows(self, feed: str) -> Sequence[LedgerRow]:
         """Return the rows of a feed's landing ledger."""
@@ -84,7 +56,7 @@ class Looks:
             self._rows[feed] = self._project.feed_tables.state(feed)
         return self._rows[feed]
 
-    def feed(self, name: str) -> FeedLook:
+    def feed(self, name: str) -> FeedHealth:
         """Return what a feed's ledger and sources say. Raises as `look_at_feed`."""
         if name not in self._feeds:
             self._feeds[name] = look_at_feed(self._project, name, self.rows(name), self.now_ms)
@@ -192,22 +164,7 @@ def _entry_of(name: str, entry: Callable[[], Entry]) -> Entry:
 
 def _feed(name: str, looks: Looks) -> Entry:
     with naming(FEED=name):
-        look = looks.feed(name)
-    landed = look.progress.feed
-    status = Status.NEVER_LANDED if landed is None else Status.DUE if look.is_due else Status.FRESH
-    return Entry(
-        name,
-        Status.RUNNING if look.is_landing else status,
-        look.detail or _below_its_job(landed) or None,
-        epoch=len(landed.landings) if landed else None,
-        watermark_ms=known_time(look.progress.watermark_ms),
-    )
-
-
-def _below_its_job(landed: Feed | None) -> str:
-    """Return by how much the watermark of a feed of another job's output is below that of the job; nothing if it is not."""
-    held_ms = landed.landings[-1].held_ms if landed and landed.landings else 0
-    return f"complete through {in_words(held_ms)} less than its job, which may hold rows back" if held_ms else ""
+        return entry_of_feed(name, looks.feed(name))
 
 
 def _with_landings(entry: Entry, looks: Looks) -> Entry:
@@ -246,47 +203,20 @@ def _job_branch(project: Project, name: str, branch: str, looks: Looks) -> Entry
 
 def _branch(project: Project, config: JobConfig, state: JobState, feed: Feed, name: str) -> Entry:
     """Return the entry of a branch. That of `main` is the job's."""
-    branch, of_main = state.branch(name), state.branch(MAIN).last_epoch
-    entry = Entry(
-        name,
-        Status.FRESH,
-        feed=config.feed,
-        epoch=branch.last_epoch or None,
-        waiting=max(0, (len(feed.landings) if name == MAIN else of_main) - branch.last_epoch),
-        watermark_ms=known_time(branch.watermark_ms),
-    )
-    if branch.is_sealed and not (name == MAIN and entry.waiting) and not state.on_hold(name):
-        return replace(entry, detail="sealed: takes no more runs", waiting=0)
+    entry = ledger_entry(state, feed, name)
+    if sealed := sealed_entry(entry, state, name):
+        return sealed
+    decided: RunSpec | UpToDate | RewindowError
     try:
         bound = bind_to_feed(project.root, project.target, config, feed, name)
         request = RunRequest(branch=name, accept_code=config.on_code_change == "accept")
-        decision = next_run(project.tables, bound, state, request, project.is_alive)
-    except NotNowError as error:
-        return replace(entry, status=Status.RUNNING, detail=str(error))
+        decided = next_run(project.tables, bound, state, request, project.is_alive)
     except RewindowError as error:
-        return replace(entry, status=Status.BROKEN, detail=str(error), exit_code=error.exit_code)
-    waiting = entry.waiting or 0
-    if held := state.on_hold(name):
-        return replace(
-            entry, status=Status.ON_HOLD, detail=f"run {held[0].spec.name}: {held[0].commit.held_by[0].told}"
-        )
-    is_unfinished = isinstance(decision, RunSpec) and decision.takes_over is not None
-    detail = f"{_waiting(waiting)}{f'; {_UNFINISHED}' if is_unfinished else ''}"
-    if branch.head is None and waiting:
-        return replace(entry, status=Status.NEVER_RUN, detail=detail)
-    if waiting > (1 if name == MAIN else 0):
-        return replace(entry, status=Status.BEHIND, detail=detail)
-    if is_unfinished:
-        return replace(entry, status=Status.DUE, detail=_UNFINISHED)
-    if waiting:
-        return replace(entry, status=Status.DUE, detail=_waiting(waiting))
-    if project.tables.lagging(config.job, state, name):
-        return replace(entry, status=Status.DUE, detail="tables lag behind the ledger: the next run publishes them")
+        decided = error
+    entry = decided_entry(entry, state, name, decided)
+    if entry.status is Status.FRESH:
+        return lagging_entry(entry, project.tables.lagging(config.job, state, name))
     return entry
-
-
-def _waiting(count: int) -> str:
-    return "1 landing waits" if count == 1 else f"{count:,} landings wait"
 
 
 def _first_line(error: RewindowError) -> str:

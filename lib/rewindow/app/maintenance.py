@@ -6,11 +6,11 @@ import time
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rewindow.app.known_branches import check_has_branch
 from rewindow.app.open_tables import direct, open_feed_gc, open_job_gc, open_repair, output_location
 from rewindow.app.project import Project
 from rewindow.app.publishing import on_hold
 from rewindow.app.readers import outdated_readers
+from rewindow.app.run_references import check_has_branch
 from rewindow.app.telemetry.telemetry import OnStep
 from rewindow.config.load import load_feed, names_of
 from rewindow.contracts.staged_files import StagedFile, TaskReport

@@ -14,10 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rewindow.app.bind_job import bind_to_feed
-from rewindow.app.command_line import Command
 from rewindow.app.describe import add_spark_plans, describe_job, describe_published, describe_topology
 from rewindow.app.extractors import extractor_versions
-from rewindow.app.hints import hints
 from rewindow.app.kept_landings import naming_kept
 from rewindow.app.never_landed import expected_feed, lands_next
 from rewindow.app.next_run import next_run, with_all_reasons
@@ -30,12 +28,11 @@ from rewindow.app.open_engines import (
 )
 from rewindow.app.open_tables import open_feed_tables, open_tables, warehouse_location
 from rewindow.app.own_code import check_own_code
-from rewindow.app.silent import after_last_run
 from rewindow.app.telemetry.facts import LAND, RUN
 from rewindow.app.telemetry.gather import landing_done, landing_planned, run_done, run_planned, run_skipped
 from rewindow.app.telemetry.tables import Locator
 from rewindow.app.telemetry.telemetry import Observed, OnStep, telemetry_of
-from rewindow.app.unfinished import killed_hint
+from rewindow.app.unfinished import after_last_run, killed_hint
 from rewindow.app.unlikely_columns import naming_unlikely_columns
 from rewindow.app.watch import Watch
 from rewindow.config.feed import FeedConfig
@@ -46,6 +43,8 @@ from rewindow.contracts.landing import LandingEngine
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.contracts.steps import drive
 from rewindow.contracts.tasks import Execution
+from rewindow.control.health.lost_records import hints
+from rewindow.control.health.phrases import Command
 from rewindow.control.heartbeat import Heartbeat, is_alive, this_attempt
 from rewindow.control.ingest.land import LandReport, land
 from rewindow.control.ingest.landings import Feed

@@ -11,8 +11,8 @@ from rewindow.app.telemetry.gather import branch_changed
 from rewindow.app.telemetry.telemetry import OnStep
 from rewindow.contracts.steps import drive
 from rewindow.control.branch import accept, catch_up
+from rewindow.control.health.job_health import describe_holds, explain_holds
 from rewindow.control.plan.branches import LedgerRow
-from rewindow.control.plan.explain_holds import describe_holds, explain_holds
 from rewindow.control.plan.spec import MAIN
 from rewindow.errors import StorageError, UsageError, naming
 from rewindow.tables.shared.paths import safe_name

@@ -1,4 +1,4 @@
-"""The runs and epochs that people name: by a run (``main/3``), by a landing (``12``), or by an event time."""
+"""The branches, runs and epochs that people name: a run as ``main/3``, an epoch by a landing (``12``) or by an event time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from rewindow.app.times import parse_time, whole_number
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branch_decisions import find_run, first_epoch_at
 from rewindow.control.plan.branches import Branch, JobState
-from rewindow.control.plan.spec import RunRequest
+from rewindow.control.plan.spec import MAIN, RunRequest
 from rewindow.errors import UsageError
 
 
@@ -44,3 +44,16 @@ def with_runs(job: str, state: JobState, name: str) -> Branch:
         message = f"job {job!r} has no runs on branch {name!r} ({others})"
         raise UsageError(message)
     return branch
+
+
+def check_has_branch(job: str, state: JobState, branch: str) -> None:
+    """Raise `UsageError` (2) if no command has created a branch. A job has its main branch before its first run."""
+    if branch != MAIN and branch not in state.branches:
+        raise no_runs(job, state, branch)
+
+
+def no_runs(job: str, state: JobState, branch: str) -> UsageError:
+    """Return the error of a branch without runs."""
+    others = sorted(name for name, one in state.branches.items() if one.runs)
+    more = f" (branches with runs: {', '.join(others)})" if others else f": run `rewindow run {job}` first"
+    return UsageError(f"job {job!r} has no runs on branch {branch!r} yet{more}")

@@ -9,10 +9,11 @@ from typing import Any
 from rewindow.app.branch_results import Compared
 from rewindow.app.times import with_readable_times
 from rewindow.contracts.instants import instant
+from rewindow.control.health.phrases import command_words, counted, see_quarantined
 from rewindow.control.ingest.protocols import LandReport
 from rewindow.control.plan.spec import OUTPUT
 from rewindow.control.verify import Verified
-from rewindow.report.text import asked, counted, see_quarantined, told_holds, told_left_out
+from rewindow.report.text import told_holds, told_left_out
 from rewindow.streams.duration import in_words
 from rewindow.tables.shared.diff import TableDiff
 from rewindow.tables.shared.publications import SHARED_TABLES
@@ -94,7 +95,7 @@ def promoted_lines(job: str, done: Mapping[str, Any]) -> Iterator[str]:
             if done["waiting"] == 1
             else f"{done['waiting']:,} landings wait, and their rows are"
         )
-        yield f"{rows} not in {done['into']} before the next run: `rewindow run {asked(job, done['into'])}`."
+        yield f"{rows} not in {done['into']} before the next run: `rewindow run {command_words(job, done['into'])}`."
     yield from consequences(done)
 
 

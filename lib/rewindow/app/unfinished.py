@@ -1,4 +1,4 @@
-"""What became of an attempt that planned a run and did not commit it: the same words for every command.
+"""What is left after a branch's last run: an attempt that did not commit, and results that wait. The same for every command.
 
 The ledger does not say how an attempt ended. Its heartbeat does: a process that ends by itself removes it, whatever its error,
 and one that was killed leaves it.
@@ -7,9 +7,18 @@ and one that was killed leaves it.
 from __future__ import annotations
 
 import socket
+from pathlib import Path
+from typing import Any
 
+from rewindow.config.load import load_feed
+from rewindow.control.health.inputs import FeedRules, Inputs, Unknown, known
+from rewindow.control.health.waiting_results import stalled
 from rewindow.control.heartbeat import was_killed
+from rewindow.control.ingest.landings import Feed
+from rewindow.control.plan.branches import Branch
 from rewindow.control.plan.spec import Attempt, RunSpec
+from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.tables.shared.warehouse import Warehouse
 
 MEMORY_ADVICE = (
     "If that was for lack of memory (exit code 137), set fewer `cores:` or a smaller `inline:` in the target or a lower "
@@ -62,3 +71,35 @@ def killed_hint(warehouse: str, planned: RunSpec | None, again: str) -> str | No
     if planned is None or not was_killed(warehouse, planned.attempt):
         return None
     return f"The previous attempt, {process_of(planned.attempt)}, was killed before it could say why. {again}. {MEMORY_ADVICE}"
+
+
+def rules_of(root: Path, feed: str) -> FeedRules | Unknown:
+    """Return what a feed's file says of its watermark and logs."""
+    spec = known(lambda: load_feed(root, feed))
+    return spec if isinstance(spec, Unknown) else FeedRules(spec.lag_ms, frozenset(spec.logs))
+
+
+def after_last_run(root: Path, tables: Warehouse, branch: Branch, feed: Feed, again: str) -> dict[str, Any]:
+    """Return what is left after a branch's last run, as JSON values.
+
+    ``ended``: how an unfinished attempt ended; ``again`` is the command that goes on. ``silent``: the results that wait for
+    partitions without records; ``unknown`` says why these are not known.
+    """
+    ended = ended_hint(tables.warehouse, branch.pending, again) if branch.pending else None
+    found = stalled(_after_head(root, tables, branch, feed))
+    if isinstance(found, Unknown):
+        return {"ended": ended, "silent": [], "unknown": [{"about": "silent", "reason": found.reason}]}
+    return {"ended": ended, "silent": [one.as_json() for one in found], "unknown": []}
+
+
+def _after_head(root: Path, tables: Warehouse, branch: Branch, feed: Feed) -> Inputs:
+    """Read what the tasks of a branch's last run reported. In a catalog that needs Spark, so it is not read."""
+    head = branch.head
+    if head is None:
+        return Inputs(branch, feed, ())
+    if not isinstance(tables, DeltaTables):
+        return Inputs(
+            branch, feed, [head], reports=Unknown("in a catalog only `report` and `status` read task reports")
+        )
+    reports = known(lambda: {head.spec.run: tables.reports(head)})
+    return Inputs(branch, feed, [head], rules=rules_of(root, feed.definition.feed), reports=reports)

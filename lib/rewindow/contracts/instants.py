@@ -46,6 +46,11 @@ def instant(time_ms: int | None, unknown: str = "-") -> str:
     return f"{whole}.{milliseconds:03}Z" if milliseconds else f"{whole}Z"
 
 
+def to_the_second(time_ms: int | None, unknown: str = "-") -> str:
+    """Return a time as `instant`, without its milliseconds."""
+    return instant(None if time_ms is None else time_ms // 1000 * 1000, unknown)
+
+
 def as_argument(time_ms: int) -> str:
     """Return a time as an argument of a command line: `instant` without a blank."""
     return instant(time_ms).replace(" ", "T")

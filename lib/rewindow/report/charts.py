@@ -9,9 +9,10 @@ from html import escape
 import svg
 from markupsafe import Markup
 
-from rewindow.report.facts import Report
-from rewindow.report.figures import Clocks, Lateness, RunFigures
-from rewindow.report.text import counted, dated, day, number
+from rewindow.control.health.lost_records import Lateness
+from rewindow.control.health.phrases import counted
+from rewindow.report.facts import Clocks, Report, RunFigures
+from rewindow.report.text import dated, day, number
 from rewindow.streams.duration import in_words
 from rewindow.streams.metrics import DROPS
 

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rewindow.contracts.expectations import OnFail
+from rewindow.control.health.inputs import Inputs
+from rewindow.control.health.phrases import counted
 from rewindow.control.plan.branches import CommittedRun
-from rewindow.report.facts import Level, Sentence
-from rewindow.report.figures import Expected
-from rewindow.report.material import Material
-from rewindow.report.text import counted
+from rewindow.report.facts import Expected, Level, Sentence
 
 MET, WARNED, ACCEPTED, ON_HOLD = "met", "warned", "accepted", "on hold"
 
 
-def expectations(material: Material) -> list[Expected]:
+def expectations(inputs: Inputs) -> list[Expected]:
     """Return the results of the selected runs, oldest first."""
-    return [one for run in material.runs for one in _of_run(run, run.spec.run in material.accepted)]
+    return [one for run in inputs.runs for one in _of_run(run, run.spec.run in inputs.accepted)]
 
 
 def _of_run(run: CommittedRun, is_accepted: bool) -> Iterator[Expected]:  # noqa: FBT001 - used once, above

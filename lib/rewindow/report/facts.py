@@ -1,25 +1,15 @@
-"""What a report says, as plain values. Times are epoch milliseconds in UTC, None if unknown."""
+"""What a report says, as plain values. Times are epoch milliseconds in UTC, None if unknown; durations are milliseconds."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from rewindow.control.plan.explain_holds import Hold
-from rewindow.report.figures import (
-    Clocks,
-    Cost,
-    Digest,
-    Drop,
-    Expected,
-    Lateness,
-    OpenWindows,
-    Progress,
-    RunFigures,
-    Schedule,
-    StoreSize,
-)
+from rewindow.control.health.inputs import Held
+from rewindow.control.health.job_health import Hold
+from rewindow.control.health.lost_records import Drop, Lateness
+from rewindow.control.health.waiting_results import OpenWindows
 
 
 class Level(StrEnum):
@@ -29,6 +19,133 @@ class Level(StrEnum):
     NOTE = "note"
     WARNING = "warning"
     BAD = "bad"
+
+
+@dataclass(frozen=True, slots=True)
+class RunFigures:
+    """A run. ``seconds`` passed between its plan and its commit. ``dropped`` counts by kind; None if not read."""
+
+    run: str
+    first_epoch: int
+    last_epoch: int
+    records: int
+    rows: int
+    watermark_ms: int | None
+    committed_at_ms: int | None
+    seconds: float | None
+    is_final: bool
+    changed_code: bool
+    dropped: Mapping[str, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """The result of an expectation in a run. ``became``: ``met``, ``warned``, ``on hold`` or ``accepted``."""
+
+    run: str
+    output: str
+    name: str
+    became: str
+    observed: str
+    expected: str
+    examples: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """The clocks of one task after a run, how often each called punctuators during the run, and the time that the run covers."""
+
+    run: str
+    committed_at_ms: int | None
+    stream_time_ms: int | None
+    wall_clock_ms: int | None
+    stream_calls: int
+    wall_calls: int
+    simulated_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A schedule: the node, its clock, its interval, and when it is due next in the partition that is due first."""
+
+    node: str
+    clock: str
+    every_ms: int
+    due_ms: int | None
+    partitions: int
+    calls: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSize:
+    """A store: its kind, entries (None if it was not read), and the changelog's rows and bytes that selected runs wrote."""
+
+    store: str
+    kind: str
+    keys: int | None
+    rows: int
+    bytes: int
+    last_run: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StepCost:
+    """A step of the last ``runs`` of which its times are known; ``waiting_seconds`` forecasts it for what waits now."""
+
+    step: str
+    runs: int
+    median_seconds: float
+    seconds: float
+    waiting_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Time from plan to commit, and a forecast: fixed seconds of a run, and seconds for each million records.
+
+    ``fixed_seconds`` is None if the runs do not suffice for a forecast. ``waiting_seconds`` forecasts what waits now,
+    ``all_seconds`` one replay of all records.
+    """
+
+    runs: int
+    seconds: float
+    records: int
+    median_seconds: float
+    fixed_seconds: float | None
+    seconds_per_million: float | None
+    waiting_seconds: float | None
+    all_seconds: float | None
+    steps: Sequence[StepCost] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """What a run wrote to one table: the digest of its rows does not depend on files, cluster or time."""
+
+    target: str
+    table: str
+    rows: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a branch is. ``waiting_*``: landed, not yet replayed. ``slowest`` names what the watermark waits for."""
+
+    runs: int
+    first_epoch: int
+    last_epoch: int
+    records: int
+    rows: int
+    watermark_ms: int | None
+    committed_at_ms: int | None
+    is_sealed: bool
+    waiting_landings: int
+    waiting_records: int
+    landed_through_ms: int | None
+    slowest: Sequence[str]
+    held: Sequence[Held]
+    lagging: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)

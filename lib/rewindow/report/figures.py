@@ -1,220 +1,280 @@
-"""The figures of a report. Times are epoch milliseconds in UTC, None if unknown; durations are milliseconds."""
+"""The figures of a report: what the runs did, what changed since the run before, what a promotion replaced, what runs cost."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import StatisticsError, correlation, linear_regression, median
+from typing import Any
+
+from rewindow.control.health.inputs import Inputs, StepTimes, Unknown, records_of, rows_of
+from rewindow.control.health.job_health import JobHealth
+from rewindow.control.health.lost_records import count_drops, dropped_in
+from rewindow.control.plan.branches import CommittedRun, Publication
+from rewindow.control.plan.job_diff import differences_besides_tables
+from rewindow.control.plan.spec import CHANGELOG, OUTPUT
+from rewindow.report.facts import (
+    Change,
+    Changes,
+    Clocks,
+    Cost,
+    Progress,
+    Replaced,
+    RunFigures,
+    Schedule,
+    StepCost,
+    StoreSize,
+)
+from rewindow.streams.metrics import NODE, PUNCTUATE, SIMULATED_TIME
+from rewindow.streams.record import UNKNOWN, known_time
+from rewindow.streams.serde.schema import PARTITION
+
+_STREAM, _WALL = "STREAM_TIME", "WALL_CLOCK_TIME"
+_RUNS = 200
+"""The last runs, from which the forecast is made."""
+STEPPED_RUNS = 24
+"""The last runs, whose steps are told apart: each takes two reads."""
+_ENOUGH = 3
+"""Fewer runs than these make no forecast."""
+_CLEAR = 0.8
+"""With a lower correlation of records and seconds, other things than records decide how long the runs took."""
+STEPS = ("execute", "stage", "audit and commit", "publish")
+
+_Timed = list[tuple[int, float]]
+"""Records and seconds of each run."""
+_MOST_PUBLICATIONS = 1000
+"""A promotion with more publications after it is not looked for."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunFigures:
-    """A run. ``seconds`` passed between its plan and its commit. ``dropped`` counts by kind; None if not read."""
-
-    run: str
-    first_epoch: int
-    last_epoch: int
-    records: int
-    rows: int
-    watermark_ms: int | None
-    committed_at_ms: int | None
-    seconds: float | None
-    is_final: bool
-    changed_code: bool
-    dropped: Mapping[str, int] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Drop:
-    """Records that one reason kept out of the results. ``where`` is a node, a store, or the feed.
-
-    ``share``: the part of the records; None for a node that counts a record once for each window that it was late for.
-    """
-
-    kind: str
-    where: str
-    reason: str
-    records: int
-    share: float | None
+def progress(inputs: Inputs, health: JobHealth) -> Progress:
+    """Return how far the head is, and what waits."""
+    head = inputs.head
+    return Progress(
+        runs=len(inputs.runs),
+        first_epoch=inputs.runs[0].spec.input.first,
+        last_epoch=head.spec.input.last,
+        records=sum(records_of(run) for run in inputs.runs),
+        rows=rows_of(inputs.runs).total(),
+        watermark_ms=known_time(head.commit.watermark_ms),
+        committed_at_ms=known_time(head.recorded_at),
+        is_sealed=head.spec.final,
+        waiting_landings=len(health.waiting),
+        waiting_records=health.waiting_records,
+        landed_through_ms=health.landed_through_ms,
+        slowest=() if isinstance(health.slowest, Unknown) else health.slowest,
+        held=health.held,
+        lagging={} if isinstance(health.lagging, Unknown) else dict(health.lagging),
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class Expected:
-    """The result of an expectation in a run. ``became``: ``met``, ``warned``, ``on hold`` or ``accepted``."""
-
-    run: str
-    output: str
-    name: str
-    became: str
-    observed: str
-    expected: str
-    examples: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Bucket:
-    """Records that needed more grace than the bucket before, and at most ``up_to_ms``; None: no upper bound."""
-
-    up_to_ms: int | None
-    records: int
-
-
-@dataclass(frozen=True, slots=True)
-class Lateness:
-    """How late the records of a windowed node were.
-
-    ``records`` reached the node, at most ``largest_ms`` behind its clock. ``buckets``: those that arrived after the
-    end of their last window, by the smallest grace with which that window takes them; ``needed_ms`` is the largest.
-    ``late`` counts drops: those of records if ``counts_records``, else one for each window that a record was late for.
-    """
-
-    node: str
-    windows: str
-    grace_ms: int | None
-    records: int
-    mean_ms: float
-    largest_ms: int
-    late: int
-    counts_records: bool
-    buckets: Sequence[Bucket]
-    needed_ms: int
-
-    @property
-    def in_time(self) -> int:
-        """Records that needed no grace."""
-        return self.records - sum(bucket.records for bucket in self.buckets)
+def run_figures(inputs: Inputs) -> Iterator[RunFigures]:
+    """Yield the figures of each selected run."""
+    code: Mapping[str, str] | None = None
+    for run in inputs.runs:
+        span, now = run.spec.input, run.spec.binding.code
+        yield RunFigures(
+            run=run.spec.name,
+            first_epoch=span.first,
+            last_epoch=span.last,
+            records=records_of(run),
+            rows=rows_of([run]).total(),
+            watermark_ms=known_time(run.commit.watermark_ms),
+            committed_at_ms=known_time(run.recorded_at),
+            seconds=inputs.seconds_of(run),
+            is_final=run.spec.final,
+            changed_code=bool(code) and code != now,
+            dropped=dropped_in(inputs, run),
+        )
+        code = now
 
 
-@dataclass(frozen=True, slots=True)
-class OpenWindow:
-    """Results of one window that are not final. The store's clock in ``partitions`` has not reached ``closes_at_ms``.
-
-    ``window`` is None for results that `until_time_limit` holds, and for the records of a join that wait: these are all in one,
-    with ``waits_for`` and the times at which the first and the last of them are due.
-    """
-
-    store: str
-    window: tuple[int, int] | None
-    closes_at_ms: int
-    clock_ms: int | None
-    keys: int
-    partitions: Sequence[int]
-    why: str
-    waits_for: str | None = None
-    last_at_ms: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class OpenWindows:
-    """All results that are not final, and the windows that close first. ``results`` is None where stores were not read."""
-
-    results: int
-    windows: int
-    shown: Sequence[OpenWindow]
-    not_read: Sequence[str] = ()
+def clocks(inputs: Inputs) -> list[Clocks]:
+    """Return the clocks after each run whose reports are read: those of the task that is furthest behind."""
+    found = []
+    for run in inputs.runs:
+        reports = inputs.known_reports.get(run.spec.run)
+        if reports is None:
+            continue
+        states = [report.state for report in reports if report.state]
+        rows = [row for report in reports for row in report.metrics if row["name"] == PUNCTUATE]
+        found.append(
+            Clocks(
+                run=run.spec.name,
+                committed_at_ms=known_time(run.recorded_at),
+                stream_time_ms=_least(state["stream_time_ms"] for state in states),
+                wall_clock_ms=_least(state["wall_clock_ms"] for state in states),
+                stream_calls=sum(row["total"] for row in rows if row["reason"] == _STREAM),
+                wall_calls=sum(row["total"] for row in rows if row["reason"] == _WALL),
+                simulated_ms=max(
+                    (row["total"] for report in reports for row in report.metrics if row["name"] == SIMULATED_TIME),
+                    default=0,
+                ),
+            )
+        )
+    return found
 
 
-@dataclass(frozen=True, slots=True)
-class Clocks:
-    """The clocks of one task after a run, how often each called punctuators during the run, and the time that the run covers."""
-
-    run: str
-    committed_at_ms: int | None
-    stream_time_ms: int | None
-    wall_clock_ms: int | None
-    stream_calls: int
-    wall_calls: int
-    simulated_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class Schedule:
-    """A schedule: the node, its clock, its interval, and when it is due next in the partition that is due first."""
-
-    node: str
-    clock: str
-    every_ms: int
-    due_ms: int | None
-    partitions: int
-    calls: int
+def schedules(inputs: Inputs) -> list[Schedule]:
+    """Return the schedules after the head, by node, clock and interval, with the calls of the selected runs."""
+    grouped: dict[tuple[str, str, int], list[int | None]] = {}
+    for state in {} if isinstance(inputs.tasks, Unknown) else inputs.tasks.values():
+        for one in state["schedules"]:
+            grouped.setdefault((one["node"], one["type"], one["interval_ms"]), []).append(one["due_ms"])
+    calls: dict[tuple[str, str], int] = {}
+    for row in inputs.metrics:
+        if row["name"] == PUNCTUATE and row["level"] == NODE:
+            calls[row["node"], row["reason"]] = calls.get((row["node"], row["reason"]), 0) + row["total"]
+    return [
+        Schedule(node, clock, every, min((due for due in dues if due is not None), default=None), len(dues), total)
+        for (node, clock, every), dues in sorted(grouped.items())
+        for total in [calls.get((node, clock), 0)]
+    ]
 
 
-@dataclass(frozen=True, slots=True)
-class StoreSize:
-    """A store: its kind, entries (None if it was not read), and the changelog's rows and bytes that selected runs wrote."""
-
-    store: str
-    kind: str
-    keys: int | None
-    rows: int
-    bytes: int
-    last_run: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class StepCost:
-    """A step of the last ``runs`` of which its times are known; ``waiting_seconds`` forecasts it for what waits now."""
-
-    step: str
-    runs: int
-    median_seconds: float
-    seconds: float
-    waiting_seconds: float | None
+def store_sizes(inputs: Inputs) -> list[StoreSize]:
+    """Return the stores after the head: entries, and what the selected runs wrote to the changelogs."""
+    kinds = {store["name"]: store["kind"] for part in inputs.head.spec.binding.topology for store in part["stores"]}
+    found = []
+    for store in sorted(inputs.head.spec.binding.stores):
+        totals = [(run, run.commit.targets.get(f"{CHANGELOG}{store}")) for run in inputs.runs]
+        written = [(run, total) for run, total in totals if total is not None and total.rows]
+        columns = inputs.stores.get(store)
+        found.append(
+            StoreSize(
+                store=store,
+                kind=kinds.get(store, ""),
+                keys=None if columns is None else len(columns.get(PARTITION, ())),
+                rows=sum(total.rows for _, total in written),
+                bytes=sum(total.bytes for _, total in written),
+                last_run=written[-1][0].spec.name if written else None,
+            )
+        )
+    return found
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """Time from plan to commit, and a forecast: fixed seconds of a run, and seconds for each million records.
-
-    ``fixed_seconds`` is None if the runs do not suffice for a forecast. ``waiting_seconds`` forecasts what waits now,
-    ``all_seconds`` one replay of all records.
-    """
-
-    runs: int
-    seconds: float
-    records: int
-    median_seconds: float
-    fixed_seconds: float | None
-    seconds_per_million: float | None
-    waiting_seconds: float | None
-    all_seconds: float | None
-    steps: Sequence[StepCost] = ()
+def _least(times: Any) -> int | None:
+    """Return the earliest of the known times; None if there is none."""
+    return min((time for time in times if time != UNKNOWN), default=None)
 
 
-@dataclass(frozen=True, slots=True)
-class Digest:
-    """What a run wrote to one table: the digest of its rows does not depend on files, cluster or time."""
-
-    target: str
-    table: str
-    rows: int
-    digest: str
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """Records of a topic-partition that are landed but held back by the feed's watermark."""
-
-    topic: str
-    partition: int
-    records: int
-    until_ms: int
+def changes(inputs: Inputs) -> Changes:
+    """Return how the head differs from the run before it."""
+    head, before = inputs.head, inputs.before
+    if before is None:
+        return Changes(None, (), head.spec.accepted, ())
+    lines = [*differences_besides_tables(before.spec.binding, head.spec.binding), *_versions(before, head)]
+    return Changes(before.spec.name, lines, head.spec.accepted, list(_changed_figures(inputs, before)))
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a branch is. ``waiting_*``: landed, not yet replayed. ``slowest`` names what the watermark waits for."""
+def _versions(before: CommittedRun, now: CommittedRun) -> Iterator[str]:
+    old, new = before.spec.attempt.versions, now.spec.attempt.versions
+    for name in sorted({*old, *new}):
+        if old.get(name) != new.get(name):
+            yield f"{name}: {old.get(name, 'none')} -> {new.get(name, 'none')}"
+    if before.spec.input.generation != now.spec.input.generation:
+        yield f"generation of the feed: {before.spec.input.generation} -> {now.spec.input.generation}"
 
-    runs: int
-    first_epoch: int
-    last_epoch: int
-    records: int
-    rows: int
-    watermark_ms: int | None
-    committed_at_ms: int | None
-    is_sealed: bool
-    waiting_landings: int
-    waiting_records: int
-    landed_through_ms: int | None
-    slowest: Sequence[str]
-    held: Sequence[Held]
-    lagging: Mapping[str, int]
+
+def _changed_figures(inputs: Inputs, before: CommittedRun) -> Iterator[Change]:
+    now = inputs.head
+    yield Change("records", records_of(before), records_of(now))
+    yield Change("rows added to outputs", rows_of([before]).total(), rows_of([now]).total())
+    reports = inputs.known_reports.get(before.spec.run) or inputs.before_reports
+    old, new = count_drops(reports), count_drops(inputs.known_reports.get(now.spec.run, ()))
+    for kind in new:
+        if old[kind] or new[kind]:
+            yield Change(f"{kind} records", old[kind], new[kind])
+    yield Change("changelog rows", _changelog(before), _changelog(now))
+    yield Change(
+        "results that wait in suppress buffers", sum(before.commit.held.values()), sum(now.commit.held.values())
+    )
+    yield Change("seconds from plan to commit", inputs.seconds_of(before), inputs.seconds_of(now))
+
+
+def _changelog(run: CommittedRun) -> int:
+    return sum(total.rows for target, total in run.commit.targets.items() if target.startswith(CHANGELOG))
+
+
+def replaced(inputs: Inputs) -> Replaced | None:
+    """Return what the last promotion replaced, as far as its runs are among the report's; None without one."""
+    found = _last_promotion(inputs)
+    if found is None or not {run.spec.run for run in found.adds} & {run.spec.run for run in inputs.runs}:
+        return None
+    old, new = found.removes[-1], found.adds[-1]
+    targets = {target for run in (old, new) for target in run.spec.binding.tables if target.startswith(OUTPUT)}
+    outputs = sorted(target.removeprefix(OUTPUT) for target in targets)
+    rows_before, rows_now = rows_of(found.removes), rows_of(found.adds)
+    return Replaced(
+        before=_named(found.removes),
+        now=_named(found.adds),
+        lines=differences_besides_tables(old.spec.binding, new.spec.binding),
+        rows=[Change(output, rows_before[output], rows_now[output]) for output in outputs],
+    )
+
+
+def _last_promotion(inputs: Inputs) -> Publication | None:
+    publications = inputs.branch.publications
+    for index in range(len(publications) - 1, max(len(publications) - _MOST_PUBLICATIONS, 0) - 1, -1):
+        one = publications[index]
+        if one.adds and one.removes:
+            return one
+    return None
+
+
+def _named(runs: Sequence[CommittedRun]) -> str:
+    first, last = runs[0].spec.name, runs[-1].spec.name
+    return first if first == last else f"{first} to {last}"
+
+
+def cost(inputs: Inputs, waiting_records: int) -> Cost:
+    """Return the time of the selected runs from plan to commit, and what it says of the records that wait."""
+    timed = [(records_of(run), seconds) for run in inputs.runs if (seconds := inputs.seconds_of(run)) is not None]
+    records, seconds = sum(one for one, _ in timed), sum(one for _, one in timed)
+    typical = median([one for _, one in timed]) if timed else 0.0
+    steps = list(_steps(inputs, waiting_records))
+    line = _line(timed[-_RUNS:])
+    if line is None:
+        return Cost(len(timed), seconds, records, typical, None, None, None, None, steps)
+    fixed, each = line
+    every = sum(records_of(run) for run in inputs.branch.runs) + waiting_records
+    waiting = fixed + each * waiting_records if waiting_records else 0.0
+    return Cost(len(timed), seconds, records, typical, fixed, each * 1e6, waiting, fixed + each * every, steps)
+
+
+def _steps(inputs: Inputs, waiting_records: int) -> Sequence[StepCost]:
+    runs = inputs.runs[-STEPPED_RUNS:]
+    ended = inputs.steps
+    timed: Mapping[str, _Timed] = {step: [] for step in STEPS}
+    for run in runs:
+        for step, seconds in _seconds(run, inputs.planned_at.get(run.spec.run), ended.get(run.spec.run)).items():
+            timed[step].append((records_of(run), seconds))
+    found = []
+    for step, known in timed.items():
+        if known:
+            typical, line = median([one for _, one in known]), _line(known)
+            forecast = line[0] + line[1] * waiting_records if line and waiting_records else None
+            found.append(StepCost(step, len(known), typical, sum(one for _, one in known), forecast))
+    return found
+
+
+def _seconds(run: CommittedRun, planned_ms: int | None, ended: StepTimes | None) -> Mapping[str, float]:
+    """Return the seconds of the steps of a run whose begin and end are known."""
+    if ended is None:
+        return {}
+    times = (planned_ms, ended.executed_ms, ended.staged_ms, run.recorded_at, ended.published_ms)
+    pairs = zip(STEPS, times, times[1:], strict=False)
+    return {step: (end - begin) / 1000 for step, begin, end in pairs if begin and end and begin <= end}
+
+
+def _line(timed: _Timed) -> tuple[float, float] | None:
+    """Return the fixed seconds of a run and those of each record; None if the runs do not tell."""
+    if len(timed) < _ENOUGH:
+        return None
+    sizes, seconds = [float(records) for records, _ in timed], [one for _, one in timed]
+    try:
+        each, fixed = linear_regression(sizes, seconds)
+        is_clear = correlation(sizes, seconds) >= _CLEAR
+    except StatisticsError:  # all runs are of one size, or took the same time
+        return None
+    if not is_clear:
+        return None
+    return max(0.0, fixed), each

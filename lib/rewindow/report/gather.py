@@ -1,4 +1,4 @@
-"""Gather a report from its material."""
+"""Gather a report from its inputs."""
 
 from __future__ import annotations
 
@@ -6,24 +6,21 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from rewindow.control.health.inputs import Inputs
+from rewindow.control.health.job_health import JobHealth
+from rewindow.control.health.lost_records import drops, lateness
+from rewindow.control.health.phrases import command_words
+from rewindow.control.health.waiting_results import open_windows
 from rewindow.control.plan.spec import OUTPUT
-from rewindow.report.changes import changes
-from rewindow.report.cost import cost
-from rewindow.report.drops import drops, lateness
 from rewindow.report.expectations import expectations
-from rewindow.report.facts import BranchDiff, Outlook, Report, Verification
-from rewindow.report.figures import Digest
-from rewindow.report.history import clocks, progress, run_figures, schedules, store_sizes
-from rewindow.report.material import Material
-from rewindow.report.replaced import replaced
-from rewindow.report.silent import silent_partitions
-from rewindow.report.text import asked
+from rewindow.report.facts import BranchDiff, Digest, Outlook, Report, Verification
+from rewindow.report.figures import changes, clocks, cost, progress, replaced, run_figures, schedules, store_sizes
 from rewindow.report.verdict import verdict
-from rewindow.report.windows import open_windows
 
 
 def gather(
-    material: Material,
+    inputs: Inputs,
+    health: JobHealth,
     *,
     ledger: str,
     selection: str,
@@ -34,25 +31,25 @@ def gather(
     diff: BranchDiff | None = None,
 ) -> Report:
     """Return the report on a branch, or on the runs of it that are selected."""
-    spec, commit = material.head.spec, material.head.commit
-    done, dropped, windows = progress(material), drops(material), open_windows(material)
-    expected = expectations(material)
+    spec, commit = inputs.head.spec, inputs.head.commit
+    done, dropped, windows = progress(inputs, health), drops(inputs), open_windows(inputs)
+    expected = expectations(inputs)
     said = verdict(
-        asked(spec.job, material.branch.name),
+        command_words(spec.job, inputs.branch.name),
         done,
         outlook,
         verification,
         dropped,
         windows,
-        silent_partitions(material),
-        is_newest=material.is_newest,
-        detailed_runs=len(material.reports),
+        health,
+        is_newest=inputs.is_newest,
+        detailed_runs=len(inputs.known_reports),
         diff=diff,
         expected=expected,
     )
     return Report(
         job=spec.job,
-        branch=material.branch.name,
+        branch=inputs.branch.name,
         feed=spec.binding.feed,
         selection=selection,
         made_at_ms=made_at_ms,
@@ -61,16 +58,16 @@ def gather(
         progress=done,
         outlook=outlook,
         verification=verification,
-        runs=list(run_figures(material)),
-        detailed_runs=len(material.reports),
+        runs=list(run_figures(inputs)),
+        detailed_runs=len(inputs.known_reports),
         drops=dropped,
-        lateness=lateness(material),
+        lateness=lateness(inputs),
         open_windows=windows,
-        clocks=clocks(material),
-        schedules=schedules(material),
-        stores=store_sizes(material),
-        changes=changes(material),
-        cost=cost(material, done.waiting_records),
+        clocks=clocks(inputs),
+        schedules=schedules(inputs),
+        stores=store_sizes(inputs),
+        changes=changes(inputs),
+        cost=cost(inputs, done.waiting_records),
         chain=commit.chain,
         ledger=ledger,
         digests=[
@@ -82,7 +79,7 @@ def gather(
         ],
         diff=diff,
         expectations=expected,
-        replaced=replaced(material),
+        replaced=replaced(inputs),
     )
 
 

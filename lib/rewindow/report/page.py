@@ -11,9 +11,10 @@ from itertools import accumulate
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from rewindow.control.health import phrases
+from rewindow.control.health.lost_records import Lateness
 from rewindow.report import charts, text
 from rewindow.report.facts import Change, Level, Report
-from rewindow.report.figures import Lateness
 from rewindow.streams.duration import in_words
 from rewindow.streams.metrics import GRACE_BOUNDS_MS
 
@@ -56,7 +57,7 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
     )
     formats = (
-        text.counted,
+        phrases.counted,
         text.instant,
         text.number,
         text.seconds,
@@ -68,7 +69,7 @@ def _environment() -> Environment:
     environment.filters |= {
         function.__name__: function for function in (*formats, in_words, with_code, moved, the_last)
     }
-    said = (text.asked, text.see_quarantined, text.share_of_records, text.told_holds, text.told_left_out)
+    said = (phrases.command_words, phrases.see_quarantined, text.share_of_records, text.told_holds, text.told_left_out)
     drawn = (charts.clocks_chart, charts.drops_chart, charts.lateness_chart, charts.records_chart, charts.seconds_chart)
     called = (*said, *drawn, charts.timed_clocks, text.where_results_wait, kept_by_grace)
     environment.globals |= {function.__name__: function for function in called}

@@ -5,28 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rewindow.contracts import instants
-from rewindow.control.plan.explain_holds import Hold
-from rewindow.control.plan.spec import MAIN
-from rewindow.report.figures import Drop, OpenWindows, RunFigures
+from rewindow.control.health.job_health import Hold
+from rewindow.control.health.lost_records import Drop
+from rewindow.control.health.phrases import command_words, counted
+from rewindow.control.health.waiting_results import OpenWindows
+from rewindow.report.facts import RunFigures
 from rewindow.streams.duration import in_words
 
 DASH = "–"  # noqa: RUF001 - the dash of an empty cell
-
-
-def asked(job: str, branch: str) -> str:
-    """Return the words of a command line that name a job and a branch."""
-    return job if branch == MAIN else f"{job} --branch {branch}"
-
-
-def see_quarantined(name: str) -> str:
-    """Return the command that shows what a job or feed put into the quarantine, which all of them share."""
-    return f"rewindow head rewindow.quarantine --of {name}"
-
-
-def keep_dropped(job: str) -> str:
-    """Return how to see records that later runs of a job drop."""
-    setting = f"`dropped: quarantine` in conf/jobs/{job}.yaml"
-    return f"To see such records after later runs: {setting}, and `{see_quarantined(job)}`"
 
 
 def told_left_out(runs: Sequence[str]) -> str:
@@ -39,7 +25,7 @@ def told_holds(holds: Sequence[Hold]) -> str:
     """Return what a comparison of branches leaves out because runs are on hold, as sentences; empty if none is."""
     return " ".join(
         f"Run {one['run']} is on hold, so neither its rows nor those of later runs are published: "
-        f"`rewindow head {asked(one['job'], one['branch'])} --held` shows its rows, `{one['accept']}` publishes them."
+        f"`rewindow head {command_words(one['job'], one['branch'])} --held` shows its rows, `{one['accept']}` publishes them."
         for one in holds
     )
 
@@ -50,8 +36,8 @@ def instant(time_ms: int | None) -> str:
 
 
 def to_the_second(time_ms: int | None) -> str:
-    """Return a time in UTC to the second; a dash if it is unknown."""
-    return instant(None if time_ms is None else time_ms // 1000 * 1000)
+    """Return a time as everywhere (`instants.to_the_second`); a dash if it is unknown."""
+    return instants.to_the_second(time_ms, DASH)
 
 
 def day(time_ms: int, span_ms: int) -> str:
@@ -88,11 +74,6 @@ def seconds(value: float | None) -> str:
         if value < 120
         else span(value * 1000)
     )
-
-
-def counted(count: int, what: str, *, many: str = "") -> str:
-    """Return a number of things: ``1 run``, ``2 runs``."""
-    return f"{count:,} {what if count == 1 else many or f'{what}s'}"
 
 
 def where_results_wait(found: OpenWindows) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from rewindow.control.health.inputs import Unknown
+from rewindow.control.health.job_health import JobHealth, held_words, lag_words
+from rewindow.control.health.lost_records import Drop
+from rewindow.control.health.phrases import counted
+from rewindow.control.health.waiting_results import OpenWindows
 from rewindow.report.expectations import ON_HOLD, told_expectations
-from rewindow.report.facts import BranchDiff, Level, Outlook, Sentence, Verification
-from rewindow.report.figures import Drop, Expected, OpenWindows, Progress
-from rewindow.report.silent import Silent
+from rewindow.report.facts import BranchDiff, Expected, Level, Outlook, Progress, Sentence, Verification
 from rewindow.report.text import (
-    counted,
     instant,
     number,
     share_of_records,
@@ -27,7 +29,7 @@ def verdict(
     verification: Verification,
     drops: list[Drop],
     windows: OpenWindows,
-    silent: Sequence[Silent] = (),
+    health: JobHealth,
     *,
     is_newest: bool,
     detailed_runs: int,
@@ -39,12 +41,12 @@ def verdict(
     ``drops`` are those of the last ``detailed_runs``.
     """
     return [
-        _headline(progress, outlook, expected, silent, is_newest=is_newest),
+        _headline(progress, outlook, expected, health, is_newest=is_newest),
         *told_expectations(job, expected),
-        *_behind(job, progress, outlook, is_newest=is_newest),
+        *_behind(job, progress, outlook, health, is_newest=is_newest),
         *_compared(diff),
         *_lost(drops, f" in the last {number(detailed_runs)} runs" if detailed_runs < progress.runs else ""),
-        *(Sentence(Level.WARNING, str(one)) for one in silent),
+        *_stalled(health),
         *_open(windows),
         *_verified(job, progress, verification),
     ]
@@ -54,7 +56,7 @@ def _headline(
     progress: Progress,
     outlook: Outlook,
     expected: Sequence[Expected],
-    silent: Sequence[Silent],
+    health: JobHealth,
     *,
     is_newest: bool,
 ) -> Sentence:
@@ -75,14 +77,19 @@ def _headline(
         return Sentence(Level.WARNING, f"{through}; behind by {counted(progress.waiting_landings, 'landing')}")
     if progress.lagging:
         return Sentence(Level.WARNING, f"{through}; tables lag behind the ledger")
-    if silent:
+    if isinstance(health.stalled, Unknown):
+        what = "up to date with all that is landed; whether results wait for silent partitions is unknown"
+        return Sentence(Level.NOTE, f"{through}, and {what}")
+    if health.stalled:
         return Sentence(
             Level.WARNING, f"{through}, and up to date with all that is landed; results wait for silent partitions"
         )
     return Sentence(Level.GOOD, f"{through}, and up to date with all that is landed")
 
 
-def _behind(job: str, progress: Progress, outlook: Outlook, *, is_newest: bool) -> Iterator[Sentence]:
+def _behind(
+    job: str, progress: Progress, outlook: Outlook, health: JobHealth, *, is_newest: bool
+) -> Iterator[Sentence]:
     if outlook.refused is not None:
         yield Sentence(Level.BAD, f"The next run would end with: {outlook.refused}")
     if outlook.pending is not None:
@@ -93,14 +100,20 @@ def _behind(job: str, progress: Progress, outlook: Outlook, *, is_newest: bool) 
             Level.WARNING,
             f"Not replayed yet: {what}, landed through {to_the_second(progress.landed_through_ms)} (`rewindow run {job}`)",
         )
-    if progress.held:
-        records = sum(one.records for one in progress.held)
-        held = f"{counted(records, 'landed record')} {'waits' if records == 1 else 'wait'}"
+    if health.held:
         slow = f", which waits for {', '.join(progress.slowest)}" if progress.slowest else ""
-        yield Sentence(Level.WARNING, f"Held back: {held} for the feed's watermark{slow}")
+        yield Sentence(Level.WARNING, f"Held back: {held_words(health.held)} for the feed's watermark{slow}")
     if progress.lagging:
-        lag = ", ".join(f"{target} by {counted(count, 'commit')}" for target, count in progress.lagging.items())
-        yield Sentence(Level.WARNING, f"Tables lag behind the ledger: {lag} (`rewindow run {job}` publishes them)")
+        lag = f"Tables lag behind the ledger: {lag_words(progress.lagging)}"
+        yield Sentence(Level.WARNING, f"{lag} (`rewindow run {job}` publishes them)")
+
+
+def _stalled(health: JobHealth) -> Iterator[Sentence]:
+    """Yield the results that wait for partitions without records, and what is not known."""
+    if not isinstance(health.stalled, Unknown):
+        yield from (Sentence(Level.WARNING, str(one)) for one in health.stalled)
+    for unknown in health.unknown():
+        yield Sentence(Level.NOTE, f"Not known ({unknown['about']}): {unknown['reason']}")
 
 
 def _compared(diff: BranchDiff | None) -> Iterator[Sentence]:
@@ -134,6 +147,8 @@ def _lost(drops: list[Drop], where: str) -> Iterator[Sentence]:
 
 
 def _open(windows: OpenWindows) -> Iterator[Sentence]:
+    if windows.unknown is not None:
+        yield Sentence(Level.NOTE, f"Not known (open windows): {windows.unknown}")
     if windows.results:
         where = f" {told}" if (told := where_results_wait(windows)) else ""
         closes = "is sent at" if windows.shown and windows.shown[0].waits_for else "closes at"

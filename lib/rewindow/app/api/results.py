@@ -12,7 +12,6 @@ from markupsafe import Markup
 
 from rewindow.app.api.show import lines, table
 from rewindow.app.branch_results import Compared
-from rewindow.app.listing import Entry
 from rewindow.app.sentences import (
     as_assignments,
     compared_line,
@@ -23,8 +22,8 @@ from rewindow.app.sentences import (
     verified_lines,
 )
 from rewindow.app.written_file import write_text
+from rewindow.control.health.job_health import Entry, Hold
 from rewindow.control.ingest.protocols import LandReport
-from rewindow.control.plan.explain_holds import Hold
 from rewindow.control.verify import Verified
 from rewindow.report.facts import Report
 from rewindow.report.topology_svg import topology_svg

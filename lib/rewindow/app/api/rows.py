@@ -16,10 +16,10 @@ from rewindow.app.first_rows import topic_of
 from rewindow.app.project import Project as OpenProject
 from rewindow.app.times import time_columns
 from rewindow.contracts.instants import END_OF_TIME_MS
-from rewindow.control.plan.explain_holds import describe_holds, explain_holds
+from rewindow.control.health.job_health import describe_holds, explain_holds
+from rewindow.control.health.phrases import counted
 from rewindow.control.plan.spec import CHANGELOG, MAIN, OUTPUT, TableSpec
 from rewindow.errors import UsageError
-from rewindow.report.text import counted
 from rewindow.storage.locations import is_uri
 from rewindow.streams.serde.schema import OUTPUT_META
 from rewindow.tables.delta.commit import table_path

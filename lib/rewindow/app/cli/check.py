@@ -12,9 +12,9 @@ from rewindow.app.cli.options import Debug, Folder, Json
 from rewindow.app.cli.printing import Printer
 from rewindow.app.lint import ALLOW, lint
 from rewindow.config.load import find_project, load_feed, load_job
+from rewindow.control.health.phrases import counted
 from rewindow.control.project_source import module_file
 from rewindow.errors import ConfigError
-from rewindow.report.text import counted
 
 FOUND = 1
 

@@ -13,10 +13,10 @@ from rewindow.app.first_rows import is_quarantine, output_rows
 from rewindow.app.held_rows import held_rows
 from rewindow.app.project import Project
 from rewindow.app.times import with_readable_times
-from rewindow.control.plan.explain_holds import explain_holds
+from rewindow.control.health.job_health import explain_holds
+from rewindow.control.health.phrases import command_words, counted
 from rewindow.control.plan.spec import MAIN
 from rewindow.errors import UsageError
-from rewindow.report.text import asked, counted
 
 
 def register(app: typer.Typer) -> None:
@@ -72,7 +72,7 @@ def head(
         printer.say(line)
     for one in found:
         for run in one.get("on_hold", ())[:1]:
-            job = asked(one["job"], shown_branch)
+            job = command_words(one["job"], shown_branch)
             printer.say(
                 f"Run {run} is on hold, so its rows, and those of the runs behind it, are not in {one['table']}: "
                 f"`rewindow plan {job}` says why, `rewindow head {job} --held` shows its rows, and "

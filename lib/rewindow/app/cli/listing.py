@@ -8,10 +8,11 @@ import typer
 
 from rewindow.app.cli.options import Debug, Folder, Json, Target
 from rewindow.app.cli.printing import Printer
-from rewindow.app.listing import Entry, list_project
+from rewindow.app.listing import list_project
 from rewindow.app.project import Project
 from rewindow.contracts.instants import instant
-from rewindow.report.text import counted
+from rewindow.control.health.job_health import Entry
+from rewindow.control.health.phrases import counted
 
 
 def register(app: typer.Typer) -> None:

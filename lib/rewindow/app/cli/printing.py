@@ -19,15 +19,15 @@ from rewindow.app.cli.summary import reason_lines, summarise, summary_lines
 from rewindow.app.next_run import UpToDateButChanged
 from rewindow.app.sentences import TAKES_NO_MORE, in_one_line, landed_lines, readable
 from rewindow.app.watch import Watch
+from rewindow.control.health.inputs import dropped_by_reason
+from rewindow.control.health.job_health import Hold, explain_holds, explain_lag
+from rewindow.control.health.phrases import counted
 from rewindow.control.ingest.protocols import LandReport
-from rewindow.control.plan.explain import explain, explain_lag
-from rewindow.control.plan.explain_holds import Hold, explain_holds
+from rewindow.control.plan.explain import explain
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import MAIN
 from rewindow.control.run import RunReport
 from rewindow.errors import StoppedError
-from rewindow.report.run_totals import dropped_by_reason
-from rewindow.report.text import counted
 from rewindow.streams.record import known_time
 
 

@@ -13,13 +13,14 @@ from rewindow.app.cli.printing import Printer
 from rewindow.app.project import Project
 from rewindow.contracts.exit_codes import DIFFERENT
 from rewindow.contracts.instants import instant
+from rewindow.control.health.phrases import counted
 from rewindow.control.plan.spec import MAIN
-from rewindow.report.text import counted, span
+from rewindow.report.text import span
 from rewindow.streams.metrics import DROPS
 
 if TYPE_CHECKING:
-    from rewindow.app.status.findings import Subject
     from rewindow.app.status.overview import Overview
+    from rewindow.control.health.findings import Subject
 
 
 def register(app: typer.Typer) -> None:

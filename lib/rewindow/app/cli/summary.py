@@ -7,11 +7,10 @@ from typing import Any
 
 from rewindow.app.watch import Watch
 from rewindow.contracts.staged_files import QUARANTINE
+from rewindow.control.health.inputs import dropped_by_reason, records_from_feed, rows_by_output
+from rewindow.control.health.phrases import counted, keep_dropped, see_quarantined
 from rewindow.control.plan.spec import MAIN
 from rewindow.control.run import RunReport
-from rewindow.report.nodes import timed_nodes
-from rewindow.report.run_totals import dropped_by_reason, records_from_feed, rows_by_output
-from rewindow.report.text import counted, keep_dropped, see_quarantined
 from rewindow.streams.metrics import DROPS, LATE_RECORD_DROP, PUNCTUATE, QUARANTINED, sum_by_reason
 
 _MOSTLY = 2
@@ -59,7 +58,7 @@ def _mostly_late(result: RunReport) -> Iterator[str]:
     Nodes in which a record counts once for each of several windows are left out.
     """
     records = records_from_feed(result.spec.binding, result.commit.consumed)
-    once = {timed.node for timed in timed_nodes(result.spec.binding.topology) if timed.has_one_window}
+    once = {timed.node for timed in result.spec.binding.timed or () if timed.has_one_window}
     late = (
         sum_by_reason((row for row in result.metrics if row["node"] == node), LATE_RECORD_DROP) for node in sorted(once)
     )

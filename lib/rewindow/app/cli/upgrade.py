@@ -11,9 +11,9 @@ from rewindow.app.cli.options import Debug, Folder, Json, Target
 from rewindow.app.cli.printing import Printer
 from rewindow.app.project import Project
 from rewindow.app.upgrade import Fit, StoredTable, stored_tables
+from rewindow.control.health.phrases import counted
 from rewindow.control.plan.stored_format import FORMAT
 from rewindow.errors import CheckpointError
-from rewindow.report.text import counted
 
 _UNSTATED = "that state no format: told by the columns"
 

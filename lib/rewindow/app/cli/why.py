@@ -51,9 +51,7 @@ def why(
     """Name the records and punctuations behind a row, or say why there is none. Changes nothing. Times are in UTC."""
     # Here, because the engine that replays a row loads slowly, and other commands do not need it.
     from rewindow.app.cli.printing_why import missing_lines, row_lines
-    from rewindow.app.why.choose import choose_row
-    from rewindow.app.why.key_form import check_columns, read_key
-    from rewindow.app.why.keyless import null_key, without_key
+    from rewindow.app.why.key_form import check_columns, choose_row, null_key, read_key, without_key
     from rewindow.app.why.missing import explain_missing
     from rewindow.app.why.not_given import check_not_altered
     from rewindow.app.why.output import Output

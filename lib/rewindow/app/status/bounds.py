@@ -1,4 +1,7 @@
-"""Compare the figures of a job with the bounds in its file. A figure that is unknown is within no bound."""
+"""Compare the figures of a job with the bounds in its file. A figure that is unknown is within no bound.
+
+Growth is what the ledger says was written: no folder is listed for it.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rewindow.app.command_line import Command
 from rewindow.app.maintenance import KEEP
-from rewindow.app.status.figures import KINDS
-from rewindow.app.status.findings import Finding, Level
 from rewindow.config.job import AlertsConfig
-from rewindow.control.plan.branches import CommittedRun, JobState
+from rewindow.contracts.instants import to_the_second
+from rewindow.control.health.findings import Finding, Level
+from rewindow.control.health.lost_records import KINDS
+from rewindow.control.health.phrases import Command, counted
+from rewindow.control.plan.branches import Branch, CommittedRun, JobState
 from rewindow.control.plan.retention import EVERY, MOST_RUNS, decide_forget, is_due
-from rewindow.report.text import counted, number, share, size, span, to_the_second
+from rewindow.control.plan.stored_runs import sizes_of
+from rewindow.report.text import number, share, size, span
 from rewindow.streams.duration import in_words, to_ms
 
 
@@ -150,3 +155,24 @@ def _sum(figures: Mapping[str, Any], *names: str) -> int | None:
 
 def _percent(part: float) -> str:
     return f"{round(100 * part, 6):g} %"
+
+
+def growth_figures(state: JobState, branch: Branch, *, has_files: bool) -> dict[str, Any]:
+    """Return what state and journal have grown to, over all branches, and how many runs a restore reads.
+
+    ``has_files``: whether they are files. In a catalog they are rows of one table, whose files are not theirs: None.
+    """
+    written = [*sizes_of(state)]
+    kept = [one for one in written if one.run not in state.forgotten]
+    journal = [one.journal for one in written]
+    files, size = sum(one.files for one in kept), sum(one.bytes for one in kept)
+    all_runs, head = len(state.committed), branch.head
+    return {
+        "state_files": files if has_files else None,
+        "state_bytes": size,
+        "journal_files": len(journal) if has_files else None,
+        "journal_bytes": sum(journal),
+        "files_per_run": round((files + len(journal)) / all_runs, 2) if all_runs and has_files else None,
+        "bytes_per_run": round((size + sum(journal)) / all_runs) if all_runs else None,
+        "restore_runs": len(state.basis(head.spec.run)) if head and head.spec.binding.stores else 0,
+    }

@@ -1,22 +1,55 @@
-"""Check feeds and jobs of a project, from one look at each ledger. Nothing is changed. Only tables of a catalog need Spark."""
+"""Check feeds and jobs of a project, from one look at each ledger. Nothing is changed. Only tables of a catalog need Spark.
+
+What is found is in `control.health`: this module reads. What cannot be read is a finding, and hides no other.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 from itertools import chain
+from typing import Any
+from zoneinfo import ZoneInfo
 
-from rewindow.app.listing import Looks, names_in
+from croniter import croniter
+
+from rewindow.app.listing import (
+    Looks,
+    branch_entry,
+    feed_entry,
+    missing_feed,
+    names_in,
+    removed_runs,
+    with_feed_trouble,
+)
 from rewindow.app.project import Project
 from rewindow.app.read_ledgers import reading_ledgers
-from rewindow.app.status.feeds import check_feed
-from rewindow.app.status.findings import Level, Subject
-from rewindow.app.status.jobs import check_job
-from rewindow.config.load import Kind
+from rewindow.app.readers import replayed_of_removed
+from rewindow.app.status.bounds import Upkeep, exceeded, growth_figures
+from rewindow.app.unfinished import MEMORY_ADVICE, known_end, process_of, rules_of
+from rewindow.config.job import JobConfig
+from rewindow.config.load import Kind, load_feed, load_job
 from rewindow.config.mistakes import did_you_mean
-from rewindow.control.plan.spec import MAIN
-from rewindow.errors import RewindowError, UsageError
+from rewindow.control.health import findings
+from rewindow.control.health.feed_health import feed_figures
+from rewindow.control.health.findings import Finding, Level, Subject, Unfinished, checked
+from rewindow.control.health.inputs import Inputs, Unknown
+from rewindow.control.health.job_health import Entry, Status, describe_holds, job_health, progress_figures
+from rewindow.control.health.lost_records import drop_shares
+from rewindow.control.health.phrases import Command
+from rewindow.control.heartbeat import was_killed
+from rewindow.control.ingest.landings import PLAN as LANDING_PLAN
+from rewindow.control.ingest.stored_progress import made_by
+from rewindow.control.plan.branches import Branch, JobState
+from rewindow.control.plan.ledger_state import PLAN
+from rewindow.control.plan.spec import MAIN, Attempt
+from rewindow.errors import RewindowError, StorageError, UsageError
+from rewindow.streams.settings import StreamTimeFrom
+from rewindow.tables.delta.check_state import check_state
+from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import safe_name
+from rewindow.tables.shared.warehouse import find_feed
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +68,12 @@ class Overview:
     @property
     def is_empty(self) -> bool:
         """Whether there are feeds and none of them was ever landed, as in a warehouse whose path is misspelt."""
-        return bool(self.feeds) and all(one.figures["landings"] == 0 for one in self.feeds)
+        return bool(self.feeds) and all(feed.figures["landings"] == 0 for feed in self.feeds)
 
     @property
     def is_well(self) -> bool:
         """Whether nothing was found that somebody has to see to."""
-        return all(one.level.is_well for one in chain(self.feeds, self.jobs))
+        return all(subject.level.is_well for subject in chain(self.feeds, self.jobs))
 
 
 def overview(project: Project, names: Collection[str] = (), branch: str = MAIN) -> Overview:
@@ -51,14 +84,14 @@ def overview(project: Project, names: Collection[str] = (), branch: str = MAIN) 
     """
     looks = Looks(project)
     feeds, jobs = _selected(project, "feeds", names), _selected(project, "jobs", names)
-    _check_known(project, names, {*feeds, *jobs})
+    _check_names(project, names, {*feeds, *jobs})
     with reading_ledgers(project, feeds, jobs):
         if branch != MAIN:
             jobs = _having(safe_name(branch, "branch"), jobs, names, looks)
         return Overview(
             looks.now_ms,
-            sorted((check_feed(project, name, looks) for name in feeds), key=_urgency),
-            sorted((check_job(project, name, branch, looks) for name in jobs), key=_urgency),
+            sorted((_check_feed(project, name, looks) for name in feeds), key=_urgency),
+            sorted((_check_job(project, name, branch, looks) for name in jobs), key=_urgency),
         )
 
 
@@ -70,9 +103,9 @@ def _selected(project: Project, kind: Kind, names: Collection[str]) -> list[str]
     return [name for name in names_in(project.root, kind) if not names or name in names]
 
 
-def _check_known(project: Project, names: Collection[str], known: Collection[str]) -> None:
+def _check_names(project: Project, names: Collection[str], existing: Collection[str]) -> None:
     for name in names:
-        if name not in known:
+        if name not in existing:
             feeds, jobs = names_in(project.root, "feeds"), names_in(project.root, "jobs")
             message = (
                 f"there is no job or feed {name!r}: {did_you_mean(name, [*jobs, *feeds])}jobs are "
@@ -83,18 +116,188 @@ def _check_known(project: Project, names: Collection[str], known: Collection[str
 
 def _having(branch: str, jobs: Sequence[str], names: Collection[str], looks: Looks) -> list[str]:
     """Return the jobs that have an open branch. One whose ledger cannot be read is kept, so that it is reported."""
-    found = []
+    having = []
     for name in jobs:
         try:
             has_branch = branch in looks.job(name).branches and looks.job(name).branch(branch).is_open
         except RewindowError:
             has_branch = True
         if has_branch:
-            found.append(name)
+            having.append(name)
         elif name in names:
             message = f"job {name!r} has no open branch {branch!r}: `rewindow branch list {name}` shows its branches"
             raise UsageError(message)
-    if not found:
+    if not having:
         message = f"no job has an open branch {branch!r}: `rewindow branch list JOB` shows the branches of a job"
         raise UsageError(message)
-    return found
+    return having
+
+
+def _check_feed(project: Project, name: str, looks: Looks) -> Subject:
+    """Return the line of a feed: its sources, its landings, and attempts that died."""
+    entry, command = feed_entry(name, looks), Command(name, project.target.target)
+    is_broken, land = entry.status is Status.BROKEN, command("land")
+    rows = () if is_broken and entry.epoch is None else looks.rows(name)
+    health = None if is_broken else looks.feed(name)
+    progress = health.progress if health else None if entry.epoch is None else looks.progress(name)
+    landings = len(progress.feed.landings) if progress and progress.feed else 0
+    landed_ms = findings.landed_at(rows, landings) if landings else None
+    figures = feed_figures(entry, progress, landed_ms, looks.now_ms) | {"due": health.is_due if health else None}
+    if health is None:
+        gone = checked(
+            lambda: findings.replayed(replayed_of_removed(project.root, project.tables, name), land), "replayed", land
+        )
+        return Subject("feed", name, entry, figures, [*findings.refused(entry, "landing", land), *gone])
+    found = []
+    if progress and progress.unfinished and not health.is_landing:
+        attempt = progress.unfinished[-1]
+        plans = (row for row in reversed(rows) if row.kind == LANDING_PLAN)
+        planned_ms = next(row.recorded_at for row in plans if row.body["attempt"]["id"] == attempt.id)
+        found.append(findings.unfinished_landing(_unfinished(project, attempt, planned_ms), command))
+    if made_by(rows):
+        found += checked(
+            lambda: findings.lagging(
+                project.feed_tables.lagging(find_feed(name, rows, project.tables.home)), "logs", "landing", land
+            ),
+            "lagging",
+            land,
+        )
+    found += findings.of_landings(health, looks.now_ms, name, command)
+    return Subject("feed", name, entry, figures, found)
+
+
+def _unfinished(project: Project, attempt: Attempt, planned_ms: int | None) -> Unfinished:
+    """Return what is known of an attempt that did not commit."""
+    has_ended, how = known_end(project.warehouse, attempt, in_catalog=project.target.catalog is not None)
+    return Unfinished(process_of(attempt), planned_ms, has_ended, how)
+
+
+def _check_job(project: Project, name: str, branch: str, looks: Looks) -> Subject:
+    """Return the line of a job's branch: its next run, its attempts, its tables, its schedule and the bounds in its file."""
+    entry, command = branch_entry(project, name, branch, looks), Command(name, project.target.target, branch)
+    found = [*findings.refused(entry, "run", command("plan"))]
+    if missing := missing_feed(project, entry):
+        found.append(Finding(Level.BROKEN, "refused", missing, f"{command('run')} --land"))
+    try:
+        config, state = load_job(project.root, name), looks.job(name)
+    except RewindowError:  # the entry says so
+        return Subject("job", name, entry, progress_figures(entry, None, looks.now_ms), found)
+    of = state.branch(branch)
+    has_files = project.target.catalog is None
+    figures = progress_figures(entry, of, looks.now_ms) | growth_figures(state, of, has_files=has_files)
+    check = _JobCheck(project, entry, config, state, of, looks, command, figures)
+    is_refused, is_running = entry.status is Status.BROKEN, entry.status is Status.RUNNING
+    if of.head is not None:
+        found += checked(check.health, "figures", command("report"))
+    found += findings.on_hold(describe_holds(state, branch), len(of.unpublished), command)
+    if not (of.is_sealed or is_refused or is_running):
+        found += checked(check.altered, "altered", command("plan"))
+    behind = [
+        *checked(check.pending, "unfinished", command("plan")),
+        *checked(check.lagging, "lagging", command("plan")),
+    ]
+    found += checked(check.replayed, "replayed", command("plan"))
+    found += [replace(one, command=None) for one in behind] if is_refused else behind
+    if not of.is_sealed:
+        if not is_running:
+            found += checked(check.missed, "schedule", command("plan"))
+        found += exceeded(config.alerts, figures, command, Upkeep(state, of.head, looks.now_ms, has_files))
+    return Subject("job", name, with_feed_trouble(project, entry), figures, found)
+
+
+@dataclass(frozen=True, slots=True)
+class _JobCheck:
+    """The checks of a branch that read something. Each yields what it finds, and may add to the figures."""
+
+    project: Project
+    entry: Entry
+    config: JobConfig
+    state: JobState
+    branch: Branch
+    looks: Looks
+    command: Command
+    figures: dict[str, Any]
+
+    def health(self) -> Iterator[Finding]:
+        """Add what waits and what the last runs dropped; yield results that wait for partitions without records.
+
+        Each task report is a file, so only those of the runs over which shares are taken are read.
+        """
+        config, tables, runs = self.config, self.project.tables, self.branch.runs[-self.config.alerts.runs :]
+        inputs = Inputs(
+            self.branch,
+            find_feed(config.feed, self.looks.rows(config.feed), tables.home),
+            runs,
+            rules=rules_of(self.project.root, config.feed),
+            reports={run.spec.run: tables.reports(run) for run in runs},
+            will_follow=config.semantics.stream_time_from == StreamTimeFrom.WATERMARK.value,
+        )
+        health = job_health(inputs, self.state)
+        self.figures["waiting_records"] = health.waiting_records
+        self.figures["held"] = sum(held.records for held in health.held)
+        self.figures.update(drop_shares(inputs))
+        stalled = health.stalled
+        self.figures["silent"] = None if isinstance(stalled, Unknown) else [result.as_json() for result in stalled]
+        if isinstance(stalled, Unknown) and missing_feed(self.project, self.entry):
+            return  # a finding of its own says that the feed's file is gone
+        yield from findings.stalled_results(stalled, config.alerts.silent_ms, self.command)
+
+    def altered(self) -> Iterator[Finding]:
+        """Yield a finding if a file is gone that a table names, or that the next run needs.
+
+        Of the files in a bucket, `run` and `plan` ask only for the last ones. All are looked for here.
+        """
+        tables, state, head = self.project.tables, self.state, self.branch.head
+        if not isinstance(tables, DeltaTables):
+            return
+        try:
+            tables.check_published(self.entry.name, state, self.branch.name, early=True)
+            if head is not None and state.has_state(head.spec.run):
+                check_state(tables.warehouse, state, head, tables.state, tables.reports)
+        except StorageError as error:
+            yield Finding(Level.BROKEN, "altered", str(error), self.command("republish"))
+
+    def pending(self) -> Iterator[Finding]:
+        """Yield a finding if the branch has a plan whose attempt has ended without a commit."""
+        pending, project = self.branch.pending, self.project
+        if pending is None or project.is_alive(pending.attempt):
+            return
+        rows = reversed(project.tables.ledger_rows(self.entry.name))
+        planned_ms = next((row.recorded_at for row in rows if row.kind == PLAN and row.seq == pending.run), None)
+        advice = MEMORY_ADVICE if was_killed(project.warehouse, pending.attempt) else None
+        attempt = _unfinished(project, pending.attempt, planned_ms)
+        yield findings.unfinished_run(pending.name, attempt, self.command, advice)
+
+    def lagging(self) -> Iterator[Finding]:
+        """Yield a finding if readers of the branch's tables do not see all that is committed."""
+        tables, entry = self.project.tables, self.entry
+        self.figures["lagging"] = lacks = dict(tables.lagging(entry.name, self.state, self.branch.name))
+        if entry.exit_code == StorageError.exit_code:
+            # The entry names the table that is gone, and `run` would not make it again.
+            own = self.branch.tables
+            lacks = {target: n for target, n in lacks.items() if tables.version_of(own[target]) is not None}
+        yield from findings.lagging(lacks, "tables", "commit", self.command("run"))
+
+    def replayed(self) -> Iterator[Finding]:
+        """Yield a finding if the branch has replayed rows of another job's runs that are gone."""
+        if told := removed_runs(self.project, self.entry):
+            land = Command(self.entry.feed or "", self.command.target)("land")
+            yield Finding(Level.BROKEN, "replayed", told, land, "It says how to land them again")
+
+    def missed(self) -> Iterator[Finding]:
+        """Yield a finding if a landing waits that the run before the last scheduled one should have taken."""
+        config, schedule = self.config, self.config.schedule
+        if schedule is None or not self.entry.waiting:
+            return
+        due = last_due(schedule, self.looks.now_ms, load_feed(self.project.root, config.feed).zone, 2)
+        landed_ms = findings.landed_at(self.looks.rows(config.feed), (self.entry.epoch or 0) + 1)
+        yield from findings.missed_schedule(self.entry, landed_ms, schedule, due, self.command)
+
+
+def last_due(cron: str, before_ms: int, zone: str, count: int) -> list[int]:
+    """Return the last ``count`` times (epoch ms) before a time at which a valid schedule was due, newest first.
+
+    Raises `ValueError` for a schedule that is never due.
+    """
+    times = croniter(cron, datetime.fromtimestamp(before_ms / 1000, ZoneInfo(zone)))
+    return [round(times.get_prev(float) * 1000) for _ in range(count)]

@@ -8,6 +8,7 @@ from typing import Any
 
 from rewindow.app.telemetry.facts import ColumnOrigins, Facts, Measure, Read, Table, Written
 from rewindow.app.telemetry.tables import Locator
+from rewindow.control.health.inputs import dropped_by_reason, not_taken, rows_by_output
 from rewindow.control.ingest.landings import LANDING, Feed, Landing
 from rewindow.control.ingest.protocols import LandReport
 from rewindow.control.plan.branches import Branch, JobState
@@ -16,7 +17,6 @@ from rewindow.control.plan.spec import OUTPUT
 from rewindow.control.run import Job, RunReport
 from rewindow.dsl.column_origins import column_origins
 from rewindow.dsl.flows import Origin
-from rewindow.report.run_totals import dropped_by_reason, rows_by_output
 from rewindow.streams.record import known_time
 
 COMMITTED, NOTHING_TO_DO = "committed", "nothing_to_do"
@@ -101,7 +101,7 @@ def run_done(locator: Locator, job: Job, result: RunReport | UpToDate) -> Facts:
         wrote = Written(locator.output(table, with_version=True), *counts, commit=known, origins=origins.get(target))
         outputs.append(wrote)
     dropped = dropped_by_reason(result.metrics)
-    behind = len(job.feed.landings) - spec.input.last
+    behind = len(not_taken(job.feed, spec.input.last))
     details = {
         "outcome": COMMITTED,
         "run": spec.name,

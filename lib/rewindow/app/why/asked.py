@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from rewindow.app.hints import above
 from rewindow.app.why.history import Candidates, History
-from rewindow.app.why.open_windows import open_windows
 from rewindow.app.why.output import Output
-from rewindow.app.why.waiting import Holding, holding
+from rewindow.app.why.waiting import Holding, holding, open_windows
 from rewindow.app.why.windows import AskedTime, sessions, sliding_starts, windows_of
 from rewindow.engine.worker.provenance.extent import changes_keys, own_key
 from rewindow.streams.nodes import SourceNode
@@ -95,7 +93,7 @@ def _asked(past: History, values: Sequence[Any], start_ms: int | None, at: Asked
 def not_looked_for(output: Output) -> str | None:
     """Return why the logs are not asked for the output's keys, as the start of a sentence; None if they are."""
     layout = output.layout
-    nodes = [*above(layout.topology, layout.sink)]
+    nodes = [*layout.topology.above(layout.sink)]
     if any(isinstance(node, SourceNode) and node.is_internal and not node.is_global for node in nodes):
         return "The key is made by a repartition"
     if (maker := next((node.name for node in nodes if changes_keys(node)), None)) is not None:

@@ -7,11 +7,10 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-from rewindow.app.hints import above
 from rewindow.app.why.asked import Asked, contains
 from rewindow.app.why.history import Candidates, History
-from rewindow.app.why.open_windows import open_windows
 from rewindow.app.why.output import Output
+from rewindow.app.why.waiting import open_windows
 from rewindow.app.why.windows import windowed_node, windows_of
 from rewindow.engine.worker.inline import as_in_a_worker
 from rewindow.engine.worker.provenance.behind import Search, Wanted
@@ -51,7 +50,7 @@ class Fate:
     def following(cls, output: Output, followed: Candidates) -> Self:
         """Return what follows records to an output."""
         layout = output.layout
-        nodes = [node for node in above(layout.topology, layout.sink) if isinstance(node, ProcessorNode)]
+        nodes = [node for node in layout.topology.above(layout.sink) if isinstance(node, ProcessorNode)]
         stores = frozenset(store for node in nodes for store in node.stores)
         windowed = windowed_node(output)
         of_windows = stores if windowed is None else frozenset(windowed.stores)
@@ -152,3 +151,33 @@ def _within(taken: Candidates, spans: Iterable[Window], windows: Windows | None)
         where: {offset: time for offset, time in known.items() if any(contains(one, time, windows) for one in spans)}
         for where, known in taken.items()
     }
+
+
+def missed(output: Output, fate: Fate, window: Window, used: Collection[tuple[str | None, int, int]]) -> list[Drop]:
+    """Return the drops of the followed records that a window lacks. ``used``: those that its row is made of.
+
+    Without windows that the code declares, nothing tells which records a session lacks: all that were dropped are returned.
+    """
+    drops = [one for one in fate.missed([window]) if one.dropped.at not in used]
+    windows = windows_of(output)
+    if window.is_session and isinstance(windows, SessionWindows):
+        return _of_session(window, drops, fate.followed, windows.gap_ms)
+    return drops
+
+
+def _of_session(session: Window, drops: Sequence[Drop], followed: Candidates, gap_ms: int) -> list[Drop]:
+    """Return the drops of records that would have made a session longer, or of times within it."""
+    timed = []
+    for one in drops:
+        topic, partition, offset = one.dropped.at
+        if (time := followed.get((topic or "", partition), {}).get(offset)) is not None:
+            timed.append((one, time))
+    times = sorted(time for _, time in timed)
+    start_ms, end_ms, _ = session
+    for time in reversed(times):
+        if start_ms - gap_ms <= time < start_ms:
+            start_ms = time
+    for time in times:
+        if end_ms < time <= end_ms + gap_ms:
+            end_ms = time
+    return [one for one, time in timed if start_ms <= time <= end_ms]

@@ -20,6 +20,7 @@ from rewindow.engine.worker.provenance.replay import ReadLog
 from rewindow.errors import ConfigError
 from rewindow.streams.ordering import Rows
 from rewindow.streams.record import UNKNOWN, TopicPartition
+from rewindow.streams.timing import TimedNode
 
 Offsets = Mapping[tuple[str, int], Mapping[int, int]]
 """The offsets of records with their timestamps, by topic and partition."""
@@ -50,6 +51,12 @@ class History:
     def runs(self) -> tuple[CommittedRun, ...]:
         """The runs, oldest first."""
         return self.output.state.chain_to(self.last.spec.run)
+
+    @property
+    def timed(self) -> Sequence[TimedNode]:
+        """The nodes that wait for clocks: those of the last run, or those of the code if an older version planned it."""
+        planned = self.last.spec.binding.timed
+        return self.output.layout.topology.timed_nodes() if planned is None else planned
 
     @cached_property
     def epochs(self) -> tuple[Epoch, ...]:

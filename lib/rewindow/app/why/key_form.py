@@ -1,21 +1,32 @@
-"""How a key is written on the command line, for words that name a column that the key does not have."""
+"""The key and the row that the words of a command mean: how a key is written, keys of nulls, and which row is explained."""
 
 from __future__ import annotations
 
 import json
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from rewindow.app.project import Project
 from rewindow.app.why.asked import ask
+from rewindow.app.why.facts import Missing, MissingFacts, no_answer
 from rewindow.app.why.history import History
-from rewindow.app.why.output import Output, parse_key
-from rewindow.app.why.windows import key_words
-from rewindow.errors import ConfigError, SourceError, UsageError
-from rewindow.report.text import asked
+from rewindow.app.why.output import Output, Row, parse_key
+from rewindow.app.why.windows import AskedTime, key_words, of_window, start_column
+from rewindow.config.load import load_job
+from rewindow.contracts.instants import instant
+from rewindow.control.health.inputs import DETAILED_RUNS
+from rewindow.control.health.phrases import command_words, keep_dropped, see_quarantined
+from rewindow.control.plan.branch_decisions import find_run
+from rewindow.errors import ConfigError, NothingFoundError, SourceError, UsageError
+from rewindow.streams.metrics import SKIPPED_RECORDS, sum_by_reason
 from rewindow.streams.serde.schema import Column
 
+_MOST_NAMED = 5
+"""So many windows of a key are named."""
+_MOST_RUNS = 5
+_NO_KEY = (None, "", "null", '""')
 _COLUMN_AND_VALUE = re.compile(r"([^\W\d][\w.-]*)=.+", re.DOTALL)
 
 
@@ -37,7 +48,7 @@ def _options_first(output: Output, words: Sequence[str]) -> str:
     if first is None:
         return ""
     key, options = words[:first], words[first:]
-    command = f"rewindow why {asked(output.table, output.branch.name)} {shlex.join([*options, '--', *key])}"
+    command = f"rewindow why {command_words(output.table, output.branch.name)} {shlex.join([*options, '--', *key])}"
     return (
         f". {options[0]} is read as a part of the key, because it follows `--`. Write options before that: `{command}`"
     )
@@ -87,3 +98,98 @@ def _as_word(value: Any, column: Column) -> str:
     if column.type == "json" and isinstance(text := json.loads(value), str):
         return text
     return value.hex() if isinstance(value, bytes) else str(value)
+
+
+def choose_row(
+    output: Output, words: Sequence[str], rows: Sequence[Row], at: AskedTime | None, run: str | None
+) -> tuple[Sequence[Row], Row]:
+    """Return the rows of a key, in one window if one is named, and the newest of them or the newest that a run wrote.
+
+    Raises `NothingFoundError` (1) if there is no such row, `UsageError` (2) for an unknown run.
+    """
+    chosen = None if run is None else find_run(output.state, output.branch, run)
+    start_ms = None if at is None else at.start(rows)
+    found = of_window(output, rows, start_ms)
+    key = " ".join(words)
+    command = key_words(output, words) if at is None else at.command(at.time_ms)
+    ask = f"`rewindow why {command} --missing` says why"
+    if not found:
+        column = start_column(output)
+        starts = sorted({row[column] for row in rows}) if column else []
+        last = f", the last {_MOST_NAMED} of {len(starts):,}" if len(starts) > _MOST_NAMED else ""
+        named = ", ".join(instant(one) for one in starts[-_MOST_NAMED:])
+        known = f" (it has windows from {named}{last})" if starts else ""
+        where = "" if at is None or start_ms is None else at.where(start_ms)
+        message = f"{output.table} has no row of the key {key}{where}{known}: {ask}"
+        raise NothingFoundError(message)
+    if run is None:
+        return found, found[-1]
+    own = [row for row in found if chosen is not None and row["_run"] == chosen.spec.run]
+    if not own:
+        written = sorted({row["_run"] for row in found})
+        names = [one.spec.name for one in output.state.committed if one.spec.run in written]
+        others = (
+            f"has rows of {', '.join(names)}: name one of these" if names else "has rows of runs that are forgotten"
+        )
+        message = f"run {run} wrote no row of the key {key}, which {others}"
+        raise NothingFoundError(message)
+    return found, own[-1]
+
+
+def null_key(key: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]] | None:
+    """Return a key of nulls if the words of a key mean none, None for any other key.
+
+    Operators that take records without a key, like a join that keeps them, send rows with such a key.
+    """
+    return {name: [None] for name in key} if _means_none(key) else None
+
+
+def without_key(project: Project, output: Output, key: Mapping[str, Sequence[Any]]) -> MissingFacts | None:
+    """Return what became of records without a key, if the words of a key mean none: it is empty or `null`.
+
+    None for any other key, if a record has these words as its key, and if there is no run yet.
+    """
+    is_text = any(values[0] is not None for values in key.values())
+    if not _means_none(key) or output.branch.head is None or (is_text and is_landed(output, key)):
+        return None
+    skipped = list(_skipped(output))
+    total, name, runs_known = sum(count for _, count in skipped), output.job.name, len(output.branch.runs)
+    last = f" in the last {DETAILED_RUNS} of {runs_known:,} runs" if runs_known > DETAILED_RUNS else ""
+    if not total:
+        headline = f"no run of {name} has skipped a record without a key{last}"
+        return no_answer(output, Missing.NO_KEY, headline, [_written(output)])
+    are, them = ("record without a key was", "it") if total == 1 else ("records without a key were", "them")
+    runs = ", ".join(f"{count:,} in run {run}" for run, count in skipped[-_MOST_RUNS:])
+    more = f", the last {_MOST_RUNS} of {len(skipped):,} runs" if len(skipped) > _MOST_RUNS else ""
+    reasons = [
+        f"Where {name} groups, aggregates or joins by key, it skips records without a key: {runs}{more}",
+        _how_to_see(project, name),
+        _written(output),
+    ]
+    return no_answer(
+        output, Missing.NO_KEY, f"{total:,} {are} skipped{last}, so {output.table} has no row of {them}", reasons
+    )
+
+
+def _means_none(key: Mapping[str, Sequence[Any]]) -> bool:
+    return all(values[0] in _NO_KEY or "null" in values for values in key.values())
+
+
+def _skipped(output: Output) -> Iterator[tuple[str, int]]:
+    """Yield the last runs of the branch that skipped records without a key on the way to the output, and how many."""
+    nodes = {node.name for node in output.layout.topology.above(output.layout.sink)}
+    for run in output.branch.runs[-DETAILED_RUNS:]:
+        rows = [row for report in output.tables.reports(run) for row in report.metrics if row["node"] in nodes]
+        if count := sum_by_reason(rows, SKIPPED_RECORDS).get("null-key", 0):
+            yield run.spec.name, count
+
+
+def _how_to_see(project: Project, job: str) -> str:
+    if load_job(project.root, job).dropped == "quarantine":
+        return f"See them: `{see_quarantined(job)}`"
+    return keep_dropped(job)
+
+
+def _written(output: Output) -> str:
+    columns = " ".join(f"{column.name}=VALUE" for column in output.own_columns)
+    return f"A key is written {columns}{example(output)}"

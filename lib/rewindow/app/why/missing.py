@@ -6,27 +6,42 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from rewindow.app.hints import inner_joins
+import pyarrow.compute as pc
+
+from rewindow.app.never_landed import lands_next
 from rewindow.app.project import Project
 from rewindow.app.why.asked import Asked, ask, contains, not_looked_for
 from rewindow.app.why.facts import LateFacts, Missing, MissingFacts, OpenFacts, RecordFacts, no_answer
 from rewindow.app.why.fate import Fate, among, as_reached, fate_of
 from rewindow.app.why.history import History
-from rewindow.app.why.not_landed import never_landed
-from rewindow.app.why.open_windows import open_headline, open_sentences
 from rewindow.app.why.output import Output, Row
 from rewindow.app.why.quarantined import dropped_by_runs, quarantined
 from rewindow.app.why.row import META, Facts
-from rewindow.app.why.waiting import Waits, clock_sentences, held_sentences, partner_sentences
+from rewindow.app.why.waiting import (
+    Waits,
+    clock_sentences,
+    held_sentences,
+    open_headline,
+    open_sentences,
+    partner_sentences,
+)
 from rewindow.app.why.windows import AskedTime, of_window, start_column, told_sessions, windowed_node, windows_of
+from rewindow.config.feed import FeedConfig, feed_spec
+from rewindow.config.load import load_feed
 from rewindow.contracts.instants import instant
-from rewindow.report.text import asked as command_of
-from rewindow.report.text import counted
+from rewindow.control.health.feed_health import waiting_later
+from rewindow.control.health.lost_records import inner_joins
+from rewindow.control.health.phrases import command_words, counted
+from rewindow.control.ingest.progress import fold_progress, with_landed_grid
+from rewindow.control.plan.spec import MAIN, OUTPUT
 from rewindow.streams.duration import in_words
-from rewindow.streams.record import Window, known_time
+from rewindow.streams.record import UNKNOWN, Window, known_time
 from rewindow.streams.topology import describe_supplier
 from rewindow.streams.windows.session_sliding import SessionWindows
 from rewindow.streams.windows.time import GridWindows
+from rewindow.tables.delta.commit import table_path
+from rewindow.tables.delta.content_hash import read_batches
+from rewindow.tables.shared.ledger import now_ms
 
 
 def explain_missing(
@@ -60,7 +75,7 @@ def _absent(
     head, name = output.branch.head, output.job.name
     if head is None:
         headline = f"{name} has no runs on branch {output.branch.name}"
-        command = command_of(name, output.branch.name)
+        command = command_words(name, output.branch.name)
         return no_answer(output, Missing.NOT_RUN, headline, [f"Run it: `rewindow run {command}`"])
     past = History(output, head)
     past.check()
@@ -81,7 +96,7 @@ def _absent(
         newest = _there(output, found[-1])
         told = replace(told, reasons=[*told.reasons, f"Of another window {newest.headline}: omit --missing to see it"])
     if held := output.state.on_hold(output.branch.name):
-        job = command_of(name, output.branch.name)
+        job = command_words(name, output.branch.name)
         accept = f"`rewindow publish {job} --accept --run {held[0].spec.name}`"
         reason = f"Run {held[0].spec.name} is on hold: neither its rows nor those of later runs are published. {accept}"
         return replace(told, reasons=[reason, *told.reasons])
@@ -213,7 +228,8 @@ def _not_taken(output: Output, times: Sequence[int]) -> str:
     """Return why landed records with these times are not taken, and after a colon what takes them."""
     what = f"{counted(len(times), 'record')} of the key"
     if len(output.job.feed.landings) > output.branch.last_epoch:
-        return f"{what} landed after the last run: run the job, `rewindow run {command_of(output.job.name, output.branch.name)}`"
+        job = command_words(output.job.name, output.branch.name)
+        return f"{what} landed after the last run: run the job, `rewindow run {job}`"
     watermark_ms, is_one = output.job.feed.landings[-1].watermark_ms, len(times) == 1
     is_later = [time > watermark_ms for time in times]
     if all(is_later):
@@ -254,7 +270,7 @@ def _let_go(output: Output, what: str) -> str:
     if not joins:
         return f"A condition or function of the job let {what} go: see `rewindow explain`"
     where = ", ".join(f"{one.name!r} ({describe_supplier(one.supplier)})" for one in joins)
-    job = command_of(output.job.name, output.branch.name)
+    job = command_words(output.job.name, output.branch.name)
     them = "it" if what == "1 record" else "them"
     return (
         f"{what} found no partner in {where}, unless a condition or function left {them} out: `rewindow state show {job} "
@@ -266,3 +282,85 @@ def _dropped(one: LateFacts) -> str:
     at = one.record
     where = f"{at.topic}-{at.partition} offset {at.offset} ({instant(at.timestamp_ms)})"
     return f"{where} was dropped by {one.node}: {one.reason}, {in_words(one.behind_ms)} behind"
+
+
+def never_landed(project: Project, past: History, asked: Asked) -> tuple[str, list[str]]:
+    """Return the headline and the reasons."""
+    feed, window = past.output.job.feed, asked.window
+    name = feed.definition.feed
+    reasons = [*_like(past, asked), *_looked(past, asked), *_completeness(past, window), *quarantined(past, asked.own)]
+    config = load_feed(project.root, name)
+    following = lands_next(config, project_root=str(project.root), warehouse=project.warehouse)
+    reasons += _on_hold(project, config)
+    reasons += _later(project, config)
+    reasons.append(f"The next landing may bring records: `rewindow land {name}`{following}".removesuffix("."))
+    if window is not None and _is_ahead(past, window):
+        return f"no landed record reaches the window from {instant(window.start_ms)} yet", reasons
+    if window is not None and window.is_session and asked.sessions:
+        headline = f"no session of the key contains {instant(window.start_ms)}"
+        made = told_sessions(asked.sessions, "its records make, if the job leaves none out,", window.start_ms)
+        return headline, [made, *reasons]
+    where = "" if window is None else f" in the window from {instant(window.start_ms)}"
+    return f"no record of the key{where} was ever landed", reasons
+
+
+def _on_hold(project: Project, config: FeedConfig) -> Iterator[str]:
+    """Yield the run on hold of each job whose output the feed lands: what follows it is not published, so it is not landed."""
+    for job in sorted({log.source.job for log in config.logs.values() if log.source.job}):
+        for run in project.tables.state(job).on_hold(MAIN)[:1]:
+            yield (
+                f"Run {run.spec.name} of {job}, whose output the feed lands, is on hold, so its rows are not landed: "
+                f"`rewindow plan {job}` says why"
+            )
+
+
+def _later(project: Project, config: FeedConfig) -> Iterator[str]:
+    """Yield what landed files hold of later intervals of arrival. Whether the key is among it would have to be read."""
+    spec = feed_spec(config, project_root=str(project.root), warehouse=project.warehouse)
+    progress = fold_progress(project.feed_tables.state(config.feed))
+    spec, positions = with_landed_grid(spec, progress), progress.positions
+    if told := waiting_later(spec, (positions.get(log.topic) for log in spec.logs), now_ms()):
+        yield f"Its records may be among those that arrive later: {told}"
+
+
+def _like(past: History, asked: Asked) -> Iterator[str]:
+    """Yield a key of the table that differs from a key of one text only in case or in blanks around it."""
+    output = past.output
+    spec = output.branch.tables.get(f"{OUTPUT}{output.topic}")
+    if not isinstance(asked.own, str) or spec is None or output.tables.version_of(spec) is None:
+        return
+    column = output.own_columns[0].name
+    same = pc.utf8_lower(pc.utf8_trim_whitespace(pc.field(column))) == asked.own.strip().lower()
+    for batch in read_batches(table_path(output.tables.warehouse, spec.path), same):
+        if batch.num_rows and (found := batch.column(column)[0].as_py()) != asked.own:
+            yield f"{output.table} has rows of the key {found!r}: ask for that one if it was meant"
+            return
+
+
+def _is_ahead(past: History, window: Window) -> bool:
+    """Whether a window begins after every landed record of the output's logs."""
+    landings, topics = past.output.job.feed.landings, past.output.layout.external
+    ranges = landings[-1].ranges.items() if landings else ()
+    return window.start_ms > max(
+        (landed.max_timestamp for one, landed in ranges if one.topic in topics), default=UNKNOWN
+    )
+
+
+def _looked(past: History, asked: Asked) -> Iterator[str]:
+    if asked.window is None or not _is_ahead(past, asked.window):
+        topics, landings = ", ".join(sorted(past.output.layout.external)), past.output.job.feed.landings
+        where = "the only landing" if len(landings) == 1 else f"all {len(landings)} landings"
+        yield f"Looked in partition {asked.partition} of {topics}, in {where}"
+
+
+def _completeness(past: History, window: Window | None) -> Iterator[str]:
+    feed = past.output.job.feed
+    watermark = feed.landings[-1].watermark_ms if feed.landings else UNKNOWN
+    if watermark == UNKNOWN:
+        return
+    through = f"Feed {feed.definition.feed} is complete through {instant(watermark)}"
+    if window is None or window.end_ms <= watermark:
+        yield f"{through}: no records of earlier times are expected any more"
+    else:
+        begins = "begins" if window.start_ms > watermark else "ends"
+        yield f"{through}, and the window {begins} later: its records may still be landed"

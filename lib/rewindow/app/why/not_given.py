@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from rewindow.app.drift import described_drift, has_foreign_files
 from rewindow.app.why.output import Output
+from rewindow.control.health.phrases import command_words
 from rewindow.control.plan.branches import CommittedRun
 from rewindow.control.plan.job_diff import differences_besides_tables
 from rewindow.control.plan.spec import OUTPUT, JobBinding
 from rewindow.control.plan.suppress_edits import removed_suppresses
 from rewindow.errors import CheckpointError, RewindowError, StorageError
-from rewindow.report.text import asked
 
 
 def check_not_altered(output: Output) -> None:
@@ -47,7 +47,7 @@ def _altered(output: Output) -> Iterator[str]:
     """Yield how the table differs from what was published, and what helps; nothing if it does not."""
     job, branch = output.job.name, output.branch.name
     for told in described_drift(output.tables, job, output.state, branch, f"{OUTPUT}{output.topic}"):
-        yield f"{told}. Publish it again, then ask again: `rewindow republish {asked(job, branch)}`"
+        yield f"{told}. Publish it again, then ask again: `rewindow republish {command_words(job, branch)}`"
 
 
 def _other_code(output: Output, run: CommittedRun) -> Iterator[str]:

@@ -13,14 +13,14 @@ from rewindow.app.first_rows import find_outputs, is_quarantine
 from rewindow.app.open_tables import direct
 from rewindow.app.project import Project
 from rewindow.app.run_references import with_runs
-from rewindow.app.silent import rules_of
+from rewindow.app.unfinished import rules_of
+from rewindow.control.health.inputs import FeedRules, Unknown
 from rewindow.control.plan.branches import Branch, JobState
 from rewindow.control.plan.spec import MAIN, OUTPUT
 from rewindow.control.run import Job
 from rewindow.engine.worker.provenance.output_rows import rows_of_key
 from rewindow.engine.worker.provenance.replay import Traced
 from rewindow.errors import DataError, UsageError
-from rewindow.report.material import FeedRules
 from rewindow.streams.serde.canonical_json import dump_value
 from rewindow.streams.serde.coercion import coerce_text, coercer
 from rewindow.streams.serde.schema import Column, has_bounds
@@ -45,7 +45,7 @@ class Output:
     tables: DeltaTables
     state: JobState
     branch: Branch
-    rules: FeedRules
+    rules: FeedRules | Unknown
 
     @classmethod
     def find(cls, project: Project, name: str, branch: str) -> Output:

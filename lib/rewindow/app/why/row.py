@@ -18,9 +18,8 @@ from rewindow.app.why.facts import (
     json_row,
     json_rows,
 )
-from rewindow.app.why.fate import Fate
+from rewindow.app.why.fate import Fate, missed
 from rewindow.app.why.history import Candidates, History
-from rewindow.app.why.missed import missed
 from rewindow.app.why.not_given import not_given
 from rewindow.app.why.output import Output, Row
 from rewindow.app.why.quarantined import dropped_by_runs, quarantined
@@ -34,7 +33,6 @@ from rewindow.engine.worker.provenance.extent import extents, own_key
 from rewindow.engine.worker.provenance.origins import Cause
 from rewindow.engine.worker.provenance.replay import Drop, Traced
 from rewindow.errors import CheckpointError
-from rewindow.report.nodes import timed_nodes
 from rewindow.streams.record import TopicPartition, Windowed, known_time
 from rewindow.streams.windows.session_sliding import SlidingWindows
 
@@ -119,8 +117,8 @@ def candidates_of(past: History, traced: Traced, key: Any) -> Candidates:
     if times is None or not_looked_for(past.output) is not None:
         return {}
     if key.window.is_session:
-        described, own = past.last.spec.binding.topology, traced.leads_to_output()
-        after = [node.final_after_ms or 0 for node in timed_nodes(described) if node.node in own]
+        own = traced.leads_to_output()
+        after = [timed.final_after_ms or 0 for timed in past.timed if timed.node in own and not timed.is_join]
         around = max([*after, getattr(windows_of(past.output), "gap_ms", 0)])
         times = max(times[0] - around, 0), times[1] + around
     partition = traced.partition

@@ -1,26 +1,29 @@
-"""What a result waits for: the clock of a node, and what holds the clock back."""
+"""What a result waits for: the clock of a node, what holds the clock back, and which windows of a key are open."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rewindow.app.hints import above
+from rewindow.app.why.facts import OpenFacts
 from rewindow.app.why.history import Candidates, History
-from rewindow.app.why.windows import windows_of
+from rewindow.app.why.windows import all_sliding_starts, sessions, windows_of
 from rewindow.contracts.instants import instant
+from rewindow.control.health.inputs import Inputs, Unknown
+from rewindow.control.health.phrases import counted
+from rewindow.control.health.waiting_results import BUFFER_TIME, clocks_of, watermark_sentence, why_open
 from rewindow.dsl.operators.stream_join import StreamJoin
 from rewindow.errors import CheckpointError
-from rewindow.report.held_back import waited_for, what_moves, why_open
-from rewindow.report.material import Material
-from rewindow.report.nodes import TimedNode, timed_nodes
-from rewindow.report.windows import BUFFER_TIME, clocks_of
-from rewindow.streams.duration import in_words
 from rewindow.streams.nodes import ProcessorNode
 from rewindow.streams.record import UNKNOWN, Window, known_time
-from rewindow.streams.windows.session_sliding import SessionWindows
+from rewindow.streams.timing import TimedNode, holding_nodes
+from rewindow.streams.windows.session_sliding import SessionWindows, SlidingWindows
+from rewindow.streams.windows.time import GridWindows, Windows
 from rewindow.tables.delta.state_query import Stores
+
+_MOST_NAMED = 5
+"""So many open windows are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,7 @@ class Waits:
 class Holding:
     """The last node that holds an output's results back, and its clock in one partition."""
 
-    material: Material
+    inputs: Inputs
     node: TimedNode
     partition: int
     clock: int
@@ -66,8 +69,8 @@ class Holding:
         closes_at = self.closes_at(window)
         if closes_at is None:
             return None
-        why = why_open(self.material, self.node, closes_at, {self.partition: self.clock})
-        return Waits(self.node.node, closes_at, known_time(self.clock), why)
+        reason = why_open(self.inputs, self.node, closes_at, {self.partition: self.clock})
+        return Waits(self.node.node, closes_at, known_time(self.clock), reason.text)
 
 
 def holding(past: History, partition: int, values: Sequence[Any]) -> Holding | None:
@@ -75,22 +78,17 @@ def holding(past: History, partition: int, values: Sequence[Any]) -> Holding | N
 
     ``values`` are those of the key's columns, without a window.
     """
-    topology, layout = past.last.spec.binding.topology, past.output.layout
-    own = {
-        node.name for node in above(layout.topology, layout.sink)
-    }  # other outputs of the sub-topology have other windows
-    nodes = [
-        node
-        for node in timed_nodes(topology)
-        if node.final_after_ms is not None and node.sub_topology == layout.part.index and node.node in own
-    ]
+    layout = past.output.layout
+    # Other outputs of the sub-topology have other windows.
+    own = {node.name for node in layout.topology.above(layout.sink)}
+    nodes = [node for node in holding_nodes(past.timed) if node.sub_topology == layout.part.index and node.node in own]
     if not nodes or past.last.spec.final:
         return None
-    material, last = _material(past), nodes[-1]
+    inputs, last = _inputs(past), nodes[-1]
     buffered = _buffered(past, last.store, values) if last.sends_nulls else None
     if buffered is None and not past.output.is_windowed:
         return None
-    return Holding(material, last, partition, clocks_of(material, last).get(partition, UNKNOWN), buffered)
+    return Holding(inputs, last, partition, clocks_of(inputs, last).get(partition, UNKNOWN), buffered)
 
 
 def _buffered(past: History, store: str, own: Sequence[Any]) -> dict[Window | None, int]:
@@ -115,7 +113,8 @@ def _buffered(past: History, store: str, own: Sequence[Any]) -> dict[Window | No
 def clock_sentences(past: History, partition: int) -> Iterator[str]:
     """Yield what the clocks and schedules of the output's task are after the last run."""
     part = past.output.layout.part.index
-    state: Mapping[str, Any] = _material(past).tasks.get((part, partition), {})
+    tasks = _inputs(past).tasks
+    state: Mapping[str, Any] = {} if isinstance(tasks, Unknown) else tasks.get((part, partition), {})
     stream_ms = state.get("stream_time_ms", UNKNOWN)
     if stream_ms != UNKNOWN:
         yield f"Stream time of task {part}_{partition} is {instant(stream_ms)} after run {past.last.spec.name}"
@@ -128,12 +127,8 @@ def clock_sentences(past: History, partition: int) -> Iterator[str]:
 
 def held_sentences(past: History) -> Iterator[str]:
     """Yield what the feed's watermark waits for, if it holds back records that were landed."""
-    material = _material(past)
-    at = instant(material.feed.landings[-1].watermark_ms)
-    if waits := waited_for(material):
-        yield f"The feed's watermark is at {at}, which {waits}. {what_moves(material, by_feed=True)}"
-    elif material.rules.lag_ms:
-        yield f"The feed's watermark is at {at}, `lag: {in_words(material.rules.lag_ms)}` behind its newest record"
+    if told := watermark_sentence(_inputs(past)):
+        yield told
 
 
 def partner_sentences(past: History, taken: Candidates) -> Iterator[str]:
@@ -141,7 +136,7 @@ def partner_sentences(past: History, taken: Candidates) -> Iterator[str]:
     layout = past.output.layout
     newest_ms = max((time for known in taken.values() for time in known.values()), default=UNKNOWN)
     lacking = sorted(set(layout.external) - {topic for (topic, _), known in taken.items() if known})
-    for node in above(layout.topology, layout.sink):
+    for node in layout.topology.above(layout.sink):
         join = node.supplier if isinstance(node, ProcessorNode) else None
         if isinstance(join, StreamJoin) and not join.keeps_left:
             is_known = bool(lacking) and not past.output.is_windowed
@@ -154,6 +149,61 @@ def partner_sentences(past: History, taken: Candidates) -> Iterator[str]:
             yield f"{node.name} sends a record without a partner once stream time is past {instant(until_ms)}"
 
 
-def _material(past: History) -> Material:
-    of = past.output
-    return Material.of_reports(of.branch, of.job.feed, [past.last], of.tables.reports, rules=of.rules)
+def _inputs(past: History) -> Inputs:
+    of, run = past.output, past.last
+    return Inputs(of.branch, of.job.feed, [run], rules=of.rules, reports={run.spec.run: of.tables.reports(run)})
+
+
+def open_windows(
+    windows: Windows | None, times: Iterable[int], held: Holding, known: Sequence[Window] | None = None
+) -> list[Window]:
+    """Return the windows that a key's records make and that the clock has not closed, oldest first, given the records' times.
+
+    ``known``: the sessions that they made, if a replay has told.
+    """
+    newest_first = sorted(set(times), reverse=True)
+    made: Iterable[Window]
+    if held.buffered is not None:
+        made = [window for window in held.buffered if window is not None]
+    elif isinstance(windows, SessionWindows):
+        made = sessions(newest_first, windows.gap_ms) if known is None else known
+    elif isinstance(windows, SlidingWindows):
+        made = _sliding(windows.size_ms, newest_first, held)
+    elif isinstance(windows, GridWindows):
+        made = _on_grid(windows, newest_first, held)
+    else:
+        made = []
+    return sorted(window for window in made if held.is_open(window))
+
+
+def _sliding(size_ms: int, newest_first: Sequence[int], held: Holding) -> list[Window]:
+    """Return the windows of the records that an open window may begin after or end with."""
+    recent = [time for time in newest_first if held.is_open(Window(time + 1, time + 1 + size_ms))]
+    return [Window(start, start + size_ms) for start in all_sliding_starts(recent, size_ms)]
+
+
+def _on_grid(windows: GridWindows, newest_first: Sequence[int], held: Holding) -> set[Window]:
+    """Return the windows of the newest records, up to a record that has no open window: earlier records have none either."""
+    found: set[Window] = set()
+    for time in newest_first:
+        own = [windows.window(start) for start in windows.starts(time)]
+        if own and not held.is_open(own[-1]):
+            break
+        found.update(own)
+    return found
+
+
+def open_headline(found: Sequence[OpenFacts]) -> str:
+    """Return until when the windows of a key are open."""
+    if len(found) == 1:
+        return f"the window from {instant(found[0].start_ms)} is open until {instant(found[0].closes_at_ms)}"
+    return f"{len(found):,} windows of the key are open, the first of them until {instant(found[0].closes_at_ms)}"
+
+
+def open_sentences(found: Sequence[OpenFacts]) -> Iterator[str]:
+    """Yield until when each of several windows is open, and how many records it has."""
+    for one in found[:_MOST_NAMED] if len(found) > 1 else ():
+        until = f"is open until {instant(one.closes_at_ms)}"
+        yield f"The window from {instant(one.start_ms)} {until}, and has {counted(one.records, 'record')} so far"
+    if len(found) > _MOST_NAMED:
+        yield f"{len(found) - _MOST_NAMED:,} more windows close later"

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from rewindow.app.hints import above
 from rewindow.app.why.output import Output, Row
 from rewindow.contracts.instants import as_argument, instant
+from rewindow.control.health.phrases import command_words
 from rewindow.errors import UsageError
-from rewindow.report.text import asked
 from rewindow.streams.nodes import ProcessorNode
 from rewindow.streams.record import Window
 from rewindow.streams.windows.session_sliding import SessionWindows, SlidingWindows
@@ -95,7 +94,7 @@ class AskedTime:
 
 def key_words(output: Output, words: Sequence[str]) -> str:
     """Return the words of a command that name a key of an output on its branch."""
-    return f"{asked(output.table, output.branch.name)} {shlex.join(words)}"
+    return f"{command_words(output.table, output.branch.name)} {shlex.join(words)}"
 
 
 def start_column(output: Output) -> str | None:
@@ -117,7 +116,7 @@ def windows_of(output: Output) -> Windows | None:
 
 def windowed_node(output: Output) -> ProcessorNode | None:
     """Return the node that makes the windows of an output's keys; None if the code makes them in another way."""
-    nodes = (node for node in above(output.layout.topology, output.layout.sink) if isinstance(node, ProcessorNode))
+    nodes = (node for node in output.layout.topology.above(output.layout.sink) if isinstance(node, ProcessorNode))
     return next((node for node in nodes if isinstance(getattr(node.supplier, "windows", None), Windows)), None)
 
 

@@ -20,6 +20,7 @@ from rewindow.contracts.ingest import (
     SourceLook,
 )
 from rewindow.contracts.text_options import other_form
+from rewindow.control.health.feed_health import waiting_read, waiting_rows
 from rewindow.control.ingest.fields import LandedFields, check_fields, landed_fields
 from rewindow.control.ingest.grown_columns import grown
 from rewindow.control.ingest.intervals import Grid, Idleness, due_intervals
@@ -28,7 +29,6 @@ from rewindow.control.ingest.problems import raise_all
 from rewindow.control.ingest.protocols import Call
 from rewindow.control.ingest.source_origins import position_of
 from rewindow.control.ingest.sources import NothingDue, complete_intervals, inspect_sources, look_at, rises
-from rewindow.control.ingest.waiting import waiting_read, waiting_rows
 from rewindow.errors import DataError, SourceError
 
 Interval = tuple[int, int]

@@ -21,6 +21,7 @@ from rewindow.contracts.ingest import DAY_GRID, FeedSpec
 from rewindow.contracts.instants import instant
 from rewindow.contracts.landing import LandingEngine
 from rewindow.contracts.steps import drive
+from rewindow.control.health.feed_health import waiting_files, waiting_read
 from rewindow.control.heartbeat import Heartbeat, is_alive, this_attempt
 from rewindow.control.ingest.all_quarantined import all_quarantined
 from rewindow.control.ingest.changed_extractors import changed_extractors
@@ -37,7 +38,6 @@ from rewindow.control.ingest.progress import Progress, fold_progress, with_lande
 from rewindow.control.ingest.protocols import Call, LandingTables, LandReport, LandRequest
 from rewindow.control.ingest.sources import NothingDue
 from rewindow.control.ingest.unlikely_sources import empty_files, open_ended_files, outputs_as_tables
-from rewindow.control.ingest.waiting import waiting_files, waiting_read
 from rewindow.control.ingest.write import write_logs
 from rewindow.control.ledger import update
 from rewindow.control.plan.branches import LedgerRow

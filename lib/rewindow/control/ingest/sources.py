@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 
 from rewindow.config.feed import TABLE_FORMATS
 from rewindow.contracts.ingest import EpochTimes, FeedSpec, LogSpec, ReadWindow, SourceLook
+from rewindow.control.health.feed_health import waiting_refused, waiting_sources, waiting_unread
 from rewindow.control.ingest.intervals import Epochs, Grid, grid_of
 from rewindow.control.ingest.later_rows import without_finished
 from rewindow.control.ingest.moved_sources import check_goes_on
 from rewindow.control.ingest.protocols import Call
-from rewindow.control.ingest.waiting import waiting_files, waiting_later, waiting_refused, waiting_unread
 from rewindow.control.ingest.watermarks import WatermarkPolicy, decide_watermark
 from rewindow.errors import StorageError
 
@@ -100,9 +100,7 @@ def _nothing_due(call: Call, looks: Mapping[str, SourceLook] | None = None) -> N
         return NothingDue(waiting_refused(feed, until_ms, error))
     if until_ms is not None:
         return NothingDue(waiting_unread(feed, looks, until_ms), looks)
-    positions, now_ms = call.progress.positions, call.request.now_ms
-    later = waiting_later(feed, (positions.get(spec.topic) for spec in logs), now_ms)
-    return NothingDue(waiting_files(feed, looks, now_ms) or later, looks)
+    return NothingDue(waiting_sources(feed, looks, call.progress.positions, call.request.now_ms), looks)
 
 
 def look_at(call: Call, spec: LogSpec, window: ReadWindow) -> SourceLook:

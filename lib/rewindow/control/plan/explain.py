@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from rewindow.contracts.instants import instant
+from rewindow.control.health.inputs import Inputs, not_taken
+from rewindow.control.health.job_health import explain_holds, explain_lag, job_health
+from rewindow.control.health.phrases import counted, waits
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branches import JobState
-from rewindow.control.plan.explain_holds import describe_holds, explain_holds
 from rewindow.control.plan.job_diff import changes_since
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import JobBinding, RunSpec
-from rewindow.streams.record import TopicPartition, known_time
+from rewindow.streams.record import known_time
 
 _MOST_EPOCHS, _AT_EACH_END = 12, 3
 """Of more epochs than these, a plan for people shows the first and the last ones."""
@@ -33,6 +36,7 @@ def describe_plan(
     is the row of the plan in the runs ledger.
     """
     known = state.branch(branch)
+    health = job_health(Inputs(known, feed, known.runs), state)
     is_run = isinstance(decision, RunSpec)
     last = decision.input.last if isinstance(decision, RunSpec) else known.last_epoch
     return {
@@ -45,11 +49,11 @@ def describe_plan(
         "run": _describe_run(state, decision) if isinstance(decision, RunSpec) else None,
         "reason": None if is_run else getattr(decision, "reason", None),
         "epochs": [_describe_epoch(feed, epoch) for epoch in decision.epochs] if isinstance(decision, RunSpec) else [],
-        "waiting": list(range(last + 1, len(feed.landings) + 1)),
-        "held": _held(feed),
+        "waiting": list(not_taken(feed, last)),
+        "held": [asdict(held) for held in health.held],
         "pending": _describe_run(state, known.pending) if known.pending else None,
-        "sealed": known.is_sealed,
-        "on_hold": describe_holds(state, branch),
+        "sealed": health.is_sealed,
+        "on_hold": list(health.on_hold),
     }
 
 
@@ -81,9 +85,10 @@ def explain(plan: dict[str, Any]) -> list[str]:
     for held in plan["held"]:
         where = f"{held['topic']}-{held['partition']}"
         newest = instant(held["until_ms"])
-        wait = f"{_records(held['records'])} {'waits' if held['records'] == 1 else 'wait'}"
+        wait = waits(held["records"], "record")
         lines.append(f"{where}: {wait} for the watermark to pass; the newest is at {newest}.")
-    lines += [f"{silent['what']}. {silent['fix']}." for silent in plan.get("silent", ())]
+    lines += [f"{stalled['what']}. {stalled['fix']}." for stalled in plan.get("silent", ())]
+    lines += [f"Not known ({one['about']}): {one['reason']}." for one in plan.get("unknown", ())]
     pending = plan["pending"]
     if pending is not None:
         process = f"process {pending['pid']} on {pending['host'] or 'this host'}"
@@ -95,21 +100,17 @@ def explain(plan: dict[str, Any]) -> list[str]:
     return [*lines, *explain_lag(plan.get("lagging", {}), "The next run")]
 
 
-def _records(count: int) -> str:
-    return "1 record" if count == 1 else f"{count} records"
-
-
 def _explain_epochs(epochs: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the lines of some epochs. Of many, those in the middle share one."""
     if len(epochs) > _MOST_EPOCHS:
         left_out = epochs[_AT_EACH_END:-_AT_EACH_END]
         records = sum(epoch["records"] for epoch in left_out)
-        between = f"  epochs {left_out[0]['epoch']} to {left_out[-1]['epoch']}: {_records(records)}"
+        between = f"  epochs {left_out[0]['epoch']} to {left_out[-1]['epoch']}: {counted(records, 'record')}"
         return [*_explain_epochs(epochs[:_AT_EACH_END]), between, *_explain_epochs(epochs[-_AT_EACH_END:])]
     lines = []
     for epoch in epochs:
         through = instant(epoch["watermark_ms"], "no time yet")
-        lines.append(f"  epoch {epoch['epoch']}: {_records(epoch['records'])}, complete through {through}")
+        lines.append(f"  epoch {epoch['epoch']}: {counted(epoch['records'], 'record')}, complete through {through}")
         lines += [f"    {_offsets(epoch['offsets'])}"] if epoch["offsets"] else []
     return lines
 
@@ -123,12 +124,6 @@ def _offsets(taken: Sequence[Mapping[str, Any]]) -> str:
     ]
     more = len(taken) - len(shown)
     return f"offsets: {', '.join(shown)}{f', and {more} more partitions' if more else ''}"
-
-
-def explain_lag(lagging: Mapping[str, int], who: str) -> list[str]:
-    """Return the line that presents tables behind the ledger: how many commits each target lacks, and ``who`` adds them."""
-    lacks = ", ".join(f"{target} by {count}" for target, count in lagging.items())
-    return [f"Tables lag behind the ledger (commits): {lacks}. {who} publishes them."] if lacks else []
 
 
 def _describe_run(state: JobState, spec: RunSpec) -> dict[str, Any]:
@@ -165,19 +160,3 @@ def _describe_epoch(feed: Feed, epoch: int) -> dict[str, Any]:
         "records": sum(end - start for _, start, end in bounds),
         "offsets": offsets,
     }
-
-
-def _held(feed: Feed) -> list[dict[str, Any]]:
-    if not feed.landings:
-        return []
-    ranges = feed.landings[-1].ranges
-    return [
-        {"topic": tp.topic, "partition": tp.partition, "records": ranges[tp].end - ranges[tp].release}
-        | {"until_ms": ranges[tp].max_timestamp}
-        for tp in sorted(ranges, key=_by_name)
-        if ranges[tp].end > ranges[tp].release
-    ]
-
-
-def _by_name(topic_partition: TopicPartition) -> tuple[str, int]:
-    return topic_partition.topic, topic_partition.partition

@@ -1,0 +1,190 @@
+"""How a feed is: what is new in its sources, what waits there for the end of its interval, and what its last landings took."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pendulum
+
+from rewindow.contracts.ingest import FeedSpec, SourceLook
+from rewindow.control.health.inputs import held_records
+from rewindow.control.health.job_health import Entry, Status, age_ms
+from rewindow.control.health.phrases import counted, waits
+from rewindow.control.ingest.intervals import grid_of
+from rewindow.control.ingest.landings import Landing
+from rewindow.control.ingest.later_rows import later_rows
+from rewindow.control.ingest.progress import Progress
+from rewindow.streams.duration import in_words
+from rewindow.streams.record import known_time
+
+LANDINGS = 24
+"""Number of last landings over which the shares are taken."""
+UNKNOWN_ROWS = "only `land` reads whether files that an older version landed hold rows of later intervals"
+LATER_ROWS = "landed files hold rows of later intervals"
+_NAMES = {
+    (1, "d"): ("the day", "YYYY-MM-DD"),
+    (1, "w"): ("the week from", "YYYY-MM-DD"),
+    (1, "mo"): ("the month", "YYYY-MM"),
+    (1, "y"): ("the year", "YYYY"),
+}
+_TIME, _DATE_AND_TIME = "HH:mm", "YYYY-MM-DD HH:mm"
+
+
+@dataclass(frozen=True, slots=True)
+class FeedHealth:
+    """What a feed's ledger and sources say. ``detail`` says in words what is new, what waits, and what is not known.
+
+    ``every`` are the feed's intervals as its file names them.
+    """
+
+    progress: Progress
+    is_due: bool
+    is_landing: bool
+    detail: str = ""
+    spec: FeedSpec | None = None
+    every: str = ""
+
+
+def feed_entry(name: str, health: FeedHealth) -> Entry:
+    """Return the line of a feed in a listing."""
+    landed = health.progress.feed
+    status = Status.NEVER_LANDED if landed is None else Status.DUE if health.is_due else Status.FRESH
+    held_ms = landed.landings[-1].held_ms if landed and landed.landings else 0
+    below = f"complete through {in_words(held_ms)} less than its job, which may hold rows back" if held_ms else None
+    return Entry(
+        name,
+        Status.RUNNING if health.is_landing else status,
+        health.detail or below,
+        epoch=len(landed.landings) if landed else None,
+        watermark_ms=known_time(health.progress.watermark_ms),
+    )
+
+
+def new_in_sources(files: int, epochs: Collection[int]) -> str:
+    """Return what is new in a feed's sources; empty for nothing."""
+    if files:
+        return counted(files, "new file")
+    return f"{counted(len(epochs), 'new epoch')} of its job" if epochs else ""
+
+
+def waiting_sources(
+    feed: FeedSpec, looks: Mapping[str, SourceLook], positions: Mapping[str, Mapping[str, Any]], now_ms: int
+) -> str:
+    """Return what waits for the end of its interval: new files, or else rows of landed ones. Empty for nothing."""
+    return waiting_files(feed, looks, now_ms) or waiting_later(
+        feed, (positions.get(log.topic) for log in feed.logs), now_ms
+    )
+
+
+def waiting_rows(feed: FeedSpec, rows: int, first_ms: int, now_ms: int) -> str:
+    """Return the sentence for rows that were read and are not due; the first of them arrived at ``first_ms``."""
+    return f"{counted(rows, 'row')} {'is' if rows == 1 else 'are'} waiting: {next_complete(feed, first_ms, now_ms)}"
+
+
+def waiting_files(feed: FeedSpec, looks: Mapping[str, SourceLook], now_ms: int) -> str:
+    """Return the sentence for new files of which no row is due; empty without such files, or without intervals."""
+    files = sum(len(look.fresh) for look in looks.values())
+    if not files or feed.every is None:
+        return ""
+    return f"{counted(files, 'file')} {'is' if files == 1 else 'are'} waiting: {next_complete(feed, now_ms, now_ms)}"
+
+
+def waiting_later(feed: FeedSpec, positions: Iterable[Mapping[str, Any] | None], now_ms: int) -> str:
+    """Return the sentence for rows of landed files that arrive later, as the sources' positions record; empty without any."""
+    first_ms = min((arrival for at in positions for arrival in (later_rows(at) or {}).values()), default=None)
+    return "" if first_ms is None else f"rows of landed files are waiting: {next_complete(feed, first_ms, now_ms)}"
+
+
+def waiting_unread(feed: FeedSpec, looks: Mapping[str, SourceLook], until_ms: int) -> str:
+    """Return the sentence for new files when all intervals that were asked for are landed; empty without such files."""
+    files = sum(len(look.fresh) for look in looks.values())
+    later = f"{waits(files, 'new file')} for a later landing"
+    return f"the intervals through {_until(feed, until_ms)} are landed; {later}" if files else ""
+
+
+def waiting_read(feed: FeedSpec, count: int, what: str, until_ms: int) -> str:
+    """Return the sentence for rows or files that were read: none of it arrived before ``until_ms``. Empty for none."""
+    later = f"{waits(count, what)} for a later landing"
+    return f"nothing new arrived before {_until(feed, until_ms)}; {later}" if count else ""
+
+
+def waiting_refused(feed: FeedSpec, until_ms: int, error: Exception) -> str:
+    """Return the sentence for a new file that cannot be read when all intervals that were asked for are landed."""
+    return f"the intervals through {_until(feed, until_ms)} are landed. A later landing would fail now: {str(error).rstrip('.')}"
+
+
+def _until(feed: FeedSpec, until_ms: int) -> str:
+    end_ms = grid_of(feed).start_of(until_ms)
+    return f"{pendulum.from_timestamp(end_ms / 1000, tz=feed.zone).format(_DATE_AND_TIME)} {feed.zone}"
+
+
+def next_complete(feed: FeedSpec, time_ms: int, now_ms: int) -> str:
+    """Return when the interval that contains a time is complete: ``the day 2026-11-22 is complete at 2026-11-23 00:00 UTC``."""
+    count, unit = feed.every or (1, "d")
+    grid = grid_of(feed)
+    start_ms = grid.start_of(time_ms)
+    end_ms = grid.after(start_ms)
+    name, form = _NAMES.get((count, unit), ("the interval from", _DATE_AND_TIME))
+    start, end, now = (pendulum.from_timestamp(ms / 1000, tz=feed.zone) for ms in (start_ms, end_ms, now_ms))
+    is_today = end.date() == now.date()
+    return f"{name} {start.format(form)} is complete at {end.format(_TIME if is_today else _DATE_AND_TIME)} {feed.zone}"
+
+
+def rows_of_passed_intervals(health: FeedHealth, now_ms: int) -> str:
+    """Return what waits although the interval after the last landed one is over, too; empty for nothing."""
+    spec, through_ms = health.spec, health.progress.through_ms
+    if spec is None or spec.every is None or through_ms is None:
+        return ""
+    grid = grid_of(spec)
+    if grid.after(grid.after(through_ms)) > now_ms:
+        return ""
+    if health.is_due:
+        return "rows that arrived since then wait"
+    return health.detail if health.detail == UNKNOWN_ROWS else ""
+
+
+def quarantined_logs(progress: Progress) -> Iterator[tuple[str, int]]:
+    """Yield each log of whose records the last landing has quarantined all, and how many."""
+    last = progress.feed.landings[-1] if progress.feed and progress.feed.landings else None
+    for topic, count in ((last.quarantined or {}) if last else {}).items():
+        if last and not any(landed.end > landed.start for tp, landed in last.ranges.items() if tp.topic == topic):
+            yield topic, count
+
+
+def future_rows(progress: Progress, now_ms: int) -> Iterator[tuple[str, str, int]]:
+    """Yield each log with rows of landed files that arrive later than now: the file of the first of them, and that time.
+
+    The last landing recorded them.
+    """
+    logs = progress.declared.get("logs", progress.positions)  # without those that a new generation has removed
+    for topic, position in progress.positions.items():
+        later = {name: at for name, at in (later_rows(position) or {}).items() if at > now_ms}
+        if topic in logs and later:
+            name = min(later, key=lambda file: (later[file], file))
+            yield topic, name, later[name]
+
+
+def feed_figures(entry: Entry, progress: Progress | None, landed_at_ms: int | None, now_ms: int) -> dict[str, Any]:
+    """Return how far a feed is, and what its last landings quarantined or took late; None if unknown."""
+    feed = progress.feed if progress else None
+    landings: Sequence[Landing] = feed.landings if feed else ()
+    counts = [landing.counts or {} for landing in landings[-LANDINGS:]]
+    landed, quarantined, behind = (
+        sum(count.get(word, 0) for count in counts) for word in ("rows", "quarantined", "behind")
+    )
+    return {
+        "landings": len(landings) if progress else None,
+        "watermark_ms": entry.watermark_ms,
+        "age_ms": age_ms(entry.watermark_ms, now_ms),
+        "through_ms": progress.through_ms if progress else None,
+        "landed_at_ms": known_time(landed_at_ms) if landed_at_ms else None,
+        "over_landings": len(counts),
+        "rows": landed,
+        "behind": behind,
+        "behind_share": behind / landed if landed else None,
+        "quarantined": quarantined,
+        "quarantined_share": quarantined / (landed + quarantined) if landed + quarantined else None,
+        "held": sum(held.records for held in held_records(feed)) if feed else 0,
+    }

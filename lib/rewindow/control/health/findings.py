@@ -1,0 +1,202 @@
+"""What somebody should look at in a feed or a job: a level and a word for alert rules, a message, and the command that helps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from rewindow.contracts.instants import instant, to_the_second
+from rewindow.control.health.feed_health import FeedHealth, future_rows, quarantined_logs, rows_of_passed_intervals
+from rewindow.control.health.inputs import Unknown, known
+from rewindow.control.health.job_health import Entry, Hold, Status, lag_words
+from rewindow.control.health.phrases import Command, counted
+from rewindow.control.health.waiting_results import Stalled
+from rewindow.control.ingest.landings import LANDING
+from rewindow.control.plan.branches import LedgerRow
+from rewindow.errors import ConfigError
+from rewindow.streams.duration import in_words
+
+
+class Level(StrEnum):
+    """How urgent something is, the most urgent first."""
+
+    BROKEN = "broken"
+    """The next command would refuse, an attempt did not finish, a run is on hold, tables are not what was committed, or a check
+    failed."""
+    ALERT = "alert"
+    """A bound of the job's file is exceeded, or its schedule or the feed's interval was missed."""
+    NOTE = "note"
+    """Results wait for a silent partition, and no bound is exceeded; all of a landing was quarantined; or rows of landed files
+    arrive in the future. If a catalog has the tables: an attempt may still run on another host, or a bound of files is not
+    checked."""
+    OK = "ok"
+
+    @property
+    def is_well(self) -> bool:
+        """Whether no action is needed."""
+        return self in (Level.NOTE, Level.OK)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that someone should look at. ``about`` is the word that alert rules select by.
+
+    ``command`` helps. It is None where it would be refused: what another finding says comes first.
+    """
+
+    level: Level
+    about: str
+    message: str
+    command: str | None
+    advice: str | None = None
+    """What else may be needed, as a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A feed or a job: its line of `rewindow ls`, its figures by name (None if unknown), and what was found."""
+
+    kind: str
+    name: str
+    entry: Entry
+    figures: Mapping[str, Any]
+    findings: Sequence[Finding] = field(default_factory=tuple)
+
+    @property
+    def level(self) -> Level:
+        """The level of the most urgent finding."""
+        return min((finding.level for finding in self.findings), key=list(Level).index, default=Level.OK)
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """An attempt that planned and did not commit: its process, when it planned (epoch ms), and what is known of its end.
+
+    ``has_ended`` is false if it may still run on another host.
+    """
+
+    process: str
+    planned_ms: int | None
+    has_ended: bool
+    how: str
+
+
+def checked(check: Callable[[], Iterable[Finding]], about: str, command: str) -> list[Finding]:
+    """Return what a check finds. A check that cannot be made is a finding itself, because it says nothing good."""
+    found = known(lambda: [*check()])
+    if isinstance(found, Unknown):
+        return [Finding(Level.BROKEN, about, f"this could not be checked: {found.reason}", command)]
+    return found
+
+
+def refused(entry: Entry, what: str, command: str) -> Iterator[Finding]:
+    """Yield a finding if the next run or landing (``what``) is refused.
+
+    A mistake in a file has no command: until the file is corrected, each command says the same.
+    """
+    if entry.status is Status.BROKEN:
+        message = f"the next {what} is refused ({entry.exit_code}): {entry.detail}"
+        helps = None if entry.exit_code == ConfigError.exit_code else command
+        yield Finding(Level.BROKEN, "refused", message, helps)
+
+
+def lagging(lacks: Mapping[str, int], tables: str, what: str, command: str) -> Iterator[Finding]:
+    """Yield a finding if ``tables`` lack commits or landings (``what``)."""
+    if lacks:
+        message = f"{tables} lag behind the ledger: {lag_words(lacks, what)}"
+        yield Finding(Level.BROKEN, "lagging", message, command)
+
+
+def stalled_results(stalled: Sequence[Stalled] | Unknown, bound_ms: int | None, command: Command) -> Iterator[Finding]:
+    """Yield a finding for each node with results that wait for a partition without records. It is an alert beyond the bound."""
+    if isinstance(stalled, Unknown):
+        level = Level.NOTE if bound_ms is None else Level.ALERT
+        message = f"whether results wait for silent partitions is unknown: {stalled.reason}"
+        yield Finding(level, "silent", message, command("report"))
+        return
+    for result in stalled:
+        level, what = Level.NOTE, result.what
+        if bound_ms is not None and result.behind_ms > bound_ms:
+            level = Level.ALERT
+            what += f": {in_words(result.behind_ms)} behind the feed, at most {in_words(bound_ms)} are allowed"
+        yield Finding(level, "silent", what, command("report"), result.fix)
+
+
+def on_hold(holds: Sequence[Hold], unpublished: int, command: Command) -> Iterator[Finding]:
+    """Yield a finding if readers do not see runs, because one is on hold; ``unpublished`` counts it and those behind it."""
+    if holds:
+        run, unmet = holds[0]["run"], "; ".join(holds[0]["unmet"])
+        more = f", and {counted(unpublished - 1, 'run')} behind it" if unpublished > 1 else ""
+        message = f"run {run} is on hold and not published{more}: {unmet}"
+        yield Finding(Level.BROKEN, "on_hold", message, f"{command('publish')} --accept --run {run}")
+
+
+def unfinished_run(run: str, attempt: Unfinished, command: Command, advice: str | None) -> Finding:
+    """Return the finding that a planned run is not committed. ``advice``: what helps besides the next run."""
+    since = f" since {to_the_second(attempt.planned_ms)}" if attempt.planned_ms else ""
+    message = f"run {run} is planned{since} and not committed: {attempt.process} {attempt.how}"
+    return _unfinished(message, attempt, command("run"), advice)
+
+
+def unfinished_landing(attempt: Unfinished, command: Command) -> Finding:
+    """Return the finding that the last attempts to land have ended without a landing."""
+    message = f"{attempt.process} began to land at {to_the_second(attempt.planned_ms)} and {attempt.how}"
+    return _unfinished(message, attempt, command("land"))
+
+
+def _unfinished(message: str, attempt: Unfinished, command: str, advice: str | None = None) -> Finding:
+    if not attempt.has_ended:
+        return Finding(Level.NOTE, "unfinished", message, None)
+    return Finding(Level.BROKEN, "unfinished", message, command, advice)
+
+
+def missed_schedule(
+    entry: Entry, landed_ms: int | None, schedule: str, due: Sequence[int], command: Command
+) -> Iterator[Finding]:
+    """Yield a finding if a landing waits that the run before the last scheduled one should have taken.
+
+    ``due`` are the last two times of the schedule, newest first, ``landed_ms`` is when the first landing that waits was landed.
+    """
+    if landed_ms is not None and landed_ms > due[1]:
+        return
+    when = f" of {to_the_second(landed_ms)}" if landed_ms else ""
+    message = (
+        f"landing {(entry.epoch or 0) + 1}{when} waits, although the schedule `{schedule}` was due at {to_the_second(due[1])} "
+        f"and at {to_the_second(due[0])}"
+    )
+    yield Finding(Level.ALERT, "schedule", message, command("run"))
+
+
+def replayed(of: Mapping[str, Sequence[str]], command: str) -> Iterator[Finding]:
+    """Yield a finding for the jobs that have replayed rows of runs that the source of a feed no longer has."""
+    for source, jobs in of.items():
+        if jobs:
+            which = f"the job {jobs[0]} has" if len(jobs) == 1 else f"the jobs {', '.join(jobs)} have"
+            message = f"{which} replayed rows of runs that {source} no longer has"
+            yield Finding(Level.BROKEN, "replayed", message, command)
+
+
+def of_landings(health: FeedHealth, now_ms: int, feed: str, command: Command) -> Iterator[Finding]:
+    """Yield the findings on what is landed: an interval that was missed, logs that are all quarantined, rows of the future."""
+    if waits := rows_of_passed_intervals(health, now_ms):
+        through = to_the_second(health.progress.through_ms)
+        message = f"landed are intervals through {through}, with `every: {health.every}`, and {waits}"
+        yield Finding(Level.ALERT, "interval", message, command("land"))
+    for topic, count in quarantined_logs(health.progress):
+        what = "the only record" if count == 1 else f"all {count:,} records"
+        message = f"{what} of the log {topic} in the last landing {'was' if count == 1 else 'were'} quarantined"
+        see = Command(f"rewindow.quarantine --of {feed}", command.target)("head")
+        yield Finding(Level.NOTE, "quarantined", message, see)
+    for topic, name, at_ms in future_rows(health.progress, now_ms):
+        message = f"the landed file {name} of the log {topic} has rows that arrive in the future, at {instant(at_ms)}"
+        fix = f"correct the source and land a new generation: `{command('land')} --new-generation`"
+        yield Finding(Level.NOTE, "future", message, None, f"They wait until then. If that time is wrong, {fix}")
+
+
+def landed_at(rows: Sequence[LedgerRow], number: int) -> int | None:
+    """Return when a landing was landed (epoch ms); None if there is none of that number."""
+    landed = (row for row in reversed(rows) if row.kind == LANDING and row.body["landing"] <= number)
+    row = next(landed, None)
+    return row.recorded_at if row and row.body["landing"] == number else None

@@ -1,0 +1,263 @@
+"""What the health of a branch is computed from: ledgers, task reports and stores that a command has read. Nothing here reads.
+
+What a command has not read is `Unknown`, with the reason. Nothing that depends on it counts as good.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple, TypeVar
+
+from rewindow.contracts.staged_files import TaskReport
+from rewindow.control.ingest.landings import Feed, Landing
+from rewindow.control.plan.branches import Branch, CommittedRun
+from rewindow.control.plan.commit import Commit
+from rewindow.control.plan.compatibility import topics_of
+from rewindow.control.plan.spec import OUTPUT, JobBinding
+from rewindow.errors import RewindowError, one_line
+from rewindow.streams.metrics import DROPS, sum_by_reason
+from rewindow.streams.record import UNKNOWN, TopicPartition
+from rewindow.streams.settings import StreamTimeFrom
+from rewindow.streams.timing import TimedNode
+
+Value = TypeVar("Value")
+Columns = Mapping[str, Sequence[Any]]
+"""Rows of a store by column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A value that a command has not read or could not read, with the reason in words."""
+
+    reason: str
+
+
+DETAILED_RUNS = 400
+"""The reports of the tasks are read of so many runs, the last ones: each is one file."""
+NOT_READ = Unknown("this command does not read it")
+
+
+def known(read: Callable[[], Value]) -> Value | Unknown:
+    """Return what ``read`` returns; if it fails, that it is unknown, with the error as the reason."""
+    try:
+        return read()
+    except RewindowError as error:
+        return Unknown(str(error))
+    except Exception as error:  # noqa: BLE001 - what else is known is shown anyway
+        return Unknown(f"{type(error).__name__}: {one_line(error)}")
+
+
+class StepTimes(NamedTuple):
+    """When the steps of a run ended: its execution, its entry in the journal, its last publication. None if unknown."""
+
+    executed_ms: int | None
+    staged_ms: int | None
+    published_ms: int | None
+
+
+class FeedRules(NamedTuple):
+    """What a feed's file says: by how much its watermark is behind its newest record (ms), and its logs."""
+
+    lag_ms: int
+    logs: AbstractSet[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Records of a topic-partition that are landed but held back by the feed's watermark; the newest is of ``until_ms``."""
+
+    topic: str
+    partition: int
+    records: int
+    until_ms: int
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a command has read of a branch, for its ``runs``, the last of which is the head.
+
+    ``reports`` has what the tasks of runs reported, by run id, oldest first, ``before_reports`` those of the run before the
+    head, ``stores`` the columns of stores after the head; a store that was not read is not in it. ``planned_at`` has the time of
+    each run's PLAN row. ``lagging`` counts the commits that tables lack. ``accepted`` has the ids of runs that were published
+    although they had been on hold. ``steps`` has when the steps of runs ended, by run id.
+    """
+
+    branch: Branch
+    feed: Feed
+    runs: Sequence[CommittedRun]
+    rules: FeedRules | Unknown = NOT_READ
+    reports: Mapping[int, Sequence[TaskReport]] | Unknown = NOT_READ
+    before_reports: Sequence[TaskReport] = ()
+    stores: Mapping[str, Columns] = field(default_factory=dict)
+    lagging: Mapping[str, int] | Unknown = NOT_READ
+    planned_at: Mapping[int, int] = field(default_factory=dict)
+    accepted: AbstractSet[int] = frozenset()
+    steps: Mapping[int, StepTimes] = field(default_factory=dict)
+    will_follow: bool = False
+    """Whether the job's file now lets the feed's watermark move its clocks, from the next run on."""
+
+    @property
+    def head(self) -> CommittedRun:
+        """The run whose state is shown."""
+        return self.runs[-1]
+
+    @property
+    def is_newest(self) -> bool:
+        """Whether the head is the branch's last run."""
+        return self.branch.head is not None and self.branch.head.spec.run == self.head.spec.run
+
+    @cached_property
+    def before(self) -> CommittedRun | None:
+        """The run before the head in the branch's chain; None for the first one."""
+        index = self.branch.index_of(self.head.spec.run) or 1
+        return self.branch.runs[index - 2] if index > 1 else None
+
+    @property
+    def last_landing(self) -> Landing | None:
+        """The last landing of the feed."""
+        return self.feed.landings[-1] if self.feed.landings else None
+
+    @cached_property
+    def known_reports(self) -> Mapping[int, Sequence[TaskReport]]:
+        """The task reports that are known, by run id."""
+        return {} if isinstance(self.reports, Unknown) else self.reports
+
+    @cached_property
+    def metrics(self) -> Sequence[Mapping[str, Any]]:
+        """The metrics of all runs whose reports are known."""
+        return [row for reports in self.known_reports.values() for report in reports for row in report.metrics]
+
+    @cached_property
+    def tasks(self) -> Mapping[tuple[int, int], Mapping[str, Any]] | Unknown:
+        """The small state of each task after the head, by sub-topology and partition."""
+        if isinstance(self.reports, Unknown):
+            return self.reports
+        of_head = self.reports.get(self.head.spec.run, ())
+        return {(report.sub_topology, report.partition): report.state for report in of_head if report.state}
+
+    @property
+    def timed(self) -> Sequence[TimedNode] | Unknown:
+        """The nodes of the head's topology that wait for clocks."""
+        if self.head.spec.binding.timed is None:
+            return Unknown(f"run {self.head.spec.name} is of an older version, which did not record which nodes wait")
+        return self.head.spec.binding.timed
+
+    @property
+    def known_timed(self) -> Sequence[TimedNode]:
+        """The nodes that wait for clocks, as far as they are known."""
+        return () if isinstance(self.timed, Unknown) else self.timed
+
+    @cached_property
+    def topics(self) -> AbstractSet[str]:
+        """The topics that the job reads: a feed may have more."""
+        return topics_read(self.head.spec.binding)
+
+    @property
+    def follows_watermark(self) -> bool:
+        """Whether the feed's watermark moves the clocks of the job, besides records."""
+        return self.head.spec.binding.semantics.get("stream_time_from") == StreamTimeFrom.WATERMARK.value
+
+    @cached_property
+    def newest(self) -> Mapping[TopicPartition, int]:
+        """The time of the newest record of each topic-partition, also of records that no run has taken. None of those without."""
+        ranges = self.last_landing.ranges.items() if self.last_landing else ()
+        return {tp: landed.max_timestamp for tp, landed in ranges if landed.max_timestamp >= 0}
+
+    def newest_read(self, timed: TimedNode, partition: int) -> int:
+        """Return the time of the newest record of a partition, in the logs that a node's task reads; `UNKNOWN` for none."""
+        return max((time for tp, time in self.newest.items() if timed.reads(tp, partition)), default=UNKNOWN)
+
+    @cached_property
+    def waits_for(self) -> Mapping[TopicPartition, int] | Unknown:
+        """The topic-partitions that the watermark of the last landing waits for, each with the time of its newest record.
+
+        It waits neither for idle ones nor for logs that the feed no longer has. Empty, too, if something else decided it: the
+        `lag` alone, the job that makes the feed's records, or `land --watermark`.
+        """
+        landing, rules = self.last_landing, self.rules
+        if landing is None or not self.newest:
+            return {}
+        if isinstance(rules, Unknown):
+            return rules
+        present = {
+            tp: time
+            for tp, time in sorted(self.newest.items())
+            if tp.topic in rules.logs and tp not in landing.given_up
+        }
+        least = min(present.values(), default=UNKNOWN)
+        if not least - rules.lag_ms <= landing.watermark_ms < max(self.newest.values()) - rules.lag_ms:
+            return {}
+        return {tp: time for tp, time in present.items() if time == least}
+
+    def seconds_of(self, run: CommittedRun) -> float | None:
+        """Return the time from a run's plan to its commit; None if the ledger does not tell."""
+        planned = self.planned_at.get(run.spec.run)
+        if planned is None or not planned <= run.recorded_at:
+            return None
+        return (run.recorded_at - planned) / 1000
+
+
+def topics_read(binding: JobBinding) -> set[str]:
+    """Return the topics that a job reads."""
+    return {topic for part in binding.topology for topic in topics_of(part)}
+
+
+def not_taken(feed: Feed, last_epoch: int) -> range:
+    """Return the landings after one, those that wait for a branch that has taken landings up to it."""
+    return range(last_epoch + 1, len(feed.landings) + 1)
+
+
+def held_records(feed: Feed, topics: Collection[str] | None = None, *, through: int | None = None) -> list[Held]:
+    """Return the landed records that the feed's watermark holds back, of some topics or of all.
+
+    ``through``: after this landing instead of the last one.
+    """
+    landing = feed.landings[(through or len(feed.landings)) - 1] if feed.landings else None
+    return [
+        Held(*tp, landed.end - landed.release, landed.max_timestamp)
+        for tp, landed in sorted(landing.ranges.items() if landing else ())
+        if landed.end > landed.release and (topics is None or tp.topic in topics)
+    ]
+
+
+def records_from_feed(binding: JobBinding, consumed: Mapping[str, int]) -> int:
+    """Return how many records a run took from its feed, given those of all topics: internal ones have them once more."""
+    written = (node["sink"] for part in binding.topology for node in part["nodes"] if "sink" in node)
+    internal = {topic for topic in written if OUTPUT + topic not in binding.tables}
+    return sum(records for topic, records in consumed.items() if topic not in internal)
+
+
+def records_of(run: CommittedRun) -> int:
+    """Return how many records a run took from its feed."""
+    return records_from_feed(run.spec.binding, run.commit.consumed)
+
+
+def rows_by_output(commit: Commit) -> dict[str, int]:
+    """Return the rows that a run added, by output topic."""
+    return {
+        target.removeprefix(OUTPUT): total.rows for target, total in commit.targets.items() if target.startswith(OUTPUT)
+    }
+
+
+def rows_of(runs: Iterable[CommittedRun]) -> Counter[str]:
+    """Return the rows that runs together added, by output topic."""
+    rows = Counter[str]()
+    for run in runs:
+        rows.update(rows_by_output(run.commit))
+    return rows
+
+
+def fewer_rows(before: Counter[str], after: Counter[str]) -> dict[str, list[int]]:
+    """Return the rows before and after of each output that has fewer rows than before."""
+    return {output: [rows, after[output]] for output, rows in before.items() if after[output] < rows}
+
+
+def dropped_by_reason(metrics: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
+    """Return the records that a run dropped, by kind and reason."""
+    rows = list(metrics)
+    dropped = {kind: sum_by_reason(rows, name) for name, kind in DROPS.items()}
+    return {kind: reasons for kind, reasons in dropped.items() if reasons}

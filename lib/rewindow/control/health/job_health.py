@@ -1,0 +1,235 @@
+"""How a branch of a job is: what waits for it, what is held back or on hold, and its line in a listing, with the wording of each.
+
+`job_health` is the one value of which `plan`, `status`, `report` and notebooks each show a part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from rewindow.control.health.inputs import Held, Inputs, Unknown, held_records, not_taken
+from rewindow.control.health.phrases import command_words, counted, waits
+from rewindow.control.health.waiting_results import Stalled, stalled
+from rewindow.control.ingest.landings import Feed
+from rewindow.control.plan.branch_decisions import BEGINNING
+from rewindow.control.plan.branches import Branch, JobState
+from rewindow.control.plan.planner import UpToDate
+from rewindow.control.plan.spec import MAIN, RunSpec
+from rewindow.errors import NotNowError, RewindowError
+from rewindow.streams.record import known_time
+
+Hold = Mapping[str, Any]
+"""A run on hold as JSON values; see `describe_holds`."""
+UNFINISHED = "an attempt did not finish: the next run completes it"
+
+
+@dataclass(frozen=True, slots=True)
+class JobHealth:
+    """How a branch is. ``waiting`` are the landings that it has not taken, with the records of the job's topics in them.
+
+    ``held`` are landed records that the feed's watermark holds back, ``slowest`` the partitions that it waits for. ``stalled``
+    are results that neither a run nor a landing of other partitions makes final. ``lagging`` counts the commits that tables
+    lack. Times are epoch ms, None if there is none.
+    """
+
+    waiting: range
+    waiting_records: int
+    landed_through_ms: int | None
+    held: Sequence[Held]
+    slowest: Sequence[str] | Unknown
+    stalled: Sequence[Stalled] | Unknown
+    on_hold: Sequence[Hold]
+    lagging: Mapping[str, int] | Unknown
+    is_sealed: bool
+
+    def unknown(self) -> Iterator[dict[str, str]]:
+        """Yield what is not known, as JSON values, each with the reason."""
+        for about, value in (("slowest", self.slowest), ("silent", self.stalled), ("lagging", self.lagging)):
+            if isinstance(value, Unknown):
+                yield {"about": about, "reason": value.reason}
+
+
+def job_health(inputs: Inputs, state: JobState) -> JobHealth:
+    """Return how the branch of the inputs is."""
+    feed, branch, landing = inputs.feed, inputs.branch, inputs.last_landing
+    topics = inputs.topics if inputs.runs else feed.definition.logs.keys()
+    waiting, held = not_taken(feed, branch.last_epoch), held_records(feed, topics)
+    ranges = landing.ranges if landing else ()
+    slowest: Sequence[str] | Unknown = []
+    if held:
+        waits_for = inputs.waits_for
+        slowest = waits_for if isinstance(waits_for, Unknown) else [f"{tp.topic}-{tp.partition}" for tp in waits_for]
+    return JobHealth(
+        waiting=waiting,
+        waiting_records=sum(feed.records(waiting, tp) for tp in ranges if tp.topic in topics),
+        landed_through_ms=known_time(landing.watermark_ms) if landing else None,
+        held=held,
+        slowest=slowest,
+        stalled=stalled(inputs),
+        on_hold=describe_holds(state, branch.name),
+        lagging=inputs.lagging,
+        is_sealed=branch.is_sealed,
+    )
+
+
+def lag_words(lagging: Mapping[str, int], what: str = "commit") -> str:
+    """Return how many commits, or landings, each table lacks: ``output/totals by 1 commit``."""
+    return ", ".join(f"{target} by {counted(count, what)}" for target, count in lagging.items())
+
+
+def explain_lag(lagging: Mapping[str, int], who: str) -> list[str]:
+    """Return the line that presents tables behind the ledger; ``who`` publishes what they lack."""
+    return [f"Tables lag behind the ledger: {lag_words(lagging)}. {who} publishes them."] if lagging else []
+
+
+def held_words(held: Sequence[Held]) -> str:
+    """Return how many landed records wait: ``3 landed records wait``."""
+    return waits(sum(records.records for records in held), "landed record")
+
+
+def describe_holds(state: JobState, branch: str) -> list[dict[str, Any]]:
+    """Return the runs of a branch itself that are on hold as JSON values, the one that publishing waits for first.
+
+    ``unmet``: the expectations that hold it, as sentences. ``behind``: the later runs that wait behind it. ``before``: the run
+    to which a rewind removes it; None for the beginning. ``accept`` and ``remove`` are the commands that publish and remove it.
+    """
+    runs, described = state.branch(branch).runs, []
+    for run in state.on_hold(branch):
+        index, job = state.branch(branch).index_of(run.spec.run) or 1, command_words(run.spec.job, branch)
+        before = runs[index - 2].spec.name if index > 1 else None
+        described.append(
+            {
+                "job": run.spec.job,
+                "branch": branch,
+                "run": run.spec.name,
+                "unmet": [unmet.told for unmet in run.commit.held_by],
+                "behind": [later.spec.name for later in runs[index:]],
+                "before": before,
+                "accept": f"rewindow publish {job} --accept --run {run.spec.name}",
+                "remove": f"rewindow rewind {job} --to {before or BEGINNING}",
+            }
+        )
+    return described
+
+
+def explain_holds(holds: Sequence[Hold]) -> list[str]:
+    """Return the lines that present runs on hold. Only the first one can be published now."""
+    if not holds:
+        return []
+    hold, *others = holds
+    lines = [
+        f"Run {hold['run']} is on hold, so its rows are not published:",
+        *(f"  - {unmet}" for unmet in hold["unmet"]),
+    ]
+    held = {other["run"] for other in others}
+    behind = [f"{run} (on hold, too)" if run in held else run for run in hold["behind"]]
+    if behind:
+        lines.append(f"  Behind it, and not published either: {', '.join(behind)}.")
+    return [*lines, f"  Publish it: `{hold['accept']}`. Or remove it: `{hold['remove']}`."]
+
+
+class Status(StrEnum):
+    """How a feed, a job or a branch is."""
+
+    FRESH = "fresh"
+    """Nothing to do."""
+    DUE = "due"
+    """A feed: its sources have something new. A job: one landing waits, or an interrupted command is to be completed."""
+    BEHIND = "behind"
+    """A job: two or more landings wait. A branch: `main` has taken landings that the branch has not."""
+    ON_HOLD = "on_hold"
+    """A job or a branch: a run is committed, and not published before somebody accepts it."""
+    RUNNING = "running"
+    """A process is landing or running it now."""
+    NEVER_LANDED = "never_landed"
+    NEVER_RUN = "never_run"
+    BROKEN = "broken"
+    """The next command would refuse: the configuration or the code cannot be read, or sources or tables do not fit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of the listing. ``epoch`` is the last landing landed or taken, ``waiting`` the number not taken yet."""
+
+    name: str
+    status: Status
+    detail: str | None = None
+    exit_code: int | None = None
+    """With which the next command would refuse; None unless broken."""
+    feed: str | None = None
+    epoch: int | None = None
+    waiting: int | None = None
+    watermark_ms: int | None = None
+    branches: list[Entry] = field(default_factory=list)
+
+
+def ledger_entry(state: JobState, feed: Feed, name: str) -> Entry:
+    """Return the entry of a branch as the ledgers say, as if its next run were not refused.
+
+    Landings wait for `main`; for another branch, those that `main` has taken.
+    """
+    branch, of_main = state.branch(name), state.branch(MAIN).last_epoch
+    return Entry(
+        name,
+        Status.FRESH,
+        feed=feed.definition.feed,
+        epoch=branch.last_epoch or None,
+        waiting=max(0, (len(feed.landings) if name == MAIN else of_main) - branch.last_epoch),
+        watermark_ms=known_time(branch.watermark_ms),
+    )
+
+
+def sealed_entry(entry: Entry, state: JobState, name: str) -> Entry | None:
+    """Return the entry of a sealed branch; None if something is left to decide: landings of `main` wait, or a run is on hold."""
+    if not state.branch(name).is_sealed or (name == MAIN and entry.waiting) or state.on_hold(name):
+        return None
+    return replace(entry, detail="sealed: takes no more runs", waiting=0)
+
+
+def decided_entry(entry: Entry, state: JobState, name: str, decided: RunSpec | UpToDate | RewindowError) -> Entry:
+    """Return the entry of a branch, given its next run, or the error with which that would be refused."""
+    branch, waiting = state.branch(name), entry.waiting or 0
+    if isinstance(decided, NotNowError):
+        return replace(entry, status=Status.RUNNING, detail=str(decided))
+    if isinstance(decided, RewindowError):
+        return replace(entry, status=Status.BROKEN, detail=str(decided), exit_code=decided.exit_code)
+    if held := state.on_hold(name):
+        detail = f"run {held[0].spec.name}: {held[0].commit.held_by[0].told}"
+        return replace(entry, status=Status.ON_HOLD, detail=detail)
+    is_unfinished = isinstance(decided, RunSpec) and decided.takes_over is not None
+    detail = f"{waits(waiting, 'landing')}{f'; {UNFINISHED}' if is_unfinished else ''}"
+    if branch.head is None and waiting:
+        return replace(entry, status=Status.NEVER_RUN, detail=detail)
+    if waiting > (1 if name == MAIN else 0):
+        return replace(entry, status=Status.BEHIND, detail=detail)
+    if is_unfinished or waiting:
+        return replace(entry, status=Status.DUE, detail=UNFINISHED if is_unfinished else detail)
+    return entry
+
+
+def lagging_entry(entry: Entry, lagging: Mapping[str, int]) -> Entry:
+    """Return the entry of a branch whose next run has nothing to take, given the commits that its tables lack."""
+    what = "tables lag behind the ledger: the next run publishes them"
+    return replace(entry, status=Status.DUE, detail=what) if lagging else entry
+
+
+def progress_figures(entry: Entry, branch: Branch | None, now_ms: int) -> dict[str, Any]:
+    """Return how far a branch is."""
+    head = branch.head if branch else None
+    return {
+        "runs": len(branch.runs) if branch else None,
+        "last_run": head.spec.name if head else None,
+        "committed_at_ms": known_time(head.recorded_at) if head else None,
+        "watermark_ms": entry.watermark_ms,
+        "age_ms": age_ms(entry.watermark_ms, now_ms),
+        "unpublished": len(branch.unpublished) if branch else None,
+        "waiting": 0 if entry.waiting is None and entry.status is Status.NEVER_RUN else entry.waiting,
+    }
+
+
+def age_ms(time_ms: int | None, now_ms: int) -> int | None:
+    """Return how long ago a time is; 0 for the future."""
+    return None if time_ms is None else max(0, now_ms - time_ms)

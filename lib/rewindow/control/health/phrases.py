@@ -1,0 +1,47 @@
+"""Counts and commands as messages write them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rewindow.control.plan.spec import MAIN
+
+
+def counted(count: int, what: str, *, many: str = "") -> str:
+    """Return a number of things: ``1 run``, ``2 runs``."""
+    return f"{count:,} {what if count == 1 else many or f'{what}s'}"
+
+
+def waits(count: int, what: str) -> str:
+    """Return that things wait: ``1 landing waits``, ``2 landings wait``."""
+    return f"{counted(count, what)} {'waits' if count == 1 else 'wait'}"
+
+
+def command_words(job: str, branch: str) -> str:
+    """Return the words of a command line that name a job and a branch."""
+    return job if branch == MAIN else f"{job} --branch {branch}"
+
+
+def see_quarantined(name: str) -> str:
+    """Return the command that shows what a job or feed put into the quarantine, which all of them share."""
+    return f"rewindow head rewindow.quarantine --of {name}"
+
+
+def keep_dropped(job: str) -> str:
+    """Return how to see records that later runs of a job drop."""
+    setting = f"`dropped: quarantine` in conf/jobs/{job}.yaml"
+    return f"To see such records after later runs: {setting}, and `{see_quarantined(job)}`"
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """The commands on one feed or job, as they are typed for its target and branch."""
+
+    name: str
+    target: str
+    branch: str = MAIN
+
+    def __call__(self, command: str) -> str:
+        """Return a command line."""
+        target = "" if self.target == "local" else f" --target {self.target}"
+        return f"rewindow {command} {command_words(self.name, self.branch)}{target}"

@@ -1,0 +1,471 @@
+"""Results that wait for the clock of a node, and why the clock is not further: the facts, each with its wording.
+
+The clocks and what suppresses hold are in the reports of the tasks of the last run; windows and waiting records are in stores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from rewindow.contracts.instants import instant
+from rewindow.control.health.inputs import Columns, Inputs, Unknown, not_taken
+from rewindow.control.health.phrases import command_words, counted
+from rewindow.streams.duration import in_words
+from rewindow.streams.record import UNKNOWN, TopicPartition, known_time
+from rewindow.streams.serde.schema import PARTITION, has_bounds
+from rewindow.streams.timing import TimedNode, holding_nodes
+
+MOST_SHOWN = 20
+"""The windows that close first; later ones are only counted."""
+_MOST_NAMED = 5
+"""So many partitions are named."""
+BUFFER_TIME = "_buffer_time"
+"""The column of a buffer's changelog with the time from which a time limit counts."""
+RECORD_TIME = "_record_time"
+"""The column of the time of a record that waits in a join."""
+
+
+class Cause(StrEnum):
+    """Why the clock of a node has not reached a time."""
+
+    LATER_RUNS = "later_runs"
+    """It has: a later run took later records."""
+    NOT_REPLAYED = "not_replayed"
+    """Landings that advance it wait to be replayed."""
+    NO_LATER_RECORD = "no_later_record"
+    """No record that late was landed."""
+    UPSTREAM_JOB = "upstream_job"
+    """The feed's watermark is below that of the job that makes its records, which may hold them back."""
+    LAG = "lag"
+    """The `lag` of the feed keeps its watermark behind its newest record."""
+    WATERMARK = "watermark"
+    """Later records wait for the feed's watermark, which waits for a partition or was declared."""
+    PARTITION = "partition"
+    """Only records of its own partition advance it, and none is late enough."""
+    FILTERED = "filtered"
+    """An operator before the node filters or changes the later records of its partition."""
+    UNKNOWN = "unknown"
+    """Something that decides it was not read."""
+
+
+class Reason(NamedTuple):
+    """A cause, and in words what holds the clock and what advances it."""
+
+    cause: Cause
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpenWindow:
+    """Results of one window that are not final. The store's clock in ``partitions`` has not reached ``closes_at_ms``.
+
+    ``window`` is None for results that `until_time_limit` holds, and for the records of a join that wait: these are all in one,
+    with ``waits_for`` and the times at which the first and the last of them are due.
+    """
+
+    store: str
+    window: tuple[int, int] | None
+    closes_at_ms: int
+    clock_ms: int | None
+    keys: int
+    partitions: Sequence[int]
+    why: str
+    waits_for: str | None = None
+    last_at_ms: int | None = None
+    cause: Cause | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenWindows:
+    """All results that are not final, and the windows that close first. Stores that were not read are in ``not_read``.
+
+    ``unknown`` says why nothing is known of any store.
+    """
+
+    results: int
+    windows: int
+    shown: Sequence[OpenWindow]
+    not_read: Sequence[str] = ()
+    unknown: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stalled:
+    """Results of a node that wait for partitions without new records, with the time of the newest record of each (ms).
+
+    Neither a run nor a landing of the other partitions makes them final. ``results`` is None if the node does not say how
+    many. ``behind_ms``: how far the feed is beyond the earliest of these records. With ``is_filtered``, a partition has newer
+    records, but an operator before the node filters or changes them.
+    """
+
+    node: str
+    results: int | None
+    newest_ms: Mapping[str, int]
+    behind_ms: int
+    fix: str
+    is_filtered: bool
+
+    @property
+    def since_ms(self) -> int:
+        """The earliest time of a newest record."""
+        return min(self.newest_ms.values())
+
+    @property
+    def what(self) -> str:
+        """What waits, as a sentence without its full stop. Each partition has its time if they differ."""
+        count = "results" if self.results is None else counted(self.results, "result")
+        shown = [*self.newest_ms.items()][:_MOST_NAMED]
+        more = f" and {len(self.newest_ms) - len(shown)} more" if len(self.newest_ms) > len(shown) else ""
+        since = "no record after {} reached it" if self.is_filtered else "silent since {}"
+        if len({time for _, time in shown}) > 1:
+            named = ", ".join(f"{name} ({since.format(instant(time))})" for name, time in shown) + more
+        else:
+            of = "of which " if self.is_filtered else ""
+            named = f"{', '.join(name for name, _ in shown)}{more}, {of}{since.format(instant(self.since_ms))}"
+        return f"{count} of {self.node} {'waits' if self.results == 1 else 'wait'} for {named}"
+
+    def __str__(self) -> str:
+        """Return what waits and what helps, as sentences without the last full stop."""
+        return f"{self.what}. {self.fix}"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {
+            "node": self.node,
+            "results": self.results,
+            "partitions": list(self.newest_ms),
+            "since_ms": self.since_ms,
+            "behind_ms": self.behind_ms,
+            "fix": self.fix,
+            "what": self.what,
+        }
+
+
+def clocks_of(inputs: Inputs, timed: TimedNode) -> dict[int, int]:
+    """Return the node's clock in each partition; none if the reports of the tasks are not known."""
+    tasks = {} if isinstance(inputs.tasks, Unknown) else inputs.tasks
+    return {
+        partition: state.get("node_times", {}).get(timed.node, UNKNOWN)
+        for (sub_topology, partition), state in tasks.items()
+        if sub_topology == timed.sub_topology
+    }
+
+
+def stalled(inputs: Inputs) -> Sequence[Stalled] | Unknown:
+    """Return the results after the branch's last run that neither a run nor a landing of the other partitions makes final.
+
+    No store is needed, so a result counts only when all that its partition has let in would be final.
+    """
+    if not inputs.runs or inputs.last_landing is None or inputs.head.spec.final or not inputs.is_newest:
+        return []
+    timed = inputs.timed
+    if isinstance(timed, Unknown):
+        return timed
+    holding = [*holding_nodes(timed)]
+    for needed in (inputs.rules, inputs.tasks):
+        if isinstance(needed, Unknown):
+            return needed if holding else []
+    waiting: dict[tuple[str, bool], list[_Partition]] = {}
+    for node in holding:
+        for partition, clock in sorted(clocks_of(inputs, node).items()):
+            held = _stalled_in(inputs, node, partition, clock)
+            if held is not None:
+                waiting.setdefault((node.node, held.by_feed), []).append(held)
+    return [_stalled(inputs, node, partitions) for (node, _), partitions in waiting.items()]
+
+
+class _Partition(NamedTuple):
+    """Results of one partition, and the newest of its records that reached the node.
+
+    ``by_feed``: the feed's watermark waits for it. ``by_job``: only records of the partition itself move the node's clock, and
+    none is late enough.
+    """
+
+    partition: TopicPartition
+    newest_ms: int
+    results: int | None
+    is_filtered: bool
+    by_feed: bool
+    by_job: bool
+
+
+def _stalled_in(inputs: Inputs, timed: TimedNode, partition: int, clock: int) -> _Partition | None:
+    """Return the results of a node's partition if they wait for a partition without new records."""
+    landing, newest = inputs.feed.landings[-1], max(inputs.newest.values(), default=UNKNOWN)
+    results, final_ms = _results(inputs, timed, partition), timed.all_final_at(clock)
+    own_ms = _own_time(inputs, timed, partition, clock)
+    lag_ms = 0 if isinstance(inputs.rules, Unknown) else inputs.rules.lag_ms
+    if clock == UNKNOWN or own_ms is None or results == 0 or newest - max(lag_ms, landing.held_ms) < final_ms:
+        return None
+    follows = inputs.will_follow or inputs.follows_watermark
+    is_taken = len(inputs.feed.landings) == inputs.branch.last_epoch
+    # Records of its own that would make the results final may wait for the watermark, too.
+    is_held = landing.watermark_ms < final_ms or (not follows and is_taken and own_ms > landing.watermark_ms)
+    by_feed = is_held and bool(_waits_for(inputs))
+    by_job = not follows and own_ms < final_ms
+    if not (by_feed or by_job):
+        return None
+    named = TopicPartition(timed.topics[0] if timed.topics else timed.node, partition)
+    return _Partition(named, own_ms, results, own_ms < inputs.newest_read(timed, partition), by_feed, by_job)
+
+
+def _stalled(inputs: Inputs, node: str, waiting: Sequence[_Partition]) -> Stalled:
+    by_feed = waiting[0].by_feed
+    counts = [held.results for held in waiting if held.results is not None]
+    results = sum(counts) if len(counts) == len(waiting) else None
+    newest_ms = _waits_for(inputs) if by_feed else {held.partition: held.newest_ms for held in waiting}
+    times = {f"{tp.topic}-{tp.partition}": newest_ms[tp] for tp in sorted(newest_ms)}
+    fix = what_moves(inputs, by_feed=by_feed, by_job=any(held.by_job for held in waiting))
+    is_filtered = not by_feed and any(held.is_filtered for held in waiting)
+    behind_ms = max(inputs.newest.values()) - min(times.values())
+    return Stalled(node, results, times, behind_ms, fix, is_filtered)
+
+
+def _results(inputs: Inputs, timed: TimedNode, partition: int) -> int | None:
+    """Return how many results a partition of a node holds; None if it does not say."""
+    tasks = {} if isinstance(inputs.tasks, Unknown) else inputs.tasks
+    held: Mapping[str, int] = tasks.get((timed.sub_topology, partition), {}).get("held", {})
+    return held.get(timed.store, 0) if timed.is_buffer else None
+
+
+def _own_time(inputs: Inputs, timed: TimedNode, partition: int, clock: int) -> int | None:
+    """Return the time to which the records of a node's partition bring its clock; None if only a run tells."""
+    if not timed.sub_topology:
+        newest = inputs.newest_read(timed, partition)
+        # A record that was taken has brought the clock to where it is; it may have been filtered before the node.
+        return max(clock, newest) if newest > inputs.head.commit.watermark_ms else clock
+    return None if len(inputs.feed.landings) > inputs.branch.last_epoch else clock
+
+
+def _waits_for(inputs: Inputs) -> Mapping[TopicPartition, int]:
+    return {} if isinstance(inputs.waits_for, Unknown) else inputs.waits_for
+
+
+def why_open(inputs: Inputs, timed: TimedNode, closes_at: int, clocks: Mapping[int, int]) -> Reason:
+    """Return what the clocks of a node wait for, given those of some partitions."""
+    if isinstance(inputs.tasks, Unknown):
+        return Reason(Cause.UNKNOWN, f"The clock of {timed.node} is unknown: {inputs.tasks.reason}")
+    partition, clock = min(clocks.items(), key=lambda item: item[1])
+    if clock == UNKNOWN:
+        at = f"No record has reached {timed.node} in partition {partition} yet"
+    else:
+        at = f"The clock of {timed.node} in partition {partition} is at {instant(clock)}, {in_words(closes_at - clock)} short"
+    cause, why = _held_back(inputs, timed, partition, closes_at)
+    return Reason(cause, f"{at}. {why}")
+
+
+def _held_back(inputs: Inputs, timed: TimedNode, partition: int, closes_at: int) -> Reason:
+    if not inputs.is_newest:
+        return Reason(Cause.LATER_RUNS, "Later runs have taken later records")
+    landings, waiting = inputs.feed.landings, not_taken(inputs.feed, inputs.head.spec.input.last)
+    if waiting and landings[-1].watermark_ms >= closes_at:
+        reaching = _reaching(inputs, timed, partition, closes_at)
+        if reaching:
+            what = f"{counted(reaching, 'landing')} that {'reaches it waits' if reaching == 1 else 'reach it wait'}"
+            command = f"rewindow run {command_words(inputs.head.spec.job, inputs.branch.name)}"
+            return Reason(Cause.NOT_REPLAYED, f"{what} to be replayed: `{command}`")
+    if not inputs.newest or (timed.sub_topology and not inputs.follows_watermark):
+        return Reason(Cause.NO_LATER_RECORD, "It advances with later records")
+    if isinstance(inputs.rules, Unknown):
+        return Reason(Cause.UNKNOWN, f"What the feed's watermark waits for is unknown: {inputs.rules.reason}")
+    if max(inputs.newest.values()) < closes_at:
+        return _not_landed(inputs)
+    mine = inputs.newest_read(timed, partition)
+    by_watermark = _held_by_watermark(inputs, inputs.rules.lag_ms, mine, closes_at)
+    return by_watermark or _held_by_partition(inputs, timed, partition, mine, closes_at)
+
+
+def _reaching(inputs: Inputs, timed: TimedNode, partition: int, closes_at: int) -> int:
+    """Return how many landings to replay advance a node's clock in a partition; 0 if they do not advance it far enough."""
+    waiting = inputs.feed.landings[inputs.head.spec.input.last :]
+    if timed.sub_topology or inputs.follows_watermark:
+        return len(waiting)
+    mine = [[landed for tp, landed in landing.ranges.items() if timed.reads(tp, partition)] for landing in waiting]
+    if max((landed.max_timestamp for landed in mine[-1]), default=UNKNOWN) < closes_at:
+        return 0
+    return sum(any(landed.end > landed.start for landed in ranges) for ranges in mine)
+
+
+def _not_landed(inputs: Inputs) -> Reason:
+    """Return why no record is late enough, and why later ones may not help."""
+    none = f"No record that late has been landed: the newest one is at {instant(max(inputs.newest.values()))}"
+    if not inputs.follows_watermark:
+        return Reason(Cause.NO_LATER_RECORD, none)
+    landing = inputs.feed.landings[-1]
+    if landing.held_ms:
+        below = f"{in_words(landing.held_ms)} below that of the job that makes its records, which may hold them back for so long"
+        at = f"The feed's watermark is at {instant(landing.watermark_ms)}, {below}"
+        return Reason(Cause.UPSTREAM_JOB, f"{none}. {at}")
+    if waited := waited_for(inputs):
+        later = f"Later ones alone do not advance the clock, because the feed's watermark {waited}"
+        return Reason(Cause.WATERMARK, f"{none}. {later}. {what_moves(inputs, by_feed=True)}")
+    return Reason(Cause.NO_LATER_RECORD, none)
+
+
+def _held_by_watermark(inputs: Inputs, lag_ms: int, mine: int, closes_at: int) -> Reason | None:
+    """Return what the feed's watermark waits for, although there are later records; None if it does not hold the clock.
+
+    ``mine`` is the time of the newest record that advances the clock.
+    """
+    landing, waited = inputs.feed.landings[-1], waited_for(inputs)
+    at = f"The feed's watermark is at {instant(landing.watermark_ms)}"
+    if landing.held_ms and landing.watermark_ms < closes_at:
+        held = f"the job that makes its records may hold them back for {in_words(landing.held_ms)}"
+        return Reason(Cause.UPSTREAM_JOB, f"{at}, because {held}")
+    if max(inputs.newest.values()) - lag_ms < closes_at:
+        return Reason(Cause.LAG, f"The feed's watermark is `lag: {in_words(lag_ms)}` behind its newest record")
+    if not (inputs.follows_watermark or mine >= max(closes_at, landing.watermark_ms + 1)):
+        return None
+    if not waited:
+        return Reason(Cause.WATERMARK, f"{at}, and later records wait for it")
+    return Reason(Cause.WATERMARK, f"The feed's watermark {waited}. {what_moves(inputs, by_feed=True)}")
+
+
+def _held_by_partition(inputs: Inputs, timed: TimedNode, partition: int, mine: int, closes_at: int) -> Reason:
+    """Return why the records of its own partition do not advance the clock, in a job whose clocks follow records."""
+    if mine >= closes_at:
+        cause = Cause.FILTERED
+        why = (
+            f"The newest record of partition {partition} is at {instant(mine)}, but did not reach {timed.node}: an operator "
+            "before it filters or changes such records"
+        )
+    else:
+        cause = Cause.PARTITION
+        last = "and none was landed" if mine == UNKNOWN else f"the newest of which is at {instant(mine)}"
+        why = f"Only records of partition {partition} advance it, {last}, while another partition is later"
+    is_stuck = bool(_waits_for(inputs)) and inputs.feed.landings[-1].watermark_ms < closes_at
+    return Reason(cause, f"{why}. {what_moves(inputs, by_feed=is_stuck, by_job=True)}")
+
+
+def waited_for(inputs: Inputs) -> str:
+    """Return the first partition that the feed's watermark waits for, as "waits for ..."; empty if it waits for none."""
+    for tp, newest_ms in _waits_for(inputs).items():
+        return f"waits for {tp.topic}-{tp.partition}, whose newest record is at {instant(newest_ms)}"
+    return ""
+
+
+def watermark_sentence(inputs: Inputs) -> str:
+    """Return why the feed's watermark holds back landed records, as sentences without the last full stop; empty if unknown."""
+    landing, rules = inputs.last_landing, inputs.rules
+    if landing is None or isinstance(rules, Unknown):
+        return ""
+    at = f"The feed's watermark is at {instant(landing.watermark_ms)}"
+    if waited := waited_for(inputs):
+        return f"{at}, which {waited}. {what_moves(inputs, by_feed=True)}"
+    return f"{at}, `lag: {in_words(rules.lag_ms)}` behind its newest record" if rules.lag_ms else ""
+
+
+def what_moves(inputs: Inputs, *, by_feed: bool = False, by_job: bool = False) -> str:
+    """Return what makes results final that wait for a partition without records, as sentences without the last full stop.
+
+    ``by_feed``: the feed's watermark waits for it. ``by_job``: the job's clock follows its records only.
+    """
+    steps = []
+    if by_feed:
+        feed = inputs.feed.definition.feed
+        steps.append(
+            "`max_task_idle: 2h`, or another duration, in the feed's file lets its watermark pass a partition that has been "
+            f"silent for that long, from the next `rewindow land {feed}` on"
+        )
+    if by_job:
+        steps.append(
+            "`semantics: {stream_time_from: watermark}` in the job's file lets the feed's watermark advance its clock, from the "
+            "next landing on. That is a change, which the next run takes with `--accept-changes`"
+        )
+    return ". ".join(steps)
+
+
+_Group = dict[tuple[int, tuple[int, int] | None], list[int]]
+"""The partition of each key, by closing time and window."""
+
+
+def open_windows(inputs: Inputs) -> OpenWindows:
+    """Return the results that a final run would emit, grouped by window, and the records that wait in joins."""
+    if inputs.head.spec.final:
+        return OpenWindows(0, 0, ())
+    if isinstance(inputs.timed, Unknown):
+        return OpenWindows(sum(inputs.head.commit.held.values()), 0, (), unknown=inputs.timed.reason)
+    results, windows, shown, joins, not_read = 0, 0, [], [], []
+    for timed in holding_nodes(inputs.timed):
+        columns = inputs.stores.get(timed.store)
+        if columns is None:
+            results += inputs.head.commit.held.get(timed.store, 0)
+            not_read.append(timed.store)
+            continue
+        clocks = clocks_of(inputs, timed)
+        groups: _Group = {}
+        for partition, window, closes_at in _entries(inputs, timed, columns, clocks):
+            groups.setdefault((closes_at, window), []).append(partition)
+        results += sum(len(partitions) for partitions in groups.values())
+        windows += len(groups)
+        soonest = sorted(groups.items(), key=lambda item: (item[0][0], item[0][1] or ()))[:MOST_SHOWN]
+        shown += [_open_window(inputs, timed, *at, partitions) for at, partitions in soonest]
+    for join in (node for node in inputs.timed if node.is_join):
+        columns = inputs.stores.get(join.store)
+        if columns is None:
+            not_read.append(join.store)
+        elif waiting := _in_join(inputs, join, columns):
+            results += waiting.keys
+            joins.append(waiting)
+    shown = [*sorted(shown, key=_closing)[:MOST_SHOWN], *joins]
+    return OpenWindows(results, windows, sorted(shown, key=_closing), not_read)
+
+
+def _closing(window: OpenWindow) -> tuple[int, str]:
+    return window.closes_at_ms, window.store
+
+
+def _open_window(
+    inputs: Inputs, timed: TimedNode, closes_at: int, window: tuple[int, int] | None, keys: Sequence[int]
+) -> OpenWindow:
+    """Return one window of a node; ``keys`` has the partition of each of its keys."""
+    clocks, partitions = clocks_of(inputs, timed), sorted(set(keys))
+    own = {partition: clocks.get(partition, UNKNOWN) for partition in partitions}
+    cause, why = why_open(inputs, timed, closes_at, own)
+    clock = known_time(min(own.values()))
+    return OpenWindow(timed.store, window, closes_at, clock, len(keys), partitions, why, cause=cause)
+
+
+def _in_join(inputs: Inputs, join: TimedNode, columns: Columns) -> OpenWindow | None:
+    """Return the records that wait in a store of a join; None if none do."""
+    due = sorted(
+        (join.closes_at(time), partition)
+        for time, partition in zip(columns.get(RECORD_TIME, ()), columns.get(PARTITION, ()), strict=True)
+    )
+    if not due:
+        return None
+    (first_at, first), (last_at, _) = due[0], due[-1]
+    clock = clocks_of(inputs, join).get(first, UNKNOWN)
+    cause, why = why_open(inputs, join, first_at, {first: clock})
+    return OpenWindow(
+        join.store,
+        None,
+        first_at,
+        known_time(clock),
+        len(due),
+        sorted({partition for _, partition in due}),
+        why,
+        waits_for="a partner" if join.store != join.node else "the grace",
+        last_at_ms=last_at,
+        cause=cause,
+    )
+
+
+def _entries(
+    inputs: Inputs, timed: TimedNode, columns: Columns, clocks: Mapping[int, int]
+) -> Iterator[tuple[int, tuple[int, int] | None, int]]:
+    """Yield the partition, window and closing time of each entry that is not final."""
+    partitions, keys = columns.get(PARTITION, ()), inputs.head.spec.binding.keys[timed.store]
+    count = len(partitions)
+    nothing: Sequence[Any] = [None] * count
+    starts, ends = (columns.get(name, nothing) for name in keys[-2:]) if has_bounds(keys) else (nothing, nothing)
+    times = columns.get(BUFFER_TIME, ends) if timed.is_buffer else ends
+    nulls = columns.get("_is_null", [False] * count)
+    for partition, start, end, time, is_null in zip(partitions, starts, ends, times, nulls, strict=True):
+        closes_at = timed.closes_at(time)
+        is_due = closes_at <= clocks.get(partition, UNKNOWN)
+        if (timed.sends_nulls or not is_null) if timed.is_buffer else not is_due:
+            yield partition, None if start is None else (start, end), closes_at
