@@ -64,7 +64,7 @@ def _field(name: str, begins: str, changes: str) -> Case:
         bench.edit("bench_job.py", _SCHEDULE, f"{_SCHEDULE}\n        self.field = {begins}")
         bench.edit("bench_job.py", _PUT, f"{_PUT}\n        {changes}")
 
-    says = ("bench_job.py:13: changes self.field", "each landing begins with a new processor", "context.store(name)")
+    says = ("bench_job.py:13: ", "self.field", "context.store(name)")
     return Case(f"a processor {name}", "check seen", 1, says, given, goes_on=False)
 
 
