@@ -23,9 +23,9 @@ from rewindow.control.ingest.landings import (
     definition_as_json,
     log_shapes,
 )
-from rewindow.control.plan.branches import LedgerRow
+from rewindow.control.plan.job_state import LedgerRow
+from rewindow.control.plan.planned_tasks import TablePaths, bind_job
 from rewindow.control.plan.spec import Attempt, RunRequest
-from rewindow.control.plan.tasks import TablePaths, bind_job
 from rewindow.control.run import Engine, Job, RunReport, steps
 from rewindow.engine.worker.parquet_writer import FileWriter
 from rewindow.streams.record import TopicPartition

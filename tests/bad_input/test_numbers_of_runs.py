@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rewindow.control.plan.branches import Branch
+from rewindow.control.plan.job_state import Branch
 from rewindow.control.plan.spec import MAIN
 from rewindow.tables.delta.warehouse import DeltaTables
 from tests.bad_input.scene import SCORE, Answer, Bench, hour

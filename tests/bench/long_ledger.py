@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from rewindow.control.plan.branches import JobState, LedgerRow
+from rewindow.control.plan.job_state import JobState, LedgerRow
 from rewindow.control.plan.ledger_state import fold_row
 from rewindow.control.plan.planner import plan_run
 from rewindow.control.plan.spec import RunRequest, RunSpec

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql.connect.session import SparkSession
 
-from rewindow.control.plan.branches import LedgerRow
+from rewindow.control.plan.job_state import LedgerRow
 from rewindow.tables.governed.folds import Found
 from rewindow.tables.governed.ledger import SparkLedger
 from rewindow.tables.governed.names import TableName

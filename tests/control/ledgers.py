@@ -8,12 +8,21 @@ from dataclasses import replace
 from rewindow.contracts.expectations import Observation
 from rewindow.contracts.staged_files import METRICS
 from rewindow.control.ingest.landings import Feed, FeedDefinition, LandedRange, Landing, LogSchema
-from rewindow.control.plan.branches import JobState, LedgerRow
-from rewindow.control.plan.commit import Commit, JournalFile, TargetTotal, make_commit
-from rewindow.control.plan.history import History
+from rewindow.control.plan.job_state import JobState, LedgerRow
 from rewindow.control.plan.ledger_state import COMMIT, PLAN, fold
 from rewindow.control.plan.planner import UpToDate, plan_run
-from rewindow.control.plan.spec import Attempt, JobBinding, RunRequest, RunSpec, TableSpec
+from rewindow.control.plan.sequence import History
+from rewindow.control.plan.spec import (
+    Attempt,
+    Commit,
+    JobBinding,
+    JournalFile,
+    RunRequest,
+    RunSpec,
+    TableSpec,
+    TargetTotal,
+    make_commit,
+)
 from rewindow.streams.record import TopicPartition
 from rewindow.streams.serde.schema import CHANGELOG_META, OUTPUT_META, Column
 

@@ -17,11 +17,11 @@ from rewindow.control.health.job_health import JobHealth, decided_entry, job_hea
 from rewindow.control.health.phrases import Command
 from rewindow.control.health.waiting_results import Cause, open_windows
 from rewindow.control.ingest.landings import Feed, LandedRange, Landing
-from rewindow.control.plan.branches import JobState, LedgerRow
 from rewindow.control.plan.explain import describe_plan, explain
-from rewindow.control.plan.history import History
+from rewindow.control.plan.job_state import JobState, LedgerRow
 from rewindow.control.plan.ledger_state import COMMIT, fold
 from rewindow.control.plan.planner import UpToDate, plan_run
+from rewindow.control.plan.sequence import History
 from rewindow.control.plan.spec import RunRequest, RunSpec
 from rewindow.report.facts import Level as ReportLevel
 from rewindow.report.facts import Outlook, Sentence, Verification

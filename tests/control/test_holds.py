@@ -16,11 +16,10 @@ from rewindow.control.plan.branch_decisions import (
     decide_promote,
     decide_rewind,
 )
-from rewindow.control.plan.branches import LedgerRow
-from rewindow.control.plan.commit import Commit
-from rewindow.control.plan.ledger_state import fold
-from rewindow.control.plan.ledger_state_holds import ACCEPT
+from rewindow.control.plan.job_state import LedgerRow
+from rewindow.control.plan.ledger_state import ACCEPT, fold
 from rewindow.control.plan.repair_decisions import decide_republish, decide_restage, needed
+from rewindow.control.plan.spec import Commit
 from rewindow.errors import CheckpointError, InvariantError, UsageError
 from rewindow.tables.shared.publications import due_tables, missing, net
 from tests.control.ledgers import BINDING, HELD, a_feed, commit_row, plan_row, planned, run_rows

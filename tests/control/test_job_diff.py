@@ -20,8 +20,7 @@ from rewindow import (
     versioned_store,
 )
 from rewindow.control.plan.compatibility import obstacles
-from rewindow.control.plan.description_diff import changed_parameters
-from rewindow.control.plan.job_diff import differences
+from rewindow.control.plan.job_diff import changed_parameters, differences
 from rewindow.control.plan.spec import JobBinding
 from rewindow.streams.serde.schema import Column
 from tests.control.ledgers import BINDING

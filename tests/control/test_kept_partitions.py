@@ -7,7 +7,7 @@ import pytest
 from rewindow import KStream, StreamsBuilder
 from rewindow.contracts.ingest import SourceOffsets
 from rewindow.control.ingest.landings import Feed, FeedDefinition, log_shapes
-from rewindow.control.plan.tasks import TablePaths, bind_job
+from rewindow.control.plan.planned_tasks import TablePaths, bind_job
 from rewindow.errors import ConfigError
 from tests import landed
 

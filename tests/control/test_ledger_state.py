@@ -6,13 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from rewindow.control.plan.branches import JobState, LedgerRow
-from rewindow.control.plan.commit import Commit, add_digests
-from rewindow.control.plan.ledger_state import COMMIT, FENCE, NOTE, fold
+from rewindow.control.plan.job_state import JobState, LedgerRow
+from rewindow.control.plan.ledger_state import COMMIT, FENCE, NOTE, decide_reset, fold
 from rewindow.control.plan.planner import check_is_pending
-from rewindow.control.plan.reset import decide_reset
 from rewindow.control.plan.retention import dead_attempts
-from rewindow.control.plan.spec import RunSpec
+from rewindow.control.plan.spec import Commit, RunSpec, add_digests
 from rewindow.errors import InvariantError
 from tests.control.ledgers import commit_row, plan_row, planned, run_rows
 

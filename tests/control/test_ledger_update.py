@@ -1,12 +1,12 @@
-"""The compare-and-set of `control.ledger.update`: which decision counts if other processes append in between."""
+"""The compare-and-set of `control.ledger_update.update`: which decision counts if other processes append in between."""
 
 from __future__ import annotations
 
 import pytest
 
 from rewindow.contracts.steps import drive
-from rewindow.control.ledger import update
-from rewindow.control.plan.branches import LedgerRow
+from rewindow.control.ledger_update import update
+from rewindow.control.plan.job_state import LedgerRow
 from rewindow.errors import NotNowError
 
 

@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rewindow.control.plan.branch_decisions import decide_rewind
-from rewindow.control.plan.branches import LedgerRow
-from rewindow.control.plan.commit import JournalFile
+from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.ledger_state import fold
-from rewindow.control.plan.needed_blocks import Needed
 from rewindow.control.plan.repair_decisions import decide_restage
-from rewindow.control.plan.retention import decide_forget, decide_snapshot
-from rewindow.control.plan.spec import MAIN
+from rewindow.control.plan.retention import Needed, decide_forget, decide_snapshot
+from rewindow.control.plan.spec import MAIN, JournalFile
 from tests.control.ledgers import plan_row, planned, run_rows
 
 LONG_AGO, NOW = 1_000, 9_000

@@ -7,10 +7,10 @@ import pytest
 
 from rewindow.control.ingest.landings import Feed, LandedRange
 from rewindow.control.plan.explain import describe_plan, explain
-from rewindow.control.plan.history import History
 from rewindow.control.plan.job_diff import differences
 from rewindow.control.plan.ledger_state import fold
 from rewindow.control.plan.planner import UpToDate
+from rewindow.control.plan.sequence import History
 from rewindow.control.plan.spec import RunRequest, RunSpec, TableSpec, canonical_json
 from rewindow.errors import CheckpointError, NotNowError, SourceError, UsageError
 from rewindow.streams.serde.schema import Column

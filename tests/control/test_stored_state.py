@@ -9,16 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewindow.control.plan import stored_runs
-from rewindow.control.plan.branches import JobState, LedgerRow, shared_runs
-from rewindow.control.plan.commit import Commit, JournalFile, TargetTotal, chain_hash
-from rewindow.control.plan.ledger_state import COMMIT, PLAN, fold, fold_row
+from rewindow.control.plan.job_state import JobState, LedgerRow, shared_runs
+from rewindow.control.plan.ledger_state import COMMIT, PLAN, RESET, decide_reset, fold, fold_row
 from rewindow.control.plan.planner import plan_run
 from rewindow.control.plan.repair_decisions import decide_republish, decide_restage
-from rewindow.control.plan.reset import RESET, decide_reset
 from rewindow.control.plan.retention import dead_attempts, decide_forget, decide_snapshot
-from rewindow.control.plan.run_facts import attempts_of, bindings_of, run_facts
-from rewindow.control.plan.spec import RunRequest, RunSpec
-from rewindow.control.plan.stored_runs import run_of_request, sizes_of
+from rewindow.control.plan.spec import Commit, JournalFile, RunRequest, RunSpec, TargetTotal, chain_hash
+from rewindow.control.plan.stored_runs import attempts_of, bindings_of, run_facts, run_of_request, sizes_of
 from rewindow.control.plan.stored_state import LAYOUT, state_lines, state_of
 from rewindow.errors import InvariantError
 from rewindow.tables.shared.publications import Due, due_attempts, due_rows, due_tables, net, published_attempts

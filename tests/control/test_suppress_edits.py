@@ -16,9 +16,8 @@ from rewindow import (
     until_time_limit,
     until_window_closes,
 )
-from rewindow.control.plan.job_diff import differences
+from rewindow.control.plan.job_diff import differences, removed_suppresses
 from rewindow.control.plan.spec import JobBinding
-from rewindow.control.plan.suppress_edits import removed_suppresses
 from rewindow.streams.serde.schema import Column
 from tests.control.ledgers import BINDING
 

@@ -7,10 +7,9 @@ from typing import Any
 
 from rewindow.contracts.expectations import Observation, OnFail
 from rewindow.control.plan import branch_decisions, ledger_state, planner, retention
-from rewindow.control.plan.branches import JobState, LedgerRow
-from rewindow.control.plan.commit import JournalFile, TargetTotal
+from rewindow.control.plan.job_state import JobState, LedgerRow
 from rewindow.control.plan.planner import UpToDate
-from rewindow.control.plan.spec import MAIN, Attempt, RunRequest, RunSpec
+from rewindow.control.plan.spec import MAIN, Attempt, JournalFile, RunRequest, RunSpec, TargetTotal
 from rewindow.errors import RewindowError
 from tests.control.ledgers import BINDING, a_feed, commit_of
 

@@ -7,11 +7,19 @@ from dataclasses import replace
 from typing import Any
 
 from rewindow.control.plan import ledger_state as folding
-from rewindow.control.plan.branches import JobState, LedgerRow
-from rewindow.control.plan.ledger_state import COMMIT, FENCE, PLAN
-from rewindow.control.plan.ledger_state_branches import BRANCH, DROP, PROMOTE, REPUBLISH, REWIND
-from rewindow.control.plan.ledger_state_gc import FORGET
-from rewindow.control.plan.reset import RESET
+from rewindow.control.plan.job_state import JobState, LedgerRow
+from rewindow.control.plan.ledger_state import (
+    BRANCH,
+    COMMIT,
+    DROP,
+    FENCE,
+    FORGET,
+    PLAN,
+    PROMOTE,
+    REPUBLISH,
+    RESET,
+    REWIND,
+)
 from rewindow.control.plan.spec import RunSpec
 from rewindow.errors import InvariantError
 from tests.control.ledgers import HOUR, a_feed, commit_row, plan_row, planned, run_rows

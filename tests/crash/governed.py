@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rewindow.control.plan.branches import Standing
+from rewindow.control.plan.job_state import Standing
 from rewindow.control.plan.spec import MAIN, OUTPUT
 from rewindow.tables.governed.own_table import METRICS_VIEW
 from tests.crash.forks import answer, fork, preload

@@ -13,10 +13,8 @@ from typing import Any
 from rewindow.control import branch as branching
 from rewindow.control.gc import collect
 from rewindow.control.ingest.landings import Feed
-from rewindow.control.plan.branches import LedgerRow, Standing
-from rewindow.control.plan.ledger_state_branches import REPUBLISH
-from rewindow.control.plan.ledger_state_gc import FORGET, SNAPSHOT
-from rewindow.control.plan.ledger_state_holds import ACCEPT
+from rewindow.control.plan.job_state import LedgerRow, Standing
+from rewindow.control.plan.ledger_state import ACCEPT, FORGET, REPUBLISH, SNAPSHOT
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.retention import EVERY
 from rewindow.control.plan.spec import MAIN, Attempt, RunRequest

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rewindow.control.plan.branches import Standing
+from rewindow.control.plan.job_state import Standing
 from rewindow.control.plan.spec import MAIN
 from rewindow.errors import InvariantError
 from rewindow.tables.shared.publications import net

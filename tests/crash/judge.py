@@ -11,7 +11,7 @@ from typing import Any
 from deltalake import DeltaTable
 
 from rewindow.control.ingest.landings import LANDING
-from rewindow.control.plan.branches import Branch, CommittedRun, JobState, Standing
+from rewindow.control.plan.job_state import Branch, CommittedRun, JobState, Standing
 from rewindow.control.plan.spec import OUTPUT
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.content_hash import read_rows

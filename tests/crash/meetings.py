@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rewindow.control.plan.branches import Standing
+from rewindow.control.plan.job_state import Standing
 from rewindow.control.plan.spec import MAIN
 from rewindow.errors import RewindowError
 from rewindow.tables.delta.warehouse import DeltaTables

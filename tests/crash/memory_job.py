@@ -15,7 +15,7 @@ from rewindow.contracts.expectations import Observation, OnFail
 from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.contracts.tasks import JobCode, SubTopologyWork
 from rewindow.control.ingest.landings import Feed
-from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
+from rewindow.control.plan.job_state import CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.retention import dead_attempts, decide_snapshot
 from rewindow.control.plan.spec import MAIN, JobBinding, TableSpec
 from rewindow.control.run import Job

@@ -13,7 +13,7 @@ from unittest import mock
 
 from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.control.ingest.landings import Feed
-from rewindow.control.plan.branches import LedgerRow
+from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.spec import RunSpec
 from rewindow.control.plan.stored_rows import StoredRows
 from rewindow.errors import StorageError

@@ -118,21 +118,17 @@ MUTANTS_OF_BRANCHES = (
     ),
     Mutant(
         "a run on hold is published",
-        [Rewrite("control.plan.ledger_state_holds:with_run", "run.commit.holds or branch.unpublished", "False")],
+        [Rewrite("control.plan.ledger_state:_with_run", "run.commit.holds or branch.unpublished", "False")],
         [Kill("run-on-hold", "commit")],
     ),
     Mutant(
         "what is behind a run on hold is published",
-        [
-            Rewrite(
-                "control.plan.ledger_state_holds:with_run", "run.commit.holds or branch.unpublished", "run.commit.holds"
-            )
-        ],
+        [Rewrite("control.plan.ledger_state:_with_run", "run.commit.holds or branch.unpublished", "run.commit.holds")],
         [Kill("rewind-on-hold", "publish")],
     ),
     Mutant(
         "an accepted run is not released",
-        [Rewrite("control.plan.ledger_state_holds:_released", "count += 1", "pass")],
+        [Rewrite("control.plan.ledger_state:_released", "count += 1", "pass")],
         [Kill("accept", "accept")],
     ),
     Mutant(
@@ -154,7 +150,7 @@ MUTANTS_OF_BRANCHES = (
         "a shared table gets the runs of one branch",
         [
             Rewrite(
-                "control.plan.branches:_by_path",
+                "control.plan.job_state:_by_path",
                 "for run in runs:",
                 "for run in (one for one in runs if one.spec.branch == 'main'):",
             )
@@ -163,7 +159,7 @@ MUTANTS_OF_BRANCHES = (
     ),
     Mutant(
         "a run stands on every run that was committed",
-        [Rewrite("control.plan.branches:JobState._back_from", "if one.spec.run == run:", "if True:")],
+        [Rewrite("control.plan.job_state:JobState._back_from", "if one.spec.run == run:", "if True:")],
         [Kill("backfill", "commit")],
     ),
     Mutant(

@@ -8,8 +8,8 @@ from tests.crash.rewriting import Rewrite
 
 FOLD, TRAVEL_FOLD, GC_FOLD = (
     "control.plan.ledger_state",
-    "control.plan.ledger_state_branches",
-    "control.plan.ledger_state_gc",
+    "control.plan.ledger_state",
+    "control.plan.ledger_state",
 )
 
 

@@ -41,9 +41,7 @@ MUTANTS_OF_UPKEEP = (
                 "if branch.is_open and branch.head",
                 "if branch.name == 'main' and branch.head",
             ),
-            Rewrite(
-                "control.plan.ledger_state_gc:_fold_forget", "if branch.is_open and", "if branch.name == 'main' and"
-            ),
+            Rewrite("control.plan.ledger_state:_fold_forget", "if branch.is_open and", "if branch.name == 'main' and"),
         ],
         [Hold("gc | promote", "forget")],
     ),
@@ -72,7 +70,7 @@ MUTANTS_OF_UPKEEP = (
         "republish: a run that was made again counts whatever it gave",
         [
             Rewrite(
-                "control.repair:_repeat",
+                "control.drift_repair:_repeat",
                 "if content(made.get(target)) != content(committed.get(target)):",
                 "if False:",
             )

@@ -6,7 +6,7 @@ from collections import Counter
 from functools import lru_cache
 from typing import Any
 
-from rewindow.control.plan.branches import JobState, Standing
+from rewindow.control.plan.job_state import JobState, Standing
 from rewindow.control.plan.spec import MAIN
 from tests.crash.memory import ROOT, World
 from tests.crash.memory_job import PARTITIONS, step

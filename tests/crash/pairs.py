@@ -13,8 +13,8 @@ from typing import Any
 
 from rewindow.control import branch as branching
 from rewindow.control.gc import collect
-from rewindow.control.plan.branches import LedgerRow
-from rewindow.control.plan.ledger_state_branches import REPUBLISH
+from rewindow.control.plan.job_state import LedgerRow
+from rewindow.control.plan.ledger_state import REPUBLISH
 from rewindow.control.plan.spec import MAIN, RunRequest
 from rewindow.control.run import steps
 from rewindow.errors import RewindowError

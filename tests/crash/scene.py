@@ -22,9 +22,9 @@ from rewindow.contracts.tasks import JobCode
 from rewindow.control.ingest.land import steps as landing_steps
 from rewindow.control.ingest.landings import log_shapes
 from rewindow.control.ingest.protocols import LandRequest
+from rewindow.control.plan.planned_tasks import TablePaths, bind_job
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import MAIN, Attempt, JobBinding, RunRequest
-from rewindow.control.plan.tasks import TablePaths, bind_job
 from rewindow.control.run import Engine, Job, steps
 from rewindow.engine.worker.local import LocalEngine
 from rewindow.streams.settings import Semantics

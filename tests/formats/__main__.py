@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from rewindow.control.plan.stored_format import FORMAT
+from rewindow.control.plan.stored_rows import FORMAT
 from tests.bad_input.scene import make_template, without_spark
 
 FOLDER = Path(__file__).parent

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from rewindow.control.plan.stored_format import FORMAT
+from rewindow.control.plan.stored_rows import FORMAT
 from rewindow.tables.delta.content_hash import read_rows
 from rewindow.tables.delta.ledger import Ledger
 from rewindow.tables.shared.paths import JOURNAL, METRICS, RUNS

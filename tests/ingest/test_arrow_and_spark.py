@@ -14,10 +14,10 @@ import pytest
 from deltalake import write_deltalake
 
 from rewindow.contracts.text_options import TEXT_FORMATS
+from rewindow.control.ingest.feed_progress import fold_progress
+from rewindow.control.ingest.intervals import later_rows
 from rewindow.control.ingest.land import land
 from rewindow.control.ingest.landings import GENERATION
-from rewindow.control.ingest.later_rows import later_rows
-from rewindow.control.ingest.progress import fold_progress
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from tests.ingest.land_by_arrow import Unused
 from tests.ingest.local_engine import HOUR, T0, landings, log_rows, one_log

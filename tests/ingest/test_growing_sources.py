@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rewindow.control.ingest.feed_progress import fold_progress
+from rewindow.control.ingest.intervals import later_rows
 from rewindow.control.ingest.landings import LANDING, fold_feed
-from rewindow.control.ingest.later_rows import later_rows
-from rewindow.control.ingest.progress import fold_progress
 from rewindow.engine.worker.landing.engine import ArrowLandingEngine
 from rewindow.errors import UsageError
 from rewindow.tables.delta.feeds import DeltaFeedTables

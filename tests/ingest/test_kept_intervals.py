@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from rewindow.contracts.ingest import GRID_OF_1970
-from rewindow.control.ingest import progress
+from rewindow.control.ingest import feed_progress
 from rewindow.control.ingest.landings import Landing
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from tests.ingest.local_engine import HOUR, feed_config, land_locally, write_rows
@@ -30,14 +30,14 @@ def write(tmp_path, name, start_ms, hours):
 
 
 def intervals(tables):
-    found = progress.fold_progress(tables.state("activity")).feed.landings
+    found = feed_progress.fold_progress(tables.state("activity")).feed.landings
     return [[(bound - MIDNIGHT) // HOUR for bound in landing.interval] for landing in found]
 
 
 def land_as_an_older_version(tmp_path, tables, now_ms, monkeypatch):
     as_json = Landing.as_json
     with monkeypatch.context() as older:
-        older.setattr(progress, "DAY_GRID", GRID_OF_1970)
+        older.setattr(feed_progress, "DAY_GRID", GRID_OF_1970)
         older.setattr(Landing, "as_json", lambda one: {k: v for k, v in as_json(one).items() if k != "grid"})
         land_locally(SIX_HOURS, tables, tmp_path, now_ms)
 

@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewindow.control.plan.commit import add_digests
+from rewindow.control.plan.spec import add_digests
 from rewindow.engine.worker.digest import RowsDigest
 from rewindow.engine.worker.parquet_writer import DIGEST_BYTES, FileWriter
 from rewindow.errors import StorageError

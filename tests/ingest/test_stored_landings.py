@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rewindow.control.ingest.progress import fold_progress
+from rewindow.control.ingest.feed_progress import fold_progress
 from rewindow.errors import InvariantError
 from rewindow.tables.delta import ledger as ledger_module
 from rewindow.tables.delta import ledger_files

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.control.ingest import stored_progress
+from rewindow.control.ingest.feed_progress import fold_progress, progress_lines
 from rewindow.control.ingest.landings import (
     GENERATION,
     LANDING,
@@ -20,9 +21,8 @@ from rewindow.control.ingest.landings import (
     LogSchema,
     definition_as_json,
 )
-from rewindow.control.ingest.progress import fold_progress, progress_lines
 from rewindow.control.ingest.stored_progress import interval_ends, made_by
-from rewindow.control.plan.branches import LedgerRow
+from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.ledger_state import NOTE
 from rewindow.control.plan.planner import last_epoch_asked
 from rewindow.control.plan.spec import RunRequest

@@ -20,14 +20,14 @@ from rewindow.config.feed import FeedConfig, feed_spec
 from rewindow.contracts.landing import LandingEngine
 from rewindow.contracts.steps import drive
 from rewindow.contracts.tasks import Execution, JobCode
+from rewindow.control.drift_repair import Asked, republish
 from rewindow.control.gc import collect
 from rewindow.control.ingest.land import steps as landing_steps
 from rewindow.control.ingest.landings import LANDING, log_shapes
 from rewindow.control.ingest.protocols import LandingTables, LandRequest
+from rewindow.control.plan.planned_tasks import TablePaths, bind_job
 from rewindow.control.plan.retention import EVERY
 from rewindow.control.plan.spec import Attempt, RunRequest
-from rewindow.control.plan.tasks import TablePaths, bind_job
-from rewindow.control.repair import Asked, republish
 from rewindow.control.run import Engine, Job, Steps, steps
 from rewindow.engine.worker.local import LocalEngine
 from rewindow.streams.settings import Semantics

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from rewindow.contracts.steps import drive
 from rewindow.control.branch import branch, drop, rewind
-from rewindow.control.gc_feed import collect_feed
+from rewindow.control.gc import collect_feed
 from rewindow.control.plan.spec import MAIN, OUTPUT
 from rewindow.errors import NotNowError
 from rewindow.tables.governed.gc_feed import CatalogFeedGc

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from rewindow.contracts.steps import drive
-from rewindow.control.plan.ledger_state_gc import RESTAGE
+from rewindow.control.plan.ledger_state import RESTAGE
 from rewindow.control.plan.spec import MAIN
 from rewindow.errors import CheckpointError, StorageError
 from tests.crash import scene

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from rewindow.contracts.steps import drive
 from rewindow.control.branch import branch, promote, rewind
-from rewindow.control.plan.branches import LedgerRow
+from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.verify import verify
 from rewindow.errors import CheckpointError, ConfigError, InvariantError, NotNowError, StorageError
 from rewindow.streams.serde.schema import Column

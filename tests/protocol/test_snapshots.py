@@ -6,8 +6,7 @@ import pytest
 
 from rewindow.contracts.steps import drive
 from rewindow.control.branch import rewind
-from rewindow.control.plan.ledger_state import COMMIT, PLAN
-from rewindow.control.plan.ledger_state_gc import SNAPSHOT
+from rewindow.control.plan.ledger_state import COMMIT, PLAN, SNAPSHOT
 from rewindow.tables.governed.warehouse import CatalogTables
 from tests.crash import scene
 from tests.protocol.backends import Backend

@@ -10,9 +10,8 @@ import copy
 from pathlib import Path
 from typing import Any
 
-from rewindow.control.plan.branches import LedgerRow
-from rewindow.control.plan.commit import Commit, chain_hash
-from rewindow.control.plan.spec import RunSpec
+from rewindow.control.plan.job_state import LedgerRow
+from rewindow.control.plan.spec import Commit, RunSpec, chain_hash
 from rewindow.tables.delta.journal import Journal
 from rewindow.tables.delta.ledger import Ledger
 from rewindow.tables.shared.paths import JOURNAL, LANDINGS, RUNS

@@ -6,8 +6,8 @@ from collections.abc import Collection
 from itertools import count
 
 from rewindow.contracts.steps import drive
+from rewindow.control.drift_repair import Asked, Republished, republish
 from rewindow.control.plan.spec import Attempt
-from rewindow.control.repair import Asked, Republished, republish
 from rewindow.engine.worker.local import LocalEngine
 from rewindow.tables.delta.repair import Repair
 from rewindow.tables.delta.warehouse import DeltaTables

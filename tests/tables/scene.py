@@ -18,10 +18,10 @@ from rewindow.contracts.staged_files import StagedFile
 from rewindow.contracts.steps import drive
 from rewindow.contracts.tasks import JobCode
 from rewindow.control.ingest.landings import GENERATION, LANDING, Feed, definition_as_json, log_shapes
-from rewindow.control.plan.branches import LedgerRow
+from rewindow.control.plan.job_state import LedgerRow
+from rewindow.control.plan.planned_tasks import TablePaths, bind_job
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import Attempt, RunRequest
-from rewindow.control.plan.tasks import TablePaths, bind_job
 from rewindow.control.run import Job, steps
 from rewindow.dsl.aggregating import AggregateSpec
 from rewindow.engine.worker.local import LocalEngine

@@ -11,8 +11,8 @@ from deltalake import DeltaTable
 
 from rewindow.contracts.staged_files import StagedFile, named_checksum
 from rewindow.contracts.steps import drive
-from rewindow.control.gc_feed import FeedCollected, Steps, collect_feed
-from rewindow.control.ingest.held_files import held_file
+from rewindow.control.gc import FeedCollected, _FeedSteps, collect_feed
+from rewindow.control.ingest.feed_progress import held_file
 from rewindow.control.plan.compaction import LogPart, due_merges, is_covered
 from rewindow.errors import StorageError
 from rewindow.tables.delta.commit import open_table
@@ -46,7 +46,7 @@ def warehouse(landed: str, tmp_path: Path) -> str:
     return shutil.copytree(landed, str(tmp_path / "w"))
 
 
-def collecting(warehouse: str, *, is_quiet: bool = True) -> Steps:
+def collecting(warehouse: str, *, is_quiet: bool = True) -> _FeedSteps:
     tables = DeltaFeedTables(warehouse)
     return collect_feed(FEED, tables.publish_steps, FeedGc(tables, FEED, lambda: is_quiet), keep_ms=0)
 

@@ -14,9 +14,9 @@ from deltalake import DeltaTable
 
 from rewindow.contracts.steps import drive
 from rewindow.control import branch as branching
+from rewindow.control.drift_repair import Republished
 from rewindow.control.gc import Collected, collect
 from rewindow.control.plan.spec import Attempt
-from rewindow.control.repair import Republished
 from rewindow.control.verify import verify
 from rewindow.engine.worker.local import LocalEngine
 from rewindow.errors import CheckpointError, StorageError

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rewindow.contracts.tasks import LogSpan
 from rewindow.control.ingest.landings import GENERATION, LANDING, PLAN, LandedRange
-from rewindow.control.plan.branches import LedgerRow
+from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.stored_rows import StoredFold
 from rewindow.streams.record import TopicPartition
 from rewindow.tables.governed.folds import KeptFold

@@ -11,8 +11,8 @@ import pytest
 from deltalake import DeltaTable
 
 from rewindow import Count, Sum
+from rewindow.control.drift_repair import Asked, Republished, republish
 from rewindow.control.plan.spec import Attempt
-from rewindow.control.repair import Asked, Republished, republish
 from rewindow.engine.worker.local import LocalEngine
 from rewindow.engine.worker.vectorized.folds import CountFold
 from rewindow.errors import CheckpointError, InvariantError, StorageError, UsageError

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from rewindow.control.plan.branches import JobState, LedgerRow
+from rewindow.control.plan.job_state import JobState, LedgerRow
 from rewindow.control.plan.ledger_state import fold
 from rewindow.errors import InvariantError, StorageError
 from rewindow.tables.delta import ledger as ledger_module

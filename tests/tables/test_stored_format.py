@@ -13,7 +13,7 @@ from deltalake import write_deltalake
 
 from rewindow.contracts.staged_files import METRICS as METRICS_COLUMNS
 from rewindow.contracts.staged_files import TaskReport
-from rewindow.control.plan.stored_format import FORMAT, check_layout, load_stored, stored_json
+from rewindow.control.plan.stored_rows import FORMAT, check_layout, load_stored, stored_json
 from rewindow.errors import CheckpointError
 from rewindow.tables.delta.content_hash import read_rows
 from rewindow.tables.delta.create_table import create_table

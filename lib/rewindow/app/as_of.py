@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 from rewindow.app.project import Project
 from rewindow.app.run_references import no_runs
 from rewindow.control.plan.branch_decisions import BEGINNING, find_run
-from rewindow.control.plan.branches import Branch, CommittedRun, JobState
+from rewindow.control.plan.job_state import Branch, CommittedRun, JobState
 from rewindow.errors import UsageError
 from rewindow.tables.delta.state_query import Stores
 from rewindow.tables.delta.warehouse import DeltaTables

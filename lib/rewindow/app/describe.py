@@ -12,7 +12,7 @@ from rewindow.contracts.tasks import Execution, LogTable, SubTopologyWork
 from rewindow.control.code_version import run_version
 from rewindow.control.health.inputs import records_of
 from rewindow.control.health.job_health import describe_holds
-from rewindow.control.plan.branches import Branch, CommittedRun
+from rewindow.control.plan.job_state import Branch, CommittedRun
 from rewindow.control.plan.spec import OUTPUT
 from rewindow.control.run import Job
 from rewindow.streams.batch_processor import MANY, batch_limits

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from rewindow.app.open_tables import open_repair
 from rewindow.control.health.phrases import command_words
-from rewindow.control.plan.branches import JobState
+from rewindow.control.plan.job_state import JobState
 from rewindow.control.plan.spec import TableSpec
 from rewindow.errors import StorageError
 from rewindow.tables.delta.commit import open_table, table_path

@@ -17,16 +17,13 @@ from rewindow.contracts.source_fields import SMALL_JSON_BYTES
 from rewindow.contracts.text_options import JSON
 from rewindow.control.health.feed_health import LATER_ROWS, UNKNOWN_ROWS, FeedHealth, new_in_sources, waiting_sources
 from rewindow.control.health.phrases import counted
-from rewindow.control.ingest.changed_extractors import changed_extractors
-from rewindow.control.ingest.fields import LandedFields, check_fields, landed_fields
-from rewindow.control.ingest.generations import next_generation
-from rewindow.control.ingest.intervals import Grid, grid_of
-from rewindow.control.ingest.later_rows import later_rows, without_finished
-from rewindow.control.ingest.mistakes import mistakes
-from rewindow.control.ingest.problems import raise_all
-from rewindow.control.ingest.progress import Progress, fold_progress, with_landed_grid
-from rewindow.control.ingest.sources import epoch_times
-from rewindow.control.plan.branches import LedgerRow
+from rewindow.control.ingest.feed_progress import Progress, fold_progress, with_landed_grid
+from rewindow.control.ingest.fields import LandedFields, check_fields, landed_fields, raise_all
+from rewindow.control.ingest.generations import mistakes, next_generation
+from rewindow.control.ingest.inspect_sources import epoch_times
+from rewindow.control.ingest.intervals import Grid, grid_of, later_rows, without_finished
+from rewindow.control.ingest.warnings import changed_extractors
+from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.stored_rows import identity
 from rewindow.errors import SourceError, naming
 from rewindow.tables.delta.claims import check_log_claim

@@ -11,7 +11,7 @@ from rewindow.app.first_rows import INTERNAL, find_outputs
 from rewindow.app.project import Project
 from rewindow.control.health.job_health import Hold, describe_holds
 from rewindow.control.health.phrases import command_words
-from rewindow.control.plan.branches import CommittedRun
+from rewindow.control.plan.job_state import CommittedRun
 from rewindow.control.plan.spec import OUTPUT, TableSpec
 from rewindow.errors import ConfigError, NothingFoundError, StorageError
 from rewindow.streams.serde.schema import OUTPUT_META

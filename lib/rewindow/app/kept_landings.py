@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rewindow.config.feed import FeedConfig
-from rewindow.control.ingest.progress import landing_bodies
+from rewindow.control.ingest.feed_progress import landing_bodies
 from rewindow.errors import LandedFileError, LandedRunError
 from rewindow.tables.shared.job_source import standing_landings
 from rewindow.tables.shared.warehouse import Warehouse

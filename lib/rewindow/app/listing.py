@@ -30,9 +30,9 @@ from rewindow.control.health.job_health import (
     ledger_entry,
     sealed_entry,
 )
+from rewindow.control.ingest.feed_progress import Progress, fold_progress
 from rewindow.control.ingest.landings import Feed
-from rewindow.control.ingest.progress import Progress, fold_progress
-from rewindow.control.plan.branches import JobState, LedgerRow
+from rewindow.control.plan.job_state import JobState, LedgerRow
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import MAIN, RunRequest, RunSpec
 from rewindow.errors import RewindowError, SourceError, naming, one_line

@@ -16,15 +16,14 @@ from rewindow.config.load import load_feed, names_of
 from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.contracts.steps import drive
 from rewindow.contracts.tasks import SubTopologyWork
-from rewindow.control.gc import MERGE_FROM, Collected, JobGc, collect
-from rewindow.control.gc_feed import FeedCollected, collect_feed
+from rewindow.control.branch import reset
+from rewindow.control.drift_repair import Asked, Republished, republish
+from rewindow.control.gc import MERGE_FROM, Collected, FeedCollected, JobGc, collect, collect_feed
 from rewindow.control.heartbeat import remove_silent, this_attempt
+from rewindow.control.plan.ledger_state import decide_reset
 from rewindow.control.plan.planner import UpToDate
-from rewindow.control.plan.reset import decide_reset
 from rewindow.control.plan.retention import EVERY, decide_forget, due_snapshots
 from rewindow.control.plan.spec import MAIN, OUTPUT, RunRequest
-from rewindow.control.repair import Asked, Republished, republish
-from rewindow.control.reset import reset
 from rewindow.control.run import RunReport
 from rewindow.errors import ConfigError, naming
 from rewindow.tables.delta.warehouse import DeltaTables
@@ -65,7 +64,7 @@ class JobMaintenance:
         self._project, self._job = project, job
 
     def republish(self, branch: str, outputs: list[str], *, all_tables: bool, on_step: OnStep = None) -> Republished:
-        """Find and repair drift in a branch's tables; see `control.repair.republish`.
+        """Find and repair drift in a branch's tables; see `control.drift_repair.republish`.
 
         Republishes ``outputs``, or with ``all_tables`` every table of the branch, even if they are intact.
         """
@@ -105,7 +104,7 @@ class JobMaintenance:
         return sorted(row.body["tables"]) if row else []
 
     def reset(self, *, on_step: OnStep = None) -> list[str]:
-        """Start the job over and return the paths of the tables that were emptied; see `control.reset`."""
+        """Start the job over and return the paths of the tables that were emptied; see `control.branch`."""
         tables, outputs = self._reset_tables()
         with naming(JOB=self._job):
             row = drive(reset(self._job, outputs, tables), on_step)

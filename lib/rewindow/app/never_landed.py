@@ -12,7 +12,7 @@ from rewindow.contracts.ingest import LogColumns, LogSpec, ReadWindow, SourceLoo
 from rewindow.control.ingest.generations import log_schemas
 from rewindow.control.ingest.intervals import grid_of
 from rewindow.control.ingest.landings import Feed, FeedDefinition
-from rewindow.control.plan.history import History
+from rewindow.control.plan.sequence import History
 from rewindow.errors import ConfigError, RewindowError
 from rewindow.streams.serde.schema import Column
 

@@ -15,11 +15,11 @@ from rewindow.app.readers import replayed_removed
 from rewindow.config.load import load_feed
 from rewindow.control.heartbeat import this_attempt
 from rewindow.control.plan.branch_decisions import check_has_state
-from rewindow.control.plan.branches import JobState
 from rewindow.control.plan.job_diff import changes_since
+from rewindow.control.plan.job_state import JobState
 from rewindow.control.plan.planner import Alive, UpToDate, is_accepted_code, plan_run
 from rewindow.control.plan.spec import RunRequest, RunSpec, TableSpec
-from rewindow.control.plan.stored_format import check_layout
+from rewindow.control.plan.stored_rows import check_layout
 from rewindow.control.run import Job
 from rewindow.errors import RewindowError, naming
 from rewindow.streams.assembly import check_suppliers

@@ -12,7 +12,7 @@ from rewindow.app.telemetry.telemetry import OnStep
 from rewindow.contracts.steps import drive
 from rewindow.control.branch import accept, catch_up
 from rewindow.control.health.job_health import describe_holds, explain_holds
-from rewindow.control.plan.branches import LedgerRow
+from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.spec import MAIN
 from rewindow.errors import StorageError, UsageError, naming
 from rewindow.tables.shared.paths import safe_name

@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rewindow.control.ingest.feed_progress import landing_bodies
 from rewindow.control.ingest.landings import GENERATION, LANDING
-from rewindow.control.ingest.progress import landing_bodies
 from rewindow.tables.delta.commit import open_table, table_path
 from rewindow.tables.delta.content_hash import TableFile, read_file, rows_of, table_files, table_schema
 from rewindow.tables.delta.files import Folder

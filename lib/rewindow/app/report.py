@@ -20,8 +20,8 @@ from rewindow.control.health.inputs import DETAILED_RUNS, Columns, Inputs, StepT
 from rewindow.control.health.job_health import job_health
 from rewindow.control.health.phrases import Command
 from rewindow.control.plan.branch_decisions import find_run
-from rewindow.control.plan.branches import Branch, CommittedRun, JobState
 from rewindow.control.plan.explain import explain
+from rewindow.control.plan.job_state import Branch, CommittedRun, JobState
 from rewindow.control.plan.ledger_state import PLAN
 from rewindow.control.plan.spec import CHANGELOG, RunRequest
 from rewindow.errors import RewindowError, UsageError

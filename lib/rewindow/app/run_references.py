@@ -5,7 +5,7 @@ from __future__ import annotations
 from rewindow.app.times import parse_time, whole_number
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branch_decisions import find_run, first_epoch_at
-from rewindow.control.plan.branches import Branch, JobState
+from rewindow.control.plan.job_state import Branch, JobState
 from rewindow.control.plan.spec import MAIN, RunRequest
 from rewindow.errors import UsageError
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from itertools import count
 
 from rewindow.control.ingest.landings import Feed
-from rewindow.control.plan.branches import JobState
+from rewindow.control.plan.job_state import JobState
 from rewindow.tables.delta.warehouse import DeltaTables
 
 _MANY = 50_000

@@ -15,7 +15,7 @@ from rewindow.control.health.inputs import FeedRules, Inputs, Unknown, known
 from rewindow.control.health.waiting_results import stalled
 from rewindow.control.heartbeat import was_killed
 from rewindow.control.ingest.landings import Feed
-from rewindow.control.plan.branches import Branch
+from rewindow.control.plan.job_state import Branch
 from rewindow.control.plan.spec import Attempt, RunSpec
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.warehouse import Warehouse

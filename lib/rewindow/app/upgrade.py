@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, cast
 
 from rewindow.app.project import Project
 from rewindow.control.health.phrases import counted
-from rewindow.control.plan.stored_format import FORMAT, check_layout
+from rewindow.control.plan.stored_rows import FORMAT, check_layout
 from rewindow.errors import CheckpointError, StorageError
 from rewindow.tables.delta.commit import open_table, table_path
 from rewindow.tables.delta.content_hash import table_files

@@ -1,19 +1,23 @@
-"""Rewind, branch, promote, drop, accept: append a ledger row and publish it. Nothing is computed, and Spark is not needed.
+"""Rewind, branch, promote, drop, accept, reset: append a ledger row and publish it. Nothing is computed, and Spark is not needed.
 
 Each is a generator like `run.steps` and yields the name of each step before it. Each begins with publishing what an earlier
 command decided and did not publish, so a request that cannot be met leaves no table behind the ledger either.
 
 If a process is killed anywhere, call the same command again: a state that is reached already gets no row, but is published
 (ADR-79). The result is the row, or None without one.
+
+A reset starts a job over: one ledger row forgets all its runs and branches, then publishing empties its tables. If a process
+is killed anywhere, call again: a job that is at its beginning gets no second row, and tables that are not empty yet are
+emptied. Any other command on the job does that, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
+from typing import Protocol
 
-from rewindow.control.ledger import update
-from rewindow.control.plan.backfill_decisions import Backfill, decide_backfill
+from rewindow.control.ledger_update import Ledger, update
 from rewindow.control.plan.branch_decisions import (
     decide_accept,
     decide_branch,
@@ -22,12 +26,14 @@ from rewindow.control.plan.branch_decisions import (
     decide_rewind,
     run_or_beginning,
 )
-from rewindow.control.plan.branches import JobState, LedgerRow
+from rewindow.control.plan.job_state import JobState, LedgerRow
+from rewindow.control.plan.ledger_state import decide_reset
+from rewindow.control.plan.planner import Backfill, decide_backfill
 from rewindow.control.plan.spec import MAIN, JobBinding
 from rewindow.control.run import Tables
 from rewindow.errors import StorageError
 
-Travel = Generator[str, None, LedgerRow | None]
+_Travel = Generator[str, None, LedgerRow | None]
 
 
 def catch_up(job: str, tables: Tables, *branches: str) -> Generator[str, None, None]:
@@ -36,7 +42,7 @@ def catch_up(job: str, tables: Tables, *branches: str) -> Generator[str, None, N
         yield from tables.publish(job, tables.state(job), name)
 
 
-def rewind(job: str, branch: str, to: str, tables: Tables) -> Travel:
+def rewind(job: str, branch: str, to: str, tables: Tables) -> _Travel:
     """Go back to an earlier run of a branch (``branch/number``, a number, or ``0`` for the beginning).
 
     The rows of later runs leave each output table in one commit, and a run in flight is fenced. Rewound runs stay in the
@@ -51,7 +57,7 @@ def rewind(job: str, branch: str, to: str, tables: Tables) -> Travel:
     return row
 
 
-def branch(job: str, name: str, tables: Tables, *, parent: str = MAIN, at: str | None = None) -> Travel:
+def branch(job: str, name: str, tables: Tables, *, parent: str = MAIN, at: str | None = None) -> _Travel:
     """Create a branch after a run of its parent (default: the last one). It has its own output tables."""
 
     def decide(state: JobState) -> LedgerRow | None:
@@ -63,7 +69,7 @@ def branch(job: str, name: str, tables: Tables, *, parent: str = MAIN, at: str |
     return (yield from update(tables, job, "decide", decide))
 
 
-def begin_backfill(job: str, wanted: Backfill, tables: Tables) -> Travel:
+def begin_backfill(job: str, wanted: Backfill, tables: Tables) -> _Travel:
     """Create the branch of a backfill, or start it over if its code has changed since; see `decide_backfill`."""
     name = wanted.request.branch
 
@@ -77,7 +83,7 @@ def begin_backfill(job: str, wanted: Backfill, tables: Tables) -> Travel:
     return row
 
 
-def promote(job: str, name: str, binding: JobBinding, tables: Tables, *, into: str = MAIN) -> Travel:
+def promote(job: str, name: str, binding: JobBinding, tables: Tables, *, into: str = MAIN) -> _Travel:
     """Replace the chain of branch ``into`` by that of another branch, in one commit to each output table.
 
     Raises what `decide_promote` raises, and `StorageError` (74) if a table of ``into`` is not what was published.
@@ -90,7 +96,7 @@ def promote(job: str, name: str, binding: JobBinding, tables: Tables, *, into: s
     return row
 
 
-def drop(job: str, name: str, tables: Tables) -> Travel:
+def drop(job: str, name: str, tables: Tables) -> _Travel:
     """Drop a branch: no run continues it, and `gc` deletes its tables.
 
     Publishes only afterwards: the outputs of the branch, which may be what is broken, are no longer due then. Tables that
@@ -102,7 +108,7 @@ def drop(job: str, name: str, tables: Tables) -> Travel:
     return row
 
 
-def accept(job: str, branch: str, run: str | None, tables: Tables) -> Travel:
+def accept(job: str, branch: str, run: str | None, tables: Tables) -> _Travel:
     """Publish a run that is on hold, and what waited behind it. ``run`` may be None if no other run is on hold.
 
     Raises what `decide_accept` raises, and `StorageError` (74) if a table of the branch is not what was published.
@@ -115,8 +121,37 @@ def accept(job: str, branch: str, run: str | None, tables: Tables) -> Travel:
     return row
 
 
+def reset(job: str, outputs: Sequence[str], tables: _ResetTables) -> Generator[str, None, LedgerRow | None]:
+    """Start a job over; return the RESET row, or None if the job is at its beginning and its tables are empty.
+
+    ``outputs`` are the paths of the output tables that the job declares. A run in flight is fenced. Raises `ConfigError`
+    (78) for an output of another job, `StorageError` (74) for a table that cannot be read or changed.
+    """
+    yield "recover"
+    yield from tables.finish_reset(job, tables.state(job))
+
+    def decide(state: JobState) -> LedgerRow | None:
+        return decide_reset(state, tables.unknown_tables(job, state, outputs))
+
+    row = yield from update(tables, job, "reset", decide)
+    yield from tables.finish_reset(job, tables.state(job))
+    return row
+
+
 def _owners(state: JobState, row: LedgerRow, branch: str) -> Iterator[str]:
     """Yield the other branches whose outputs have an accepted run: a branch may stand on a run of its parent."""
     for one in state.branches.values():
         if one.name != branch and one.is_open and row.body["run"] in {run.spec.run for run in one.own_runs}:
             yield one.name
+
+
+class _ResetTables(Ledger[JobState], Protocol):
+    """The tables of a job that can start over; see `tables.delta.reset`."""
+
+    def finish_reset(self, job: str, state: JobState) -> Iterator[str]:
+        """Empty the tables that the last RESET names; yield the name of each commit before it."""
+        ...
+
+    def unknown_tables(self, job: str, state: JobState, outputs: Sequence[str]) -> Sequence[str]:
+        """Return the tables with rows of the job that its ledger did not publish: of these outputs and the job's own."""
+        ...

@@ -1,28 +1,29 @@
-"""Collect the garbage of a job: snapshots replace long changelogs, small files are merged, and what no branch needs is deleted.
+"""Collect garbage. Each step is durable by itself: if a process is killed anywhere, call again.
 
-Each step is decided on the current state of the ledger and durable by itself: if a process is killed anywhere, call again.
-Committed results do not change, and no run is fenced: it is safe beside runs.
+Of a job: snapshots replace long changelogs, small files are merged, and what no branch needs is deleted. Each step is decided
+on the current state of the ledger. Committed results do not change, and no run is fenced: it is safe beside runs.
+
+Of a feed: its logs' small files are merged, and files are deleted whose rows are elsewhere. Offsets, landings and watermarks
+do not change, and a run that was planned on the old files still finds them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from rewindow.control.ledger import update
+from rewindow.control.ledger_update import update
 from rewindow.control.plan.retention import EVERY, decide_forget, due_snapshots
 from rewindow.control.run import Tables
 from rewindow.control.snapshot import publish_all, write_snapshot
 
-Steps = Generator[str, None, "Collected"]
-
 MERGE_FROM = 16
 """So many small files of a table become one. With fewer, the same rows would be written again by each call."""
-
-
 UNKNOWN_MS = 24 * 3_600_000
 """What an attempt wrote that no ledger row names stays for at least a day: its process may still run."""
+_Steps = Generator[str, None, "Collected"]
+_FeedSteps = Generator[str, None, "FeedCollected"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class Garbage:
     is_folder: bool = False
 
 
-class OrphanFiles(Protocol):
+class _OrphanFiles(Protocol):
     """The files of a job or feed that can be deleted, and its ledger."""
 
     def garbage(self, keep_ms: int) -> Iterator[Garbage]:
@@ -55,7 +56,7 @@ class OrphanFiles(Protocol):
         ...
 
 
-class JobGc(OrphanFiles, Protocol):
+class JobGc(_OrphanFiles, Protocol):
     """The files of one job; see `tables.delta.gc_job` and `tables.governed.gc_job`."""
 
     def drop_reports(self) -> int:
@@ -72,7 +73,7 @@ class JobGc(OrphanFiles, Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Removed:
+class _Removed:
     """What was deleted."""
 
     deleted: Sequence[Garbage] = field(default=())
@@ -84,7 +85,7 @@ class Removed:
 
 
 @dataclass(frozen=True, slots=True)
-class Collected(Removed):
+class Collected(_Removed):
     """The result of a collection: runs with a new snapshot, numbers of forgotten runs and dropped reports, deleted files.
 
     ``merged`` small files became ``into`` files.
@@ -106,7 +107,7 @@ def collect(
     keep_ms: int,
     every: int = EVERY,
     merge_from: int = MERGE_FROM,
-) -> Steps:
+) -> _Steps:
     """Stage snapshots, forget runs that no branch needs, merge small files, and delete orphan files.
 
     Runs committed before ``before_ms`` may be forgotten. Files that left a table are deleted after ``keep_ms``.
@@ -127,12 +128,34 @@ def collect(
             yield step
         else:
             merged, into = merged + step[0], into + step[1]
-    deleted = yield from remove_orphans(gc, keep_ms)
+    deleted = yield from _remove_orphans(gc, keep_ms)
     count = len(forgotten.body["runs"]) if forgotten else 0
     return Collected(made, count, reports, merged, into, deleted=deleted)
 
 
-def remove_orphans(orphans: OrphanFiles, keep_ms: int) -> Generator[str, None, list[Garbage]]:
+@dataclass(frozen=True, slots=True)
+class FeedCollected(_Removed):
+    """The result of a collection: ``merged`` files became ``into`` files, and what was deleted."""
+
+    merged: int = 0
+    into: int = 0
+
+
+def collect_feed(feed: str, publish: Callable[[str], Iterator[str]], gc: _FeedGc, *, keep_ms: int) -> _FeedSteps:
+    """Merge small files, and delete orphan files older than ``keep_ms``, but at least a day old."""
+    yield from publish(feed)
+    merged = into = 0
+    for topic in gc.topics():
+        for step in gc.compact(topic):
+            if isinstance(step, str):
+                yield step
+            else:
+                merged, into = merged + step[0], into + step[1]
+    deleted = yield from _remove_orphans(gc, keep_ms)
+    return FeedCollected(merged, into, deleted=deleted)
+
+
+def _remove_orphans(orphans: _OrphanFiles, keep_ms: int) -> Generator[str, None, list[Garbage]]:
     """Delete orphan files older than ``keep_ms``, and merge the ledger's files; return what was deleted."""
     yield "remove orphans"
     deleted = list(orphans.garbage(keep_ms))
@@ -140,3 +163,19 @@ def remove_orphans(orphans: OrphanFiles, keep_ms: int) -> Generator[str, None, l
     yield "ledger"
     orphans.compact_ledger()
     return deleted
+
+
+class _FeedGc(_OrphanFiles, Protocol):
+    """The files of one feed; see `tables.delta.gc_feed` and `tables.governed.gc_feed`."""
+
+    def topics(self) -> list[str]:
+        """Return the logs that `land` wrote."""
+        ...
+
+    def compact(self, topic: str) -> Iterator[str | tuple[int, int]]:
+        """Merge a log's small files; yield each step, then how many files became how many."""
+        ...
+
+    def due(self) -> int:
+        """Return how many files would be merged."""
+        ...

@@ -19,16 +19,15 @@ from rewindow.contracts.expectations import EXPECTATION_COLUMNS, EXPECTATIONS, O
 from rewindow.contracts.staged_files import METRICS, StagedFile, TaskReport
 from rewindow.contracts.steps import Step
 from rewindow.contracts.tasks import JobCode, LogFile, LogTable, SubTopologyWork
-from rewindow.control.expectations import Evaluator, Observe, StagedRows, check_met, result_rows
 from rewindow.control.ingest.landings import Feed
-from rewindow.control.ledger import Ledger, update
-from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
-from rewindow.control.plan.commit import Commit, JournalFile
+from rewindow.control.ledger_update import Ledger, update
+from rewindow.control.plan.job_state import CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.ledger_state import COMMIT, PLAN
+from rewindow.control.plan.planned_tasks import METRICS_TARGET, Restored, metrics_rows, records_due, sub_topology_work
 from rewindow.control.plan.planner import Alive, UpToDate, check_is_pending, plan_run
 from rewindow.control.plan.retention import EVERY, due_before_run
-from rewindow.control.plan.spec import Attempt, JobBinding, RunRequest, RunSpec
-from rewindow.control.plan.tasks import METRICS_TARGET, Restored, metrics_rows, records_due, sub_topology_work
+from rewindow.control.plan.spec import Attempt, Commit, JobBinding, JournalFile, RunRequest, RunSpec
+from rewindow.control.run_expectations import Evaluator, Observe, StagedRows, check_met, result_rows
 from rewindow.control.snapshot import write_snapshot
 from rewindow.errors import InvariantError, NotNowError
 from rewindow.streams.record import TopicPartition

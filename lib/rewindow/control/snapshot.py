@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from typing import Protocol
 
-from rewindow.control.ledger import Ledger, update
-from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
+from rewindow.control.ledger_update import Ledger, update
+from rewindow.control.plan.job_state import CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.retention import is_due
 from rewindow.errors import NotNowError, StorageError
 

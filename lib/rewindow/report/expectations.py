@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from rewindow.contracts.expectations import OnFail
 from rewindow.control.health.inputs import Inputs
 from rewindow.control.health.phrases import counted
-from rewindow.control.plan.branches import CommittedRun
+from rewindow.control.plan.job_state import CommittedRun
 from rewindow.report.facts import Expected, Level, Sentence
 
 MET, WARNED, ACCEPTED, ON_HOLD = "met", "warned", "accepted", "on hold"

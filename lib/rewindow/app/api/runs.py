@@ -16,7 +16,7 @@ from rewindow.app.next_run import UpToDateButChanged
 from rewindow.app.sentences import backfilled_lines
 from rewindow.contracts.expectations import Observation
 from rewindow.control.health.inputs import dropped_by_reason, rows_by_output
-from rewindow.control.plan.branches import Branch, CommittedRun
+from rewindow.control.plan.job_state import Branch, CommittedRun
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.run import RunReport
 from rewindow.errors import UsageError

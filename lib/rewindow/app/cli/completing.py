@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rewindow.config.load import Kind, find_project, load_job, load_target, location_of
-from rewindow.control.plan.branches import JobState
+from rewindow.control.plan.job_state import JobState
 from rewindow.control.plan.spec import MAIN
 from rewindow.tables.shared.paths import QUARANTINE
 

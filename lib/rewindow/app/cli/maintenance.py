@@ -16,8 +16,7 @@ from rewindow.app.maintenance import KEEP, FeedMaintenance, JobMaintenance
 from rewindow.app.project import Project
 from rewindow.app.sentences import reset_question
 from rewindow.config.load import names_of
-from rewindow.control.gc import Collected
-from rewindow.control.gc_feed import FeedCollected
+from rewindow.control.gc import Collected, FeedCollected
 from rewindow.control.plan.spec import MAIN
 from rewindow.errors import ConfigError, UsageError
 from rewindow.streams.duration import to_ms

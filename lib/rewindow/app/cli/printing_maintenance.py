@@ -9,12 +9,11 @@ from rewindow.app.cli.printing import Printer, describe_result
 from rewindow.app.maintenance import Resumed
 from rewindow.app.sentences import as_assignments, outdated_lines, reset_line
 from rewindow.app.times import with_readable_times
-from rewindow.control.gc import Collected
-from rewindow.control.gc_feed import FeedCollected
+from rewindow.control.drift_repair import Republished
+from rewindow.control.gc import Collected, FeedCollected
 from rewindow.control.health.job_health import Hold
 from rewindow.control.health.phrases import counted
 from rewindow.control.plan.planner import UpToDate
-from rewindow.control.repair import Republished
 from rewindow.control.run import RunReport
 from rewindow.streams.serde.schema import PARTITION
 from rewindow.tables.delta.state_query import StoreChange

@@ -12,7 +12,7 @@ from rewindow.app.cli.printing import Printer
 from rewindow.app.project import Project
 from rewindow.app.upgrade import Fit, StoredTable, stored_tables
 from rewindow.control.health.phrases import counted
-from rewindow.control.plan.stored_format import FORMAT
+from rewindow.control.plan.stored_rows import FORMAT
 from rewindow.errors import CheckpointError
 
 _UNSTATED = "that state no format: told by the columns"

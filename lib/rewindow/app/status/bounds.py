@@ -15,7 +15,7 @@ from rewindow.contracts.instants import to_the_second
 from rewindow.control.health.findings import Finding, Level
 from rewindow.control.health.lost_records import KINDS
 from rewindow.control.health.phrases import Command, counted
-from rewindow.control.plan.branches import Branch, CommittedRun, JobState
+from rewindow.control.plan.job_state import Branch, CommittedRun, JobState
 from rewindow.control.plan.retention import EVERY, MOST_RUNS, decide_forget, is_due
 from rewindow.control.plan.stored_runs import sizes_of
 from rewindow.report.text import number, share, size, span

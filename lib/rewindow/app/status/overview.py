@@ -41,7 +41,7 @@ from rewindow.control.health.phrases import Command
 from rewindow.control.heartbeat import was_killed
 from rewindow.control.ingest.landings import PLAN as LANDING_PLAN
 from rewindow.control.ingest.stored_progress import made_by
-from rewindow.control.plan.branches import Branch, JobState
+from rewindow.control.plan.job_state import Branch, JobState
 from rewindow.control.plan.ledger_state import PLAN
 from rewindow.control.plan.spec import MAIN, Attempt
 from rewindow.errors import RewindowError, StorageError, UsageError

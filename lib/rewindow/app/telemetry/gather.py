@@ -11,7 +11,7 @@ from rewindow.app.telemetry.tables import Locator
 from rewindow.control.health.inputs import dropped_by_reason, not_taken, rows_by_output
 from rewindow.control.ingest.landings import LANDING, Feed, Landing
 from rewindow.control.ingest.protocols import LandReport
-from rewindow.control.plan.branches import Branch, JobState
+from rewindow.control.plan.job_state import Branch, JobState
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import OUTPUT
 from rewindow.control.run import Job, RunReport

@@ -32,7 +32,7 @@ from rewindow.contracts.instants import instant
 from rewindow.control.health.feed_health import waiting_later
 from rewindow.control.health.lost_records import inner_joins
 from rewindow.control.health.phrases import command_words, counted
-from rewindow.control.ingest.progress import fold_progress, with_landed_grid
+from rewindow.control.ingest.feed_progress import fold_progress, with_landed_grid
 from rewindow.control.plan.spec import MAIN, OUTPUT
 from rewindow.streams.duration import in_words
 from rewindow.streams.record import UNKNOWN, Window, known_time

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from rewindow.app.drift import described_drift, has_foreign_files
 from rewindow.app.why.output import Output
 from rewindow.control.health.phrases import command_words
-from rewindow.control.plan.branches import CommittedRun
-from rewindow.control.plan.job_diff import differences_besides_tables
+from rewindow.control.plan.job_diff import differences_besides_tables, removed_suppresses
+from rewindow.control.plan.job_state import CommittedRun
 from rewindow.control.plan.spec import OUTPUT, JobBinding
-from rewindow.control.plan.suppress_edits import removed_suppresses
 from rewindow.errors import CheckpointError, RewindowError, StorageError
 
 

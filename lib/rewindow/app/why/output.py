@@ -15,7 +15,7 @@ from rewindow.app.project import Project
 from rewindow.app.run_references import with_runs
 from rewindow.app.unfinished import rules_of
 from rewindow.control.health.inputs import FeedRules, Unknown
-from rewindow.control.plan.branches import Branch, JobState
+from rewindow.control.plan.job_state import Branch, JobState
 from rewindow.control.plan.spec import MAIN, OUTPUT
 from rewindow.control.run import Job
 from rewindow.engine.worker.provenance.output_rows import rows_of_key

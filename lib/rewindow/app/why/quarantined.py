@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from rewindow.app.quarantine_rows import open_quarantine
 from rewindow.app.why.history import History
 from rewindow.control.health.phrases import counted, see_quarantined
-from rewindow.control.plan.branches import run_ids
+from rewindow.control.plan.job_state import run_ids
 
 
 def quarantined(past: History, own: Any) -> Iterator[str]:

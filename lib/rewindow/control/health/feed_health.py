@@ -12,10 +12,9 @@ from rewindow.contracts.ingest import FeedSpec, SourceLook
 from rewindow.control.health.inputs import held_records
 from rewindow.control.health.job_health import Entry, Status, age_ms
 from rewindow.control.health.phrases import counted, waits
-from rewindow.control.ingest.intervals import grid_of
+from rewindow.control.ingest.feed_progress import Progress
+from rewindow.control.ingest.intervals import grid_of, later_rows
 from rewindow.control.ingest.landings import Landing
-from rewindow.control.ingest.later_rows import later_rows
-from rewindow.control.ingest.progress import Progress
 from rewindow.streams.duration import in_words
 from rewindow.streams.record import known_time
 

@@ -14,7 +14,7 @@ from rewindow.control.health.job_health import Entry, Hold, Status, lag_words
 from rewindow.control.health.phrases import Command, counted
 from rewindow.control.health.waiting_results import Stalled
 from rewindow.control.ingest.landings import LANDING
-from rewindow.control.plan.branches import LedgerRow
+from rewindow.control.plan.job_state import LedgerRow
 from rewindow.errors import ConfigError
 from rewindow.streams.duration import in_words
 

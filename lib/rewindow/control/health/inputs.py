@@ -14,10 +14,9 @@ from typing import Any, NamedTuple, TypeVar
 
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.control.ingest.landings import Feed, Landing
-from rewindow.control.plan.branches import Branch, CommittedRun
-from rewindow.control.plan.commit import Commit
 from rewindow.control.plan.compatibility import topics_of
-from rewindow.control.plan.spec import OUTPUT, JobBinding
+from rewindow.control.plan.job_state import Branch, CommittedRun
+from rewindow.control.plan.spec import OUTPUT, Commit, JobBinding
 from rewindow.errors import RewindowError, one_line
 from rewindow.streams.metrics import DROPS, sum_by_reason
 from rewindow.streams.record import UNKNOWN, TopicPartition

@@ -15,7 +15,7 @@ from rewindow.control.health.phrases import command_words, counted, waits
 from rewindow.control.health.waiting_results import Stalled, stalled
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branch_decisions import BEGINNING
-from rewindow.control.plan.branches import Branch, JobState
+from rewindow.control.plan.job_state import Branch, JobState
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import MAIN, RunSpec
 from rewindow.errors import NotNowError, RewindowError

@@ -11,7 +11,7 @@ from rewindow.contracts.instants import instant
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.control.health.inputs import Inputs, held_records, records_of, topics_read
 from rewindow.control.health.phrases import command_words, waits
-from rewindow.control.plan.branches import CommittedRun
+from rewindow.control.plan.job_state import CommittedRun
 from rewindow.streams.duration import in_words
 from rewindow.streams.metrics import (
     DROPS,

@@ -9,10 +9,8 @@ from typing import Any
 
 from rewindow.contracts.ingest import EpochTimes, PendingLanding
 from rewindow.contracts.landing import Block
-from rewindow.control.ingest.flat_columns import Flat, flat_columns
-from rewindow.control.ingest.held_files import held_file, held_range
+from rewindow.control.ingest.feed_progress import Flat, Progress, flat_columns, held_file, held_range
 from rewindow.control.ingest.landings import LandedRange, Landing
-from rewindow.control.ingest.progress import Progress
 from rewindow.control.ingest.watermarks import (
     Delivery,
     FirstAbove,

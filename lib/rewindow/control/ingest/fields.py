@@ -26,7 +26,7 @@ from rewindow.contracts.source_fields import (
     separator_in,
     written,
 )
-from rewindow.errors import SourceError
+from rewindow.errors import RewindowError, SourceError
 
 _GENERATION = "`rewindow land FEED --new-generation`"
 _LIKE_LANDED = "Write the file with the header and the separator of the landed files"
@@ -77,6 +77,16 @@ def check_fields(
         seen = {field for field in sorted(seen) if field in present_now or _is_within(field, without)}
     always = (field for field in kept if rules.fold(field) in seen) if headers else sorted(seen)
     return LandedFields(tuple(always), tuple(sorted(others)))
+
+
+def raise_all(feed: str, problems: Sequence[RewindowError]) -> None:
+    """Raise the only problem, or all of them as one error of the first one's class. Without problems, do nothing."""
+    if len(problems) == 1:
+        raise problems[0]
+    if problems:
+        lines = "\n".join(f"- {problem}" for problem in problems)
+        message = f"feed {feed} has {len(problems)} problems:\n{lines}"
+        raise type(problems[0])(message) from problems[0]
 
 
 class _Rules:

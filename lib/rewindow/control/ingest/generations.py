@@ -1,19 +1,25 @@
-"""The definition of a feed, its fingerprint, and the generation that a landing belongs to. Pure."""
+"""The definition of a feed, its fingerprint, and the generation that a landing belongs to. Pure.
+
+A new generation that keeps landings can give a log more columns, which are null in those. In a source of another kind (files,
+a table, the output of a job), the position of what was landed means nothing.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import takewhile
 from typing import Any
 
-from rewindow.contracts.ingest import FeedSpec, LogColumns, LogSpec, SourceOffsets
+from rewindow.config.feed import TABLE_FORMATS
+from rewindow.contracts.ingest import JOB, FeedSpec, LogColumns, LogSpec, SourceLook, SourceOffsets, SourceSpec
 from rewindow.contracts.instants import MILLISECONDS
+from rewindow.contracts.reserved_names import other_name
 from rewindow.contracts.text_options import TEXT_FORMATS, text_options
-from rewindow.control.ingest.grown_columns import grows_only, may_grow
+from rewindow.control.ingest.feed_progress import Progress
 from rewindow.control.ingest.landings import (
     GENERATION,
     LANDING,
@@ -22,10 +28,19 @@ from rewindow.control.ingest.landings import (
     LogSchema,
     definition_as_json,
 )
-from rewindow.control.ingest.progress import Progress
-from rewindow.control.ingest.source_origins import kept_if
-from rewindow.control.plan.branches import LedgerRow
-from rewindow.errors import ConfigError, SourceError
+from rewindow.control.plan.job_state import LedgerRow
+from rewindow.errors import ConfigError, LandedFileError, RewindowError, SourceError
+
+FILES = "files"
+_MASK = "***"
+_SECRET = re.compile(
+    r"pass(?:word|wd|phrase)|secret|token|credential|signature|(?:api|access|account|private|sas)[._-]?key",
+    re.IGNORECASE,
+)
+_Look = Callable[[SourceSpec, Mapping[str, Any] | None], SourceLook]
+"""Inspects a source of files, relative to the landed position."""
+_WrongColumns = Callable[[LogSpec, SourceLook], RewindowError | None]
+"""Returns what is wrong with the columns that a log's configuration names, as far as headers and footers tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,29 +57,6 @@ class Generation:
     is_change: bool = False
     columns: Mapping[str, LogColumns] = field(default_factory=dict)
     growing: frozenset[str] = frozenset()
-
-
-MASK = "***"
-_SECRET = re.compile(
-    r"pass(?:word|wd|phrase)|secret|token|credential|signature|(?:api|access|account|private|sas)[._-]?key",
-    re.IGNORECASE,
-)
-
-
-def declared(feed: FeedSpec) -> dict[str, Any]:
-    """Return the settings that all landings of a generation share, as JSON values: those that place rows in logs."""
-    return {
-        "partitions": feed.partitions,
-        "every": f"{feed.every[0]}{feed.every[1]}" if feed.every else None,
-        "zone": feed.zone,
-        "logs": {spec.topic: _declared_log(spec) for spec in feed.logs},
-    }
-
-
-def fingerprint(feed: FeedSpec) -> str:
-    """Return the digest of a feed's `declared` settings."""
-    text = json.dumps(declared(feed), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def next_generation(
@@ -84,7 +76,7 @@ def next_generation(
         growing = [
             spec.topic
             for spec in feed.logs
-            if spec.topic in columns and may_grow(spec, columns[spec.topic], before.get(spec.topic, {}))
+            if spec.topic in columns and _may_grow(spec, columns[spec.topic], before.get(spec.topic, {}))
         ]
         return Generation(
             progress.generation + 1,
@@ -99,47 +91,11 @@ def next_generation(
     return Generation(current.generation, current.kept, columns=_columns(progress))
 
 
-def _is_landed_so(feed: FeedSpec, progress: Progress) -> bool:
-    """Return whether a feed is landed as it is defined now. Options of text files that mean the same are the same."""
-    if progress.feed is None or progress.feed.definition.fingerprint == fingerprint(feed):
-        return True
-    return _with_meanings(progress.declared) == _with_meanings(declared(feed))
-
-
-def _with_meanings(definition: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a `declared` definition with what the options of its text files mean in place of their names and values."""
-    logs = dict(definition.get("logs", {}))
-    for topic, log in logs.items():
-        source = log["source"]
-        if source.get("format") in TEXT_FORMATS:
-            try:
-                meaning: Any = text_options(source["format"], source["options"])
-            except ValueError:  # an option of Spark's that is not accepted any more
-                continue
-            logs[topic] = {**log, "source": {**source, "options": meaning}}
-    return {**definition, "logs": logs}
-
-
-def _changed(feed: FeedSpec, progress: Progress, mistakes: Sequence[str]) -> SourceError:
-    before, now = progress.declared, declared(feed)
-    changes = "; ".join(differences(before, now)) or "an older version of the definition"
-    message = f"feed {feed.feed} was landed under a different definition ({changes})"
-    if mistakes:
-        return SourceError(f"{message}, and the present one cannot be landed: {'; '.join(mistakes)}")
-    message += f". Restore the configuration, or land everything again: `rewindow land {feed.feed} --new-generation`"
-    condition = "" if feed.every else kept_if(before, now)
-    if progress.number and condition is not None and not _unkept(before, now):
-        old, new = ({log["source"].get("schema") for log in one["logs"].values()} for one in (before, now))
-        unless = "" if old == new else ", unless a landed column has another type now"
-        message += f". With `--keep {progress.number}`, what is landed stays as it is{condition}{unless}"
-    return SourceError(message)
-
-
 def newest_generation(rows: Sequence[LedgerRow], feed: FeedSpec, keep: int) -> list[Landing]:
     """Return the landings that the last append landed if it started a generation of this definition; otherwise nothing."""
     last = list(takewhile(lambda row: row.kind in (GENERATION, LANDING), reversed(rows)))
     started = last[-1].body if last and last[-1].kind == GENERATION else None
-    if started is None or (started["fingerprint"], started["kept"]) != (fingerprint(feed), keep):
+    if started is None or (started["fingerprint"], started["kept"]) != (_fingerprint(feed), keep):
         return []
     return [Landing.from_json(row.body) for row in reversed(last[:-1])]
 
@@ -154,13 +110,13 @@ def generation_body(
         generation.number,
         feed.partitions,
         schemas,
-        fingerprint(feed),
+        _fingerprint(feed),
         generation.kept,
         _source_offsets(feed, columns),
     )
     return {
         **definition_as_json(definition),
-        "declared": declared(feed),
+        "declared": _declared(feed),
         "sources": {topic: log.source_schema for topic, log in columns.items()},
         "positions": dict(positions),
     }
@@ -172,7 +128,7 @@ def log_schemas(columns: Mapping[str, LogColumns]) -> dict[str, LogSchema]:
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the differences between two `declared` definitions, as ``path: before -> now``. Logs are named, and not repeated."""
+    """Yield the differences between two `_declared` definitions, as ``path: before -> now``. Logs are named, and not repeated."""
     old, new = before.get("logs", {}), now.get("logs", {})
     removed, added = sorted(old.keys() - new.keys()), sorted(new.keys() - old.keys())
     for topic in removed:
@@ -188,6 +144,133 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[s
         {**before, "logs": {topic: old[topic] for topic in kept}},
         {**now, "logs": {topic: new[topic] for topic in kept}},
     )
+
+
+def kind_of(source_format: str) -> str:
+    """Return the kind of a source, which is that of its positions: files, a table, or the output of a job."""
+    return source_format if source_format in TABLE_FORMATS else FILES
+
+
+def position_of(landed: Mapping[str, Any] | None, source_format: str) -> Mapping[str, Any] | None:
+    """Return a landed position; None without one, or if it is in a source of another kind."""
+    return landed if landed and _kind_of_position(landed) == kind_of(source_format) else None
+
+
+def is_same_origin(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Return whether a declared source can have the positions of another one: it is of one kind, and of one job."""
+    jobs = {source["name"].partition(":")[0] for source in (before, now) if source["format"] == JOB}
+    return kind_of(before["format"]) == kind_of(now["format"]) and len(jobs) < 2
+
+
+def grown(spec: LogSpec, kept: LogColumns, now: LogColumns) -> LogColumns:
+    """Return the columns of kept landings and those that the sources have besides.
+
+    A column that was landed keeps its type if it is inferred. Raises `ConfigError` (78) if it is declared with another one,
+    or if a column is left out.
+    """
+    landed = {column.name: column for column in kept.all}
+    found = {column.name: column for column in now.all}
+    is_declared = spec.source.schema is not None or spec.source.format in TABLE_FORMATS
+    gone = [name for name in landed if name not in found] if spec.value is not None or is_declared else []
+    both = [name for name in landed if is_declared and name in found]
+    other = [name for name in both if not _are_alike(spec, landed[name].type, found[name].type)]
+    if gone or other:
+        what = "it is left out" if gone else f"it is {found[other[0]].type} now"
+        column = landed[(gone or other)[0]]
+        first = f"{other_name(column.name)}, and land" if other and not gone else "Land"
+        message = (
+            f"log {spec.topic}: {column.name} was landed as {column.type}, but {what}, so kept landings and new ones would not "
+            f"fit together. {first[0].upper()}{first[1:]} everything again: `rewindow land FEED --new-generation`"
+        )
+        raise ConfigError(message)
+    values = [landed.get(column.name, column) for column in now.value]
+    if spec.value is None:
+        values = [*kept.value, *(column for column in now.value if column.name not in landed)]
+    schema = now.source_schema if is_declared else _with_new_fields(kept.source_schema, now.source_schema)
+    return LogColumns(kept.key, tuple(values), kept.scalar_key, kept.scalar_value, schema)
+
+
+def null_in_kept(kept: Mapping[str, LogColumns], now: Mapping[str, LogColumns]) -> str:
+    """Return which columns kept landings lack, as a part of a sentence; nothing if there are none."""
+    new = [
+        column.name
+        for topic, before in kept.items()
+        for column in now[topic].value
+        if column.name not in {old.name for old in before.all}
+    ]
+    if not new:
+        return ""
+    return f", where the new column{'s' if new[1:] else ''} {' and '.join(new)} {'are' if new[1:] else 'is'} null"
+
+
+def mistakes(feed: FeedSpec, progress: Progress, look: _Look, wrong_columns: _WrongColumns) -> Iterator[str]:
+    """Yield what is wrong with each log of files, as far as it can be told without reading rows."""
+    for spec in feed.logs:
+        if spec.source.format in TABLE_FORMATS:
+            continue
+        landed = progress.declared.get("logs", {}).get(spec.topic, {}).get("source", {}).get("name")
+        position = progress.positions.get(spec.topic) if landed == spec.source.name else None
+        position = position_of(position, spec.source.format)  # it may have been the name of a table
+        try:
+            wrong = wrong_columns(spec, look(spec.source, position))
+        except LandedFileError:  # a new generation could be landed
+            continue
+        except RewindowError as error:
+            wrong = error
+        if wrong is not None:
+            yield str(wrong)
+
+
+def _declared(feed: FeedSpec) -> dict[str, Any]:
+    """Return the settings that all landings of a generation share, as JSON values: those that place rows in logs."""
+    return {
+        "partitions": feed.partitions,
+        "every": f"{feed.every[0]}{feed.every[1]}" if feed.every else None,
+        "zone": feed.zone,
+        "logs": {spec.topic: _declared_log(spec) for spec in feed.logs},
+    }
+
+
+def _fingerprint(feed: FeedSpec) -> str:
+    """Return the digest of a feed's `_declared` settings."""
+    text = json.dumps(_declared(feed), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def _is_landed_so(feed: FeedSpec, progress: Progress) -> bool:
+    """Return whether a feed is landed as it is defined now. Options of text files that mean the same are the same."""
+    if progress.feed is None or progress.feed.definition.fingerprint == _fingerprint(feed):
+        return True
+    return _with_meanings(progress.declared) == _with_meanings(_declared(feed))
+
+
+def _with_meanings(definition: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a `_declared` definition with what the options of its text files mean in place of their names and values."""
+    logs = dict(definition.get("logs", {}))
+    for topic, log in logs.items():
+        source = log["source"]
+        if source.get("format") in TEXT_FORMATS:
+            try:
+                meaning: Any = text_options(source["format"], source["options"])
+            except ValueError:  # an option of Spark's that is not accepted any more
+                continue
+            logs[topic] = {**log, "source": {**source, "options": meaning}}
+    return {**definition, "logs": logs}
+
+
+def _changed(feed: FeedSpec, progress: Progress, mistakes: Sequence[str]) -> SourceError:
+    before, now = progress.declared, _declared(feed)
+    changes = "; ".join(differences(before, now)) or "an older version of the definition"
+    message = f"feed {feed.feed} was landed under a different definition ({changes})"
+    if mistakes:
+        return SourceError(f"{message}, and the present one cannot be landed: {'; '.join(mistakes)}")
+    message += f". Restore the configuration, or land everything again: `rewindow land {feed.feed} --new-generation`"
+    condition = "" if feed.every else _kept_if(before, now)
+    if progress.number and condition is not None and not _unkept(before, now):
+        old, new = ({log["source"].get("schema") for log in one["logs"].values()} for one in (before, now))
+        unless = "" if old == new else ", unless a landed column has another type now"
+        message += f". With `--keep {progress.number}`, what is landed stays as it is{condition}{unless}"
+    return SourceError(message)
 
 
 def _differences(before: Any, now: Any, path: str = "") -> Iterator[str]:
@@ -214,7 +297,7 @@ def _check_keep(feed: FeedSpec, progress: Progress, kept: int, keep: int) -> Non
         raise ConfigError(message)
     if not kept:
         return
-    changed = _unkept(progress.declared, declared(feed))
+    changed = _unkept(progress.declared, _declared(feed))
     if changed:
         message = (
             f"--keep {keep}: {', '.join(changed)} changed, so kept landings and new ones would not fit together. "
@@ -229,7 +312,7 @@ def _unkept(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     for topic, log in now["logs"].items():
         old = before.get("logs", {}).get(topic)
         parts = [part for part in ("key", "source_offsets") if old and old.get(part) != log.get(part)]
-        if old and not grows_only(old, log):
+        if old and not _grows_only(old, log):
             parts += [part for part in ("value", "columns") if old.get(part) != log.get(part)]
         changed += [f"{topic}.{part}" for part in parts]
     return changed
@@ -257,7 +340,7 @@ def _declared_log(spec: LogSpec) -> dict[str, Any]:
         "source": {
             "format": source.format,
             "name": source.name,
-            "options": {name: MASK if is_secret(name) else value for name, value in source.options.items()},
+            "options": {name: _MASK if _is_secret(name) else value for name, value in source.options.items()},
             "schema": source.schema,
         },
         "key": spec.key[0] if spec.scalar_key else list(spec.key),
@@ -275,10 +358,63 @@ def _declared_log(spec: LogSpec) -> dict[str, Any]:
     }
 
 
-def is_secret(name: str) -> bool:
+def _is_secret(name: str) -> bool:
     """Return whether an option of this name holds a secret, which the ledger and the fingerprint mask."""
     return _SECRET.search(name) is not None
 
 
 def _shown(value: Any) -> str:
     return "nothing" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def _kind_of_position(position: Mapping[str, Any]) -> str:
+    """Return the kind of the source that a landed position is in."""
+    kind: str = FILES if FILES in position else position["kind"]
+    return kind
+
+
+def _kept_if(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
+    """Return on what condition logs without `every` can go on under another definition; None if they cannot."""
+    conditions = []
+    for topic, log in now["logs"].items():
+        old = before.get("logs", {}).get(topic)
+        if old is None:
+            continue
+        was, source = old["source"], log["source"]
+        if not is_same_origin(was, source):
+            return None
+        if was["name"] != source["name"] and source["format"] != JOB:
+            conditions.append(f"{source['name']} has all that was landed from {was['name']}")
+    return f", if {' and '.join(conditions)}" if conditions else ""
+
+
+def _may_grow(spec: LogSpec, kept: LogColumns, declared: Mapping[str, Any]) -> bool:
+    """Return whether a log may have more columns than its kept landings. ``_declared`` are the settings of those."""
+    if spec.source_offsets is not None or spec.scalar_value:
+        return False
+    is_new = spec.value is None or not {*spec.value} <= {column.name for column in kept.value}
+    return is_new or declared.get("source", {}).get("schema") != spec.source.schema
+
+
+def _grows_only(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Return whether two declarations of a log differ at most by new value columns and their renames."""
+    old, new = before.get("value"), now.get("value")
+    if isinstance(old, str) or isinstance(new, str):
+        return old == new and before.get("columns") == now.get("columns")
+    renames: Mapping[str, str] = before.get("columns") or {}
+    return {*(old or ())} <= {*(new if new is not None else old or ())} and {**now["columns"], **renames} == now[
+        "columns"
+    ]
+
+
+def _are_alike(spec: LogSpec, landed: str, found: str) -> bool:
+    """Return whether values of the type ``found`` can be landed as ``landed``: JSON of an output was text (before ADR-139)."""
+    return found == landed or (spec.is_output and (landed, found) == ("string", "json"))
+
+
+def _with_new_fields(kept: str | None, now: str | None) -> str:
+    """Return a schema (Spark's JSON) with the fields of another one that it lacks."""
+    schema, other = (json.loads(text or '{"fields":[],"type":"struct"}') for text in (kept, now))
+    names = {field["name"].lower() for field in schema["fields"]}
+    schema["fields"] += [field for field in other["fields"] if field["name"].lower() not in names]
+    return json.dumps(schema, separators=(",", ":"), sort_keys=True)

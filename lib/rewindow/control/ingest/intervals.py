@@ -4,26 +4,30 @@ Hours and smaller units divide the local day: an interval starts whenever the zo
 day when clocks change, an interval is shorter or longer. A length that does not divide a day (``5h``) is counted from 1970 in
 UTC. Days, weeks (from Monday), months and years follow the calendar of the zone. The grid depends only on unit, count, zone and
 rule, never on the data or on when `land` is called.
+
+With ``every``, a file may have rows of an interval that is not over. Each landing records the first arrival of such rows, by
+file, in the position of the source. So neither the next landing nor `status` reads a landed file to learn that nothing in it
+is due (ADR-122).
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from itertools import islice
+from typing import Any
 
 import pendulum
 
-from rewindow.contracts.ingest import DAY_GRID, FeedSpec, ReadWindow
+from rewindow.contracts.ingest import DAY_GRID, LATER, FeedSpec, ReadWindow, SourceLook
 from rewindow.errors import ConfigError, LimitError
 
-INTERVALS_MAX = 100_000
-
-FIXED_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
-CALENDAR = {"d": "days", "w": "weeks", "mo": "months", "y": "years"}
+_INTERVALS_MAX = 100_000
+_FIXED_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
+_CALENDAR = {"d": "days", "w": "weeks", "mo": "months", "y": "years"}
 _HOUR, _DAY = 3_600_000, 86_400_000
 _1970 = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_MS, _LAST_MS = -719_160 * _DAY, 2_932_894 * _DAY
@@ -35,6 +39,15 @@ _LENGTHS_MS = {
     "y": (364 * _DAY, 367 * _DAY),
 }
 """Bounds of the length of calendar units, which narrow the search for an interval."""
+_NAMES = {
+    (1, "d"): ("the day", "YYYY-MM-DD"),
+    (1, "w"): ("the week from", "YYYY-MM-DD"),
+    (1, "mo"): ("the month", "YYYY-MM"),
+    (1, "y"): ("the year", "YYYY"),
+}
+_TIME, _DATE_AND_TIME = "HH:mm", "YYYY-MM-DD HH:mm"
+_Later = Mapping[str, int]
+"""Landed file -> the first arrival (epoch ms) of its rows that are not landed. Files without such rows are not in it."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +61,8 @@ class Grid:
 
     def __post_init__(self) -> None:
         """Raise `ConfigError` (78) for an unknown unit or zone."""
-        if self.count < 1 or (self.unit not in FIXED_MS and self.unit not in CALENDAR):
-            units = ", ".join((*FIXED_MS, *CALENDAR))
+        if self.count < 1 or (self.unit not in _FIXED_MS and self.unit not in _CALENDAR):
+            units = ", ".join((*_FIXED_MS, *_CALENDAR))
             message = f"every: {self.count}{self.unit} is not an interval: use a whole number and one of {units}"
             raise ConfigError(message)
         try:
@@ -60,7 +73,7 @@ class Grid:
 
     def start_of(self, time_ms: int) -> int:
         """Return the start of the interval that contains a time."""
-        if self.unit not in FIXED_MS:
+        if self.unit not in _FIXED_MS:
             return self._calendar_start(self._index_of(time_ms))
         if self._divides_days:
             return self._clock_start(time_ms)
@@ -68,7 +81,7 @@ class Grid:
 
     def after(self, start_ms: int) -> int:
         """Return the start of the next interval after the one that contains a time."""
-        if self.unit not in FIXED_MS:
+        if self.unit not in _FIXED_MS:
             return self._calendar_start(self._index_of(start_ms) + 1)
         if self._divides_days:
             return self._clock_end(start_ms)
@@ -83,7 +96,7 @@ class Grid:
 
     @cached_property
     def _length_ms(self) -> int:
-        return self.count * FIXED_MS[self.unit]
+        return self.count * _FIXED_MS[self.unit]
 
     @cached_property
     def _divides_days(self) -> bool:
@@ -146,18 +159,13 @@ class Grid:
         return pendulum.datetime(1970, 1, monday, tz=self.zone)
 
     def _calendar_start(self, index: int) -> int:
-        return _to_ms(self._origin.add(**{CALENDAR[self.unit]: index * self.count}))
+        return _to_ms(self._origin.add(**{_CALENDAR[self.unit]: index * self.count}))
 
     def _index_of(self, time_ms: int) -> int:
         passed = time_ms - _to_ms(self._origin)
         guesses = [passed // (self.count * length) for length in _LENGTHS_MS[self.unit]]
         low, high = min(guesses) - 1, max(guesses) + 1
         return low + bisect_right(range(low, high + 1), time_ms, key=self._calendar_start) - 1
-
-
-def _to_ms(time: pendulum.DateTime) -> int:
-    """Return a local time in epoch milliseconds. Of one that occurs twice, the earlier is taken, as in a record."""
-    return int(time.replace(fold=0).timestamp()) * 1000
 
 
 def grid_of(feed: FeedSpec) -> Grid:
@@ -223,7 +231,7 @@ def due_intervals(
     ``arrivals`` returns the intervals with due rows; it scans the sources, so it is called only if needed. Rows that
     arrived before ``through_ms`` or without an arrival time belong to the first interval. With ``all_of_them`` every
     interval becomes a landing, even without rows. Otherwise a call goes only through those that have rows or in which the
-    watermark may rise: old data have years of hours without either. Raises `LimitError` (71) for more than `INTERVALS_MAX`.
+    watermark may rise: old data have years of hours without either. Raises `LimitError` (71) for more than `_INTERVALS_MAX`.
     """
     until = window.until_ms or 0
     found: Collection[int | None] = ()
@@ -250,6 +258,38 @@ def due_intervals(
     return intervals, [interval for interval in intervals if interval[0] in busy]
 
 
+def later_rows(position: Mapping[str, Any] | None) -> _Later | None:
+    """Return what a source's position records; None if it records nothing, and any landed file may hold later rows.
+
+    That of a table lists commits, whose rows `look_at_table` finds again.
+    """
+    later = None if position is None else position.get(LATER)
+    return later if isinstance(later, Mapping) else None
+
+
+def without_finished(look: SourceLook, position: Mapping[str, Any] | None, until_ms: int) -> SourceLook:
+    """Return a look at files without the landed ones of which no row arrived before ``until_ms``, as far as that is recorded."""
+    known = later_rows(position)
+    if known is None:
+        return look
+    return replace(look, rest=tuple(piece for piece in look.rest if known.get(piece.name, until_ms) < until_ms))
+
+
+def with_later(look: SourceLook, position: Mapping[str, Any] | None, found: _Later) -> SourceLook:
+    """Return a look whose position records the later rows of all landed files.
+
+    ``found`` are those of the files in the look, ``position`` is the one before: it knows the others.
+    """
+    looked_at = {piece.name for piece in (*look.rest, *look.fresh)}
+    kept = {name: first for name, first in (later_rows(position) or {}).items() if name not in looked_at}
+    return replace(look, position={**look.position, LATER: dict(sorted({**kept, **found}.items()))})
+
+
+def _to_ms(time: pendulum.DateTime) -> int:
+    """Return a local time in epoch milliseconds. Of one that occurs twice, the earlier is taken, as in a record."""
+    return int(time.replace(fold=0).timestamp()) * 1000
+
+
 def _busy(first: int, found: Collection[int | None]) -> set[int]:
     """Return the intervals with due rows. Rows that arrived earlier, or nobody knows when, belong to the first interval."""
     return {first if start is None or start < first else start for start in found}
@@ -266,13 +306,13 @@ def _sparse(grid: Grid, first: int, last: int, busy: Collection[int], idleness: 
 
 
 def _limited(grid: Grid | Epochs, first_ms: int, until_ms: int) -> list[int]:
-    return _few(grid, list(islice(grid.starts(first_ms, until_ms), INTERVALS_MAX + 1)))
+    return _few(grid, list(islice(grid.starts(first_ms, until_ms), _INTERVALS_MAX + 1)))
 
 
 def _few(grid: Grid | Epochs, starts: list[int]) -> list[int]:
-    if len(starts) > INTERVALS_MAX:
+    if len(starts) > _INTERVALS_MAX:
         message = (
-            f"more than {INTERVALS_MAX} intervals ({grid}) between the first arrival and --until: check `arrived_at`, "
+            f"more than {_INTERVALS_MAX} intervals ({grid}) between the first arrival and --until: check `arrived_at`, "
             "choose a longer `every:`, or land in steps with --until"
         )
         raise LimitError(message)

@@ -9,7 +9,7 @@ from typing import Any
 
 from rewindow.contracts.ingest import SourceOffsets
 from rewindow.contracts.tasks import LogSpan
-from rewindow.control.plan.history import History
+from rewindow.control.plan.sequence import History
 from rewindow.errors import InvariantError
 from rewindow.streams.record import TopicPartition
 from rewindow.streams.serde.binding import LogShapes, log_shape

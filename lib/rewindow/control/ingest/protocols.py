@@ -13,12 +13,12 @@ from rewindow.contracts.ingest import (
     SourceLook,
 )
 from rewindow.contracts.landing import LandingEngine
+from rewindow.control.ingest.feed_progress import Progress
 from rewindow.control.ingest.generations import Generation
 from rewindow.control.ingest.landings import Landing, LogSchema
-from rewindow.control.ingest.progress import Progress
 from rewindow.control.ingest.watermarks import HeldFile
-from rewindow.control.ledger import Ledger
-from rewindow.control.plan.branches import LedgerRow
+from rewindow.control.ledger_update import Ledger
+from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.spec import Attempt
 
 

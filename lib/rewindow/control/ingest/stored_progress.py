@@ -19,8 +19,8 @@ from rewindow.control.ingest.landings import (
     definition_from_json,
 )
 from rewindow.control.ingest.watermarks import Delivery, HeldFile
-from rewindow.control.plan.branches import LedgerRow
-from rewindow.control.plan.history import History
+from rewindow.control.plan.job_state import LedgerRow
+from rewindow.control.plan.sequence import History
 from rewindow.control.plan.spec import Attempt
 from rewindow.control.plan.stored_rows import known_part
 from rewindow.streams.record import TopicPartition

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from rewindow.control.plan.description_diff import changed_parameters
+from rewindow.control.plan.job_diff import changed_parameters, without_edits
 from rewindow.control.plan.output_columns import changed_columns
 from rewindow.control.plan.spec import OUTPUT, JobBinding, TableSpec
-from rewindow.control.plan.suppress_edits import without_edits
 
 
 class Fit(StrEnum):

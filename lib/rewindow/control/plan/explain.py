@@ -1,4 +1,7 @@
-"""Describe a plan: what would run and why, and what is blocked on what, as text and as JSON values."""
+"""Describe a plan and runs on hold, as text and as JSON values. Pure.
+
+A plan says what would run and why, and what is blocked on what; a hold, what is not met, and what publishes or removes the run.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,8 @@ from rewindow.control.health.inputs import Inputs, not_taken
 from rewindow.control.health.job_health import explain_holds, explain_lag, job_health
 from rewindow.control.health.phrases import counted, waits
 from rewindow.control.ingest.landings import Feed
-from rewindow.control.plan.branches import JobState
 from rewindow.control.plan.job_diff import changes_since
+from rewindow.control.plan.job_state import JobState
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import JobBinding, RunSpec
 from rewindow.streams.record import known_time

@@ -1,17 +1,28 @@
-"""Describe how a job differs from the one that wrote a checkpoint, as lines of text."""
+"""Describe how a job differs from the one that wrote a checkpoint, node by node and parameter by parameter, as lines of text.
+
+A suppress can be added and removed without a new branch (KIP-328, `withName`):
+
+1. A suppress that only one of two topologies has does not make them different, nor does one that a time limit of zero
+   disables in one of them. Everything else must be equal once the suppress is bypassed.
+2. An added suppress starts empty. A removed one must be empty, because its buffered records would be lost.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from rewindow.contracts.expectations import EXPECTATIONS
 from rewindow.contracts.staged_files import QUARANTINE
-from rewindow.control.plan.branches import Branch
-from rewindow.control.plan.description_diff import changed_parameters, named_duration
+from rewindow.control.plan.job_state import Branch
 from rewindow.control.plan.spec import OUTPUT, JobBinding, TableSpec, canonical_json
-from rewindow.control.plan.suppress_edits import without_edits
+from rewindow.streams.duration import in_words
+from rewindow.streams.state.stores import SESSION
+
+_STORE_PARTS: Final = {"retention_ms": "retention", "window_size_ms": "window size", "holds_ms": "holds"}
+"""Durations in the description of nodes and stores, by the names that users see."""
+_Topology = Sequence[Mapping[str, Any]]
 
 
 def changes_since(branch: Branch, now: JobBinding) -> list[str]:
@@ -63,6 +74,34 @@ def code_changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]
     return [f"{name} {what}" for name, what in sorted(said.items())]
 
 
+def changed_parameters(name: str, before: str, now: str) -> list[str]:
+    """Return what differs between two descriptions of a node: ``grace of NAME changed: 6h -> 12h``.
+
+    Descriptions of different kinds of nodes are one difference.
+    """
+    verb, parameters = _parsed(before)
+    other_verb, others = _parsed(now)
+    if verb != other_verb or parameters.keys() != others.keys() or not parameters:
+        return [f"{name} changed: {before or 'no description'} -> {now or 'no description'}"]
+    different = [key for key in parameters if parameters[key] != others[key]]
+    return [f"{f'{key} of ' if key else ''}{name} changed: {parameters[key]} -> {others[key]}" for key in different]
+
+
+def without_edits(before: JobBinding, now: JobBinding) -> tuple[JobBinding, JobBinding]:
+    """Return two bindings without the suppresses whose change between them does not count."""
+    one, other = _suppresses(before), _suppresses(now)
+    edited = [name for name in {**one, **other} if _is_edited(name, one, other, before, now)]
+    if not edited:
+        return before, now
+    retentions = _retentions(before, now)
+    return _without_suppresses(before, edited, retentions), _without_suppresses(now, edited, retentions)
+
+
+def removed_suppresses(before: JobBinding, now: JobBinding) -> list[str]:
+    """Return the names of removed suppresses, which are also the names of their buffers."""
+    return sorted(set(_suppresses(before)) - set(_suppresses(now)))
+
+
 def _changes(what: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     lines = []
     for name in sorted({**before, **now}):
@@ -84,7 +123,7 @@ def _described(what: str, name: str, before: Any, now: Any) -> list[str]:
                 lines += changed_parameters(name, before["processor"], now["processor"])
             before, now = _without(before, "processor"), _without(now, "processor")
         for part in ("retention_ms", "window_size_ms", "holds_ms"):
-            old, new = (named_duration(part, one.get(part)) for one in (before, now))
+            old, new = (_named_duration(part, one.get(part)) for one in (before, now))
             if old and new and old != new:
                 lines.append(f"{old[0]} of {what} {name} changed: {old[1]} -> {new[1]}")
             before, now = _without(before, part), _without(now, part)
@@ -136,3 +175,115 @@ def _short(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(_short(item) for item in value) or "nothing"
     return value if isinstance(value, str) else canonical_json(value)
+
+
+def _named_duration(part: str, value: Any) -> tuple[str, str] | None:
+    """Return a duration's name and words as users see them; None for a part that is no duration."""
+    if part not in _STORE_PARTS:
+        return None
+    return _STORE_PARTS[part], "none" if value is None else in_words(value)
+
+
+def _parsed(description: str) -> tuple[str, Mapping[str, str]]:
+    """Return the verb of ``verb(what, key=value, ...)`` and its parameters; all that have no name are one, named ``""``.
+
+    Without parameters, or with two of one name, the mapping is empty.
+    """
+    verb, bracket, rest = description.partition("(")
+    if not bracket or not rest.endswith(")"):
+        return description, {}
+    parameters: dict[str, str] = {}
+    for part in _split(rest[:-1]):
+        key, is_named, value = part.partition("=")
+        if not is_named or not key.isidentifier():
+            key, value = "", ", ".join([*([parameters[""]] if "" in parameters else []), part])
+        elif key in parameters:
+            return verb, {}
+        parameters[key] = value
+    return verb, parameters
+
+
+def _split(text: str) -> Iterator[str]:
+    """Yield the parts between commas that are in no parentheses."""
+    depth, part = 0, ""
+    for character in text:
+        depth += (character in "([{") - (character in ")]}")
+        if character == "," and not depth:
+            yield part.strip()
+            part = ""
+        else:
+            part += character
+    if part.strip():
+        yield part.strip()
+
+
+def _suppresses(binding: JobBinding) -> dict[str, str]:
+    """Return the description of each suppress, by name."""
+    return {
+        node["name"]: node["processor"]
+        for part in binding.topology
+        for node in part["nodes"]
+        if str(node.get("processor", "")).startswith("suppress(") and node.get("stores") == [node["name"]]
+    }
+
+
+def _is_edited(
+    name: str, one: Mapping[str, str], other: Mapping[str, str], before: JobBinding, now: JobBinding
+) -> bool:
+    if name not in one or name not in other:
+        # Added or removed, unless the other binding uses the name for a different store.
+        return name not in (now if name in one else before).stores
+    is_switched = one[name] != other[name] and any(
+        "(until_time_limit, limit=0s," in text for text in (one[name], other[name])
+    )
+    return is_switched and before.stores[name] == now.stores[name]
+
+
+def _without_suppresses(binding: JobBinding, names: Sequence[str], retentions: Mapping[str, int]) -> JobBinding:
+    topology = [
+        {
+            **part,
+            "nodes": [node for node in _bypass(part["nodes"], names) if node["name"] not in names],
+            "stores": [
+                {**store, "retention_ms": retentions.get(store["name"], store["retention_ms"])}
+                for store in part["stores"]
+                if store["name"] not in names
+            ],
+        }
+        for part in binding.topology
+    ]
+    changelogs = [f"changelog/{name}" for name in names]
+    return replace(
+        binding,
+        fingerprint=canonical_json(topology),
+        topology=topology,
+        stores={name: columns for name, columns in binding.stores.items() if name not in names},
+        tables={target: table for target, table in binding.tables.items() if target not in changelogs},
+    )
+
+
+def _retentions(before: JobBinding, now: JobBinding) -> dict[str, int]:
+    """Return the retentions of session stores that differ only by the millisecond that final results add (`dsl.finals`)."""
+    one, other = (
+        {
+            store["name"]: store["retention_ms"]
+            for part in binding.topology
+            for store in part["stores"]
+            if _has_sessions(store)
+        }
+        for binding in (before, now)
+    )
+    return {name: other[name] for name in one if name in other and abs(one[name] - other[name]) == 1}
+
+
+def _has_sessions(store: Mapping[str, Any]) -> bool:
+    return bool(store["kind"] == SESSION)
+
+
+def _bypass(nodes: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[dict[str, Any]]:
+    parent_of = {node["name"]: node["parents"][0] for node in nodes if node["name"] in names}
+
+    def above(name: str) -> str:
+        return above(parent_of[name]) if name in parent_of else name
+
+    return [{**node, "parents": [above(parent) for parent in node["parents"]]} for node in nodes]

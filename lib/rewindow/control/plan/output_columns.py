@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from rewindow.control.plan.branches import Branch
+from rewindow.control.plan.job_state import Branch
 from rewindow.control.plan.spec import OUTPUT, JobBinding, TableSpec
 from rewindow.errors import CheckpointError
 

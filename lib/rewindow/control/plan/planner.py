@@ -9,6 +9,11 @@ The rules, in order:
    its epochs and clock; a request that goes further needs another call after that run. A plan that takes more than the
    request, or seals the branch unasked, is replaced: nothing of it was committed (ADR-80).
 4. Otherwise the run takes all epochs after the parent's, through the requested landing or time.
+
+A backfill recomputes history with the code of today. It begins with a new branch, on the branch as it is, or by starting that
+branch over. A branch whose own runs executed other code starts over, and one
+that a repeated command finds unchanged goes on where it ended (ADR-87). Nothing is decided that the first run would then
+refuse: a refused backfill leaves no branch behind, and keeps the runs that it would have replaced.
 """
 
 from __future__ import annotations
@@ -19,14 +24,21 @@ from dataclasses import dataclass
 
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.ingest.stored_progress import interval_ends
-from rewindow.control.plan.branch_decisions import BEGINNING, check_case, check_open
-from rewindow.control.plan.branches import Branch, CommittedRun, JobState
+from rewindow.control.plan.branch_decisions import (
+    BEGINNING,
+    check_case,
+    check_open,
+    decide_branch,
+    decide_rewind,
+    run_before,
+)
 from rewindow.control.plan.compatibility import Fit, obstacles, verdicts
-from rewindow.control.plan.job_diff import changes_since, code_changes
-from rewindow.control.plan.output_columns import another_table, changed_columns, keep_key
+from rewindow.control.plan.job_diff import changes_since, code_changes, removed_suppresses
+from rewindow.control.plan.job_state import Branch, CommittedRun, JobState, LedgerRow
+from rewindow.control.plan.ledger_state import fold_row
+from rewindow.control.plan.output_columns import another_table, changed_columns, check_kept, keep_key
 from rewindow.control.plan.spec import MAIN, Attempt, EpochSpan, JobBinding, RunRequest, RunSpec
 from rewindow.control.plan.stored_runs import run_of_request
-from rewindow.control.plan.suppress_edits import removed_suppresses
 from rewindow.errors import CheckpointError, InvariantError, NotNowError, SourceError, UsageError
 
 Alive = Callable[[Attempt], bool]
@@ -93,20 +105,6 @@ def plan_run(
     )
 
 
-def _is_same_code(one: JobBinding, other: JobBinding) -> bool:
-    return one.fingerprint == other.fingerprint and one.code == other.code
-
-
-def _sealed(branch: Branch, job: str) -> CheckpointError:
-    before = branch.runs[-2].spec.name if len(branch.runs) > 1 else BEGINNING
-    of_branch = "" if branch.name == MAIN else f" --branch {branch.name}"
-    return CheckpointError(
-        f"branch {branch.name!r} is sealed: run {branch.runs[-1].spec.name} was final. Take that run back with `rewindow rewind "
-        f"{job}{of_branch} --to {before}`, or replay on a new branch: `rewindow run {job} --branch NAME`. If the job is done, "
-        f"remove conf/jobs/{job}.yaml"
-    )
-
-
 def last_epoch_asked(feed: Feed, request: RunRequest) -> int:
     """Return the last epoch that a request asks for; 0 for none. Raises `NotNowError` (75) for a future landing."""
     count = len(feed.landings)
@@ -121,15 +119,6 @@ def last_epoch_asked(feed: Feed, request: RunRequest) -> int:
     if request.through_ms is not None:
         return bisect_right(feed.landings, request.through_ms, key=lambda landing: landing.watermark_ms)
     return count if request.until_ms is None else _arrived_by(feed, request.until_ms)
-
-
-def _arrived_by(feed: Feed, until_ms: int) -> int:
-    """Return the last landing whose interval of arrival ended by a time. Raises `UsageError` (2) without intervals."""
-    ends = [*interval_ends(feed)]
-    if None in ends:
-        message = f"--until: feed {feed.definition.feed!r} is not landed in intervals (`landing: {{every: ..}}`): use --through"
-        raise UsageError(message)
-    return sum(1 for end in ends if end is not None and end <= until_ms)
 
 
 def check_landings(branch: Branch, feed: Feed) -> None:
@@ -174,6 +163,77 @@ def missing_landing(run: RunSpec, feed: Feed) -> str | None:
     if run.binding.feed != name:
         why = f"of feed {run.binding.feed!r}, and the job reads feed {name!r} now"
     return f"run {run.name} depends on landing {run.input.last} of generation {run.input.generation}, {why}"
+
+
+def is_accepted_code(branch: Branch, binding: JobBinding, changes: list[str], request: RunRequest) -> bool:
+    """Return whether the next run takes changes without `--accept-changes`: only code changed, and the job's file accepts that.
+
+    A branch without its own runs recomputes from its fork, usually because the code changed, so it always takes such changes.
+    """
+    head = branch.head
+    is_only_code = head is not None and changes == code_changes(head.spec.binding.code, binding.code)
+    return is_only_code and (request.accept_code or not branch.has_own_runs)
+
+
+def check_is_pending(state: JobState, spec: RunSpec) -> None:
+    """Raise `NotNowError` (75) if another attempt fenced the run, `InvariantError` (70) if it is already committed."""
+    if state.is_pending(spec):
+        return
+    if state.find_run(spec.run) is not None:
+        message = f"run {spec.name} (ledger row {spec.run}) is already committed: an attempt can commit only once"
+        raise InvariantError(message)
+    message = f"run {spec.name} was fenced by another attempt and was not committed: run again"
+    raise NotNowError(message)
+
+
+@dataclass(frozen=True, slots=True)
+class Backfill:
+    """A backfill: its first epoch, the request of its runs, and the job as it is now, bound to the branch."""
+
+    first_epoch: int
+    request: RunRequest
+    feed: Feed
+    binding: JobBinding
+    attempt: Attempt
+    alive: Alive
+
+
+def decide_backfill(wanted: Backfill, state: JobState, check: Callable[[RunSpec], None]) -> LedgerRow | None:
+    """Return the row that creates or rewinds the branch of a backfill; None if it can run as it is.
+
+    Raises what `plan_run` and ``check`` raise for the run that follows, `UsageError` (2) for a branch that starts too
+    late, and `CheckpointError` (76) for one whose output tables have other columns.
+    """
+    row = _first_row(wanted, state)
+    if row is not None:
+        after = fold_row(state, row)
+        first = plan_run(after, wanted.feed, wanted.request, wanted.binding, wanted.attempt, wanted.alive)
+        if isinstance(first, RunSpec):
+            check(first)
+    return row
+
+
+def _is_same_code(one: JobBinding, other: JobBinding) -> bool:
+    return one.fingerprint == other.fingerprint and one.code == other.code
+
+
+def _sealed(branch: Branch, job: str) -> CheckpointError:
+    before = branch.runs[-2].spec.name if len(branch.runs) > 1 else BEGINNING
+    of_branch = "" if branch.name == MAIN else f" --branch {branch.name}"
+    return CheckpointError(
+        f"branch {branch.name!r} is sealed: run {branch.runs[-1].spec.name} was final. Take that run back with `rewindow rewind "
+        f"{job}{of_branch} --to {before}`, or replay on a new branch: `rewindow run {job} --branch NAME`. If the job is done, "
+        f"remove conf/jobs/{job}.yaml"
+    )
+
+
+def _arrived_by(feed: Feed, until_ms: int) -> int:
+    """Return the last landing whose interval of arrival ended by a time. Raises `UsageError` (2) without intervals."""
+    ends = [*interval_ends(feed)]
+    if None in ends:
+        message = f"--until: feed {feed.definition.feed!r} is not landed in intervals (`landing: {{every: ..}}`): use --through"
+        raise UsageError(message)
+    return sum(1 for end in ends if end is not None and end <= until_ms)
 
 
 def _has(feed: Feed, spec: RunSpec) -> bool:
@@ -239,16 +299,6 @@ def _check_accepted(branch: Branch, binding: JobBinding, changes: list[str], req
     raise CheckpointError(message)
 
 
-def is_accepted_code(branch: Branch, binding: JobBinding, changes: list[str], request: RunRequest) -> bool:
-    """Return whether the next run takes changes without `--accept-changes`: only code changed, and the job's file accepts that.
-
-    A branch without its own runs recomputes from its fork, usually because the code changed, so it always takes such changes.
-    """
-    head = branch.head
-    is_only_code = head is not None and changes == code_changes(head.spec.binding.code, binding.code)
-    return is_only_code and (request.accept_code or not branch.has_own_runs)
-
-
 def _pending(branch: Branch, feed: Feed, request: RunRequest, through: int, alive: Alive) -> RunSpec | None:
     """Return the plan to complete, of an attempt that did not finish, or None. Raises `NotNowError` (75) while it is alive.
 
@@ -257,12 +307,12 @@ def _pending(branch: Branch, feed: Feed, request: RunRequest, through: int, aliv
     planned = branch.pending
     if planned is None:
         return None
-    check_not_live(branch, request, alive)
+    _check_not_live(branch, request, alive)
     takes_more = planned.input.last > through or (planned.final and not request.final)
     return None if request.replan or takes_more or not _has(feed, planned) else planned
 
 
-def check_not_live(branch: Branch, request: RunRequest, alive: Alive) -> None:
+def _check_not_live(branch: Branch, request: RunRequest, alive: Alive) -> None:
     """Raise `NotNowError` (75) while another attempt executes the pending run of a branch, unless the request fences it."""
     planned = branch.pending
     if planned is None or request.take_over or not alive(planned.attempt):
@@ -288,12 +338,28 @@ def _why_nothing(branch: Branch, feed: Feed, through: int) -> str:
     )
 
 
-def check_is_pending(state: JobState, spec: RunSpec) -> None:
-    """Raise `NotNowError` (75) if another attempt fenced the run, `InvariantError` (70) if it is already committed."""
-    if state.is_pending(spec):
+def _first_row(wanted: Backfill, state: JobState) -> LedgerRow | None:
+    name = wanted.request.branch
+    if name not in state.branches:
+        return decide_branch(state, name, MAIN, run_before(state, state.branch(MAIN), wanted.first_epoch))
+    branch = state.branches[name]
+    check_open(branch)
+    _check_covers(wanted, branch)
+    if not branch.has_own_runs or not changes_since(branch, wanted.binding):
+        return None
+    _check_not_live(branch, wanted.request, wanted.alive)
+    check_kept(branch, wanted.binding)
+    return decide_rewind(state, name, branch.base.spec.name if branch.base else BEGINNING)
+
+
+def _check_covers(wanted: Backfill, branch: Branch) -> None:
+    """Raise `UsageError` (2) if a branch starts after the epoch from which to replay."""
+    base = branch.base
+    if base is None or base.spec.input.last < wanted.first_epoch:
         return
-    if state.find_run(spec.run) is not None:
-        message = f"run {spec.name} (ledger row {spec.run}) is already committed: an attempt can commit only once"
-        raise InvariantError(message)
-    message = f"run {spec.name} was fenced by another attempt and was not committed: run again"
-    raise NotNowError(message)
+    message = (
+        f"branch {branch.name!r} starts after run {base.spec.name}, with epoch {base.spec.input.last + 1}, so it cannot "
+        f"replay from epoch {wanted.first_epoch}: use another branch, or drop this one with "
+        f"`rewindow branch drop {wanted.binding.job} {branch.name}`"
+    )
+    raise UsageError(message)

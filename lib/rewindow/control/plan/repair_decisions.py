@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import asdict
 
-from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
-from rewindow.control.plan.commit import JournalFile
 from rewindow.control.plan.job_diff import differences_besides_tables
-from rewindow.control.plan.ledger_state import fold_row
-from rewindow.control.plan.ledger_state_branches import REPUBLISH
-from rewindow.control.plan.ledger_state_gc import FORGET, RESTAGE
-from rewindow.control.plan.spec import OUTPUT, JobBinding, TableSpec
+from rewindow.control.plan.job_state import CommittedRun, JobState, LedgerRow
+from rewindow.control.plan.ledger_state import FORGET, REPUBLISH, RESTAGE, fold_row
+from rewindow.control.plan.spec import OUTPUT, JobBinding, JournalFile, TableSpec
 from rewindow.errors import CheckpointError, InvariantError, StorageError
 
 

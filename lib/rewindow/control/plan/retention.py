@@ -1,26 +1,37 @@
-"""Decide which state of a job `gc` keeps and which it forgets, from the ledger and a retention. Pure.
+"""Decide what of a job `gc` keeps and what it forgets, from the ledger and a retention. Pure.
 
 Kept is the state after the last run of every open branch, after every run younger than the retention (including rewound
 runs and runs of dropped branches), and after the last older run of every open branch.
+
+Where state and outputs are rows of the job's journal, staged rows are named by attempt and part, the first element of their
+target: ``output``, ``changelog``, ``internal`` and others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from itertools import chain, islice
+from itertools import chain, islice, takewhile
+from typing import Any
 
-from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
-from rewindow.control.plan.commit import JournalFile, TargetTotal
-from rewindow.control.plan.ledger_state_gc import FORGET, SNAPSHOT
-from rewindow.control.plan.run_facts import RunFacts, run_facts
-from rewindow.control.plan.spec import CHANGELOG
+from rewindow.control.plan.job_state import CommittedRun, JobState, LedgerRow
+from rewindow.control.plan.ledger_state import COMMIT, FORGET, PLAN, RESTAGE, SNAPSHOT, fold
+from rewindow.control.plan.spec import CHANGELOG, OUTPUT, JournalFile, TargetTotal
+from rewindow.control.plan.stored_runs import RunFacts, run_facts
 
 EVERY = 30
 """Number of runs that a restore reads before a snapshot replaces them."""
 MOST_RUNS = 8
 """After so many times `EVERY` runs a snapshot is due however few rows have changed: each run has its own files."""
-MOST_ROWS = 5_000_000
+_OUTPUT, _CHANGELOG, _INTERNAL, _METRIC = OUTPUT.rstrip("/"), CHANGELOG.rstrip("/"), "internal", "metric"
+WHY: Mapping[str, str] = {
+    _OUTPUT: "of a run that was rewound, dropped or staged again",
+    _CHANGELOG: "of a run that was forgotten or staged again",
+    _INTERNAL: "the internal logs of an attempt",
+    _METRIC: "the metrics of a run that was staged again",
+}
+"""Why rows of an attempt that counted can be deleted, by part. Rows of other parts stay."""
+_MOST_ROWS = 5_000_000
 """The rows of changelogs from which `run` writes a snapshot."""
 
 
@@ -48,7 +59,7 @@ def due_before_run(state: JobState, branch: str, every: int = EVERY) -> Committe
     head = state.branch(branch).head
     if head is None or not state.branch(branch).is_open or not is_due(state, head, every):
         return None
-    return head if sum(map(_changes, state.basis(head.spec.run))) <= MOST_ROWS else None
+    return head if sum(map(_changes, state.basis(head.spec.run))) <= _MOST_ROWS else None
 
 
 def is_due(state: JobState, run: CommittedRun, every: int) -> bool:
@@ -65,11 +76,6 @@ def is_due(state: JobState, run: CommittedRun, every: int) -> bool:
     known = sum(_changes(one) for one in basis if one.spec.run in snapshots)
     pays = 2 * sum(map(_changes, later)) >= known
     return len(later) >= every and (pays or len(later) >= MOST_RUNS * every)
-
-
-def _changes(run: CommittedRun) -> int:
-    """Return how many rows of changelogs a run or snapshot has."""
-    return sum(total.rows for target, total in run.commit.targets.items() if target.startswith(CHANGELOG))
 
 
 def decide_snapshot(
@@ -94,6 +100,39 @@ def decide_forget(state: JobState, before_ms: int) -> LedgerRow | None:
         run for run, recorded_at in known if recorded_at < before_ms and run not in kept and run not in state.forgotten
     )
     return LedgerRow(state.rows + 1, FORGET, {"runs": forgotten}) if forgotten else None
+
+
+class Needed:
+    """What a job's ledger needs of its journal now, and what it needed a retention ago."""
+
+    def __init__(self, rows: Sequence[LedgerRow], state: JobState, before_ms: int) -> None:
+        """``rows`` and the state that they fold into. What was needed at ``before_ms`` stays, whatever happened since."""
+        self._states = (state, fold(takewhile(lambda row: row.recorded_at < before_ms, rows)))
+        self._before_ms = before_ms
+        self._named = dict(_named(rows))
+        self._parts = [_parts(one) for one in self._states]
+        plans = [branch.pending for branch in state.branches.values() if branch.pending]
+        self._pending = {plan.attempt.id for plan in plans} | {plan.repeats or "" for plan in plans}
+
+    def is_known(self, attempt: str) -> bool:
+        """Return whether the ledger names an attempt."""
+        return attempt in self._named
+
+    def has(self, attempt: str, part: str) -> bool:
+        """Return whether rows are needed, or were a retention ago, or are younger than that."""
+        if attempt in self._pending or part not in WHY or self._named[attempt] >= self._before_ms:
+            return True
+        return any((attempt, part) in parts for parts in self._parts)
+
+
+def is_state(part: str) -> bool:
+    """Return whether rows are of stores, which a run in progress may still read."""
+    return part == _CHANGELOG
+
+
+def _changes(run: CommittedRun) -> int:
+    """Return how many rows of changelogs a run or snapshot has."""
+    return sum(total.rows for target, total in run.commit.targets.items() if target.startswith(CHANGELOG))
 
 
 def _wanted(state: JobState, runs: Iterable[RunFacts], before_ms: int) -> set[int]:
@@ -122,3 +161,27 @@ def _bases(state: JobState, runs: Sequence[RunFacts], wanted: Iterable[int]) -> 
 
 def _snapshots(state: JobState) -> Iterator[tuple[int, int]]:
     return ((snapshot.spec.run, snapshot.recorded_at) for snapshot in state.snapshots.values())
+
+
+def _named(rows: Iterable[LedgerRow]) -> Iterable[tuple[str, int]]:
+    """Yield the attempts that rows name, with the time of the row; later rows come later."""
+    for row in rows:
+        if row.kind == PLAN:
+            plan: Mapping[str, Any] = row.body
+            yield plan["attempt"]["id"], row.recorded_at
+            if plan.get("repeats"):
+                yield plan["repeats"], row.recorded_at
+        elif row.kind in (COMMIT, SNAPSHOT, RESTAGE):
+            yield row.body["attempt"], row.recorded_at
+            if row.kind == RESTAGE:
+                yield row.body["was"], row.recorded_at
+
+
+def _parts(state: JobState) -> frozenset[tuple[str, str]]:
+    """Return what outputs are published and republished from, what the state after a run is restored from, and metrics."""
+    outputs = [run.commit.attempt for one in state.branches.values() if one.is_kept for run in one.runs]
+    runs = (*state.committed, *state.snapshots.values())
+    stores = [run.commit.attempt for run in runs if run.spec.run not in state.forgotten]
+    metrics = [run.commit.attempt for run in state.committed]
+    parts = ((_OUTPUT, outputs), (_CHANGELOG, stores), (_METRIC, metrics))
+    return frozenset((one, part) for part, attempts in parts for one in attempts)

@@ -1,27 +1,38 @@
-"""A run as data: the request and the plan (PLAN row). Pure values. The result is in `control.plan.commit`.
+"""A run as data: the request, the plan (PLAN row), and the result (COMMIT row) with its place in the chain of hashes.
 
-The ledger stores the plan's JSON form, which every later version of the code must be able to read.
+Pure values. The ledger stores their JSON forms, which every later version of the code must be able to read.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
+from rewindow.contracts.expectations import Observation, OnFail
 from rewindow.streams.serde.schema import Column
 from rewindow.streams.timing import TimedNode
 
 MAIN = "main"
 """The published branch, whose output tables have no suffix."""
-
 OUTPUT = "output/"
 """Prefix of targets that are output tables. Each branch has its own; all other tables are shared."""
-
 CHANGELOG = "changelog/"
 """Prefix of targets that are changelogs."""
+_SPAN = {
+    "feed_ledger": "ledger",
+    "generation": "generation",
+    "first_epoch": "first",
+    "last_epoch": "last",
+    "clock_from_ms": "clock_from_ms",
+    "clock_to_ms": "clock_to_ms",
+}
+"""The fields of an `EpochSpan` by their names in a PLAN row, where they stand next to those of the run."""
+_SCALARS = ("branch", "number", "run", "parent", "final", "key", "takes_over", "repeats")
+_CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,17 +195,6 @@ class EpochSpan:
         return cls(**{field: data[name] for name, field in _SPAN.items()})
 
 
-_SPAN = {
-    "feed_ledger": "ledger",
-    "generation": "generation",
-    "first_epoch": "first",
-    "last_epoch": "last",
-    "clock_from_ms": "clock_from_ms",
-    "clock_to_ms": "clock_to_ms",
-}
-"""The fields of an `EpochSpan` by their names in a PLAN row, where they stand next to those of the run."""
-
-
 @dataclass(frozen=True, slots=True)
 class RunSpec:
     """The plan of a run: the body of its PLAN row, and everything that the run may depend on.
@@ -259,12 +259,113 @@ class RunSpec:
         return cls(**scalars, input=span, binding=binding, attempt=attempt, accepted=accepted)
 
 
-_SCALARS = ("branch", "number", "run", "parent", "final", "key", "takes_over", "repeats")
-
-
-_CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-
-
 def canonical_json(value: Any) -> str:
     """Return the canonical JSON text of a value: sorted keys, no blanks, no NaN."""
     return _CANONICAL.encode(value)
+
+
+@dataclass(frozen=True, slots=True)
+class TargetTotal:
+    """What a run wrote to one target: rows, files, bytes, and a digest of the rows that does not depend on the files."""
+
+    rows: int
+    files: int
+    bytes: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class JournalFile:
+    """The journal file with an attempt's reports: its path below the journal table, size, and byte digest."""
+
+    path: str
+    bytes: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """The body of a COMMIT row, which makes an attempt's files the only files of the run.
+
+    ``watermark_ms`` is that of the last epoch, ``consumed`` the number of records read per topic, ``held`` the number of
+    records in each suppress buffer at the end. ``chain`` binds the run to all earlier ones (`chain_hash`). ``expectations``
+    are the results of what the job's file expects of the outputs; a run that ``holds`` is published when it is accepted.
+    """
+
+    run: int
+    attempt: str
+    journal: JournalFile
+    targets: Mapping[str, TargetTotal]
+    consumed: Mapping[str, int]
+    watermark_ms: int
+    chain: str
+    held: Mapping[str, int] = field(default_factory=dict)
+    expectations: tuple[Observation, ...] = ()
+
+    @property
+    def unmet(self) -> tuple[Observation, ...]:
+        """The expectations that the run does not meet."""
+        return tuple(one for one in self.expectations if not one.is_met)
+
+    @property
+    def held_by(self) -> tuple[Observation, ...]:
+        """The expectations for which the run is not to be published before it is accepted."""
+        return tuple(one for one in self.unmet if one.on_fail == OnFail.HOLD)
+
+    @property
+    def holds(self) -> bool:
+        """Whether the run is not to be published before it is accepted."""
+        return bool(self.held_by)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the JSON form. A job without expectations has the same as before there were any."""
+        whole = asdict(self)
+        del whole["expectations"]
+        results = [one.as_json() for one in self.expectations]
+        return whole | ({"expectations": results} if results else {})
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Commit:
+        """Return the value of a JSON form."""
+        targets = {target: TargetTotal(**total) for target, total in data["targets"].items()}
+        observed = tuple(Observation.from_json(one) for one in data.get("expectations", ()))
+        journal = JournalFile(**data["journal"])
+        return cls(**{**data, "journal": journal, "targets": targets, "expectations": observed})
+
+
+def make_commit(
+    spec: RunSpec,
+    *,
+    parent_chain: str,
+    journal: JournalFile,
+    targets: Mapping[str, TargetTotal],
+    consumed: Mapping[str, int],
+    held: Mapping[str, int] | None = None,
+) -> Commit:
+    """Return the COMMIT of a planned run, chained to its parent (``""`` for the first run of a branch)."""
+    chain = chain_hash(parent_chain, spec, targets)
+    return Commit(
+        spec.run,
+        spec.attempt.id,
+        journal,
+        dict(targets),
+        dict(consumed),
+        spec.input.clock_to_ms,
+        chain,
+        dict(held or {}),
+    )
+
+
+def chain_hash(parent_chain: str, spec: RunSpec, targets: Mapping[str, TargetTotal]) -> str:
+    """Return the SHA-256 over the parent's chain, the plan and the digests. One altered row breaks all later hashes."""
+    digests = {target: [total.rows, total.digest] for target, total in targets.items()}
+    text = "\n".join((parent_chain, spec.canonical_json(), canonical_json(digests)))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def add_digests(digests: Iterable[str]) -> str:
+    """Return the combined digest of several files' rows, given each file's `StagedFile.rows_digest`."""
+    halves = [0, 0]
+    for digest in digests:
+        halves = [(half + int(digest[at : at + 16], 16)) % 2**64 for half, at in zip(halves, (0, 16), strict=True)]
+    return "".join(f"{half:016x}" for half in halves)

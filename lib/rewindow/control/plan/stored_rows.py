@@ -1,13 +1,28 @@
-"""The rows of a ledger. Its beginning is read only if somebody asks for it: a stored fold says what it gives (ADR-127)."""
+"""The rows of a ledger, and the version of the format that every row of a ledger or journal states (R8).
+
+The beginning of a ledger is read only if somebody asks for it: a stored fold says what it gives (ADR-127). Rows of another
+version are refused before anything is made of them. `FORMAT` grows by one whenever the meaning of a stored row changes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import json
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import overload
+from typing import Any, overload
 
-from rewindow.control.plan.branches import LedgerRow
+from rewindow.control.plan.job_state import LedgerRow
+from rewindow.control.plan.spec import canonical_json
+from rewindow.errors import CheckpointError
+
+FORMAT = 2
+"""The format that this version reads and writes. Version 0.1 wrote format 1 and did not state it."""
+_KEY = "format"
+_ADDED = {"journal": "sub_topology", "metrics": "branch"}
+"""Of tables whose columns changed since format 1, a column that format 1 did not have."""
+_OWN_TABLE = re.compile(r"rewindow[/_](journal|metrics)$")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,3 +105,35 @@ def identity(rows: Sequence[LedgerRow]) -> str:
 def known_part(rows: Sequence[LedgerRow]) -> tuple[StoredFold | None, Sequence[LedgerRow]]:
     """Return the stored fold of a ledger, if it has one, and the rows after it."""
     return (rows.fold, rows.later) if isinstance(rows, StoredRows) else (None, rows)
+
+
+def stored_json(data: Mapping[str, Any]) -> str:
+    """Return the JSON text of a stored row, which states `FORMAT`."""
+    return canonical_json({**data, _KEY: FORMAT})
+
+
+def load_stored(text: str, table: str) -> dict[str, Any]:
+    """Return the data of a stored row without its format. Raises `CheckpointError` (76) if it has another format."""
+    data: dict[str, Any] = json.loads(text)
+    _check_format(data.pop(_KEY, 1), table)
+    return data
+
+
+def check_layout(table: str, columns: Collection[str]) -> None:
+    """Raise `CheckpointError` (76) if a table of rewindow's own has the columns of format 1."""
+    own = _OWN_TABLE.search(table)
+    if own and _ADDED[own[1]] not in columns:
+        _check_format(1, table)
+
+
+def _check_format(found: object, table: str) -> None:
+    if found == FORMAT:
+        return
+    if found == 1:
+        message = (
+            f"{table} was written by rewindow 0.1 (format 1), this version reads format {FORMAT}: choose another "
+            "warehouse and land again, or read it with rewindow 0.1"
+        )
+    else:
+        message = f"{table} has rows of format {found}, this version reads format {FORMAT}: upgrade rewindow"
+    raise CheckpointError(message)

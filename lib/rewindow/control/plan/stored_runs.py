@@ -13,10 +13,18 @@ from itertools import chain
 from typing import Any, NamedTuple, overload
 
 from rewindow.contracts.expectations import Observation
-from rewindow.control.plan.branches import Branch, CommittedRun, JobState
-from rewindow.control.plan.commit import Commit, JournalFile, TargetTotal
-from rewindow.control.plan.history import Numbered
-from rewindow.control.plan.spec import CHANGELOG, Attempt, EpochSpan, JobBinding, RunSpec
+from rewindow.control.plan.job_state import Branch, CommittedRun, JobState
+from rewindow.control.plan.sequence import History, Numbered
+from rewindow.control.plan.spec import (
+    CHANGELOG,
+    Attempt,
+    Commit,
+    EpochSpan,
+    JobBinding,
+    JournalFile,
+    RunSpec,
+    TargetTotal,
+)
 
 
 class StoredRuns(Sequence[CommittedRun]):
@@ -63,7 +71,7 @@ class StoredRuns(Sequence[CommittedRun]):
         return {number: at for at, number in enumerate(self.numbers)}
 
     def facts(self, at: int) -> tuple[int, int | None, str, str, int]:
-        """Return the facts of a run (`control.plan.run_facts`) without decoding it."""
+        """Return the facts of a run (`control.plan.stored_runs`) without decoding it."""
         attempt = self.attempts[at]
         return self.numbers[at], self._parents[at], self._planned.get(at, attempt), attempt, self._recorded[at]
 
@@ -146,7 +154,58 @@ def run_of_request(branch: Branch, key: str) -> CommittedRun | None:
     return next(chain(stored, later), None)
 
 
-class Size(NamedTuple):
+def sizes_of(state: JobState) -> Iterator[_Size]:
+    """Yield what each run and snapshot of a job has left."""
+    head = state.committed.head
+    before = len(head) if isinstance(head, StoredChain) else 0
+    if isinstance(head, StoredChain):
+        yield from (_Size(head.runs.numbers[at], *head.runs.sizes[at]) for at in head.at)
+    yield from map(size_of, (*state.committed[before:], *state.snapshots.values()))
+
+
+def size_of(run: CommittedRun) -> _Size:
+    """Return what a run or snapshot left."""
+    totals = [total for target, total in run.commit.targets.items() if target.startswith(CHANGELOG)]
+    files, size = sum(total.files for total in totals), sum(total.bytes for total in totals)
+    return _Size(run.spec.run, files, size, run.commit.journal.bytes)
+
+
+class RunFacts(NamedTuple):
+    """A committed run: its number, its parent's, the attempts that planned and that staged it, and when it was committed.
+
+    The two attempts differ if lost files were staged again.
+    """
+
+    run: int
+    parent: int | None
+    planned_by: str
+    staged_by: str
+    recorded_at: int
+
+
+def run_facts(state: JobState) -> list[RunFacts]:
+    """Return the facts of all committed runs, in the order of the ledger."""
+    stored, later = _parts(state.committed)
+    found = [] if stored is None else [RunFacts(*stored.runs.facts(at)) for at in stored.at]
+    return [*found, *map(_facts, later)]
+
+
+def attempts_of(runs: History[CommittedRun], first: int = 0) -> Iterator[str]:
+    """Yield the attempts that staged the runs of a chain, from the run at position ``first`` on."""
+    stored, later = _parts(runs)
+    if stored is not None:
+        yield from (stored.runs.attempts[at] for at in stored.at[first:])
+    before = len(runs) - len(later)
+    yield from (run.commit.attempt for run in later[max(0, first - before) :])
+
+
+def bindings_of(state: JobState) -> Iterator[JobBinding]:
+    """Yield what committed runs were bound to. Runs that were bound alike may be represented by one of them."""
+    stored, later = _parts(state.committed)
+    return chain(stored.runs.bindings() if stored else (), (run.spec.binding for run in later))
+
+
+class _Size(NamedTuple):
     """What a run or snapshot left: the number of files of its changelogs, their bytes, and those of its journal file."""
 
     run: int
@@ -155,17 +214,10 @@ class Size(NamedTuple):
     journal: int
 
 
-def sizes_of(state: JobState) -> Iterator[Size]:
-    """Yield what each run and snapshot of a job has left."""
-    head = state.committed.head
-    before = len(head) if isinstance(head, StoredChain) else 0
-    if isinstance(head, StoredChain):
-        yield from (Size(head.runs.numbers[at], *head.runs.sizes[at]) for at in head.at)
-    yield from map(size_of, (*state.committed[before:], *state.snapshots.values()))
+def _parts(runs: History[CommittedRun]) -> tuple[StoredChain | None, tuple[CommittedRun, ...]]:
+    head = runs.head
+    return (head, runs[len(head) :]) if isinstance(head, StoredChain) else (None, runs[:])
 
 
-def size_of(run: CommittedRun) -> Size:
-    """Return what a run or snapshot left."""
-    totals = [total for target, total in run.commit.targets.items() if target.startswith(CHANGELOG)]
-    files, size = sum(total.files for total in totals), sum(total.bytes for total in totals)
-    return Size(run.spec.run, files, size, run.commit.journal.bytes)
+def _facts(run: CommittedRun) -> RunFacts:
+    return RunFacts(run.spec.run, run.spec.parent, run.spec.attempt.id, run.commit.attempt, run.recorded_at)

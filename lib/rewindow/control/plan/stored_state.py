@@ -7,22 +7,25 @@ asks for it.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple
+from functools import cached_property
+from typing import Any, overload
 
-from rewindow.control.plan.branches import Branch, JobState, Reset, Restart, Standing
-from rewindow.control.plan.history import History
-from rewindow.control.plan.spec import TableSpec
-from rewindow.control.plan.stored_publications import Positions, StoredPublications, as_ranges, of_ranges
-from rewindow.control.plan.stored_runs import StoredChain, StoredRuns
+from rewindow.control.plan.job_state import Branch, CommittedRun, JobState, Publication, Reset, Restart, Standing
+from rewindow.control.plan.sequence import History
+from rewindow.control.plan.spec import OUTPUT, JobBinding, RunSpec, TableSpec, canonical_json
+from rewindow.control.plan.stored_runs import StoredChain, StoredRuns, size_of
 
 LAYOUT = 2
 """Grows by one whenever the text changes, or what folding a row gives. Text of another layout is not read."""
+_Change = int | list[list[int]]
+"""A publication: the position of the only run that it adds, or those of the runs that it adds and that it removes."""
 
 
 def state_lines(state: JobState) -> list[str]:
     """Return a state as lines: the state, its columns, the texts that runs share, and a line for each run and snapshot."""
-    at = Positions(state.committed)
+    at = _Positions(state.committed)
     data = {
         "rows": state.rows,
         "ledger": state.ledger,
@@ -31,7 +34,7 @@ def state_lines(state: JobState) -> list[str]:
         "restarts": _restarts_data(state.restarts),
         "changes": {path: at.changes(changes) for path, changes in state.changes.items()},
         "snapshots": [[run, at.of(snapshot)] for run, snapshot in state.snapshots.items()],
-        "forgotten": as_ranges(sorted(state.forgotten)),
+        "forgotten": _as_ranges(sorted(state.forgotten)),
         "dead": sorted(state.dead),
         "accepted": sorted(state.accepted),
         "reset": state.reset and [state.reset.ledger, state.reset.tables],
@@ -52,17 +55,69 @@ def state_of(lines: Sequence[str]) -> JobState:
         restarts=_restarts(data["restarts"]),
         changes={path: History(head=StoredPublications(runs, changes)) for path, changes in data["changes"].items()},
         snapshots={run: runs[at] for run, at in data["snapshots"]},
-        forgotten=frozenset(of_ranges(data["forgotten"])),
+        forgotten=frozenset(_of_ranges(data["forgotten"])),
         dead=frozenset(data["dead"]),
         accepted=frozenset(data["accepted"]),
         reset=Reset(*data["reset"]) if data["reset"] else None,
     )
 
 
-def _branch_data(branch: Branch, at: Positions) -> dict[str, Any]:
+class StoredPublications(Sequence[Publication]):
+    """Publications of stored runs, in order."""
+
+    def __init__(self, runs: StoredRuns, changes: Iterable[Sequence[Any]]) -> None:
+        """Bind to what `Positions.changes` returned."""
+        self._runs = runs
+        self._changes: list[_Change] = []
+        for one in changes:
+            if isinstance(one[0], int):
+                self._changes += range(one[0], one[0] + one[1])
+            else:
+                self._changes.append([*one])
+
+    def __len__(self) -> int:
+        """Return the number of publications."""
+        return len(self._changes)
+
+    @overload
+    def __getitem__(self, index: int) -> Publication: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Publication]: ...
+
+    def __getitem__(self, index: int | slice) -> Publication | Sequence[Publication]:
+        """Return the publication at an index, or some publications."""
+        if isinstance(index, slice):
+            return [self[at] for at in range(*index.indices(len(self)))]
+        adds, removes = _both(self._changes[index])
+        return Publication(tuple(self._runs[at] for at in adds), tuple(self._runs[at] for at in removes))
+
+    def rows(self, target: str) -> dict[int, int]:
+        """Return how many rows of each run an output has after all these publications, by the numbers of the runs."""
+        counts = self._runs.rows.get(target, ())
+        return {run: counts[at] for run, at in self._net.items() if counts and counts[at]}
+
+    def attempts(self) -> dict[int, str]:
+        """Return the attempt of each run whose rows a table has after all these publications, by the runs' numbers."""
+        return {run: self._runs.attempts[at] for run, at in self._net.items()}
+
+    @cached_property
+    def _net(self) -> dict[int, int]:
+        numbers, net = self._runs.numbers, dict[int, int]()
+        for change in self._changes:
+            if isinstance(change, int):
+                net[numbers[change]] = change
+                continue
+            for at in change[1]:
+                net.pop(numbers[at], None)
+            net |= {numbers[at]: at for at in change[0]}
+        return net
+
+
+def _branch_data(branch: Branch, at: _Positions) -> dict[str, Any]:
     return {
         "name": branch.name,
-        "runs": as_ranges(at.of(run) for run in branch.runs),
+        "runs": _as_ranges(at.of(run) for run in branch.runs),
         "pending": branch.pending and at.spec(branch.pending),
         "parent": branch.parent,
         "inherited": branch.inherited,
@@ -78,7 +133,7 @@ def _branch_data(branch: Branch, at: Positions) -> dict[str, Any]:
 def _branch(data: Mapping[str, Any], runs: StoredRuns) -> Branch:
     return Branch(
         name=data["name"],
-        runs=History(head=StoredChain(runs, [*of_ranges(data["runs"])])),
+        runs=History(head=StoredChain(runs, [*_of_ranges(data["runs"])])),
         pending=runs.spec(data["pending"]) if data["pending"] else None,
         parent=data["parent"],
         inherited=data["inherited"],
@@ -97,3 +152,109 @@ def _restarts_data(restarts: Mapping[str, Restart]) -> dict[str, list[int]]:
 
 def _restarts(data: Mapping[str, Sequence[int]]) -> dict[str, Restart]:
     return {name: Restart(*restart) for name, restart in data.items()}
+
+
+class _Positions:
+    """The positions of runs in what is stored, in the order in which they are met; committed runs come first."""
+
+    def __init__(self, committed: Iterable[CommittedRun]) -> None:
+        self.runs: list[CommittedRun] = []
+        self._known: dict[int, int] = {}
+        self.shared: dict[str, int] = {}
+        """Texts that many runs share, which are stored once, with their positions."""
+        for run in committed:
+            self.of(run)
+
+    def of(self, run: CommittedRun) -> int:
+        """Return a run's position. Its number, that of a ledger row, tells it from all other runs and snapshots."""
+        at = self._known.setdefault(run.spec.run, len(self.runs))
+        if at == len(self.runs):
+            self.runs.append(run)
+        return at
+
+    def changes(self, publications: Iterable[Publication]) -> list[list[Any]]:
+        """Return the `_Change` of each publication; of consecutive single runs, the first with their number."""
+        found: list[list[Any]] = []
+        for one in publications:
+            adds, removes = ([self.of(run) for run in runs] for runs in (one.adds, one.removes))
+            if len(adds) != 1 or removes:
+                found.append([adds, removes])
+            elif found and isinstance(found[-1][0], int) and sum(found[-1]) == adds[0]:
+                found[-1][1] += 1
+            else:
+                found.append([adds[0], 1])
+        return found
+
+    def text(self, value: Any) -> int:
+        """Return the position of a value's text among those that are shared."""
+        return self.shared.setdefault(canonical_json(value), len(self.shared))
+
+    def spec(self, spec: RunSpec) -> list[Any]:
+        """Return a plan as numbers and texts."""
+        of = spec.attempt
+        attempt = [of.id, of.host, of.pid, of.pid_started, self.text(of.versions)]
+        return [
+            *(spec.branch, spec.number, spec.run, spec.parent, list(astuple(spec.input)), spec.final),
+            *(self._binding(spec.binding), attempt, spec.key, spec.takes_over, spec.repeats, spec.accepted),
+        ]
+
+    def line(self, run: CommittedRun) -> str:
+        """Return the text of a committed run."""
+        of = run.commit
+        totals = [
+            number for total in of.targets.values() for number in (total.rows, total.files, total.bytes, total.digest)
+        ]
+        commit = [
+            *(of.run, of.attempt, [of.journal.path, of.journal.bytes, of.journal.digest], self.text(list(of.targets))),
+            *(totals, of.consumed, of.watermark_ms, of.chain, of.held, [one.as_json() for one in of.expectations]),
+        ]
+        return _compact([self.spec(run.spec), commit, run.seq, run.shared_ordinal, run.recorded_at])
+
+    def columns(self) -> dict[str, Any]:
+        """Return what is known of all runs without reading their lines."""
+        outputs = sorted({name for run in self.runs for name in run.commit.targets if name.startswith(OUTPUT)})
+        totals = [run.commit.targets for run in self.runs]
+        return {
+            "numbers": [run.spec.run for run in self.runs],
+            "attempts": [run.commit.attempt for run in self.runs],
+            "keys": [run.spec.key for run in self.runs],
+            "sizes": [size_of(run)[1:] for run in self.runs],
+            "parents": [run.spec.parent for run in self.runs],
+            "recorded": [run.recorded_at for run in self.runs],
+            "planned": [
+                [at, run.spec.attempt.id]
+                for at, run in enumerate(self.runs)
+                if run.spec.attempt.id != run.commit.attempt
+            ],
+            "bindings": sorted({self._binding(run.spec.binding) for run in self.runs}),
+            "rows": {name: [of[name].rows if name in of else 0 for of in totals] for name in outputs},
+        }
+
+    def _binding(self, binding: JobBinding) -> int:
+        text = f'{{"binding":{binding.text},"feed":{canonical_json(binding.feed)},"job":{canonical_json(binding.job)}}}'
+        return self.shared.setdefault(text, len(self.shared))
+
+
+def _both(change: _Change) -> tuple[Iterable[int], Iterable[int]]:
+    return ((change,), ()) if isinstance(change, int) else (change[0], change[1])
+
+
+def _as_ranges(numbers: Iterable[int]) -> list[list[int]]:
+    """Return numbers as pairs of a first number and how many follow one another from it on."""
+    found: list[list[int]] = []
+    for number in numbers:
+        if found and sum(found[-1]) == number:
+            found[-1][1] += 1
+        else:
+            found.append([number, 1])
+    return found
+
+
+def _of_ranges(ranges: Iterable[Sequence[int]]) -> Iterator[int]:
+    """Yield the numbers of `_as_ranges`."""
+    for first, count in ranges:
+        yield from range(first, first + count)
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rewindow.control.plan.branches import CommittedRun, JobState
+from rewindow.control.plan.job_state import CommittedRun, JobState
 from rewindow.control.plan.spec import CHANGELOG, OUTPUT
 from rewindow.tables.delta.checkpoints import changelog_files
 from rewindow.tables.delta.commit import table_path

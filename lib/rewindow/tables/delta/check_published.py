@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from deltalake import DeltaTable
 
-from rewindow.control.plan.branches import JobState
+from rewindow.control.plan.job_state import JobState
 from rewindow.control.plan.spec import OUTPUT
 from rewindow.errors import StorageError
 from rewindow.storage.locations import is_uri

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rewindow.control.plan.branches import CommittedRun, JobState
+from rewindow.control.plan.job_state import CommittedRun, JobState
 from rewindow.control.plan.spec import CHANGELOG
 from rewindow.errors import StorageError
 from rewindow.tables.delta.check_published import lacking

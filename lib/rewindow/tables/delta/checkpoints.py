@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rewindow.contracts.staged_files import SHARED, StagedFile, TaskReport
-from rewindow.control.plan.branches import CommittedRun
+from rewindow.control.plan.job_state import CommittedRun
 from rewindow.control.plan.spec import CHANGELOG
 from rewindow.errors import StorageError
 from rewindow.streams.serde.schema import PARTITION

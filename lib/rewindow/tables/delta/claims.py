@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
-from rewindow.control.plan.branches import JobState
+from rewindow.control.plan.job_state import JobState
 from rewindow.control.plan.spec import MAIN, TableSpec
 from rewindow.errors import ConfigError
 from rewindow.tables.delta.commit import Retract, open_table, table_path

@@ -12,7 +12,7 @@ from deltalake import Schema as DeltaSchema
 from deltalake.exceptions import DeltaError
 
 from rewindow.control.plan.output_columns import other_columns
-from rewindow.control.plan.stored_format import check_layout
+from rewindow.control.plan.stored_rows import check_layout
 from rewindow.errors import CheckpointError, failed_io, one_line
 from rewindow.storage.locations import options_of
 from rewindow.streams.serde.schema import PARTITION

@@ -14,9 +14,8 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from rewindow.contracts.staged_files import StagedFile, TaskReport
-from rewindow.control.plan.branches import CommittedRun, JobState
-from rewindow.control.plan.commit import add_digests
-from rewindow.control.plan.spec import CHANGELOG, OUTPUT
+from rewindow.control.plan.job_state import CommittedRun, JobState
+from rewindow.control.plan.spec import CHANGELOG, OUTPUT, add_digests
 from rewindow.errors import StorageError
 from rewindow.tables.delta.commit import open_table, table_path
 from rewindow.tables.delta.content_hash import TableFile, read_file, table_files, table_schema

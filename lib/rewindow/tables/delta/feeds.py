@@ -12,11 +12,11 @@ from deltalake import DeltaTable
 from rewindow.contracts.ingest import LogSpec, ReadWindow, SourceLook
 from rewindow.contracts.reserved_names import QUARANTINE_COLUMNS
 from rewindow.contracts.staged_files import StagedFile
+from rewindow.control.ingest.feed_progress import progress_lines
 from rewindow.control.ingest.landings import Feed, LogSchema
-from rewindow.control.ingest.progress import progress_lines
 from rewindow.control.ingest.stored_progress import Made, made_by
 from rewindow.control.ingest.watermarks import HeldFile
-from rewindow.control.plan.branches import LedgerRow
+from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.stored_rows import identity
 from rewindow.errors import StorageError, not_committed
 from rewindow.storage.locations import check_spark_reads

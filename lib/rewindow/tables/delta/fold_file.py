@@ -11,7 +11,7 @@ from contextlib import suppress
 
 import pyarrow as pa
 
-from rewindow.control.plan.branches import LedgerRow
+from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.stored_rows import StoredFold, known_part
 from rewindow.errors import RewindowError
 from rewindow.tables.delta.files import Folder

@@ -8,8 +8,8 @@ from uuid import uuid4
 import pyarrow.compute as pc
 
 from rewindow.control.gc import UNKNOWN_MS, Garbage
+from rewindow.control.ingest.feed_progress import Progress, fold_progress
 from rewindow.control.ingest.landings import LANDING
-from rewindow.control.ingest.progress import Progress, fold_progress
 from rewindow.control.plan.compaction import is_covered
 from rewindow.errors import StorageError
 from rewindow.tables.delta.commit import open_table, table_path

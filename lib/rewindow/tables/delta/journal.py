@@ -12,8 +12,8 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from rewindow.contracts.staged_files import StagedFile, TaskReport
-from rewindow.control.plan.commit import JournalFile
-from rewindow.control.plan.stored_format import load_stored, stored_json
+from rewindow.control.plan.spec import JournalFile
+from rewindow.control.plan.stored_rows import load_stored, stored_json
 from rewindow.errors import InvariantError, StorageError
 from rewindow.tables.delta.commit import commit_files, open_table
 from rewindow.tables.delta.content_hash import table_files

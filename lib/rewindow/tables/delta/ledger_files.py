@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 
 import pyarrow as pa
 
-from rewindow.control.plan.branches import LedgerRow
+from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.stored_rows import StoredFold
 from rewindow.errors import InvariantError, StorageError
 from rewindow.storage.locations import is_uri

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rewindow.control.plan.branches import CommittedRun
+from rewindow.control.plan.job_state import CommittedRun
 from rewindow.tables.delta.commit import open_table, table_path
 from rewindow.tables.delta.content_hash import read_rows
 from rewindow.tables.shared.measures import MEASURES, add_up_runs, reported

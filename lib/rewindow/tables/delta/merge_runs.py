@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.transaction import AddAction, RemoveAction
 
-from rewindow.control.plan.branches import JobState
 from rewindow.control.plan.compaction import due_neighbours
-from rewindow.control.plan.run_facts import attempts_of
+from rewindow.control.plan.job_state import JobState
 from rewindow.control.plan.spec import CHANGELOG
+from rewindow.control.plan.stored_runs import attempts_of
 from rewindow.tables.delta.actions import Actions, file_stats, removal
 from rewindow.tables.delta.commit import open_table, table_path
 from rewindow.tables.delta.content_hash import TableFile, column_bounds, read_file, table_files, table_schema

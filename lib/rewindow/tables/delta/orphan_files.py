@@ -15,9 +15,9 @@ from itertools import chain
 
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.control.gc import UNKNOWN_MS, Garbage
-from rewindow.control.plan.branches import Branch, JobState
-from rewindow.control.plan.run_facts import attempts_of, bindings_of, run_facts
+from rewindow.control.plan.job_state import Branch, JobState
 from rewindow.control.plan.spec import CHANGELOG, OUTPUT
+from rewindow.control.plan.stored_runs import attempts_of, bindings_of, run_facts
 from rewindow.tables.delta.claims import is_of_another
 from rewindow.tables.delta.commit import commit_files, open_table, table_path
 from rewindow.tables.delta.content_hash import table_files

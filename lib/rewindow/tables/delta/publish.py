@@ -17,7 +17,7 @@ from functools import cache, partial
 from deltalake import DeltaTable
 
 from rewindow.contracts.staged_files import StagedFile
-from rewindow.control.plan.branches import CommittedRun, JobState, Publication
+from rewindow.control.plan.job_state import CommittedRun, JobState, Publication
 from rewindow.control.plan.spec import OUTPUT, TableSpec
 from rewindow.errors import CheckpointError, ConfigError, StorageError
 from rewindow.tables.delta.claims import check_claim, check_owner, is_of_another, is_published

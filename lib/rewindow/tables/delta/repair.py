@@ -9,10 +9,9 @@ import pyarrow as pa
 from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branch_decisions import check_has_state
-from rewindow.control.plan.branches import CommittedRun, JobState
-from rewindow.control.plan.commit import TargetTotal
-from rewindow.control.plan.spec import RunSpec
-from rewindow.control.plan.tasks import Restored
+from rewindow.control.plan.job_state import CommittedRun, JobState
+from rewindow.control.plan.planned_tasks import Restored
+from rewindow.control.plan.spec import RunSpec, TargetTotal
 from rewindow.errors import StorageError
 from rewindow.tables.delta.audit import audit_files
 from rewindow.tables.delta.check_published import check_ledger

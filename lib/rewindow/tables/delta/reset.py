@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
-from rewindow.control.plan.branches import JobState
+from rewindow.control.plan.job_state import JobState
 from rewindow.tables.delta.claims import check_owner, is_of_another, unknown_tables
 from rewindow.tables.delta.commit import Retract, commit_files, open_table, table_path
 from rewindow.tables.delta.files import Folder

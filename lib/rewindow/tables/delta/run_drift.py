@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import pyarrow.compute as pc
 
-from rewindow.control.plan.branches import CommittedRun, JobState
-from rewindow.control.plan.commit import add_digests
+from rewindow.control.plan.job_state import CommittedRun, JobState
+from rewindow.control.plan.spec import add_digests
 from rewindow.tables.delta.check_published import lacking
 from rewindow.tables.delta.commit import existing_table
 from rewindow.tables.delta.content_hash import file_batches, table_files, table_schema

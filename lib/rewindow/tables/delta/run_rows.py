@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rewindow.contracts.staged_files import TaskReport
-from rewindow.control.plan.branches import CommittedRun
+from rewindow.control.plan.job_state import CommittedRun
 from rewindow.errors import StorageError
 from rewindow.tables.delta.commit import existing_table
 from rewindow.tables.delta.content_hash import read_file, table_files, table_schema

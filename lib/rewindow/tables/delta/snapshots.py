@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rewindow.contracts.staged_files import SHARED, StagedFile, TaskReport
-from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
+from rewindow.control.plan.job_state import CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.retention import decide_snapshot
 from rewindow.control.plan.spec import CHANGELOG
 from rewindow.streams.serde.schema import PARTITION

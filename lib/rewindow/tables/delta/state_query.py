@@ -14,7 +14,7 @@ import pyarrow.csv as pc_csv
 import pyarrow.parquet as pq
 
 from rewindow.control.plan.branch_decisions import check_has_state
-from rewindow.control.plan.branches import CommittedRun, JobState
+from rewindow.control.plan.job_state import CommittedRun, JobState
 from rewindow.control.plan.spec import CHANGELOG
 from rewindow.errors import UsageError
 from rewindow.streams.serde.schema import PARTITION

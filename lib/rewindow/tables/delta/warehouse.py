@@ -14,9 +14,8 @@ from rewindow.contracts.staged_files import TaskReport
 from rewindow.contracts.tasks import LogFile, LogTable
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branch_decisions import check_has_state
-from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
-from rewindow.control.plan.commit import Commit, JournalFile, TargetTotal
-from rewindow.control.plan.spec import RunSpec, TableSpec
+from rewindow.control.plan.job_state import CommittedRun, JobState, LedgerRow
+from rewindow.control.plan.spec import Commit, JournalFile, RunSpec, TableSpec, TargetTotal
 from rewindow.errors import InvariantError, StorageError
 from rewindow.storage.locations import check_spark_reads
 from rewindow.streams.record import TopicPartition

@@ -9,11 +9,10 @@ import pyarrow as pa
 from rewindow.contracts.expectations import EXPECTATIONS
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.control.ingest.landings import Feed
-from rewindow.control.plan.branches import JobState
-from rewindow.control.plan.commit import Commit, JournalFile
-from rewindow.control.plan.spec import RunSpec
-from rewindow.control.plan.stored_format import stored_json
-from rewindow.control.plan.tasks import METRICS_TARGET
+from rewindow.control.plan.job_state import JobState
+from rewindow.control.plan.planned_tasks import METRICS_TARGET
+from rewindow.control.plan.spec import Commit, JournalFile, RunSpec
+from rewindow.control.plan.stored_rows import stored_json
 from rewindow.errors import InvariantError, StorageError
 from rewindow.tables.governed.blocks import block_path, journal_row, rows_of_block
 from rewindow.tables.governed.journal import SparkJournal, summary

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rewindow.contracts.staged_files import StagedFile
-from rewindow.control.plan.stored_format import stored_json
+from rewindow.control.plan.stored_rows import stored_json
 from rewindow.engine.worker.parquet_writer import DIGEST_BYTES
 
 ROW = "sub_topology long, partition long, kind string, path string, text string, data binary"

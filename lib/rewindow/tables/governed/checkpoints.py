@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rewindow.control.plan.branches import CommittedRun
+from rewindow.control.plan.job_state import CommittedRun
 from rewindow.control.plan.spec import CHANGELOG
 from rewindow.streams.serde.schema import PARTITION
 from rewindow.tables.governed.blocks import ROOT, block_path

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from rewindow.control.plan.output_columns import other_columns
-from rewindow.control.plan.stored_format import check_layout
+from rewindow.control.plan.stored_rows import check_layout
 from rewindow.engine.spark.errors import mapped
 from rewindow.errors import ConfigError, RewindowError, StorageError, one_line
 from rewindow.streams.serde.schema import Column

@@ -16,9 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
-from rewindow.control.plan.branches import JobState
-from rewindow.control.plan.commit import add_digests
-from rewindow.control.plan.spec import MAIN, OUTPUT
+from rewindow.control.plan.job_state import JobState
+from rewindow.control.plan.spec import MAIN, OUTPUT, add_digests
 from rewindow.engine.spark.errors import mapped
 from rewindow.engine.worker.digest import RowsDigest
 from rewindow.tables.governed.history import exists

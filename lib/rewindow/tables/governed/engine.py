@@ -21,7 +21,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.contracts.tasks import Execution, SubTopologyWork, TaskWork
-from rewindow.control.plan.stored_format import stored_json
+from rewindow.control.plan.stored_rows import stored_json
 from rewindow.engine.spark.engine import SparkEngine, groups_of
 from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.settings import for_packs

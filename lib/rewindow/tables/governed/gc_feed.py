@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rewindow.control.gc import UNKNOWN_MS, Garbage
+from rewindow.control.ingest.feed_progress import fold_progress
 from rewindow.control.ingest.landings import LANDING, PLAN
-from rewindow.control.ingest.progress import fold_progress
 from rewindow.tables.governed.feeds import CatalogFeedTables
 from rewindow.tables.governed.journal_rows import JournalRows
 from rewindow.tables.governed.own_rows import feed_name

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rewindow.control.gc import UNKNOWN_MS, Garbage
-from rewindow.control.plan.branches import JobState
-from rewindow.control.plan.needed_blocks import WHY, Needed, is_state
+from rewindow.control.plan.job_state import JobState
 from rewindow.control.plan.planner import Alive
-from rewindow.control.plan.retention import dead_attempts
+from rewindow.control.plan.retention import WHY, Needed, dead_attempts, is_state
 from rewindow.tables.governed.journal_rows import JournalRows, is_report
 from rewindow.tables.governed.warehouse import CatalogTables
 from rewindow.tables.shared.ledger import now_ms

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rewindow.control.plan.branches import JobState, LedgerRow
-from rewindow.control.plan.ledger_state import COMMIT, PLAN
-from rewindow.control.plan.ledger_state_gc import FORGET, SNAPSHOT
+from rewindow.control.plan.job_state import JobState, LedgerRow
+from rewindow.control.plan.ledger_state import COMMIT, FORGET, PLAN, SNAPSHOT
 from rewindow.control.plan.spec import MAIN
 from rewindow.control.plan.stored_rows import known_part
 

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.contracts.ingest import LogSpec, LogWrite, ReadWindow, SourceLook
 from rewindow.contracts.landing import Block
-from rewindow.control.plan.stored_format import stored_json
+from rewindow.control.plan.stored_rows import stored_json
 from rewindow.engine.spark.ingest import SparkLandingEngine
 from rewindow.engine.spark.ingest_frames import OFFSET, SourceFrame
 from rewindow.engine.spark.kafka_offsets import source_offset_blocks

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rewindow.control.plan.branches import JobState
+from rewindow.control.plan.job_state import JobState
 from rewindow.control.plan.spec import MAIN
 from rewindow.control.plan.stored_rows import StoredRows
 from rewindow.control.plan.stored_state import state_lines

@@ -18,9 +18,8 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.contracts.staged_files import StagedFile, TaskReport
-from rewindow.control.plan.commit import JournalFile
-from rewindow.control.plan.spec import canonical_json
-from rewindow.control.plan.stored_format import load_stored
+from rewindow.control.plan.spec import JournalFile, canonical_json
+from rewindow.control.plan.stored_rows import load_stored
 from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.settings import for_packs
 from rewindow.engine.worker.parquet_writer import DIGEST_BYTES

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.contracts.tasks import LogSpan
 from rewindow.control.ingest.landings import LandedRange
-from rewindow.control.plan.branches import LedgerRow
+from rewindow.control.plan.job_state import LedgerRow
 from rewindow.streams.record import TopicPartition
 from rewindow.tables.governed.blocks import block_path
 from rewindow.tables.governed.folds import KeptFold

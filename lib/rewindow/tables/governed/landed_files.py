@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.contracts.tasks import LogFile, LogSpan
 from rewindow.control.ingest.landings import LANDING
-from rewindow.control.plan.branches import LedgerRow
+from rewindow.control.plan.job_state import LedgerRow
 from rewindow.tables.governed.blocks import ROOT, block_path
 from rewindow.tables.governed.landed_appends import is_covered
 from rewindow.tables.governed.ledger import SparkLedger

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from rewindow.control.plan.branches import LedgerRow
+from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.stored_rows import StoredFold, StoredRows, identity
 from rewindow.errors import AccessError, CheckpointError, InvariantError, NotNowError, not_committed
 from rewindow.tables.governed import folds

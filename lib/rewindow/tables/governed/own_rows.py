@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from rewindow.control.plan.branches import LedgerRow
+from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.stored_rows import StoredRows
 from rewindow.engine.spark.settings import planned_once
 from rewindow.tables.governed.folds import Found, Given, StoredFolds

@@ -16,9 +16,9 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql import types as T  # noqa: N812
 
 from rewindow.contracts.staged_files import TaskReport
-from rewindow.control.plan.branches import CommittedRun, JobState
+from rewindow.control.plan.job_state import CommittedRun, JobState
+from rewindow.control.plan.planned_tasks import METRICS_TARGET
 from rewindow.control.plan.spec import CHANGELOG, OUTPUT, RunSpec, TableSpec
-from rewindow.control.plan.tasks import METRICS_TARGET
 from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.settings import for_packs
 from rewindow.errors import AccessError, not_committed

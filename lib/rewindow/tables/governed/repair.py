@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branch_decisions import check_has_state
-from rewindow.control.plan.branches import CommittedRun, JobState
-from rewindow.control.plan.commit import TargetTotal
-from rewindow.control.plan.spec import RunSpec
-from rewindow.control.plan.tasks import Restored
+from rewindow.control.plan.job_state import CommittedRun, JobState
+from rewindow.control.plan.planned_tasks import Restored
+from rewindow.control.plan.spec import RunSpec, TargetTotal
 from rewindow.errors import StorageError
 from rewindow.tables.governed.attempts import staged_rows
 from rewindow.tables.governed.blocks import block_path

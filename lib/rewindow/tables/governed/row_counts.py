@@ -6,7 +6,7 @@ from collections import Counter
 
 from pyspark.sql import SparkSession
 
-from rewindow.control.plan.branches import JobState
+from rewindow.control.plan.job_state import JobState
 from rewindow.engine.spark.errors import mapped
 from rewindow.errors import StorageError
 from rewindow.tables.governed.history import TableLook

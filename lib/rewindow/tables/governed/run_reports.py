@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rewindow.contracts.staged_files import TaskReport
-from rewindow.control.plan.branches import CommittedRun
+from rewindow.control.plan.job_state import CommittedRun
 from rewindow.errors import StorageError
 from rewindow.tables.governed.blocks import block_path
 from rewindow.tables.governed.journal import SparkJournal, summary

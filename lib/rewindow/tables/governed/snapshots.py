@@ -11,10 +11,10 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from rewindow.contracts.staged_files import StagedFile, TaskReport
-from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
+from rewindow.control.plan.job_state import CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.retention import decide_snapshot
 from rewindow.control.plan.spec import CHANGELOG
-from rewindow.control.plan.stored_format import stored_json
+from rewindow.control.plan.stored_rows import stored_json
 from rewindow.engine.worker.staging import StagingTarget
 from rewindow.streams.serde.schema import PARTITION
 from rewindow.tables.governed.blocks import file_row, journal_row

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rewindow.contracts.staged_files import StagedFile
-from rewindow.control.plan.stored_format import stored_json
-from rewindow.control.plan.tasks import METRICS_TARGET
+from rewindow.control.plan.planned_tasks import METRICS_TARGET
+from rewindow.control.plan.stored_rows import stored_json
 from rewindow.engine.worker.staging import StagingTarget, stage_rows
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.governed.blocks import file_row, journal_row

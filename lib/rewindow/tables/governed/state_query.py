@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from rewindow.control.plan.branch_decisions import check_has_state
-from rewindow.control.plan.branches import CommittedRun, JobState
+from rewindow.control.plan.job_state import CommittedRun, JobState
 from rewindow.errors import UsageError
 from rewindow.tables.governed.store_changes import store_changes
 from rewindow.tables.governed.warehouse import CatalogTables

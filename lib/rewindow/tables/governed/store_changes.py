@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from rewindow.control.plan.branches import CommittedRun
+from rewindow.control.plan.job_state import CommittedRun
 from rewindow.control.plan.spec import CHANGELOG
 from rewindow.tables.governed.blocks import block_path, rows_of_block
 from rewindow.tables.governed.journal import SparkJournal

@@ -7,7 +7,7 @@ commit that begins an epoch has a version above all of the epoch before, and Del
 
 from __future__ import annotations
 
-from rewindow.control.plan.branches import Publication
+from rewindow.control.plan.job_state import Publication
 from rewindow.tables.shared.publications import Due, missing
 
 

@@ -13,11 +13,9 @@ from pyspark.sql import DataFrame, SparkSession
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.contracts.tasks import LogFile, LogSpan, LogTable
 from rewindow.control.ingest.landings import Feed
-from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
-from rewindow.control.plan.commit import Commit, JournalFile, TargetTotal
-from rewindow.control.plan.ledger_state import COMMIT
-from rewindow.control.plan.ledger_state_gc import RESTAGE, SNAPSHOT
-from rewindow.control.plan.spec import OUTPUT, RunSpec, TableSpec
+from rewindow.control.plan.job_state import CommittedRun, JobState, LedgerRow
+from rewindow.control.plan.ledger_state import COMMIT, RESTAGE, SNAPSHOT
+from rewindow.control.plan.spec import OUTPUT, Commit, JournalFile, RunSpec, TableSpec, TargetTotal
 from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.open_table import named
 from rewindow.streams.record import TopicPartition

@@ -7,9 +7,8 @@ from typing import Any
 
 from rewindow.contracts.staged_files import SHARED, StagedFile, TaskReport
 from rewindow.control.ingest.landings import Feed
-from rewindow.control.plan.branches import JobState
-from rewindow.control.plan.commit import Commit, JournalFile, TargetTotal, add_digests, make_commit
-from rewindow.control.plan.spec import RunSpec
+from rewindow.control.plan.job_state import JobState
+from rewindow.control.plan.spec import Commit, JournalFile, RunSpec, TargetTotal, add_digests, make_commit
 from rewindow.errors import InvariantError
 from rewindow.streams.record import TopicPartition
 from rewindow.streams.serde.schema import PARTITION

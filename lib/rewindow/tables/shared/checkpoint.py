@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rewindow.control.plan.branches import CommittedRun
-from rewindow.control.plan.tasks import Restored
+from rewindow.control.plan.job_state import CommittedRun
+from rewindow.control.plan.planned_tasks import Restored
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rewindow.control.plan.branches import JobState
+from rewindow.control.plan.job_state import JobState
 from rewindow.control.plan.spec import MAIN
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rewindow.control.plan.branches import Branch, Standing
+from rewindow.control.plan.job_state import Branch, Standing
 from rewindow.control.plan.spec import OUTPUT, TableSpec
 from rewindow.errors import UsageError
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from rewindow.control.ingest.landings import GENERATION, LANDING
 from rewindow.control.ingest.watermarks import HeldFile
-from rewindow.control.plan.branches import LedgerRow
+from rewindow.control.plan.job_state import LedgerRow
 
 DELTA = "delta"
 """The kind of a table's position: table id, version, its arrival, and versions that arrived too late to be landed."""

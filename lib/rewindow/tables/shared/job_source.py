@@ -10,9 +10,9 @@ from typing import Any
 
 from rewindow.contracts.ingest import LogSpec, ProducedEpoch
 from rewindow.contracts.source_fields import marked
+from rewindow.control.ingest.feed_progress import landing_bodies
 from rewindow.control.ingest.landings import GENERATION, LANDING
-from rewindow.control.ingest.progress import landing_bodies
-from rewindow.control.plan.branches import CommittedRun, JobState
+from rewindow.control.plan.job_state import CommittedRun, JobState
 from rewindow.control.plan.spec import MAIN, OUTPUT, TableSpec
 from rewindow.errors import LandedRunError, SourceError, StorageError
 from rewindow.streams.record import UNKNOWN

@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
-from rewindow.control.plan.branches import LedgerRow
+from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.spec import canonical_json
-from rewindow.control.plan.stored_format import load_stored, stored_json
+from rewindow.control.plan.stored_rows import load_stored, stored_json
 from rewindow.errors import CheckpointError, InvariantError
 
 _WRITER = "_writer"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from rewindow.control.plan.branches import CommittedRun, JobState
+from rewindow.control.plan.job_state import CommittedRun, JobState
 from rewindow.control.plan.repair_decisions import needed
 from rewindow.control.plan.spec import CHANGELOG
 from rewindow.tables.shared.publications import due_tables, net

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from rewindow.control.plan.stored_format import FORMAT
-from rewindow.control.plan.stored_rows import StoredFold
+from rewindow.control.plan.stored_rows import FORMAT, StoredFold
 from rewindow.control.plan.stored_state import LAYOUT
 
 _CODEC = "zstd"

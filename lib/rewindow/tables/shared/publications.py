@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rewindow.contracts.staged_files import TaskReport
-from rewindow.control.plan.branches import CommittedRun, JobState, Publication, Restart, Standing
-from rewindow.control.plan.history import History
+from rewindow.control.plan.job_state import CommittedRun, JobState, Publication, Restart, Standing
+from rewindow.control.plan.sequence import History
 from rewindow.control.plan.spec import OUTPUT, TableSpec
-from rewindow.control.plan.stored_publications import StoredPublications
+from rewindow.control.plan.stored_state import StoredPublications
 from rewindow.errors import CheckpointError
 from rewindow.tables.shared.paths import EXPECTATIONS, METRICS, QUARANTINE
 

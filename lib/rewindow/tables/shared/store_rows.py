@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rewindow.contracts.staged_files import TaskReport
-from rewindow.control.plan.branches import CommittedRun
+from rewindow.control.plan.job_state import CommittedRun
 from rewindow.streams.record import UNKNOWN
 from rewindow.streams.serde.schema import PARTITION, Column
 from rewindow.streams.state.stores import JOIN, SESSION, WINDOW

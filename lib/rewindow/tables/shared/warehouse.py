@@ -8,10 +8,10 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, Protocol
 
+from rewindow.control.ingest.feed_progress import progress_lines
 from rewindow.control.ingest.landings import Feed, fold_feed
-from rewindow.control.ingest.progress import progress_lines
 from rewindow.control.ingest.stored_progress import feed_of
-from rewindow.control.plan.branches import CommittedRun, JobState, LedgerRow
+from rewindow.control.plan.job_state import CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.ledger_state import fold, fold_row
 from rewindow.control.plan.spec import RunSpec, TableSpec
 from rewindow.control.plan.stored_rows import StoredFold, StoredRows, identity, known_part

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from rewindow.contracts.expectations import Observation, OnFail
 from rewindow.contracts.staged_files import TaskReport
-from rewindow.control.plan.branches import CommittedRun, JobState
+from rewindow.control.plan.job_state import CommittedRun, JobState
 from rewindow.control.plan.spec import RunSpec
 from rewindow.errors import ExpectationError
 

@@ -1,23 +1,24 @@
 """The progress of a feed: its landing ledger folded into the state that the next landing continues from. Pure.
 
 The body of a LANDING row is that of `Landing` plus ``time`` (landing time), ``attempt``, ``files`` and ``quarantine``
-(manifests by topic) and ``positions`` (by topic: how far its source is landed; omitted topics are unchanged)
-and ``flat`` (`control.ingest.flat_columns`). The body of
-a GENERATION row is its definition plus ``declared`` (the settings that ``fingerprint`` covers), ``sources`` (by topic: the
-schema to read the source with) and, if landings are kept, ``positions``. A NOTE records that an ``attempt`` found nothing
-to land.
+(manifests by topic), ``positions`` (by topic: how far its source is landed; omitted topics are unchanged) and ``flat``
+(columns that have no values, or only one, so that the next landing can tell what is new). The body of a GENERATION row is its
+definition plus ``declared`` (the settings that ``fingerprint`` covers), ``sources`` (by topic: the schema to read the source
+with) and, if landings are kept, ``positions``. A NOTE records that an ``attempt`` found nothing to land.
+
+Small landings say nothing of flat columns: in few records a column may be constant by chance.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rewindow.contracts.ingest import DAY_GRID, GRID_OF_1970, FeedSpec
-from rewindow.control.ingest.flat_columns import Flat, flat_now
-from rewindow.control.ingest.held_files import held_files, landed_ranges
+from rewindow.contracts.landing import Block
+from rewindow.contracts.staged_files import StagedFile
 from rewindow.control.ingest.landings import GENERATION, LANDING, PLAN, Feed, LandedRange, fold_feed
 from rewindow.control.ingest.stored_progress import (
     attempts_data,
@@ -30,11 +31,16 @@ from rewindow.control.ingest.stored_progress import (
     made_by,
 )
 from rewindow.control.ingest.watermarks import Delivery, HeldFile
-from rewindow.control.plan.branches import LedgerRow
+from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.ledger_state import NOTE
 from rewindow.control.plan.spec import Attempt
 from rewindow.control.plan.stored_rows import known_part
 from rewindow.streams.record import UNKNOWN, TopicPartition
+
+ENOUGH = 100
+"""Records of a landing, from which a flat column says something."""
+Flat = Mapping[str, str | None]
+"""Column -> its only value as text; None if it has only nulls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +117,7 @@ def fold_progress(rows: Sequence[LedgerRow], keep: int | None = None) -> Progres
         bodies = bodies[:keep]
     kept = generation.get("kept", 0) if keep is None else keep
     last = bodies[-1] if bodies else None
-    ranges = landed_ranges(last) if last else {}
+    ranges = _landed_ranges(last) if last else {}
     return Progress(
         seq=rows[-1].seq if rows else 0,
         number=len(bodies),
@@ -123,11 +129,11 @@ def fold_progress(rows: Sequence[LedgerRow], keep: int | None = None) -> Progres
         watermark_ms=last["watermark"] if last else UNKNOWN,
         ranges=ranges,
         deliveries=_deliveries(bodies),
-        held=held_files(bodies, ranges, {}),
+        held=_held_files(bodies, ranges, {}),
         unfinished=(unfinished := _unfinished((), rows)),
         dead=_dead(Progress(), rows, unfinished),
         topics=_topics(rows),
-        flat=flat_now(last),
+        flat=_flat_now(last),
     )
 
 
@@ -140,33 +146,6 @@ def landing_bodies(rows: Iterable[LedgerRow]) -> list[Mapping[str, Any]]:
         elif row.kind == LANDING:
             bodies.append(row.body)
     return bodies
-
-
-def _continued(before: Progress, later: Sequence[LedgerRow]) -> Progress:
-    """Return the progress after more rows, none of which begins a generation."""
-    bodies = [row.body for row in later if row.kind == LANDING]
-    last = bodies[-1] if bodies else None
-    ranges = landed_ranges(last) if last else before.ranges
-    positions = dict(before.positions)
-    for body in bodies:
-        for topic, position in body["positions"].items():
-            positions[topic] = _merge_position(positions.get(topic), position)
-    ends = [end for end in (before.through_ms, _through(bodies)) if end is not None]
-    return replace(
-        before,
-        seq=later[-1].seq if later else before.seq,
-        number=before.number + len(bodies),
-        feed=fold_feed(((row.kind, row.body) for row in later), before.feed),
-        positions=positions,
-        through_ms=max(ends, default=None),
-        watermark_ms=last["watermark"] if last else before.watermark_ms,
-        ranges=ranges,
-        deliveries={**before.deliveries, **_deliveries(bodies)},
-        held=held_files(bodies, ranges, before.held),
-        unfinished=(unfinished := _unfinished(before.unfinished, later)),
-        dead=_dead(before, later, unfinished),
-        flat=flat_now(last) if last else before.flat,
-    )
 
 
 def progress_lines(rows: Sequence[LedgerRow]) -> list[str]:
@@ -191,6 +170,70 @@ def progress_lines(rows: Sequence[LedgerRow]) -> list[str]:
     return feed_lines(progress.feed, made_by(rows), data)
 
 
+def flat_columns(blocks: Sequence[Block], before: Flat | None) -> Flat | None:
+    """Return the flat columns of one landing of a topic.
+
+    They are those of the landing before if this one is too small to tell, and None if nothing is known.
+    """
+    found = [block for block in blocks if block.end > block.start]
+    rows = sum(block.end - block.start for block in found)
+    if not found or any(block.flat is None for block in found) or (before is not None and rows < ENOUGH):
+        return before
+    first, *others = (block.flat or {} for block in found)
+    return {
+        name: value for name, value in first.items() if all(name in other and other[name] == value for other in others)
+    }
+
+
+def warnings(feed: str, landing: int, before: Mapping[str, Flat], now: Mapping[str, Flat]) -> Iterator[str]:
+    """Yield a sentence for each column that is null in the first landing, or flat in this one and not before."""
+    for topic, columns in sorted(now.items()):
+        known = before.get(topic)
+        for name, value in columns.items():
+            if value is None and (known is None or known.get(name, "") is not None):
+                yield f"feed {feed}, landing {landing}: the column {name} of {topic} is null in every record"
+            elif value is not None and known is not None and name not in known:
+                yield f"feed {feed}, landing {landing}: the column {name} of {topic} is suddenly {value!r} in every record"
+
+
+def held_file(topic: str, file: StagedFile) -> HeldFile:
+    """Return a landed file as a `HeldFile`."""
+    smallest, largest = file.stats["minValues"], file.stats["maxValues"]
+    return HeldFile(topic, file.path, smallest["offset"], largest["offset"] + 1, largest["timestamp"])
+
+
+def held_range(tp: TopicPartition, landed: LandedRange) -> HeldFile:
+    """Return a landed range of a log with source offsets as a `HeldFile` without a path."""
+    return HeldFile(tp.topic, "", landed.start, landed.end, landed.max_timestamp, tp.partition, landed.base)
+
+
+def _continued(before: Progress, later: Sequence[LedgerRow]) -> Progress:
+    """Return the progress after more rows, none of which begins a generation."""
+    bodies = [row.body for row in later if row.kind == LANDING]
+    last = bodies[-1] if bodies else None
+    ranges = _landed_ranges(last) if last else before.ranges
+    positions = dict(before.positions)
+    for body in bodies:
+        for topic, position in body["positions"].items():
+            positions[topic] = _merge_position(positions.get(topic), position)
+    ends = [end for end in (before.through_ms, _through(bodies)) if end is not None]
+    return replace(
+        before,
+        seq=later[-1].seq if later else before.seq,
+        number=before.number + len(bodies),
+        feed=fold_feed(((row.kind, row.body) for row in later), before.feed),
+        positions=positions,
+        through_ms=max(ends, default=None),
+        watermark_ms=last["watermark"] if last else before.watermark_ms,
+        ranges=ranges,
+        deliveries={**before.deliveries, **_deliveries(bodies)},
+        held=_held_files(bodies, ranges, before.held),
+        unfinished=(unfinished := _unfinished(before.unfinished, later)),
+        dead=_dead(before, later, unfinished),
+        flat=_flat_now(last) if last else before.flat,
+    )
+
+
 def _progress_of(lines: Sequence[str], ledger: str) -> Progress:
     """Return the progress of `progress_lines`. Each call returns new values."""
     data = json.loads(lines[1])
@@ -204,7 +247,7 @@ def _progress_of(lines: Sequence[str], ledger: str) -> Progress:
         positions=data["positions"],
         through_ms=data["through"],
         watermark_ms=data["watermark"],
-        ranges=landed_ranges(data),
+        ranges=_landed_ranges(data),
         deliveries=deliveries_of(data["deliveries"]),
         held=held_of(data["held"]),
         unfinished=tuple(Attempt(**attempt) for attempt in data["unfinished"]),
@@ -280,7 +323,51 @@ def _own(positions: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, A
 def _deliveries(bodies: Iterable[Mapping[str, Any]]) -> dict[TopicPartition, Delivery]:
     deliveries: dict[TopicPartition, Delivery] = {}
     for body in bodies:
-        for tp, landed in landed_ranges(body).items():
+        for tp, landed in _landed_ranges(body).items():
             if landed.end > landed.start:
                 deliveries[tp] = Delivery(landed.max_timestamp, body["time"])
     return deliveries
+
+
+def _flat_now(body: Mapping[str, Any] | None) -> dict[str, Flat]:
+    """Return the flat columns of each topic that a landing's ledger row records."""
+    return dict(body.get("flat", {})) if body else {}
+
+
+def _landed_ranges(body: Mapping[str, Any]) -> dict[TopicPartition, LandedRange]:
+    """Return what a landing added to each topic-partition."""
+    return {TopicPartition(r[0], r[1]): LandedRange(*r[2:]) for r in body["ranges"]}
+
+
+def _held_files(
+    bodies: Sequence[Mapping[str, Any]],
+    ranges: Mapping[TopicPartition, LandedRange],
+    before: Mapping[TopicPartition, Sequence[HeldFile]],
+) -> dict[TopicPartition, tuple[HeldFile, ...]]:
+    """Return the files with unreleased records. Searches from the last landing backwards, because there are few.
+
+    ``before`` are those before the landings of the bodies: whatever is not among them was released before.
+    """
+    missing = {tp for tp, landed in ranges.items() if landed.release < landed.end}
+    held: dict[TopicPartition, list[HeldFile]] = {tp: [] for tp in ranges if tp in missing}
+    for body in reversed(bodies):
+        if not missing:
+            break
+        for tp, landed in _landed_ranges(body).items():
+            if tp in missing and tp.topic not in body["files"] and landed.end > landed.start:
+                held[tp].append(held_range(tp, landed))
+                if landed.start <= ranges[tp].release:
+                    missing.discard(tp)
+        for topic, files in body["files"].items():
+            for data in files:
+                tp = TopicPartition(topic, data["partition"])
+                if tp not in held:
+                    continue
+                file = held_file(topic, StagedFile.from_json(data))
+                if file.end > ranges[tp].release:
+                    held[tp].append(file)
+                if file.start <= ranges[tp].release:
+                    missing.discard(tp)
+    for tp in sorted(missing):
+        held[tp] += [file for file in before.get(tp, ()) if file.end > ranges[tp].release]
+    return {tp: tuple(sorted(files, key=lambda file: file.start)) for tp, files in held.items()}

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from rewindow.control.plan.commit import Commit
-from rewindow.control.plan.history import History, Numbered
-from rewindow.control.plan.spec import CHANGELOG, OUTPUT, RunSpec, TableSpec
+from rewindow.control.plan.sequence import History, Numbered
+from rewindow.control.plan.spec import CHANGELOG, OUTPUT, Commit, RunSpec, TableSpec
 from rewindow.streams.record import UNKNOWN
 
 

@@ -1,0 +1,180 @@
+"""Inspect a feed's sources without reading rows: what is new in them, and which intervals of arrival are complete.
+
+A log may get another source while landings are kept. With `every`, time tells what is new: what arrives after the last kept
+interval. Without it, only the landed position does. It holds for landed files that are in another folder now, and for a table
+that was moved. In any other source all rows would be new, also those that the kept landings have (ADR-142).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from rewindow.config.feed import TABLE_FORMATS
+from rewindow.contracts.ingest import JOB, EpochTimes, FeedSpec, LogSpec, ReadWindow, SourceLook
+from rewindow.control.health.feed_health import waiting_refused, waiting_sources, waiting_unread
+from rewindow.control.ingest.generations import FILES, is_same_origin, kind_of, position_of
+from rewindow.control.ingest.intervals import Epochs, Grid, grid_of, without_finished
+from rewindow.control.ingest.protocols import Call
+from rewindow.control.ingest.watermarks import WatermarkPolicy, decide_watermark
+from rewindow.errors import ConfigError, LandedFileError, StorageError
+
+
+@dataclass(frozen=True, slots=True)
+class NothingDue:
+    """Certainly nothing is due. ``waiting``: what waits for the end of its interval, as a sentence."""
+
+    waiting: str = ""
+    looks: Mapping[str, SourceLook] = field(default_factory=dict)
+
+
+def inspect_sources(call: Call) -> _Sources | NothingDue:
+    """Inspect all sources of a feed without reading rows. Raises as `find_due` does."""
+    if all(spec.is_output for spec in call.feed.logs):
+        return _inspect_epochs(call)
+    grid, window = complete_intervals(call)
+    if window.until_ms is not None and window.through_ms is not None and window.through_ms >= window.until_ms:
+        return _nothing_due(call)
+    looks = {spec.topic: look_at(call, spec, window) for spec in call.feed.logs}
+    has_rows = any(look.fresh or (grid and look.rest) for look in looks.values())
+    if not has_rows and not rises(call, window):
+        return _nothing_due(call, looks)
+    return _Sources(looks, window, grid, has_rows=has_rows)
+
+
+def epoch_times(looks: Iterable[SourceLook]) -> dict[int, EpochTimes]:
+    """Return the times of a producer's new epochs. An epoch is as late as the output that is held back longest."""
+    found: dict[int, EpochTimes] = {}
+    for look in looks:
+        for epoch in look.epochs:
+            before = found.get(epoch.number, epoch.times)
+            found[epoch.number] = EpochTimes(epoch.watermark_ms, max(before.held_ms, epoch.held_ms))
+    return found
+
+
+def complete_intervals(call: Call) -> tuple[Grid | None, ReadWindow]:
+    """Return the intervals of arrival of a feed, and those that are complete; None without intervals."""
+    feed = call.feed
+    if not feed.every:
+        return None, ReadWindow()
+    grid = grid_of(feed)
+    until = grid.start_of(call.request.now_ms if call.request.until_ms is None else call.request.until_ms)
+    return grid, ReadWindow(call.progress.through_ms, until)
+
+
+def look_at(call: Call, spec: LogSpec, window: ReadWindow) -> SourceLook:
+    """Inspect a source. If a new generation keeps landings, only rows that arrive later are due.
+
+    Raises `ConfigError` (78) if nothing tells which of them are new: see `_check_goes_on`.
+    """
+    generation = call.generation
+    is_rebased = generation.is_new and window.until_ms is not None and spec.topic in generation.columns
+    position = None if is_rebased else call.progress.positions.get(spec.topic)
+    if generation.is_new and position is not None:
+        _check_goes_on(call, spec, position, window)
+    if spec.source.format in TABLE_FORMATS:
+        look = call.tables.look(spec, position, window)
+    else:
+        look = call.engine.look(spec.source, position)
+        if window.until_ms is not None:
+            look = without_finished(look, position, window.until_ms)
+    return replace(look, fresh=(), rest=(*look.rest, *look.fresh)) if is_rebased else look
+
+
+def rises(call: Call, window: ReadWindow) -> bool:
+    """Return whether the watermark rises without rows: it is declared, or an idle partition times out (D16).
+
+    Landing time only ends waiting and never starts it, so the last due interval decides.
+    """
+    landed_ms = call.request.now_ms if window.until_ms is None else window.until_ms
+    watermark = decide_watermark(
+        watermark_policy(call.feed),
+        call.progress.deliveries,
+        landed_ms=landed_ms,
+        interval_end_ms=window.until_ms,
+        declared_ms=call.request.watermark_ms,
+        before_ms=call.progress.watermark_ms,
+    )
+    return watermark.time_ms > call.progress.watermark_ms
+
+
+def watermark_policy(feed: FeedSpec) -> WatermarkPolicy:
+    """Return the watermark policy of a feed."""
+    return WatermarkPolicy(feed.max_task_idle_ms, feed.lag_ms, feed.interval_end)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sources:
+    """The inspected sources: their looks by topic, and the window of arrival.
+
+    Without ``has_rows`` no rows can be due, and only the watermark rises.
+    """
+
+    looks: Mapping[str, SourceLook]
+    window: ReadWindow
+    grid: Grid | Epochs | None = None
+    epochs: Mapping[int, EpochTimes] | None = None
+    has_rows: bool = True
+
+
+def _inspect_epochs(call: Call) -> _Sources | NothingDue:
+    """Return the producer's epochs that are not landed yet."""
+    looks = {spec.topic: look_at(call, spec, ReadWindow()) for spec in call.feed.logs}
+    epochs = epoch_times(looks.values())
+    if not epochs:
+        held = next((f"run {look.on_hold} of its job is on hold" for look in looks.values() if look.on_hold), "")
+        return NothingDue(f"nothing new to land: {held}, and what follows is not published" if held else "")
+    looks = {topic: replace(look, fresh=(), rest=look.fresh) for topic, look in looks.items()}
+    return _Sources(looks, ReadWindow(min(epochs), max(epochs) + 1), Epochs(), epochs)
+
+
+def _nothing_due(call: Call, looks: Mapping[str, SourceLook] | None = None) -> NothingDue:
+    """Return what waits. If there were no ``looks`` yet, only files are looked at: a look at a table could start Spark.
+
+    Landed files that are gone or have changed are refused even if the intervals that are asked for are landed.
+    """
+    feed, through, until_ms = call.feed, call.progress.through_ms, call.request.until_ms
+    if feed.every is None or through is None:
+        return NothingDue("", looks or {})
+    logs = [spec for spec in feed.logs if spec.source.format not in TABLE_FORMATS]
+    try:
+        looks = looks or {spec.topic: look_at(call, spec, ReadWindow(through, through)) for spec in logs}
+    except StorageError as error:  # of a new file, which may not be written completely yet: it is not asked for
+        if until_ms is None:
+            raise
+        return NothingDue(waiting_refused(feed, until_ms, error))
+    if until_ms is not None:
+        return NothingDue(waiting_unread(feed, looks, until_ms), looks)
+    return NothingDue(waiting_sources(feed, looks, call.progress.positions, call.request.now_ms), looks)
+
+
+def _check_goes_on(call: Call, spec: LogSpec, position: Mapping[str, Any], window: ReadWindow) -> None:
+    """Raise `ConfigError` (78) if a log of a new generation has another source, in which its landed position means nothing."""
+    source = spec.source
+    before = call.progress.declared.get("logs", {}).get(spec.topic, {}).get("source")
+    was = before["name"] if before else None
+    if position_of(position, source.format) is None:
+        raise _another(call, spec, was, "is of another kind")
+    if before and not is_same_origin(before, {"format": source.format, "name": source.name}):
+        raise _another(call, spec, was, "is of another job")
+    if was == source.name or source.format == JOB:
+        return
+    if kind_of(source.format) == FILES:
+        try:
+            call.engine.look(source, position)
+        except LandedFileError as error:
+            raise _another(call, spec, was, f"does not have the landed file {error.file} as it was") from error
+    elif call.tables.look(spec, None, window).position["id"] != position["id"]:
+        raise _another(call, spec, was, "is another table")
+
+
+def _another(call: Call, spec: LogSpec, was: str | None, why: str) -> ConfigError:
+    feed, name = call.feed.feed, spec.source.name
+    change = f"{was} -> {name}" if was and was != name else name
+    message = (
+        f"--keep {call.generation.kept}: the log {spec.topic} has another source now ({change}), which {why}. Without `every`, "
+        "nothing tells which of its rows the kept landings have, and these would be landed twice. Restore the source, give the "
+        f"new one a log of its own, or land everything again: `rewindow land {feed} --new-generation`"
+    )
+    return ConfigError(message)

@@ -1,0 +1,111 @@
+"""What `land` warns about: logs without records or keys, changed extractors, sources that are unlikely to be meant. Pure.
+
+* Records that are quarantined by ones and twos are what the policies are for. If all of them are, the source has changed.
+* Kafka allows records without a key, and so does a log. But what works by key skips them, and a newcomer's first empty cell
+  is an accident.
+* A job writes the rows of a run partition by partition. Landed by epochs, with their watermarks, they are in the order of
+  their epochs; landed by commits, many of them are later than what came before.
+* A log has times of two kinds if the function that extracts them has changed since the last landing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from rewindow.contracts.ingest import FeedSpec, SourceLook
+from rewindow.contracts.landing import Block
+from rewindow.control.ingest.decide import DecidedLanding
+from rewindow.control.ingest.landings import Feed
+
+_SHOWN = 3
+"""Partitions that are named."""
+
+
+def all_quarantined(feed: FeedSpec, decided: Sequence[DecidedLanding]) -> Iterator[str]:
+    """Yield a sentence for each log with new records, none of which was landed."""
+    for spec in feed.logs:
+        blocks = [block for landing in decided for block in landing.blocks.get(spec.topic, ())]
+        if refused := all_refused(blocks):
+            count, why = refused
+            what = "the only new record" if count == 1 else f"all {count:,} new records"
+            were = "was" if count == 1 else "were"
+            yield f"feed {feed.feed}: {what} of the log {spec.topic} {were} quarantined, the first because of: {why}"
+
+
+def all_refused(blocks: Sequence[Block]) -> tuple[int, str] | None:
+    """Return how many records were quarantined, and why the first was; None if none was, or if some were landed."""
+    count = sum(block.quarantined for block in blocks)
+    if not count or any(block.end > block.start for block in blocks):
+        return None
+    return count, next(block.refused for block in blocks if block.quarantined)
+
+
+def keyless_records(feed: FeedSpec, decided: Sequence[DecidedLanding]) -> Iterator[str]:
+    """Yield a sentence for each log with landed records whose key is null."""
+    for spec in feed.logs:
+        found = [block for landing in decided for block in landing.blocks.get(spec.topic, ()) if block.keyless]
+        records = sum(block.keyless for block in found)
+        if records:
+            what = "1 record has" if records == 1 else f"{records:,} records have"
+            them = "it" if records == 1 else "them"
+            yield (
+                f"feed {feed.feed}: {what} no key in the log {spec.topic}, because {spec.key[0]} is null ({_where(found)}). "
+                f"Jobs skip {them} where they group, aggregate or inner-join by key"
+            )
+
+
+def outputs_as_tables(feed: FeedSpec, looks: Mapping[str, SourceLook]) -> Iterator[str]:
+    """Yield a sentence for each log whose source is the table of a job's output."""
+    for topic, look in looks.items():
+        if look.owner is not None:
+            yield (
+                f"feed {feed.feed}: the source of the log {topic} is an output of the job {look.owner}. Landed as a table, its "
+                f"rows have no watermarks and may be late: `source: {{job: {look.owner}, output: TOPIC}}` lands it by epochs"
+            )
+
+
+def empty_files(feed: FeedSpec, looks: Mapping[str, SourceLook]) -> Iterator[str]:
+    """Yield a sentence for each log whose source has new text files without rows."""
+    for topic, look in looks.items():
+        if look.empty:
+            others = len(look.empty) - 1
+            more = f" and {others} more file{'s' if others > 1 else ''} have" if others else " has"
+            it = "they have" if others else "it has"
+            yield f"feed {feed.feed}: {look.empty[0]} of the log {topic}{more} no rows, and will be landed once {it} some"
+
+
+def open_ended_files(feed: FeedSpec, looks: Mapping[str, SourceLook]) -> Iterator[str]:
+    """Yield a sentence for each log whose source has new files that may be half written."""
+    for topic, look in looks.items():
+        if look.open_ended:
+            is_one = len(look.open_ended) == 1
+            do, were, last = ("does", "it was", "its last row") if is_one else ("do", "they were", "their last rows")
+            more = "" if is_one else f" and {len(look.open_ended) - 1} more files"
+            yield (
+                f"feed {feed.feed}: {look.open_ended[0]} of the log {topic}{more} {do} not end with the end of a line. If {were} "
+                f"still being written, {last} may be cut, with wrong values: compare, and once all is there land again with "
+                f"`rewindow land {feed.feed} --new-generation`. Write files elsewhere, and move them into the folder"
+            )
+
+
+def changed_extractors(feed: Feed | None, versions: Mapping[str, str]) -> Iterator[str]:
+    """Yield a sentence for each function whose code differs from that of the feed's last landing."""
+    if feed is None or not feed.landings:
+        return
+    last, name = feed.landings[-1], feed.definition.feed
+    for function, version in versions.items():
+        if last.extractors.get(function, version) != version:
+            yield (
+                f"feed {name}: {function} has changed since landing {last.number}. Landed records keep their times; "
+                f"`rewindow land {name} --new-generation` lands them again with the new ones"
+            )
+
+
+def _where(found: Sequence[Block]) -> str:
+    """Return the first offsets: ``partition 0, offsets 3, 7``. Null keys have one partition unless the source assigns it."""
+    named = []
+    for block in found[:_SHOWN]:
+        offsets = ", ".join(map(str, block.keyless_at))
+        more = ", ..." if block.keyless > len(block.keyless_at) else ""
+        named.append(f"partition {block.partition}, offset{'s' if block.keyless > 1 else ''} {offsets}{more}")
+    return "; ".join([*named, *(["..."] if len(found) > _SHOWN else [])])
