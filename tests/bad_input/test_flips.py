@@ -12,8 +12,7 @@ import pytest
 from rewindow import StreamsBuilder, Topology
 from rewindow.contracts.tasks import InternalFile, LogSlice
 from rewindow.engine.worker.changelog_reader import changelog_batches, row_columns, rows_of
-from rewindow.engine.worker.log_reader import LogReader
-from rewindow.engine.worker.repartition_reader import InternalReader
+from rewindow.engine.worker.log_reader import InternalReader, LogReader
 from rewindow.errors import RewindowError
 from rewindow.streams.ordering import Rows
 from rewindow.streams.record import TopicPartition

@@ -107,7 +107,7 @@ def test_land_says_that_spark_is_starting_before_it_starts(
             "rewindow.engine.spark.ingest.SparkLandingEngine",
             lambda spark, project_root, on_share: spark() or LocalEngine(project_root),
         )
-        monkeypatch.setattr("rewindow.engine.worker.landing.engine.open_source", refused)
+        monkeypatch.setattr("rewindow.engine.worker.landing.arrow_landing.open_source", refused)
         project.land("activity", on_step=watch)
     (before,) = seen
     assert "starting Spark" in before

@@ -99,7 +99,7 @@ def test_a_run_that_another_host_may_still_make_is_a_note_in_a_catalog(
 def test_a_dead_landing_is_broken_until_it_is_landed_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
         patched.setattr("tests.ingest.local_engine.LocalEngine.write", _fails, raising=False)
-        patched.setattr("rewindow.engine.worker.landing.engine.ArrowLandingEngine.write", _fails, raising=False)
+        patched.setattr("rewindow.engine.worker.landing.arrow_landing.ArrowLandingEngine.write", _fails, raising=False)
         answer = bench.run("land", "activity")
         assert answer.code == 74, answer
     finding = only(status(bench, code=1)[0]["activity"])

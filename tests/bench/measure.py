@@ -49,7 +49,6 @@ PARTS = {
     "streams/serde/key_bytes.py": "key bytes",
     "engine/worker/record_writers.py": "output",
     "engine/worker/parquet_writer.py": "write",
-    "engine/worker/stats.py": "statistics, digest",
     "engine/worker/digest.py": "statistics, digest",
     "tests/bench/": "the job's own code",
 }

@@ -24,7 +24,7 @@ from rewindow.contracts.tasks import (
     SubTopologyWork,
     TaskWork,
 )
-from rewindow.engine.worker.inline import InlineEngine, size_of
+from rewindow.engine.worker.local import InlineEngine, size_of
 from rewindow.errors import ConfigError, DataError, RewindowError, StorageError
 from rewindow.streams.settings import Semantics
 from tests.engine.test_record_execution import EPOCHS, PARTITIONS, logs, random_log, write_files

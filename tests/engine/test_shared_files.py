@@ -12,8 +12,7 @@ from rewindow.contracts.staged_files import SHARED, StagedFile
 from rewindow.engine.worker import changelog_reader
 from rewindow.engine.worker.changelog_reader import changelog_batches
 from rewindow.engine.worker.digest import RowsDigest
-from rewindow.engine.worker.shared_files import GROUP_ROWS, SHARED_ROWS, SharedFiles, sharing
-from rewindow.engine.worker.staging import StagingTarget
+from rewindow.engine.worker.staging import GROUP_ROWS, SHARED_ROWS, SharedFiles, StagingTarget, sharing
 from rewindow.errors import StorageError
 from rewindow.streams.serde.schema import Column
 

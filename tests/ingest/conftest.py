@@ -9,7 +9,7 @@ import pytest
 def engine_at(spark):
     from rewindow.engine.spark.ingest import SparkLandingEngine
     from rewindow.engine.spark.landing_passes import SparkPasses
-    from rewindow.engine.worker.landing.engine import ArrowLandingEngine
+    from rewindow.engine.worker.landing.arrow_landing import ArrowLandingEngine
 
     def engine(root):
         other = SparkLandingEngine(spark, project_root=str(root))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rewindow.control.ingest.land import land
-from rewindow.engine.worker.landing.engine import ArrowLandingEngine
+from rewindow.engine.worker.landing.arrow_landing import ArrowLandingEngine
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from tests.ingest.local_engine import T0, log_rows, one_log
 

@@ -61,7 +61,7 @@ def land_in_every_way(spark, tmp_path, feed, now_ms, *, with_positions=False):
     """
     from rewindow.engine.spark.ingest import SparkLandingEngine
     from rewindow.engine.spark.landing_passes import SparkPasses
-    from rewindow.engine.worker.landing.engine import ArrowLandingEngine
+    from rewindow.engine.worker.landing.arrow_landing import ArrowLandingEngine
 
     other = SparkLandingEngine(spark, project_root=str(tmp_path))
     passes = SparkPasses(lambda: spark, slots=2, project_root=str(tmp_path))

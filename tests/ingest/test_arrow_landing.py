@@ -15,8 +15,8 @@ from deltalake import write_deltalake
 
 from rewindow.control.ingest.land import land
 from rewindow.engine.worker.landing import source
-from rewindow.engine.worker.landing.engine import ArrowLandingEngine
-from rewindow.engine.worker.landing.exchange import write_run
+from rewindow.engine.worker.landing.arrow_landing import ArrowLandingEngine
+from rewindow.engine.worker.landing.sorted_runs import write_run
 from rewindow.engine.worker.landing.source_rows import open_parquet
 from rewindow.errors import DataError, StorageError
 from rewindow.tables.delta.feeds import DeltaFeedTables
@@ -40,8 +40,8 @@ def arrow_at(root, most_rows=10**9):
 def memory(request, monkeypatch):
     if request.param == "in runs":
         monkeypatch.setattr("rewindow.engine.worker.landing.source_rows._READ_ROWS", 11)
-        monkeypatch.setattr("rewindow.engine.worker.landing.exchange.BATCH_ROWS", 3)
-        monkeypatch.setattr("rewindow.engine.worker.landing.chunks.SHARE", 2**20)
+        monkeypatch.setattr("rewindow.engine.worker.landing.sorted_runs._BATCH_ROWS", 3)
+        monkeypatch.setattr("rewindow.engine.worker.landing.sorted_runs._SHARE", 2**20)
     return request.param
 
 
@@ -144,10 +144,10 @@ def test_a_word_in_a_column_of_numbers_is_refused_without_spark(tmp_path):
 
 
 def test_rows_that_exceed_the_memory_of_a_feed_are_sorted_on_disk(tmp_path, monkeypatch):
-    from rewindow.engine.worker.landing import chunks
+    from rewindow.engine.worker.landing import sorted_runs
 
     runs = []
-    monkeypatch.setattr(chunks, "write_run", lambda *given: runs.append(write_run(*given)) or runs[-1])
+    monkeypatch.setattr(sorted_runs, "write_run", lambda *given: runs.append(write_run(*given)) or runs[-1])
     monkeypatch.setattr("rewindow.engine.worker.landing.source_rows._READ_ROWS", 5_000)
     write_rows(tmp_path, "a", [{"user": f"u{n % 9}", "t": n, "got": n, "x": n} for n in range(20_000)])
     large, small = DeltaFeedTables(f"{tmp_path}/large"), DeltaFeedTables(f"{tmp_path}/small")

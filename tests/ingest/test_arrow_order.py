@@ -9,10 +9,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewindow.engine.worker.landing.exchange import read_run, write_run
-from rewindow.engine.worker.landing.merge import merged, sorted_rows
-from rewindow.engine.worker.landing.order import order_of, sort_key
-from rewindow.engine.worker.landing.partitions import partitions_of
+from rewindow.engine.worker.landing.sorted_runs import merged, order_of, read_run, sort_key, sorted_rows, write_run
+from rewindow.engine.worker.landing.source_rows import partitions_of
 from rewindow.engine.worker.log_blocks import PARTITION
 from rewindow.streams.serde.key_bytes import partition_of
 
@@ -87,7 +85,7 @@ def test_each_row_gets_the_partition_of_its_key(keys, partitions):
 
 
 def test_a_run_keeps_the_rows_of_each_partition(tmp_path, monkeypatch):
-    monkeypatch.setattr("rewindow.engine.worker.landing.exchange.BATCH_ROWS", 3)
+    monkeypatch.setattr("rewindow.engine.worker.landing.sorted_runs._BATCH_ROWS", 3)
     rows = pa.record_batch({PARTITION: pa.array([0] * 7 + [2] * 2), "x": np.arange(9)})
     run = write_run(str(tmp_path), "a" * 32, rows)
     assert dict(run.batches) == {0: (0, 3), 2: (3, 4)}

@@ -11,7 +11,7 @@ import pytest
 from rewindow.contracts.text_options import TEXT_FORMATS
 from rewindow.control.ingest.land import land
 from rewindow.control.ingest.landings import LANDING
-from rewindow.engine.worker.landing.engine import ArrowLandingEngine
+from rewindow.engine.worker.landing.arrow_landing import ArrowLandingEngine
 from rewindow.errors import ConfigError, DataError, RewindowError, SourceError
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from tests.ingest.land_by_arrow import arrow_at

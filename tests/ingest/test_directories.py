@@ -10,7 +10,7 @@ import pytest
 
 from rewindow.control.ingest.land import land
 from rewindow.control.ingest.landings import GENERATION
-from rewindow.engine.worker.landing.engine import ArrowLandingEngine
+from rewindow.engine.worker.landing.arrow_landing import ArrowLandingEngine
 from rewindow.errors import SourceError
 from rewindow.streams.serde.key_bytes import partition_of
 from rewindow.tables.delta.feeds import DeltaFeedTables

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rewindow.control.ingest.land import land
-from rewindow.engine.worker.landing.engine import ArrowLandingEngine
+from rewindow.engine.worker.landing.arrow_landing import ArrowLandingEngine
 from rewindow.errors import DataError
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from tests.ingest.land_by_arrow import Unused, land_by_arrow

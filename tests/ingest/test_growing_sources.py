@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rewindow.control.ingest.feed_progress import fold_progress
 from rewindow.control.ingest.intervals import later_rows
 from rewindow.control.ingest.landings import LANDING, fold_feed
-from rewindow.engine.worker.landing.engine import ArrowLandingEngine
+from rewindow.engine.worker.landing.arrow_landing import ArrowLandingEngine
 from rewindow.errors import UsageError
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from tests.ingest.local_engine import HOUR, T0, feed_config, land_locally, landings, log_rows, write_rows

@@ -12,7 +12,7 @@ from rewindow.app.cli.printing import Printer
 from rewindow.config.feed import feed_spec
 from rewindow.control.health.feed_health import next_complete
 from rewindow.control.ingest.land import land
-from rewindow.engine.worker.landing.engine import ArrowLandingEngine
+from rewindow.engine.worker.landing.arrow_landing import ArrowLandingEngine
 from rewindow.errors import DataError, LandedFileError, StorageError
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from tests.bad_input.scene import make_template, without_spark

@@ -11,7 +11,7 @@ from rewindow import Topology
 from rewindow.contracts.tasks import Epoch
 from rewindow.engine.worker.provenance.behind import Behind, LogRow, Search, Wanted, find
 from rewindow.engine.worker.provenance.extent import Extent, extents, own_key
-from rewindow.engine.worker.provenance.replay import Drop, ReadLog, Sent, Traced, encoded
+from rewindow.engine.worker.provenance.task_replay import Drop, ReadLog, Sent, Traced, encoded
 from rewindow.streams.ordering import Rows
 from rewindow.streams.record import Record
 from rewindow.streams.serde.schema import scalar_shape

@@ -52,7 +52,7 @@ def open_landing_engine(
     ``on_other`` gets what Spark does, and why. ``is_remote``: its workers are on other machines.
     """
     if isinstance(tables, DeltaFeedTables):
-        from rewindow.engine.worker.landing.engine import ArrowLandingEngine  # noqa: PLC0415 - loads pyarrow
+        from rewindow.engine.worker.landing.arrow_landing import ArrowLandingEngine  # noqa: PLC0415 - loads pyarrow
 
         # Loading pyspark takes a third of a small landing, which needs neither.
         def other() -> LandingEngine:
@@ -107,7 +107,7 @@ def open_inline_engine(
         governed = cast("CatalogTables", tables)
         # Spark is already running: reading the ledgers started it. So `on_other` has nothing to say.
         return CatalogInlineEngine(spark, governed, most=target.most_inline, execution=execution, on_task=on_task)
-    from rewindow.engine.worker.inline import InlineEngine  # noqa: PLC0415 - loads pyarrow
+    from rewindow.engine.worker.local import InlineEngine  # noqa: PLC0415 - loads pyarrow
 
     return InlineEngine(
         spark,

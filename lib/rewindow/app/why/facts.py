@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from rewindow.app.why.output import Output
-from rewindow.engine.worker.provenance.output_rows import table_of
+from rewindow.engine.worker.provenance.logs import table_of
 from rewindow.tables.delta.state_query import as_rows
 
 Columns = Mapping[str, Any]

@@ -16,7 +16,7 @@ from rewindow.control.plan.planner import check_has_landings
 from rewindow.engine.worker.provenance.behind import Search
 from rewindow.engine.worker.provenance.extent import Extent
 from rewindow.engine.worker.provenance.logs import LogRecords, Only
-from rewindow.engine.worker.provenance.replay import ReadLog
+from rewindow.engine.worker.provenance.task_replay import ReadLog
 from rewindow.errors import ConfigError
 from rewindow.streams.ordering import Rows
 from rewindow.streams.record import UNKNOWN, TopicPartition

@@ -18,8 +18,8 @@ from rewindow.control.health.inputs import FeedRules, Unknown
 from rewindow.control.plan.job_state import Branch, JobState
 from rewindow.control.plan.spec import MAIN, OUTPUT
 from rewindow.control.run import Job
-from rewindow.engine.worker.provenance.output_rows import rows_of_key
-from rewindow.engine.worker.provenance.replay import Traced
+from rewindow.engine.worker.provenance.logs import rows_of_key
+from rewindow.engine.worker.provenance.task_replay import Traced
 from rewindow.errors import DataError, UsageError
 from rewindow.streams.serde.canonical_json import dump_value
 from rewindow.streams.serde.coercion import coerce_text, coercer

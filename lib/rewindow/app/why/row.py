@@ -27,11 +27,11 @@ from rewindow.app.why.windows import windows_of
 from rewindow.control.code_version import run_version
 from rewindow.control.plan.job_diff import differences_besides_tables
 from rewindow.control.plan.job_state import CommittedRun
-from rewindow.engine.worker.inline import as_in_a_worker
+from rewindow.engine.worker.local import as_in_a_worker
 from rewindow.engine.worker.provenance.behind import Behind, Wanted, find
 from rewindow.engine.worker.provenance.extent import extents, own_key
 from rewindow.engine.worker.provenance.origins import Cause
-from rewindow.engine.worker.provenance.replay import Drop, Traced
+from rewindow.engine.worker.provenance.task_replay import Drop, Traced
 from rewindow.errors import CheckpointError
 from rewindow.streams.record import TopicPartition, Windowed, known_time
 from rewindow.streams.windows.session_sliding import SlidingWindows

@@ -33,13 +33,13 @@ from rewindow.engine.spark.partitioning import repartition_by
 from rewindow.engine.spark.progress import following
 from rewindow.engine.spark.settings import in_utc
 from rewindow.engine.spark.worker_rows import json_rows
-from rewindow.engine.worker.arrivals import arrivals_of
 from rewindow.engine.worker.faults import naming_bad_rows
 from rewindow.engine.worker.file_fields import stored_fields
-from rewindow.engine.worker.landing.named_columns import wrong_columns
+from rewindow.engine.worker.landing.expected_columns import wrong_columns
 from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, PARTITION
 from rewindow.engine.worker.log_writer import write_log
 from rewindow.engine.worker.source_files import look_at_files, unchanged
+from rewindow.engine.worker.timestamps import arrivals_of
 from rewindow.errors import RewindowError
 from rewindow.storage.locations import known
 

@@ -17,8 +17,8 @@ from rewindow.contracts.landing import Block
 from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.progress import following
 from rewindow.engine.spark.worker_rows import json_rows
-from rewindow.engine.worker.landing.exchange import Run
-from rewindow.engine.worker.landing.passes import merge, split
+from rewindow.engine.worker.landing.arrow_landing import merge, split
+from rewindow.engine.worker.landing.sorted_runs import Run
 from rewindow.engine.worker.landing.source import ArrowSource, split_evenly
 from rewindow.engine.worker.landing.source_rows import Portion, RowReader
 from rewindow.engine.worker.landing.source_types import UnsuitableError

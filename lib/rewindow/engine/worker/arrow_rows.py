@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,9 @@ from rewindow.errors import DataError
 from rewindow.streams.serde.coercion import class_of
 from rewindow.streams.serde.schema import Column, Shape, coerce
 
+Decodable: TypeAlias = pa.Array | npt.NDArray[np.object_]
+"""An Arrow column, or one whose values are Python objects already (`shared_texts`)."""
+Number = TypeVar("Number", bound=np.generic)
 _ARROW = {
     "string": pa.string(),
     "json": pa.string(),
@@ -25,10 +28,6 @@ _ARROW = {
 }
 _NUMPY = {"long": np.int64, "double": np.float64}
 _TIMESTAMP = pa.field("_timestamp", pa.int64())
-
-Decodable: TypeAlias = pa.Array | npt.NDArray[np.object_]
-"""An Arrow column, or one whose values are Python objects already (`shared_texts`)."""
-
 _COLUMN_TYPES = {arrow: name for name, arrow in _ARROW.items() if name != "json"}
 
 
@@ -43,11 +42,6 @@ def arrow_type(column_type: str) -> pa.DataType:
 def arrow_schema(columns: Iterable[Column]) -> pa.Schema:
     """Return the Arrow schema of columns."""
     return _schema(tuple(columns))
-
-
-@lru_cache(maxsize=1024)
-def _schema(columns: tuple[Column, ...]) -> pa.Schema:
-    return pa.schema([pa.field(column.name, arrow_type(column.type)) for column in columns])
 
 
 def shared_texts(column: pa.Array) -> Decodable:
@@ -89,7 +83,7 @@ def encode_values(shape: Shape, values: Sequence[Any], target: str) -> list[pa.A
     """Return values as columns, the inverse of `decode`. Raises `DataError` as `encode` does."""
     schema = arrow_schema(shape.columns)
     if shape.is_bare:
-        return [encode_column(schema.field(0), values, target)]
+        return [_encode_column(schema.field(0), values, target)]
     try:
         rows = [shape.encode(value) for value in values]
     except DataError as error:
@@ -103,11 +97,35 @@ def encode(rows: Sequence[tuple[Any, ...]], schema: pa.Schema, target: str) -> p
     Raises `DataError` with target, column and value if a value does not fit its column exactly (`streams.serde.coercion`).
     """
     columns = zip(*rows, strict=True) if rows else [()] * len(schema)
-    arrays = [encode_column(field, values, target) for field, values in zip(schema, columns, strict=True)]
+    arrays = [_encode_column(field, values, target) for field, values in zip(schema, columns, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def encode_column(field: pa.Field, values: Sequence[Any], target: str) -> pa.Array:
+def encode_timestamps(timestamps: Sequence[int], target: str) -> pa.Array:
+    """Return the timestamps of forwarded records as a column: ints, of which one may be too large."""
+    try:
+        return pa.array(np.fromiter(timestamps, np.int64, len(timestamps)))
+    except OverflowError:
+        return _encode_column(_TIMESTAMP, timestamps, target)
+
+
+def distinct(values: npt.NDArray[Number]) -> npt.NDArray[Number]:
+    """Return the distinct values, ascending.
+
+    `numpy.unique` hashes integers since 2.3, which takes fifty times as long: 2.3 against 0.05 seconds for two million times.
+    """
+    ordered = np.sort(values)
+    is_new = np.ones(len(ordered), dtype=bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=is_new[1:])
+    return ordered[is_new]
+
+
+@lru_cache(maxsize=1024)
+def _schema(columns: tuple[Column, ...]) -> pa.Schema:
+    return pa.schema([pa.field(column.name, arrow_type(column.type)) for column in columns])
+
+
+def _encode_column(field: pa.Field, values: Sequence[Any], target: str) -> pa.Array:
     """Return values as one column. Raises `DataError` as `encode` does."""
     column = Column(field.name, _column_type(field.type))
     array = _quickly_encoded(values, column.type)
@@ -133,14 +151,6 @@ def _quickly_encoded(values: Sequence[Any], column_type: str) -> pa.Array | None
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError):
         return None
     return pc.add(array, 0.0) if column_type == "double" else array
-
-
-def encode_timestamps(timestamps: Sequence[int], target: str) -> pa.Array:
-    """Return the timestamps of forwarded records as a column: ints, of which one may be too large."""
-    try:
-        return pa.array(np.fromiter(timestamps, np.int64, len(timestamps)))
-    except OverflowError:
-        return encode_column(_TIMESTAMP, timestamps, target)
 
 
 def _column_type(arrow: pa.DataType) -> str:

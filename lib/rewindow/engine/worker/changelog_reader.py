@@ -2,28 +2,64 @@
 
 A file may have rows of several partitions, of which a task reads its own. Each of the tasks of a process looks into the same
 small files, so these are decoded once.
+
+The tasks of a process read the same small files, each its partition's rows. So these are decoded once. A file is looked up by
+its name, which contains the checksum of its bytes, and by its identity on the disk. Objects in buckets are not cached,
+because a look would cost a request.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rewindow.contracts.staged_files import named_checksum
-from rewindow.engine.worker import small_files
 from rewindow.engine.worker.arrow_rows import decode
 from rewindow.engine.worker.checksums import UNREADABLE, open_verified, uses_threads
 from rewindow.errors import StorageError
+from rewindow.storage.locations import is_uri
 from rewindow.streams.serde.schema import PARTITION, Shape
-
-REMEMBERED = 20_000
-"""How many files' statistics to cache."""
 
 SMALL_ROWS = 32 * 1024
 """The most rows of a file that is decoded as a whole, for all partitions."""
+_REMEMBERED = 20_000
+"""How many files' statistics to cache."""
+_MOST_BYTES = 32 << 20
+"""The size of the cache."""
+_Identity = tuple[int, int, int]
+
+
+class _Cache:
+    """Decoded files by path and columns, least recently used first."""
+
+    def __init__(self) -> None:
+        self._files: OrderedDict[tuple[str, tuple[str, ...]], _Decoded] = OrderedDict()
+        self._bytes = 0
+
+    def find(self, path: str, columns: tuple[str, ...]) -> _Decoded | None:
+        known = self._files.get((path, columns))
+        if known is None or known.identity != _identity(path):
+            return None
+        self._files.move_to_end((path, columns))
+        return known
+
+    def add(self, path: str, columns: tuple[str, ...], decoded: _Decoded) -> None:
+        before = self._files.pop((path, columns), None)
+        self._files[path, columns] = decoded
+        self._bytes += decoded.bytes - (before.bytes if before else 0)
+        while self._bytes > _MOST_BYTES:
+            _, oldest = self._files.popitem(last=False)
+            self._bytes -= oldest.bytes
+
+
+_cache = _Cache()
+_find = _cache.find
 
 
 def row_columns(key: Shape, value: Shape) -> list[str]:
@@ -54,7 +90,7 @@ def changelog_batches(
         if wanted and wanted.is_below(path):
             continue
         try:
-            known = small_files.find(path, names)
+            known = _find(path, names)
             if known is None:
                 yield from _read(path, partition, names, wanted)
             else:
@@ -62,6 +98,41 @@ def changelog_batches(
         except UNREADABLE as error:
             message = f"cannot read the checkpoint file {path}: {error}. Repeat the run that wrote it: `rewindow republish JOB`"
             raise StorageError(message) from error
+
+
+class RowGroupFilter:
+    """Selects the row groups that may have a value of a column above ``above``, by their statistics.
+
+    It caches the maximum of each file: a name with a checksum always means the same bytes, and each run reads old files.
+    """
+
+    _largest: ClassVar[dict[tuple[str, str], Any]] = {}
+
+    def __init__(self, column: str, above: int) -> None:
+        self._column, self._above = column, above
+
+    def __call__(self, group: Any) -> bool:
+        """Return whether to read a row group, given its metadata."""
+        known = self._known(group)
+        return known is None or known > self._above
+
+    def is_below(self, path: str) -> bool:
+        """Return whether the cache says that a file has no such value."""
+        known = self._largest.get((path, self._column))
+        return known is not None and known <= self._above
+
+    def note(self, path: str, metadata: Any) -> None:
+        """Cache the maximum of a verified file."""
+        known = [self._known(metadata.row_group(number)) for number in range(metadata.num_row_groups)]
+        if known and None not in known and named_checksum(path) is not None:
+            if len(self._largest) >= _REMEMBERED:
+                self._largest.clear()
+            self._largest[path, self._column] = max(known)
+
+    def _known(self, group: Any) -> Any:
+        """Return the largest value of the column in a row group; None if it has no statistics."""
+        known = _statistics(group, self._column)
+        return None if known is None else known.max
 
 
 def _read(path: str, partition: int, names: tuple[str, ...], wanted: RowGroupFilter | None) -> Iterator[pa.RecordBatch]:
@@ -72,7 +143,7 @@ def _read(path: str, partition: int, names: tuple[str, ...], wanted: RowGroupFil
         is_mixed = PARTITION in parquet.schema_arrow.names  # otherwise the file's name is that of its partition
         if is_mixed and metadata.num_rows <= SMALL_ROWS:
             rows = parquet.read(columns=[*names, PARTITION], use_threads=False)
-            yield from small_files.decoded(path, names, rows).of(partition)
+            yield from _decoded(path, names, rows).of(partition)
             return
         groups = [
             number
@@ -103,36 +174,42 @@ def _statistics(group: Any, column: str) -> Any:
     return None
 
 
-class RowGroupFilter:
-    """Selects the row groups that may have a value of a column above ``above``, by their statistics.
+class _Decoded(NamedTuple):
+    """Some columns of a file, and where the rows of each partition are: first row and number of rows."""
 
-    It caches the maximum of each file: a name with a checksum always means the same bytes, and each run reads old files.
-    """
+    rows: pa.RecordBatch
+    parts: dict[int, list[tuple[int, int]]]
+    identity: _Identity
+    bytes: int
 
-    _largest: ClassVar[dict[tuple[str, str], Any]] = {}
+    def of(self, partition: int) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a partition, in order."""
+        for start, count in self.parts.get(partition, ()):
+            yield self.rows.slice(start, count)
 
-    def __init__(self, column: str, above: int) -> None:
-        self._column, self._above = column, above
 
-    def __call__(self, group: Any) -> bool:
-        """Return whether to read a row group, given its metadata."""
-        known = self._known(group)
-        return known is None or known > self._above
+def _decoded(path: str, columns: tuple[str, ...], rows: pa.Table) -> _Decoded:
+    """Return some columns of a file, given these and the column of its partitions, and cache them. Its bytes were verified."""
+    partitions = np.asarray(rows[PARTITION])
+    starts = np.flatnonzero(np.diff(partitions, prepend=partitions[:1] - 1))
+    parts: dict[int, list[tuple[int, int]]] = {}
+    for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(partitions)], strict=True):
+        parts.setdefault(int(partitions[start]), []).append((start, end - start))
+    own = rows.select(list(columns)).combine_chunks()
+    batch = own.to_batches()[0] if own.num_rows else pa.RecordBatch.from_pylist([], schema=own.schema)
+    identity = _identity(path)
+    made = _Decoded(batch, parts, identity or (0, 0, 0), batch.nbytes)
+    if identity is not None:
+        _cache.add(path, columns, made)
+    return made
 
-    def is_below(self, path: str) -> bool:
-        """Return whether the cache says that a file has no such value."""
-        known = self._largest.get((path, self._column))
-        return known is not None and known <= self._above
 
-    def note(self, path: str, metadata: Any) -> None:
-        """Cache the maximum of a verified file."""
-        known = [self._known(metadata.row_group(number)) for number in range(metadata.num_row_groups)]
-        if known and None not in known and named_checksum(path) is not None:
-            if len(self._largest) >= REMEMBERED:
-                self._largest.clear()
-            self._largest[path, self._column] = max(known)
-
-    def _known(self, group: Any) -> Any:
-        """Return the largest value of the column in a row group; None if it has no statistics."""
-        known = _statistics(group, self._column)
-        return None if known is None else known.max
+def _identity(path: str) -> _Identity | None:
+    """Return which file this is; None if it does not exist or is in a bucket."""
+    if is_uri(path):
+        return None
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size

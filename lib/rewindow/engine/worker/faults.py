@@ -1,30 +1,62 @@
-"""Why a row cannot be landed, and what helps: the reasons of refused records, and the fix that a message names."""
+"""Why a row cannot be landed, and what helps: the reasons of refused records, and the fix that a message names.
+
+After a landing has failed because of a time that is not valid, the message names file, line and value of the first. Parquet
+files are read once more: the workers know a record, but not where it came from.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
-from rewindow.contracts.ingest import ARRIVAL, FAIL, LogSpec, LogWrite, SourceLook
+from rewindow.contracts.ingest import ARRIVAL, FAIL, LogSpec, LogWrite, Piece, SourceLook
 from rewindow.contracts.instants import RANGES, unit_in_reason, unit_of, wrong_unit
 from rewindow.contracts.source_fields import read_schema
 from rewindow.contracts.text_options import TEXT_FORMATS, other_form
-from rewindow.engine.worker.bad_times import BadTimes, bad_times
+from rewindow.engine.worker.file_fields import local_files, shown
 from rewindow.engine.worker.landing.log_columns import source_types
-from rewindow.engine.worker.timestamps import NEVER_ARRIVED, NOT_A_TIME, Longs, is_unreadable
+from rewindow.engine.worker.timestamps import NEVER_ARRIVED, NO_TIMESTAMP, NOT_A_TIME, Longs, is_unreadable
 from rewindow.errors import DataError
 
 _NOTHING = "Nothing was landed. "
-FILE_FORMATS = ("csv", "json", "parquet")
+_FILE_FORMATS = ("csv", "json", "parquet")
 """Sources of which a message can name files and lines. Those of a table are nobody's to look into."""
 
-BadTimesOf = Callable[[str], BadTimes | None]
-"""Returns the rows without a valid time in a column of a log."""
 
+@dataclass(frozen=True, slots=True)
+class BadTimes:
+    """The rows of a log without a valid time in a column. Without ``is_exact``, there may be more of them."""
+
+    column: str
+    rows: int
+    first: tuple[str, ...]
+    reason: str
+    """What is wrong with the first of them."""
+    is_exact: bool
+
+    def __str__(self) -> str:
+        """Return the rows as a sentence without its full stop."""
+        most = "" if self.is_exact else "at least "
+        what = "1 row has" if self.rows == 1 else f"{self.rows:,} rows have"
+        more = "; ..." if self.rows > len(self.first) else ""
+        return f"{most}{what} no valid time in {self.column}: {'; '.join(self.first)}{more}"
+
+
+_BadTimesOf = Callable[[str], BadTimes | None]
+"""Returns the rows without a valid time in a column of a log."""
 _INTEGERS = ("byte", "short", "integer", "long")
+_SHOWN = 3
+"""Rows that a message names."""
+_MOST_BYTES = 256 << 20
+"""Once a bad row is found, reading ends after this much."""
+_WHOLE = ("byte", "short", "integer", "long")
 
 
 def checks_units(write: LogWrite) -> bool:
@@ -65,21 +97,12 @@ def fix_of(reason: str, spec: LogSpec) -> str:
     return (_other_form(reason, spec) if is_other_form else "") + _time_fix(spec)
 
 
-def _other_form(reason: str, spec: LogSpec) -> str:
-    return other_form(spec.source, (spec.arrived_at if "arrived_at" in reason else None) or spec.timestamp)
-
-
-def _time_fix(spec: LogSpec) -> str:
-    at_fault = f"{spec.extractor} or the source" if spec.extractor else "the source"
-    return f"Fix {at_fault}, or set `invalid_timestamp: skip` (quarantines the record) or `partition_time` for this log"
-
-
 class BadRowsError(DataError):
     """Rows that cannot be landed, with their files and lines (65)."""
 
 
 @contextmanager
-def naming_bad_rows(write: LogWrite, look: SourceLook, of_texts: BadTimesOf | None = None) -> Iterator[None]:
+def naming_bad_rows(write: LogWrite, look: SourceLook, of_texts: _BadTimesOf | None = None) -> Iterator[None]:
     """Name file, line, column and value in the error of the block if a row has no valid time.
 
     All such rows are counted, so that one landing names everything that has to be fixed. ``of_texts`` finds those of text files.
@@ -97,10 +120,51 @@ def naming_bad_rows(write: LogWrite, look: SourceLook, of_texts: BadTimesOf | No
         raise BadRowsError(f"log {write.spec.topic}: {where}. {_NOTHING}{'. '.join(fixes)}") from error
 
 
-def _bad_rows(write: LogWrite, look: SourceLook, of_texts: BadTimesOf | None) -> Iterator[tuple[str, list[str]]]:
+class BadTimesFound:
+    """The rows without a valid time in a column that were found so far."""
+
+    def __init__(self, column: str) -> None:
+        self.rows, self.is_exact = 0, True
+        self._column, self._reason = column, ""
+        self._first: list[str] = []
+
+    def add(self, wrong: str, where: str) -> None:
+        """Add a row: what is wrong with it (nothing if empty), and where it is."""
+        if wrong:
+            self.rows, self._reason = self.rows + 1, self._reason or wrong
+            if self.rows <= _SHOWN:
+                self._first.append(f"{where}: {wrong}")
+
+    def summary(self) -> BadTimes | None:
+        """Return the rows; None if there are none."""
+        if not self.rows:
+            return None
+        return BadTimes(self._column, self.rows, tuple(self._first), self._reason, self.is_exact)
+
+
+def wrong_text(spec: LogSpec, column: str, text: str | None, time_ms: int | None, *, is_number: bool) -> str:
+    """Return what is wrong with a text that has no valid time, in the words of the quarantine."""
+    what = "arrived_at" if column == spec.arrived_at else "timestamp"
+    if text is None:
+        return NEVER_ARRIVED if column == spec.arrived_at else NO_TIMESTAMP
+    if time_ms is None:
+        return f"the {what} {text!r} {NOT_A_TIME}"
+    return _wrong(spec, column, time_ms, "long") if is_number else f"the {what} {text!r} is before 1970"
+
+
+def _other_form(reason: str, spec: LogSpec) -> str:
+    return other_form(spec.source, (spec.arrived_at if "arrived_at" in reason else None) or spec.timestamp)
+
+
+def _time_fix(spec: LogSpec) -> str:
+    at_fault = f"{spec.extractor} or the source" if spec.extractor else "the source"
+    return f"Fix {at_fault}, or set `invalid_timestamp: skip` (quarantines the record) or `partition_time` for this log"
+
+
+def _bad_rows(write: LogWrite, look: SourceLook, of_texts: _BadTimesOf | None) -> Iterator[tuple[str, list[str]]]:
     """Yield what is wrong, and what to do, for each column without valid times."""
     spec = write.spec
-    if spec.source.format not in FILE_FORMATS or write.policy.invalid != FAIL:
+    if spec.source.format not in _FILE_FORMATS or write.policy.invalid != FAIL:
         return
     types = source_types(spec, read_schema(spec, write.columns))
     kinds = {name: kind for name, (_, kind) in types.items()}
@@ -113,7 +177,7 @@ def _bad_rows(write: LogWrite, look: SourceLook, of_texts: BadTimesOf | None) ->
         if of_texts is not None and spec.source.format in TEXT_FORMATS:
             bad = of_texts(column)
         else:
-            bad = bad_times(spec, column, kinds[column], (*look.fresh, *look.rest))
+            bad = _bad_times(spec, column, kinds[column], (*look.fresh, *look.rest))
         if bad is not None:
             yield str(bad), _time_fixes(bad.reason, spec)
 
@@ -123,3 +187,54 @@ def _time_fixes(reason: str, spec: LogSpec) -> list[str]:
     if NOT_A_TIME in reason and (form := _other_form(reason, spec)):
         return [form.removesuffix(". "), _time_fix(spec)]
     return [_time_fix(spec) if reason == NEVER_ARRIVED else fix_of(reason, spec)]
+
+
+def _bad_times(spec: LogSpec, column: str, kind: Any, pieces: Sequence[Piece]) -> BadTimes | None:
+    """Return the rows of Parquet files that have no valid time in a column (its name in the log); None if there are none.
+
+    ``kind`` is the type with which the column is read.
+    """
+    old = {new: name for name, new in (spec.renames or {}).items()}.get(column, column)
+    found, size = BadTimesFound(column), 0
+    for path in local_files(pieces):
+        if found.rows and size > _MOST_BYTES:
+            found.is_exact = False
+            break
+        size += path.stat().st_size
+        try:
+            for where, value in _of_parquet(str(path), old, kind):
+                found.add(_wrong(spec, column, value, kind), f"{shown(spec.source, str(path))}, {where}")
+        except (OSError, ValueError, pa.ArrowException):
+            found.is_exact = False  # something else is wrong with this file
+    return found.summary()
+
+
+def _wrong(spec: LogSpec, column: str, value: Any, kind: Any) -> str:
+    """Return what is wrong with a value, in the words of the quarantine; empty for a valid time."""
+    is_arrival = column == spec.arrived_at
+    what = "arrived_at" if is_arrival else "timestamp"
+    if value is None:
+        return NEVER_ARRIVED if is_arrival else NO_TIMESTAMP
+    if kind not in _WHOLE:
+        return ""
+    number = int(value)
+    unit = next((unit for unit, (low, end) in RANGES.items() if low <= number < end), None)
+    if unit is not None and column not in spec.units:
+        return wrong_unit(what, number, unit)
+    return f"a negative timestamp ({number})" if number < 0 and not is_arrival else ""
+
+
+def _of_parquet(path: str, column: str, kind: Any) -> Iterator[tuple[str, Any]]:
+    start = 1
+    with pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(columns=[column]):
+            values = batch.column(0)
+            is_bad = values.is_null()
+            if kind in _WHOLE:
+                wrong = [pc.less(values, 0)]
+                wrong += [pc.and_(pc.greater_equal(values, a), pc.less(values, b)) for a, b in RANGES.values()]
+                for one in wrong:
+                    is_bad = pc.or_(is_bad, one.fill_null(fill_value=False))
+            for row in pc.indices_nonzero(is_bad).to_pylist():
+                yield f"row {start + row:,}", values[row].as_py()
+            start += len(values)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rewindow.contracts.ingest import FAR, LogColumns, LogWrite, PendingLanding
 from rewindow.contracts.instants import instant
@@ -15,7 +16,6 @@ from rewindow.contracts.reserved_names import LOG_COLUMNS
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.engine.worker.arrow_rows import arrow_schema, decode
 from rewindow.engine.worker.faults import checks_units, fix_of, unit_faults
-from rewindow.engine.worker.flat_columns import FlatColumns
 from rewindow.engine.worker.parquet_writer import FileWriter
 from rewindow.engine.worker.quarantine import QuarantineWriter, record_text
 from rewindow.engine.worker.timestamps import (
@@ -36,23 +36,18 @@ from rewindow.streams.serde.schema import Column
 
 PARTITION, ARRIVED, TIMESTAMP, FAULT = "_partition", "_arrival", "_timestamp", "_fault"
 """The columns besides keys and values of incoming batches. A fault says why a row cannot be landed."""
-
 NO_TIME = "_no_time"
 """An optional column, for timestamps that are text: the text that is not a valid time."""
-
-
 _SHOWN_KEYLESS = 3
 """Offsets of records without a key that a block names."""
+_LOOK = 1024
+"""Rows that usually show that a column varies, so that the rest need not be looked at."""
+_LONGEST = 60
 
 
 def order_name(name: str) -> str:
     """Return the name of a column of incoming batches that only decides the order."""
     return f"_order_{name}"
-
-
-def log_file_columns(columns: LogColumns) -> tuple[Column, ...]:
-    """Return the columns of a log's files: those of the table without ``generation`` and ``partition``."""
-    return (*LOG_COLUMNS, *columns.all)
 
 
 def longs(column: pa.Array, null: int) -> Longs:
@@ -94,7 +89,7 @@ class OpenBlock:
         self._end = self._start
         self._behind = self._unarrived = self._keyless = 0
         self._keyless_at: list[int] = []
-        self._schema = arrow_schema(log_file_columns(write.columns))
+        self._schema = arrow_schema(_log_file_columns(write.columns))
         self._file: FileWriter | None = None
         self._files: list[StagedFile] = []
         self._quarantine = QuarantineWriter(write, landing, partition)
@@ -240,6 +235,33 @@ class OpenBlock:
         self._file = None
 
 
+class FlatColumns:
+    """Follows the columns that have not varied so far. A column that varied costs nothing any more."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._values: dict[str, pa.Scalar | None] = dict.fromkeys(names)
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Look at the next rows of a block, of which there is at least one."""
+        for name, value in list(self._values.items()):
+            column = rows.column(name)
+            first = column[0] if value is None else value
+            if _is_only(first, column.slice(0, _LOOK)) and _is_only(first, column):
+                self._values[name] = first
+            else:
+                del self._values[name]
+
+    def shown(self) -> dict[str, str | None]:
+        """Return each column that did not vary with its value as text; None if it has only nulls."""
+        values = {name: value.as_py() for name, value in self._values.items() if value is not None}
+        return {name: None if value is None else str(value)[:_LONGEST] for name, value in values.items()}
+
+
+def _log_file_columns(columns: LogColumns) -> tuple[Column, ...]:
+    """Return the columns of a log's files: those of the table without ``generation`` and ``partition``."""
+    return (*LOG_COLUMNS, *columns.all)
+
+
 def _described(rows: pa.RecordBatch, row: int, reason: str) -> str:
     """Return the reason; quote a text that is not a valid time."""
     text = rows.column(NO_TIME)[row].as_py() if NO_TIME in rows.schema.names else None
@@ -258,3 +280,9 @@ def _records(columns: LogColumns, rows: pa.RecordBatch) -> list[Record]:
 
 def _arrived(arrival_ms: int | None) -> str:
     return "without an arrival" if arrival_ms is None else f"arrived at {instant(arrival_ms)}"
+
+
+def _is_only(value: pa.Scalar, column: pa.Array) -> bool:
+    """Return whether a column has no other value. A null is a value of its own."""
+    found = pc.unique(column)
+    return len(found) == 1 and bool(found[0].equals(value))

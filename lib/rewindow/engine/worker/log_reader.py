@@ -4,6 +4,10 @@ Landed files are ordered and disjoint, but another writer may have rewritten the
 reader checks that each batch continues at the next offset. If one does not, it reads and sorts the overlapping files, a
 range of offsets at a time, and streams again after them. Either way the rows are the same (L3), and a missing or
 duplicate offset is an error. The reader skips row groups without wanted offsets.
+
+A partition of a repartition topic is read as upstream tasks of this run wrote it, epoch by epoch. Each file holds the records
+of one upstream task in epoch order, so the reader opens it once. It sorts the rows of an epoch as D21 requires and numbers
+them; then they are like the records of any topic.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rewindow.contracts.tasks import LogFile, LogSlice
+from rewindow.contracts.tasks import InternalFile, LogFile, LogSlice
 from rewindow.engine.worker import batch_size
 from rewindow.engine.worker.arrow_rows import Decodable, DecodedLater, arrow_type, decode, shared_texts
 from rewindow.engine.worker.checksums import UNREADABLE, open_verified, unreadable, uses_threads
@@ -25,9 +29,10 @@ from rewindow.streams.serde.schema import Column, Shape
 
 SORTED_ROWS = 2_000_000
 """Rows of rewritten files to sort at once, which bounds a task's memory."""
-
 SPOOLED = ".arrow"
 """The suffix of the files that the shuffle reader writes."""
+_META = ("_epoch", "_order", "_number", "_timestamp")
+_ORDER = [("_order", "ascending"), ("_upstream", "ascending"), ("_number", "ascending")]
 
 
 class LogReader:
@@ -51,17 +56,8 @@ class LogReader:
             columns = self._rest or [shared_texts(column) for column in next(self._batches).columns[1:]]
             count = min(end - offset, len(columns[0]))
             self._rest = [column[count:] for column in columns] if count < len(columns[0]) else None
-            yield decoded(offset, [column[:count] for column in columns], self._key, self._value)
+            yield _decoded(offset, [column[:count] for column in columns], self._key, self._value)
             offset += count
-
-
-def decoded(first: int, columns: Sequence[Decodable], key: Shape, value: Shape) -> Rows:
-    """Return the rows of timestamp, key and value columns. The first row has the offset ``first``."""
-    timestamps, width = columns[0], 1 + len(key.columns)
-    keys, values = decode(key, columns[1:width]), DecodedLater(value, columns[width:])
-    times = np.asarray(timestamps)
-    running_ms = np.maximum.accumulate(times).tolist()
-    return Rows(range(first, first + len(timestamps)), times.tolist(), running_ms, keys, values)
 
 
 def ordered_batches(
@@ -101,6 +97,70 @@ def ordered_batches(
             expected = some
     if expected < end:
         raise _not_exactly_once(topic, expected)
+
+
+def with_columns(rows: Any, columns: Sequence[str], values: Sequence[Column]) -> Any:
+    """Return columns of a file's rows (a batch or a table), null if the file is older than they are (ADR-77).
+
+    Raises KeyError for a column that is missing and not in ``values``.
+    """
+    names = rows.schema.names
+    if all(name in names for name in columns):
+        return rows.select(list(columns))
+    kinds = {column.name: column.type for column in values}
+    arrays = [
+        rows.column(name) if name in names else pa.nulls(rows.num_rows, arrow_type(kinds[name])) for name in columns
+    ]
+    return type(rows).from_arrays(arrays, names=list(columns))
+
+
+class InternalReader:
+    """Reads one internal topic of one task. Request epochs in ascending order; gaps are allowed."""
+
+    def __init__(self, files: Sequence[InternalFile], key: Shape, value: Shape) -> None:
+        """Prepare to read. Opens no file before the first epoch is requested."""
+        self._key, self._value = key, value
+        self._epochs = SortedEpochs(files, [*key.names, *value.names])
+
+    def epoch(self, epoch: int, next_offset: int) -> Iterator[Rows]:
+        """Yield the rows of an epoch, numbered from ``next_offset``. Raises `StorageError` (74) for an unreadable file."""
+        table = self._epochs.take(epoch)
+        if table is not None:
+            names = ("_timestamp", *self._key.names, *self._value.names)
+            columns = [table.column(name).combine_chunks() for name in names]
+            yield _decoded(next_offset, columns, self._key, self._value)
+
+
+class SortedEpochs:
+    """The rows of one internal topic of one task, epoch by epoch, in the order of D21."""
+
+    def __init__(self, files: Sequence[InternalFile], columns: Sequence[str]) -> None:
+        """Prepare to read some columns."""
+        self._files = [(file.upstream, _EpochByEpoch(file.path, [*_META, *columns])) for file in files]
+
+    def take(self, epoch: int) -> pa.Table | None:
+        """Return the rows of an epoch, with their ``_timestamp``; None if there are none. Raises `StorageError` (74)."""
+        parts = []
+        for upstream, file in self._files:
+            for batch in file.take(epoch):
+                upstreams = pa.repeat(pa.scalar(upstream, pa.int64()), batch.num_rows)
+                parts.append(pa.Table.from_batches([batch]).append_column("_upstream", upstreams))
+        return pa.concat_tables(parts).sort_by(_ORDER) if parts else None
+
+
+def columns_of(files: Sequence[InternalFile], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Yield some columns of all records of a partition, in no particular order. Raises as `InternalReader.epoch` does."""
+    for file in files:
+        yield from _file_batches(file.path, columns)
+
+
+def _decoded(first: int, columns: Sequence[Decodable], key: Shape, value: Shape) -> Rows:
+    """Return the rows of timestamp, key and value columns. The first row has the offset ``first``."""
+    timestamps, width = columns[0], 1 + len(key.columns)
+    keys, values = decode(key, columns[1:width]), DecodedLater(value, columns[width:])
+    times = np.asarray(timestamps)
+    running_ms = np.maximum.accumulate(times).tolist()
+    return Rows(range(first, first + len(timestamps)), times.tolist(), running_ms, keys, values)
 
 
 def _overlapping(files: Sequence[LogFile]) -> list[list[LogFile]]:
@@ -148,21 +208,6 @@ def _batches(
                     yield _between(with_columns(batch, columns, values), file.first, file.last + 1)
         except UNREADABLE as error:
             raise unreadable(topic, file.path, error) from error
-
-
-def with_columns(rows: Any, columns: Sequence[str], values: Sequence[Column]) -> Any:
-    """Return columns of a file's rows (a batch or a table), null if the file is older than they are (ADR-77).
-
-    Raises KeyError for a column that is missing and not in ``values``.
-    """
-    names = rows.schema.names
-    if all(name in names for name in columns):
-        return rows.select(list(columns))
-    kinds = {column.name: column.type for column in values}
-    arrays = [
-        rows.column(name) if name in names else pa.nulls(rows.num_rows, arrow_type(kinds[name])) for name in columns
-    ]
-    return type(rows).from_arrays(arrays, names=list(columns))
 
 
 def _spooled(path: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -227,3 +272,42 @@ def _continues(offsets: pa.Array, expected: int) -> bool:
     if len(offsets) == 0:
         return True
     return bool(np.array_equal(offsets, np.arange(expected, expected + len(offsets))))
+
+
+class _EpochByEpoch:
+    """The batches of a file whose rows are ordered by epoch."""
+
+    def __init__(self, path: str, columns: Sequence[str]) -> None:
+        self._path, self._columns = path, list(columns)
+        self._batches: Iterator[pa.RecordBatch] | None = None
+        self._rest: pa.RecordBatch | None = None
+
+    def take(self, epoch: int) -> Iterator[pa.RecordBatch]:
+        """Yield the rows up to an epoch; keep those of later epochs."""
+        while (batch := self._next()) is not None:
+            epochs = batch.column(0)
+            count = pc.sum(pc.less_equal(epochs, epoch)).as_py()
+            if count:
+                yield batch.slice(0, count)
+            if count < batch.num_rows:
+                self._rest = batch.slice(count)
+                return
+
+    def _next(self) -> pa.RecordBatch | None:
+        batch, self._rest = self._rest, None
+        if batch is not None:
+            return batch
+        if self._batches is None:
+            self._batches = _file_batches(self._path, self._columns)
+        return next(self._batches, None)
+
+
+def _file_batches(path: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    try:
+        with open_verified(path) as parquet:
+            threads = uses_threads(parquet)
+            for batch in parquet.iter_batches(batch_size.read_rows(), columns=list(columns), use_threads=threads):
+                yield batch.select(list(columns))
+    except UNREADABLE as error:
+        message = f"cannot read the internal log file {path}: {error}. Nothing was committed. Run the command again"
+        raise StorageError(message) from error

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from rewindow.contracts.tasks import LogSpan
-from rewindow.engine.worker.distinct import distinct
+from rewindow.engine.worker.arrow_rows import distinct
 from rewindow.engine.worker.nested_json import Reader, canonical_json
 
 PACK_ROWS = 65_536

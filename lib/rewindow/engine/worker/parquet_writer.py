@@ -6,6 +6,7 @@ exclusively, and only the files in the winning task's manifest count.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from hashlib import blake2b
@@ -15,21 +16,21 @@ from uuid import uuid4
 from zlib import crc32
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rewindow.contracts.staged_files import StagedFile, staged_name
 from rewindow.engine.worker.digest import RowsDigest
-from rewindow.engine.worker.stats import ColumnStats
 from rewindow.errors import RewindowError, failed_io
 from rewindow.storage.atomic_files import Draft, draft
 
 ROW_GROUP = 128 * 1024
 """Rows per row group."""
-
 DIGEST_BYTES = 16
-
 Share = Callable[[pa.Table], bool]
 """Takes rows for a file that several writers share. Returns False if they are too many."""
+_TEXT_LIMIT = 32
+"""Columns with longer texts get no bounds: truncating the upper bound correctly is not worth the risk."""
 
 
 class FileWriter:
@@ -64,7 +65,7 @@ class FileWriter:
         self._file_schema = pa.schema([*schema, *(pa.field(name, pa.int64()) for name in self._constants)])
         self._target, self._partition = target, partition
         self._partition_values = dict(partition_values)
-        self._stats = {column: ColumnStats() for column in stats_columns}
+        self._stats = {column: _ColumnStats() for column in stats_columns}
         self._rows = 0
         self._digest = RowsDigest(("_run", *undigested))
         self._waiting: list[pa.RecordBatch] = []
@@ -239,7 +240,7 @@ class _DigestedFile:
         return self._digest.hexdigest()
 
 
-def _delta_stats(rows: int, columns: Mapping[str, ColumnStats]) -> dict[str, Any]:
+def _delta_stats(rows: int, columns: Mapping[str, _ColumnStats]) -> dict[str, Any]:
     known = {column: stats for column, stats in columns.items() if stats.smallest is not None}
     return {
         "numRecords": rows,
@@ -247,3 +248,40 @@ def _delta_stats(rows: int, columns: Mapping[str, ColumnStats]) -> dict[str, Any
         "maxValues": {column: stats.largest for column, stats in known.items()},
         "nullCount": {column: stats.nulls for column, stats in columns.items()},
     }
+
+
+class _ColumnStats:
+    """Minimum, maximum and null count of a column. No bounds if JSON cannot represent them exactly."""
+
+    def __init__(self) -> None:
+        """Start without values."""
+        self.nulls = 0
+        self.smallest: Any = None
+        self.largest: Any = None
+        self._bounded = True
+
+    def update(self, column: pa.Array) -> None:
+        """Add values of the column."""
+        self.nulls += column.null_count
+        if not self._bounded or column.null_count == len(column):
+            return
+        if not _is_bounded(column):
+            self._bounded, self.smallest, self.largest = False, None, None
+            return
+        bounds = pc.min_max(column).as_py()
+        self.smallest = bounds["min"] if self.smallest is None else min(self.smallest, bounds["min"])
+        self.largest = bounds["max"] if self.largest is None else max(self.largest, bounds["max"])
+
+
+def _is_bounded(column: pa.Array) -> bool:
+    kind = column.type
+    if pa.types.is_integer(kind):
+        return True
+    if pa.types.is_floating(kind):
+        return math.isfinite(pc.sum(column).as_py() or 0.0)
+    if pa.types.is_string(kind):
+        # Bytes are faster to count, and a text has no more characters than bytes.
+        return any(
+            (pc.max(length(column)).as_py() or 0) <= _TEXT_LIMIT for length in (pc.binary_length, pc.utf8_length)
+        )
+    return False

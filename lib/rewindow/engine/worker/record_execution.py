@@ -12,14 +12,12 @@ from contextlib import contextmanager
 from rewindow.contracts.staged_files import QUARANTINE, StagedFile, TaskReport
 from rewindow.contracts.tasks import Execution, SubTopologyWork, TaskWork
 from rewindow.engine.worker.batch_size import rows_at_once
-from rewindow.engine.worker.log_reader import LogReader
+from rewindow.engine.worker.log_reader import InternalReader, LogReader
 from rewindow.engine.worker.quarantine import DropWriter
 from rewindow.engine.worker.record_writers import InternalWriter, OutputWriter, writer_of
-from rewindow.engine.worker.repartition_reader import InternalReader
 from rewindow.engine.worker.restore import Restore
-from rewindow.engine.worker.shared_files import shared_files
 from rewindow.engine.worker.sqlite_spill import spills
-from rewindow.engine.worker.staging import stage_changes, staging_target
+from rewindow.engine.worker.staging import shared_files, stage_changes, staging_target
 from rewindow.engine.worker.vectorized.execution import run_vectorized
 from rewindow.engine.worker.vectorized.planner import Plan, plan_vectorized
 from rewindow.errors import InvariantError

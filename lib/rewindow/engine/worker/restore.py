@@ -16,8 +16,7 @@ import pyarrow.compute as pc
 from rewindow.contracts.tasks import TaskWork
 from rewindow.engine.worker.arrow_rows import arrow_schema
 from rewindow.engine.worker.changelog_reader import RowGroupFilter, changelog_batches, row_columns, rows_of
-from rewindow.engine.worker.log_reader import ordered_batches
-from rewindow.engine.worker.repartition_reader import columns_of
+from rewindow.engine.worker.log_reader import columns_of, ordered_batches
 from rewindow.streams.nodes import SinkNode
 from rewindow.streams.record import UNKNOWN
 from rewindow.streams.serde.binding import LogShapes, bind_sink

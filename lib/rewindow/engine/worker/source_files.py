@@ -3,6 +3,11 @@
 A file is identified by its path below the source's folder, its size and a digest (of large files: of both ends). So a
 copy of the source elsewhere is the same source, and a changed modification time does not matter. The digest is read if the
 modification time differs, or if the file still holds rows of later intervals: they will be landed as they are now.
+
+Find new CSV files that may be half written: their last line has no end, although those of landed files have one.
+
+A row that is cut within its last value is read like any other, with another value. Of JSON lines, only whole ones can be read,
+and a compressed text that is cut cannot be decompressed.
 """
 
 from __future__ import annotations
@@ -10,34 +15,35 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from glob import glob, has_magic
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rewindow.contracts.ingest import LATER, Piece, SourceLook, SourceSpec
 from rewindow.contracts.text_options import CSV, TEXT_FORMATS, text_options
-from rewindow.engine.worker.file_digests import COMPRESSED, digest, text_digest
 from rewindow.engine.worker.file_fields import has_rows
-from rewindow.engine.worker.line_ends import open_ended
+from rewindow.engine.worker.text.blocks import decompressed
 from rewindow.errors import AccessError, ConfigError, LandedFileError, SourceError
 from rewindow.storage.folder_listing import LOG
 
-FILES = "files"
+COMPRESSED = (".gz", ".bz2", ".zst")
+"""The suffixes of compressed text files that are read."""
+_FILES = "files"
 """The kind of a file source's position, which maps path -> [size, modification time (ns), digest].
 
 Compressed text files have the size and the digest of their text besides. Files that an older version landed have not, and their
 copies are recognized by their bytes only.
 """
-
 _LANDED = 64
 """Maximum number of landed files to which the values of new ones are compared."""
-
-
-class _File(NamedTuple):
-    """A file of a source: its path, its size in bytes and its modification time (ns)."""
-
-    path: str
-    facts: tuple[int, int]
+_COMPARED = 3
+"""Last landed files that tell whether the files of a source end with the end of a line."""
+_LINE_END_BYTES = 4
+"""Bytes of a line end in any encoding."""
+_WHOLE_BYTES = 64 << 20
+_END_BYTES = 1 << 20
 
 
 def look_at_files(spec: SourceSpec, position: Mapping[str, Any] | None, *, to_land: bool = True) -> SourceLook:
@@ -48,7 +54,7 @@ def look_at_files(spec: SourceSpec, position: Mapping[str, Any] | None, *, to_la
     The new position lists the fresh files only. Raises `SourceError` (66) if there are no files with rows, or a landed file
     is missing or has changed, `ConfigError` (78) for the files of a Delta table, which are not all its rows and only them.
     """
-    known: Mapping[str, Sequence[Any]] = position[FILES] if position else {}
+    known: Mapping[str, Sequence[Any]] = position[_FILES] if position else {}
     later = (position or {}).get(LATER, {})
     base, found = _find(spec)
     marks: dict[str, list[Any]] = {}
@@ -68,7 +74,7 @@ def look_at_files(spec: SourceSpec, position: Mapping[str, Any] | None, *, to_la
             if name in known:
                 _check_same(spec, name, file, known[name], is_done=name not in later)
             elif name not in empty:
-                marks[name] = [*file.facts, digest(file.path), *(_text_mark(spec, name, file.path) if to_land else ())]
+                marks[name] = [*file.facts, _digest(file.path), *(_text_mark(spec, name, file.path) if to_land else ())]
         except PermissionError as error:
             raise _refused(file.path, error) from error
     if missing:
@@ -79,24 +85,31 @@ def look_at_files(spec: SourceSpec, position: Mapping[str, Any] | None, *, to_la
     rest = tuple(Piece(file.path, name=name) for name, file in found.items() if name in known)
     partitioned = any("=" in part for name in found if "/" in name for part in name.split("/")[:-1])
     return SourceLook(
-        {"kind": FILES, FILES: marks},
+        {"kind": _FILES, _FILES: marks},
         fresh,
         rest,
         base=base if partitioned else None,
         landed=rest[-_LANDED:],
         empty=tuple(sorted(empty)),
-        open_ended=open_ended(spec, fresh, rest) if to_land else (),
+        open_ended=_open_ended(spec, fresh, rest) if to_land else (),
     )
 
 
 def unchanged(look: SourceLook, spec: SourceSpec) -> None:
     """Raise `SourceError` (66) if a fresh file changed since the look."""
-    marks = look.position[FILES]
+    marks = look.position[_FILES]
     for piece in (*look.fresh, *look.rest):  # in a generation that keeps landings, all files are to be read
         if piece.name in marks and list(_facts(piece.path) or ()) != marks[piece.name][:2]:
             name = piece.name
             message = f"{spec.name}: {name} was changed while it was being landed. Nothing was landed. Land again"
             raise SourceError(message)
+
+
+class _File(NamedTuple):
+    """A file of a source: its path, its size in bytes and its modification time (ns)."""
+
+    path: str
+    facts: tuple[int, int]
 
 
 def _find(spec: SourceSpec) -> tuple[str, dict[str, _File]]:
@@ -191,7 +204,7 @@ def _text_mark(spec: SourceSpec, name: str, path: str) -> tuple[int, str] | tupl
         return ()
     if not name.lower().endswith(COMPRESSED):
         return ()
-    return text_digest(path)
+    return _text_digest(path)
 
 
 def _below(spec: SourceSpec, path: str) -> Iterator[str]:
@@ -241,7 +254,7 @@ def _check_same(spec: SourceSpec, name: str, file: _File, mark: Sequence[Any], *
     size, modified_ns = file.facts
     if is_done and size == mark[0] and modified_ns == mark[1]:
         return
-    if size != mark[0] or digest(file.path) != mark[2]:
+    if size != mark[0] or _digest(file.path) != mark[2]:
         raise _broken(spec, name, "has changed")
 
 
@@ -251,3 +264,60 @@ def _broken(spec: SourceSpec, name: str, what: str) -> LandedFileError:
         f"change, land a new generation: `rewindow land FEED --new-generation`."
     )
     return LandedFileError(message, name)
+
+
+def _open_ended(spec: SourceSpec, fresh: Sequence[Piece], landed: Sequence[Piece]) -> tuple[str, ...]:
+    """Return the new CSV files whose last line has no end; none if that is so in the last landed files, too.
+
+    Reads the last bytes of each new file, and of a few landed ones if necessary. Raises `OSError`.
+    """
+    if spec.format != CSV:
+        return ()
+    found = tuple(piece.name for piece in fresh if _is_open(piece))
+    if not found or (landed and all(_is_open(piece) for piece in landed[-_COMPARED:])):
+        return ()
+    return found
+
+
+def _is_open(piece: Piece) -> bool:
+    if piece.name.lower().endswith(COMPRESSED):
+        return False
+    with Path(piece.path).open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - _LINE_END_BYTES))
+        end = file.read().rstrip(b"\0")  # UTF-16 has zeros around it
+    return not end.endswith((b"\n", b"\r"))
+
+
+def _digest(path: str) -> str:
+    """Return the digest of a file's bytes; of those of a large file, of both ends."""
+    with Path(path).open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size <= _WHOLE_BYTES:
+            return _of_blocks(iter(partial(file.read, _END_BYTES), b""))[1]
+        first = file.read(_END_BYTES)
+        file.seek(-_END_BYTES, os.SEEK_END)
+        return _of_ends(first, file.read(_END_BYTES))
+
+
+def _text_digest(path: str) -> tuple[int, str]:
+    """Return the size of the text in a compressed file, and the digest of a file with this text.
+
+    Reads all of it. Raises `StorageError` (74) if the file is truncated or not compressed.
+    """
+    return _of_blocks(decompressed(path))
+
+
+def _of_blocks(blocks: Iterable[bytes]) -> tuple[int, str]:
+    whole, size, first, last = blake2b(digest_size=16), 0, b"", b""
+    for block in blocks:
+        size += len(block)
+        if size <= _WHOLE_BYTES:
+            whole.update(block)
+        first = (first + block)[:_END_BYTES] if len(first) < _END_BYTES else first
+        last = block if len(block) == _END_BYTES else (last + block)[-_END_BYTES:]
+    return size, whole.hexdigest() if size <= _WHOLE_BYTES else _of_ends(first, last)
+
+
+def _of_ends(first: bytes, last: bytes) -> str:
+    return blake2b(first + last, digest_size=16).hexdigest()

@@ -5,7 +5,7 @@ All functions take one topic-partition in offset order, because the result depen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,22 +14,20 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rewindow.contracts.ingest import FAIL, PARTITION_TIME, TimestampPolicy
+from rewindow.contracts.ingest import FAIL, FAR, PARTITION_TIME, Arrivals, Intervals, TimestampPolicy
 from rewindow.contracts.instants import unit_of, wrong_unit
 from rewindow.errors import DataError
 from rewindow.streams.record import MAX_MS, UNKNOWN, Record
 
 Longs = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
-
 NO_TIMESTAMP = "no timestamp"
 NEVER_ARRIVED = "it has no arrived_at"
 NOT_A_TIME = "is not a valid time"
 UNREADABLE = "the parser could not read it"
-TOO_FAR = "too far ahead (`max_ahead`)"
-
 Extractor = Callable[[Record, int], Any]
 """A user's ``module:function(record, partition_time)``, which returns epoch milliseconds."""
+_Flags = npt.NDArray[np.bool_]
+_TOO_FAR = "too far ahead (`max_ahead`)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +42,7 @@ class Refusal:
 class Judged:
     """The timestamps of the landed records (``keep``), the rejected records, and the partition time afterwards."""
 
-    keep: Flags
+    keep: _Flags
     timestamps: Longs
     refusals: tuple[Refusal, ...]
     partition_time: int
@@ -92,7 +90,7 @@ def judge(
         times = np.where(filled, running, times)
         keep |= filled
     refusals = tuple(
-        Refusal(int(row), TOO_FAR if refused[row] else _reason(int(row), missing, faults, times))
+        Refusal(int(row), _TOO_FAR if refused[row] else _reason(int(row), missing, faults, times))
         for row in np.flatnonzero(~keep)
     )
     kept = times[keep]
@@ -130,13 +128,41 @@ def extract(
                 raise InvalidTimestampError(row, f"{reason}, and no valid one before it in its partition")
             time = partition_time
         elif time > bounds[row]:
-            time, reason = UNKNOWN, TOO_FAR
+            time, reason = UNKNOWN, _TOO_FAR
         if time < 0:
             refusals.append(Refusal(row, reason))
             continue
         keep[row], times[row] = True, time
         partition_time = max(partition_time, time)
     return Judged(keep, times, tuple(refusals), partition_time)
+
+
+def is_unreadable(fault: str | None) -> bool:
+    """Return whether a row was refused because the parser could not read it. The fault goes on with its file and text."""
+    return fault is not None and fault.startswith(UNREADABLE)
+
+
+def arrivals_of(intervals: Intervals, until_ms: int, columns: Iterable[tuple[pa.Array, pa.Array]]) -> Arrivals:
+    """Return when rows arrived, given as columns of arrivals (epoch ms) and faults. From ``until_ms`` on they wait."""
+    found: set[int | None] = set()
+    start, end, waiting, first = 0, 0, 0, FAR
+    fault: str | None = None
+    for arrivals, faults in columns:
+        if arrivals.null_count and fault is None:
+            fault = faults.filter(arrivals.is_null())[0].as_py() or NEVER_ARRIVED
+            found.add(None)
+        known = np.asarray(arrivals.drop_null())
+        late = known[known >= until_ms]
+        waiting, first = waiting + len(late), min(first, int(late.min())) if len(late) else first
+        times = np.sort(known[known < until_ms])
+        at = 0
+        while at < len(times):
+            if not start <= int(times[at]) < end:
+                start = intervals.start_of(int(times[at]))
+                end = intervals.after(start)
+                found.add(start)
+            at = int(np.searchsorted(times, end, side="left"))
+    return Arrivals(frozenset(found), waiting, first if waiting else None, fault)
 
 
 def _ask(extractor: Extractor, record: Record, partition_time: int) -> tuple[int, str]:
@@ -151,19 +177,14 @@ def _ask(extractor: Extractor, record: Record, partition_time: int) -> tuple[int
     return (answer, "") if answer >= 0 else (UNKNOWN, f"a negative timestamp ({answer})")
 
 
-def is_unreadable(fault: str | None) -> bool:
-    """Return whether a row was refused because the parser could not read it. The fault goes on with its file and text."""
-    return fault is not None and fault.startswith(UNREADABLE)
-
-
-def _fatal(bad: Flags, faults: Sequence[str | None], policy: TimestampPolicy) -> Flags:
+def _fatal(bad: _Flags, faults: Sequence[str | None], policy: TimestampPolicy) -> _Flags:
     """Return the invalid rows that fail the landing."""
     unreadable = np.array([is_unreadable(fault) for fault in faults], dtype=np.bool_) if faults else np.zeros_like(bad)
     fatal = unreadable if policy.unreadable == FAIL else np.zeros_like(bad)
     return fatal | (bad & ~unreadable) if policy.invalid == FAIL else fatal
 
 
-def _reason(row: int, missing: Flags, faults: Sequence[str | None], times: Longs) -> str:
+def _reason(row: int, missing: _Flags, faults: Sequence[str | None], times: Longs) -> str:
     if faults and (fault := faults[row]) is not None:
         return fault
     return NO_TIMESTAMP if missing[row] else f"a negative timestamp ({times[row]})"

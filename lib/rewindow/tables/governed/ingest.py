@@ -23,7 +23,7 @@ from rewindow.engine.spark.kafka_offsets import source_offset_blocks
 from rewindow.engine.spark.open_table import named
 from rewindow.engine.worker.failures import mark
 from rewindow.engine.worker.faults import naming_bad_rows
-from rewindow.engine.worker.landing.engine import ArrowLandingEngine
+from rewindow.engine.worker.landing.arrow_landing import ArrowLandingEngine
 from rewindow.engine.worker.landing.source import ArrowSource
 from rewindow.engine.worker.landing.source_types import UnsuitableError
 from rewindow.engine.worker.log_blocks import PARTITION

@@ -10,21 +10,23 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import chain, groupby, islice
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from rewindow.contracts.ingest import OUTPUT_ORDER, OUTPUT_TIME, LogSpec, LogWrite
 from rewindow.engine.worker.digest import row_hashes
-from rewindow.engine.worker.landing.chunks import released, sorted_chunks, write_runs
-from rewindow.engine.worker.landing.exchange import read_run
-from rewindow.engine.worker.landing.key_times import NEVER, KeyTimes, Words
-from rewindow.engine.worker.landing.merge import merged
 from rewindow.engine.worker.landing.scratch import scratch_folder
+from rewindow.engine.worker.landing.sorted_runs import merged, read_run, released, sorted_chunks, write_runs
 from rewindow.engine.worker.log_blocks import ARRIVED, PARTITION, TIMESTAMP, cut, longs, order_name
 
 _SOURCE, _OFFSET = map(order_name, OUTPUT_ORDER)
 _STREAM_TIME = "_stream_time"
 """The largest time so far of a row's key in its source partition, among the rows that go to the same partition of the log."""
 _ORDER = (_STREAM_TIME, _SOURCE, _OFFSET)
+_Longs = npt.NDArray[np.int64]
+_Words = npt.NDArray[np.uint64]
+_NEVER = np.iinfo(np.int64).min
 
 
 def interleaved(write: LogWrite, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -51,15 +53,15 @@ def _in_order(write: LogWrite, partition: int, group: Iterable[pa.RecordBatch]) 
 
 def _with_stream_time(spec: LogSpec, group: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     name = order_name(OUTPUT_TIME) if spec.extractor else TIMESTAMP
-    source, known = None, KeyTimes()
+    source, known = None, _KeyTimes()
     for rows in chain.from_iterable(cut(batch, _SOURCE) for batch in group):
         if (own := rows.column(_SOURCE)[0].as_py()) != source:
-            source, known = own, KeyTimes()
-        times = longs(rows.column(name).cast(pa.int64()), NEVER)
+            source, known = own, _KeyTimes()
+        times = longs(rows.column(name).cast(pa.int64()), _NEVER)
         yield rows.append_column(_STREAM_TIME, pa.array(known.add(_hashes_of_keys(spec, rows), times)))
 
 
-def _hashes_of_keys(spec: LogSpec, rows: pa.RecordBatch) -> Words:
+def _hashes_of_keys(spec: LogSpec, rows: pa.RecordBatch) -> _Words:
     """Return a hash of the output's key in each row. Rows of keys with the same hash count as rows of one key."""
     names = (name if name in rows.schema.names else order_name(name) for name in spec.output_keys)
     return row_hashes(rows.select(list(names)))
@@ -67,3 +69,46 @@ def _hashes_of_keys(spec: LogSpec, rows: pa.RecordBatch) -> Words:
 
 def _group_of(rows: pa.RecordBatch) -> tuple[int, int]:
     return rows.column(PARTITION)[0].as_py(), rows.column(ARRIVED)[0].as_py()
+
+
+class _KeyTimes:
+    """The largest time so far of each key, by a 64-bit hash of the key: 16 bytes for each."""
+
+    def __init__(self) -> None:
+        """Begin without rows."""
+        self._hashes = np.empty(0, dtype=np.uint64)
+        self._latest = np.empty(0, dtype=np.int64)
+
+    def add(self, hashes: _Words, times: _Longs) -> _Longs:
+        """Add rows in order, of which there are some; return the stream time of each row's key with that row."""
+        order = np.argsort(hashes, kind="stable")
+        hashes = hashes[order]
+        is_first = np.concatenate(([True], hashes[1:] != hashes[:-1]))
+        keys, numbers = hashes[is_first], np.cumsum(is_first) - 1
+        at, is_known = self._find(keys)
+        before = np.full(len(keys), _NEVER)
+        before[is_known] = self._latest[at[is_known]]
+        latest = np.maximum(_largest_so_far(numbers, times[order]), before[numbers])
+        last = latest[np.concatenate((is_first[1:], [True]))]
+        self._latest[at[is_known]] = last[is_known]
+        if not is_known.all():
+            self._hashes = np.insert(self._hashes, at[~is_known], keys[~is_known])
+            self._latest = np.insert(self._latest, at[~is_known], last[~is_known])
+        found: _Longs = np.empty_like(latest)
+        found[order] = latest
+        return found
+
+    def _find(self, keys: _Words) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
+        """Return where keys are among those known, or would be inserted, and which of them are known."""
+        at = np.searchsorted(self._hashes, keys)
+        is_known = at < len(self._hashes)
+        is_known[is_known] = self._hashes[at[is_known]] == keys[is_known]
+        return at, is_known
+
+
+def _largest_so_far(numbers: _Longs, times: _Longs) -> _Longs:
+    """Return the largest time so far within each group. Groups are numbered from 0 on and follow each other."""
+    values, ranks = np.unique(times, return_inverse=True)
+    base = numbers * len(values)
+    found: _Longs = values[np.maximum.accumulate(base + ranks) - base]
+    return found

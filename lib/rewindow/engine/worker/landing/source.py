@@ -1,9 +1,16 @@
-"""Decide whether Arrow can land a source exactly as Spark would, and what it has to read. Opens the files' footers."""
+"""Decide whether Arrow can land a source exactly as Spark would, and what it has to read. Opens the files' footers.
+
+Parquet values that Spark wrote in the calendar of its versions before 3.0 are left to it: Arrow takes them for other days.
+That calendar is Julian before 1582-10-15, so day numbers before then mean other dates. Its timestamps before 1900 also have other
+offsets of the zone, because Java's old classes knew no local mean time. The footer says which calendar a file has. Later
+values are the same in both, so files without earlier ones are read by Arrow as any other.
+"""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -26,8 +33,7 @@ from rewindow.contracts.ingest import (
 from rewindow.contracts.instants import RANGES
 from rewindow.contracts.source_fields import is_read, named_columns, read_schema
 from rewindow.contracts.text_options import CSV
-from rewindow.engine.worker.arrivals import arrivals_of
-from rewindow.engine.worker.bad_times import BadTimes, BadTimesFound, wrong_text
+from rewindow.engine.worker.faults import BadTimes, BadTimesFound, wrong_text
 from rewindow.engine.worker.file_fields import check_has, check_not_empty, shown
 from rewindow.engine.worker.landing.directories import (
     DIRECTORY_TYPES,
@@ -35,7 +41,6 @@ from rewindow.engine.worker.landing.directories import (
     directory_types,
     directory_values,
 )
-from rewindow.engine.worker.landing.legacy_calendar import check_calendar
 from rewindow.engine.worker.landing.parquet_types import (
     check_nanoseconds,
     check_types,
@@ -52,14 +57,21 @@ from rewindow.engine.worker.landing.source_types import (
     check_stored,
     fields_of,
     spark_schema,
+    unreadable_types,
     with_fields,
 )
 from rewindow.engine.worker.landing.text_source import TextFile, text_directories_of, text_types
-from rewindow.engine.worker.landing.unreadable_types import unreadable_types
+from rewindow.engine.worker.timestamps import arrivals_of
 from rewindow.errors import ConfigError, SourceError
 from rewindow.storage.locations import filesystem_of
 
-TABLES = ("delta", JOB)
+_TABLES = ("delta", JOB)
+_VERSION, _LEGACY = b"org.apache.spark.version", b"org.apache.spark.legacyDateTime"
+_GREGORIAN_DAY = -141_427
+"""1582-10-15 in days since 1970."""
+_STANDARD_TIME_S = -2_208_988_800
+"""1900-01-01 in seconds since 1970. Spark converts earlier timestamps."""
+_PER_SECOND = {"milliseconds": 1_000, "microseconds": 1_000_000, "nanoseconds": 1_000_000_000}
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,51 +146,6 @@ def inferred_schema(spec: LogSpec, look: SourceLook) -> str:
     return with_fields(schema, directory_types(pieces, look.base))
 
 
-def _readable(
-    spec: LogSpec, pieces: Sequence[Piece], is_needed: Callable[[str], bool]
-) -> Iterator[tuple[str, pq.FileMetaData]]:
-    """Yield the names and footers of files. Raises `SourceError` (66) for a needed column that nobody reads, or two of a name."""
-    named = named_columns(spec)
-    for piece in pieces:
-        file, footer = shown(spec.source, piece.path), _footer(piece.path)
-        names = Counter(name.lower() for name in _roots(footer))
-        if twice := next((name for name, count in names.items() if count > 1), None):
-            message = f"log {spec.topic}: {file} {told_twice(twice, names[twice])}. Nothing was landed"
-            raise SourceError(message)
-        for name, kind in unreadable_types(footer.schema).items():
-            if is_needed(name):
-                leave = "" if is_read(name, named) else f", or leave the column out: `ignore: [{name}]`"
-                raise SourceError(f"{_has_unreadable(spec, file, name, kind)}. Write it as a text or a number{leave}")
-        yield file, footer
-
-
-def _roots(footer: pq.FileMetaData) -> list[str]:
-    try:
-        names: list[str] = footer.schema.to_arrow_schema().names
-    except pa.ArrowException as error:
-        raise UnsuitableError(str(error)) from error
-    return names
-
-
-def _not_inferred(spec: LogSpec, pieces: Sequence[Piece], reason: str) -> Iterator[SourceError]:
-    """Yield an error for each column that keeps Spark from inferring the others, which it has to do for a reason."""
-    for piece in pieces:
-        try:
-            found = unreadable_types(_footer(piece.path).schema)
-        except UnsuitableError:
-            continue  # Spark says what is wrong with it
-        for name, kind in found.items():
-            has = _has_unreadable(spec, shown(spec.source, piece.path), name, kind)
-            yield SourceError(
-                f"{has}, and Spark has to infer the other columns, because {reason}. Write it as a text or a number, or leave "
-                "it out of the files"
-            )
-
-
-def _has_unreadable(spec: LogSpec, file: str, name: str, kind: str) -> str:
-    return f"log {spec.topic}: {file} has {name} as {kind}, which Spark does not read. Nothing was landed"
-
-
 def check_for_spark(spec: LogSpec, look: SourceLook, error: UnsuitableError) -> None:
     """Check a source that Spark has to read because of an error.
 
@@ -240,6 +207,58 @@ def open_text(
             ]
     rows = sum(portion.page.rows for portion in portions if portion.page is not None)
     return ArrowSource(reader, tuple(portions), rows)
+
+
+def split_evenly(source: ArrowSource, tasks: int) -> list[Sequence[Portion]]:
+    """Divide the row groups of a source among tasks."""
+    groups = [replace(portion, row_groups=(group,)) for portion in source.portions for group in portion.row_groups]
+    share = -(-len(groups) // max(tasks, 1)) or 1
+    return [groups[start : start + share] for start in range(0, len(groups), share)]
+
+
+def _readable(
+    spec: LogSpec, pieces: Sequence[Piece], is_needed: Callable[[str], bool]
+) -> Iterator[tuple[str, pq.FileMetaData]]:
+    """Yield the names and footers of files. Raises `SourceError` (66) for a needed column that nobody reads, or two of a name."""
+    named = named_columns(spec)
+    for piece in pieces:
+        file, footer = shown(spec.source, piece.path), _footer(piece.path)
+        names = Counter(name.lower() for name in _roots(footer))
+        if twice := next((name for name, count in names.items() if count > 1), None):
+            message = f"log {spec.topic}: {file} {told_twice(twice, names[twice])}. Nothing was landed"
+            raise SourceError(message)
+        for name, kind in unreadable_types(footer.schema).items():
+            if is_needed(name):
+                leave = "" if is_read(name, named) else f", or leave the column out: `ignore: [{name}]`"
+                raise SourceError(f"{_has_unreadable(spec, file, name, kind)}. Write it as a text or a number{leave}")
+        yield file, footer
+
+
+def _roots(footer: pq.FileMetaData) -> list[str]:
+    try:
+        names: list[str] = footer.schema.to_arrow_schema().names
+    except pa.ArrowException as error:
+        raise UnsuitableError(str(error)) from error
+    return names
+
+
+def _not_inferred(spec: LogSpec, pieces: Sequence[Piece], reason: str) -> Iterator[SourceError]:
+    """Yield an error for each column that keeps Spark from inferring the others, which it has to do for a reason."""
+    for piece in pieces:
+        try:
+            found = unreadable_types(_footer(piece.path).schema)
+        except UnsuitableError:
+            continue  # Spark says what is wrong with it
+        for name, kind in found.items():
+            has = _has_unreadable(spec, shown(spec.source, piece.path), name, kind)
+            yield SourceError(
+                f"{has}, and Spark has to infer the other columns, because {reason}. Write it as a text or a number, or leave "
+                "it out of the files"
+            )
+
+
+def _has_unreadable(spec: LogSpec, file: str, name: str, kind: str) -> str:
+    return f"log {spec.topic}: {file} has {name} as {kind}, which Spark does not read. Nothing was landed"
 
 
 def _check_times(reader: RowReader) -> None:
@@ -311,7 +330,7 @@ def _portion(reader: RowReader, due: Portion, piece: Piece, look: SourceLook) ->
     if reader.spec.source.format == "parquet":
         check_types(reader.spec, piece.path, footer.schema, inside)
     check_stored(footer.schema, inside)
-    check_calendar(piece.path, footer, inside)
+    _check_calendar(piece.path, footer, inside)
     due = replace(due, piece=piece)
     groups = tuple(number for number in range(footer.num_row_groups) if not _is_over(reader, due, footer, number))
     rows = sum(footer.row_group(number).num_rows for number in groups)
@@ -336,8 +355,38 @@ def _footer(path: str) -> pq.FileMetaData:
         raise UnsuitableError(f"{path}: {error}") from error
 
 
-def split_evenly(source: ArrowSource, tasks: int) -> list[Sequence[Portion]]:
-    """Divide the row groups of a source among tasks."""
-    groups = [replace(portion, row_groups=(group,)) for portion in source.portions for group in portion.row_groups]
-    share = -(-len(groups) // max(tasks, 1)) or 1
-    return [groups[start : start + share] for start in range(0, len(groups), share)]
+def _check_calendar(path: str, footer: pq.FileMetaData, columns: Collection[str]) -> None:
+    """Raise `UnsuitableError` for a file with values in these columns that its calendar makes other days."""
+    if not _is_legacy(footer):
+        return
+    for index in range(footer.num_columns):
+        column = footer.schema.column(index)
+        least = _least(column) if column.path in columns else None
+        if least is not None and any(
+            _may_be_earlier(footer, group, index, least) for group in range(footer.num_row_groups)
+        ):
+            raise UnsuitableError(f"{path} has early dates in {column.path}, in the calendar of Spark before 3.0")
+
+
+def _is_legacy(footer: pq.FileMetaData) -> bool:
+    """Return whether a file is in the old calendar, by Spark's own rule: its version, or a key of the legacy mode."""
+    stated = footer.metadata or {}
+    version = [int(part) for part in stated.get(_VERSION, b"").decode().split(".")[:1] if part.isdigit()]
+    return _LEGACY in stated or any(major < 3 for major in version)
+
+
+def _least(column: Any) -> int | None:
+    """Return the first value of a column, as the file stores it, that both calendars write alike; None for other types."""
+    kind = json.loads(column.logical_type.to_json())
+    if kind["Type"] == "Date":
+        return _GREGORIAN_DAY
+    if kind["Type"] == "Timestamp" and kind["isAdjustedToUTC"]:  # Spark never converts local times
+        return _STANDARD_TIME_S * _PER_SECOND[kind["timeUnit"]]
+    return None
+
+
+def _may_be_earlier(footer: pq.FileMetaData, group: int, index: int, least: int) -> bool:
+    statistics = footer.row_group(group).column(index).statistics
+    if statistics is None or not statistics.has_min_max:
+        return statistics is None or statistics.null_count != footer.row_group(group).num_rows
+    return int(statistics.min_raw) < least

@@ -1,4 +1,8 @@
-"""Read the due rows of a source's files with Arrow, as the columns that the log writer expects."""
+"""Read the due rows of a source's files with Arrow, as the columns that the log writer expects.
+
+Each distinct key of a batch is encoded and hashed once (`streams.serde.key_bytes`). Batches of a source mostly have the same
+keys. Their partitions are remembered for the next batch.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+from zlib import crc32
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -16,7 +23,6 @@ from rewindow.contracts.instants import MILLISECONDS, RANGES, wrong_unit
 from rewindow.contracts.source_fields import read_columns
 from rewindow.engine.worker.faults import BadRowsError, fix_of
 from rewindow.engine.worker.landing.parquet_types import shown_type
-from rewindow.engine.worker.landing.partitions import partitions_of
 from rewindow.engine.worker.landing.source_types import INTEGERS, TIMES, arrow_type, as_landed, as_time, in_micros
 from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, NO_TIME, PARTITION, TIMESTAMP, order_name
 from rewindow.engine.worker.text.pages import Page
@@ -24,10 +30,17 @@ from rewindow.engine.worker.text.rows import BadValueError, TextRows
 from rewindow.engine.worker.timestamps import NEVER_ARRIVED, UNREADABLE
 from rewindow.errors import LimitError, StorageError
 from rewindow.storage.locations import filesystem_of
+from rewindow.streams.serde.key_bytes import encode_key
 
 _READ_ROWS = 1 << 18
 _READ_BYTES = 32 << 20
 """The most rows and (uncompressed) bytes of a batch."""
+_NULL_PARTITION = 0
+"""The partition of records without a key."""
+_MOST_KEPT = 1 << 16
+"""More values are not worth their memory: they hardly repeat."""
+_known: dict[int, tuple[pa.Array, npt.NDArray[np.int32]]] = {}
+"""By number of partitions: values of the last dictionaries, and their partitions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +242,46 @@ class RowReader:
         return as_time(found.column(source), kind, zone, self.spec.units.get(name, MILLISECONDS))
 
 
+@contextmanager
+def open_parquet(path: str, coded: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
+    """Open a Parquet file; some columns are read as dictionaries.
+
+    Raises `StorageError` (74) if it cannot be read, then or within the block.
+    """
+    try:
+        system, location = filesystem_of(path)
+        with system.open_input_file(location) as stream:
+            footer = pq.read_metadata(stream)
+            stored = [name for name in coded if name in footer.schema.names]
+            file = pq.ParquetFile(stream, metadata=footer, read_dictionary=stored, page_checksum_verification=True)
+            yield file
+    except MemoryError:  # which Arrow's is, too
+        raise
+    except (OSError, pa.ArrowException) as error:
+        reason = " ".join(str(error).split()).rstrip(".")
+        message = f"cannot read {path}: {reason}. Restore the file, then land again"
+        raise StorageError(message) from error
+
+
+def partitions_of(keys: Sequence[pa.Array], *, is_scalar: bool, partitions: int) -> pa.Array:
+    """Return the partition of each row, by its landed key columns. A key of several columns is never null."""
+    rows = len(keys[0])
+    if is_scalar and pa.types.is_string(keys[0].type):
+        keys = [keys[0].dictionary_encode()]
+    if is_scalar and pa.types.is_dictionary(keys[0].type):
+        return pa.array(_partitions_of_dictionary(keys[0].dictionary, partitions)[_indices(keys[0])])
+    codes, values = zip(*map(_coded, keys), strict=True)
+    if is_scalar:
+        return pa.array(_hashed(values[0], partitions)[codes[0]])
+    combined: npt.NDArray[np.int64] = np.zeros(rows, dtype=np.int64)
+    for code, distinct in zip(codes, values, strict=True):
+        # Renumbered after each column, so the numbers never exceed rows times the distinct values of one column.
+        combined = np.unique(combined * len(distinct) + code, return_inverse=True)[1].astype(np.int64)
+    _, first = np.unique(combined, return_index=True)
+    found = [tuple(distinct[code[row]] for code, distinct in zip(codes, values, strict=True)) for row in first.tolist()]
+    return pa.array(_hashed(found, partitions)[combined])
+
+
 class _StoredRows:
     """A batch of a file, with the values that its table or its directories keep outside it."""
 
@@ -270,27 +323,6 @@ class _StoredRows:
 
 
 @contextmanager
-def open_parquet(path: str, coded: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
-    """Open a Parquet file; some columns are read as dictionaries.
-
-    Raises `StorageError` (74) if it cannot be read, then or within the block.
-    """
-    try:
-        system, location = filesystem_of(path)
-        with system.open_input_file(location) as stream:
-            footer = pq.read_metadata(stream)
-            stored = [name for name in coded if name in footer.schema.names]
-            file = pq.ParquetFile(stream, metadata=footer, read_dictionary=stored, page_checksum_verification=True)
-            yield file
-    except MemoryError:  # which Arrow's is, too
-        raise
-    except (OSError, pa.ArrowException) as error:
-        reason = " ".join(str(error).split()).rstrip(".")
-        message = f"cannot read {path}: {reason}. Restore the file, then land again"
-        raise StorageError(message) from error
-
-
-@contextmanager
 def _fitting(path: str) -> Iterator[None]:
     """Name the file whose rows do not fit into memory: a small file may have a few values of gigabytes."""
     try:
@@ -318,3 +350,44 @@ def _ordered(column: pa.Array) -> Any:
     if pa.types.is_date(column.type):
         return column.cast(pa.int32()).cast(pa.int64())
     return column.cast(pa.int64()) if pa.types.is_temporal(column.type) else column
+
+
+def _coded(column: pa.Array) -> tuple[npt.NDArray[np.int64], list[object]]:
+    """Return a code for each row, and the value of each code; the last code is null's."""
+    coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    return _indices(coded).astype(np.int64), [*coded.dictionary.to_pylist(), None]
+
+
+def _indices(coded: pa.DictionaryArray) -> npt.NDArray[np.int32]:
+    """Return the codes of the rows; a null has the one behind the last."""
+    indices = coded.indices.fill_null(len(coded.dictionary)) if coded.null_count else coded.indices
+    return np.asarray(indices)
+
+
+def _partitions_of_dictionary(dictionary: pa.Array, partitions: int) -> npt.NDArray[np.int32]:
+    """Return the partition of each distinct value, and of null. Only values that the last dictionaries lack are hashed."""
+    known, of_known = _known.get(partitions, (dictionary.slice(0, 0), np.zeros(0, np.int32)))
+    if known.type != dictionary.type:
+        known, of_known = dictionary.slice(0, 0), of_known[:0]
+    at = pc.index_in(dictionary, value_set=known)
+    is_new = np.asarray(at.is_null())
+    found = np.full(len(dictionary) + 1, _NULL_PARTITION, np.int32)
+    found[:-1][~is_new] = of_known[np.asarray(at.drop_null())]
+    if is_new.any():
+        new = dictionary.filter(pa.array(is_new))
+        of_new = _hashed([*new.to_pylist(), None], partitions)[:-1]
+        found[:-1][is_new] = of_new
+        fits = len(known) + len(new) <= _MOST_KEPT
+        known, of_known = (
+            (pa.concat_arrays([known, new]), np.concatenate([of_known, of_new])) if fits else (new[:_MOST_KEPT], of_new)
+        )
+        _known[partitions] = known, of_known[:_MOST_KEPT]
+    return found
+
+
+def _hashed(keys: Sequence[object], partitions: int) -> npt.NDArray[np.int32]:
+    if keys and all(isinstance(key, str) for key in keys[:-1]) and keys[-1] is None:
+        hashes = [crc32(key.encode()) for key in keys[:-1]]  # type: ignore[attr-defined] # all are str
+        return np.array([*(found % partitions for found in hashes), _NULL_PARTITION], dtype=np.int32)
+    found = [_NULL_PARTITION if key is None else crc32(encode_key(key)) % partitions for key in keys]
+    return np.array(found, dtype=np.int32)

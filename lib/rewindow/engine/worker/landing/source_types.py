@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rewindow.contracts.instants import MILLISECONDS
-from rewindow.engine.worker.landing.unreadable_types import unreadable_type
 
 INTEGERS = ("byte", "short", "integer", "long")
 TIMES = ("timestamp", "timestamp_ntz")
@@ -28,12 +27,14 @@ _READ_AS: Mapping[str, pa.DataType] = {
     "timestamp": pa.timestamp("us", "UTC"),
     "timestamp_ntz": pa.timestamp("us"),
 }
-VOID = "void"
+_VOID = "void"
 """The type of a column that has no value in a file, and so none of its own."""
 _SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 _MOST_SECONDS = (2**63 - 1) // 1_000
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 """0001-01-01 and 9999-12-31: beyond them Spark writes dates in another form."""
+_UNKNOWN: Final[Mapping[str, str]] = {"Time": "TIME", "Float16": "FLOAT16", "UUID": "UUID", "Interval": "INTERVAL"}
+_MOST_DIGITS = 38
 
 
 class UnsuitableError(Exception):
@@ -77,7 +78,7 @@ def spark_schema(files: Iterable[tuple[str, pq.FileMetaData]], needed: Callable[
     if len({name.lower() for name in found}) < len(found):
         raise UnsuitableError("its files have columns that differ in case only")
     fields = [
-        {**field, "type": "integer"} if field["type"] == VOID else field  # as Spark has it
+        {**field, "type": "integer"} if field["type"] == _VOID else field  # as Spark has it
         for name, (field, _) in found.items()
         if name not in mixed
     ]
@@ -94,24 +95,6 @@ def with_fields(schema: str, types: Mapping[str, str]) -> str:
         raise UnsuitableError("its files and directories have columns that differ in case only")
     fields += json.loads(schema_of({name: kind for name, kind in types.items() if name not in own}))["fields"]
     return json.dumps({"fields": fields, "type": "struct"}, separators=(",", ":"), sort_keys=True)
-
-
-def _merged(one: Any, other: Any) -> Any:
-    """Return the type of a column that has two types; None if there is none.
-
-    Numbers get the wider type, as they are landed, and decimals of one scale the larger precision.
-    """
-    if other in (one, VOID):
-        return one
-    if one == VOID:
-        return other
-    for numbers in (INTEGERS, ("float", "double")):
-        if one in numbers and other in numbers:
-            return max(one, other, key=numbers.index)
-    if all(isinstance(kind, str) and kind.startswith("decimal(") for kind in (one, other)):
-        (digits, scale), (more, same) = decimal_of(one), decimal_of(other)
-        return f"decimal({max(digits, more)},{scale})" if scale == same else None
-    return None
 
 
 def schema_of(types: Mapping[str, Any]) -> str:
@@ -183,6 +166,77 @@ def as_time(column: pa.Array, type_name: str, zone: str, unit: str = MILLISECOND
     raise UnsuitableError(f"its times are {type_name} in the zone {zone}")
 
 
+def type_name(column: pq.ColumnSchema) -> str | None:
+    """Return Spark's name of a Parquet column's type; None for one that Arrow reads differently, or a nested one."""
+    if column.max_repetition_level or column.max_definition_level > 1:
+        return None
+    logical = json.loads(column.logical_type.to_json())
+    match column.physical_type, logical["Type"]:
+        case "INT32", "None":
+            return "integer"
+        case "INT32", "Null":
+            return _VOID
+        case "INT64", "None":
+            return "long"
+        case (("INT32" | "INT64"), "Int"):
+            return (
+                {8: "byte", 16: "short", 32: "integer", 64: "long"}[logical["bitWidth"]]
+                if logical["isSigned"]
+                else None
+            )
+        case "FLOAT", "None":
+            return "float"
+        case "DOUBLE", "None":
+            return "double"
+        case "BOOLEAN", "None":
+            return "boolean"
+        case "BYTE_ARRAY", ("String" | "Enum" | "JSON"):
+            return "string"
+        case "BYTE_ARRAY", "None":
+            return "binary"
+        case "INT32", "Date":
+            return "date"
+        case "INT64", "Timestamp":
+            return "timestamp" if logical["isAdjustedToUTC"] else "timestamp_ntz"
+        case (("INT32" | "INT64" | "FIXED_LEN_BYTE_ARRAY" | "BYTE_ARRAY"), "Decimal"):
+            return f"decimal({logical['precision']},{logical['scale']})"
+    return None
+
+
+def fits(stored: str, wanted: str) -> bool:
+    """Return whether Arrow reads a type as another one exactly: the same, a narrower number, or nothing but nulls."""
+    if stored == _VOID:
+        return True
+    if stored in INTEGERS and wanted in INTEGERS:
+        return INTEGERS.index(stored) <= INTEGERS.index(wanted)
+    return stored == wanted or (stored, wanted) == ("float", "double")
+
+
+def unreadable_types(schema: pq.ParquetSchema) -> dict[str, str]:
+    """Return the columns that have such a type, or a field of such a type, and the type."""
+    columns = [schema.column(number) for number in range(len(schema))]
+    found = {column.path.split(".")[0]: _unreadable_type(column) for column in columns}
+    return {name: kind for name, kind in found.items() if kind is not None}
+
+
+def _merged(one: Any, other: Any) -> Any:
+    """Return the type of a column that has two types; None if there is none.
+
+    Numbers get the wider type, as they are landed, and decimals of one scale the larger precision.
+    """
+    if other in (one, _VOID):
+        return one
+    if one == _VOID:
+        return other
+    for numbers in (INTEGERS, ("float", "double")):
+        if one in numbers and other in numbers:
+            return max(one, other, key=numbers.index)
+    if all(isinstance(kind, str) and kind.startswith("decimal(") for kind in (one, other)):
+        (digits, scale), (more, same) = decimal_of(one), decimal_of(other)
+        return f"decimal({max(digits, more)},{scale})" if scale == same else None
+    return None
+
+
 def _from_unit(column: pa.Array, unit: str) -> pa.Array:
     """Return times in another unit as milliseconds.
 
@@ -217,7 +271,7 @@ def _fields(schema: pq.ParquetSchema, wanted: Mapping[str, str] | None = None) -
     for number in range(len(schema)):
         column = schema.column(number)
         name, is_nested = column.path, "." in column.path and column.path != column.name
-        if wanted is None and not is_nested and unreadable_type(column) is not None:
+        if wanted is None and not is_nested and _unreadable_type(column) is not None:
             continue
         kind = None if is_nested else type_name(column)
         if kind is None and wanted is None:
@@ -243,47 +297,9 @@ def _root(schema: pq.ParquetSchema, number: int) -> str:
     return str(schema.column(number).path.split(".")[0])
 
 
-def type_name(column: pq.ColumnSchema) -> str | None:
-    """Return Spark's name of a Parquet column's type; None for one that Arrow reads differently, or a nested one."""
-    if column.max_repetition_level or column.max_definition_level > 1:
-        return None
+def _unreadable_type(column: pq.ColumnSchema) -> str | None:
+    """Return a column's type if nobody can read it."""
     logical = json.loads(column.logical_type.to_json())
-    match column.physical_type, logical["Type"]:
-        case "INT32", "None":
-            return "integer"
-        case "INT32", "Null":
-            return VOID
-        case "INT64", "None":
-            return "long"
-        case (("INT32" | "INT64"), "Int"):
-            return (
-                {8: "byte", 16: "short", 32: "integer", 64: "long"}[logical["bitWidth"]]
-                if logical["isSigned"]
-                else None
-            )
-        case "FLOAT", "None":
-            return "float"
-        case "DOUBLE", "None":
-            return "double"
-        case "BOOLEAN", "None":
-            return "boolean"
-        case "BYTE_ARRAY", ("String" | "Enum" | "JSON"):
-            return "string"
-        case "BYTE_ARRAY", "None":
-            return "binary"
-        case "INT32", "Date":
-            return "date"
-        case "INT64", "Timestamp":
-            return "timestamp" if logical["isAdjustedToUTC"] else "timestamp_ntz"
-        case (("INT32" | "INT64" | "FIXED_LEN_BYTE_ARRAY" | "BYTE_ARRAY"), "Decimal"):
-            return f"decimal({logical['precision']},{logical['scale']})"
-    return None
-
-
-def fits(stored: str, wanted: str) -> bool:
-    """Return whether Arrow reads a type as another one exactly: the same, a narrower number, or nothing but nulls."""
-    if stored == VOID:
-        return True
-    if stored in INTEGERS and wanted in INTEGERS:
-        return INTEGERS.index(stored) <= INTEGERS.index(wanted)
-    return stored == wanted or (stored, wanted) == ("float", "double")
+    if logical["Type"] == "Decimal" and logical["precision"] > _MOST_DIGITS:
+        return f"DECIMAL({logical['precision']},{logical['scale']})"
+    return _UNKNOWN.get(logical["Type"])

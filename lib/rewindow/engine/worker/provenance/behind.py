@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 
 from rewindow.contracts.tasks import Epoch
 from rewindow.engine.worker.provenance.origins import Cause, Depth, causes_of
-from rewindow.engine.worker.provenance.replay import Drop, ReadLog, Sent, Traced, encoded
+from rewindow.engine.worker.provenance.task_replay import Drop, ReadLog, Sent, Traced, encoded
 from rewindow.engine.worker.provenance.watcher import OnWrite
 from rewindow.streams.ordering import Rows
 from rewindow.streams.record import UNKNOWN

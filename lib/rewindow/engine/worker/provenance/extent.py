@@ -9,7 +9,7 @@ from rewindow.dsl.operators.aggregate import EmitStrategy, WindowAggregate
 from rewindow.dsl.operators.session_aggregate import SessionAggregate
 from rewindow.dsl.operators.stream_table_join import GlobalTableJoin
 from rewindow.dsl.operators.suppress import SuppressUntilWindowCloses
-from rewindow.engine.worker.provenance.replay import Traced
+from rewindow.engine.worker.provenance.task_replay import Traced
 from rewindow.engine.worker.provenance.watcher import entry_of
 from rewindow.streams.nodes import Node, ProcessorNode
 from rewindow.streams.record import Windowed

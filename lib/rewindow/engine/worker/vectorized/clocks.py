@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rewindow.contracts.tasks import Epoch
-from rewindow.engine.worker.distinct import distinct
+from rewindow.engine.worker.arrow_rows import distinct
 from rewindow.engine.worker.vectorized.group_frame import Array
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.metrics import (

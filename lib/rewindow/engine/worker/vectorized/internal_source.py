@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from rewindow.contracts.tasks import InternalFile
 from rewindow.engine.worker import batch_size
-from rewindow.engine.worker.repartition_reader import SortedEpochs
+from rewindow.engine.worker.log_reader import SortedEpochs
 from rewindow.engine.worker.vectorized.batch import Batch, name_at
 from rewindow.engine.worker.vectorized.errors import UnfitError
 from rewindow.streams.nodes import SinkNode

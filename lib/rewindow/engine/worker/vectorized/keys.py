@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rewindow.engine.worker.arrow_rows import arrow_type
-from rewindow.engine.worker.distinct import distinct
+from rewindow.engine.worker.arrow_rows import arrow_type, distinct
 from rewindow.engine.worker.vectorized.arrays import LONG_BYTES
 from rewindow.engine.worker.vectorized.folds import ITEM_BYTES
 from rewindow.engine.worker.vectorized.group_frame import Array

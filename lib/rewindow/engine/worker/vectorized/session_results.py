@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from rewindow.contracts.tasks import Epoch
-from rewindow.engine.worker.distinct import distinct
+from rewindow.engine.worker.arrow_rows import distinct
 from rewindow.engine.worker.vectorized.closing_order import ClosingOrder
 from rewindow.engine.worker.vectorized.errors import UnfitError
 from rewindow.engine.worker.vectorized.folds import Operands, Rows

@@ -6,7 +6,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from rewindow.engine.worker.distinct import distinct
+from rewindow.engine.worker.arrow_rows import distinct
 from rewindow.engine.worker.vectorized.group_frame import Array
 
 EARLIER = -1

@@ -19,7 +19,7 @@ import numpy as np
 
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.contracts.tasks import Epoch, SubTopologyWork, TaskWork
-from rewindow.engine.worker.distinct import distinct
+from rewindow.engine.worker.arrow_rows import distinct
 from rewindow.engine.worker.staging import StagingTarget
 from rewindow.engine.worker.vectorized.errors import UnfitError
 from rewindow.engine.worker.vectorized.group_frame import Array

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from rewindow.engine.worker.distinct import distinct
+from rewindow.engine.worker.arrow_rows import distinct
 from rewindow.engine.worker.vectorized.group_frame import Array
 from rewindow.engine.worker.vectorized.joins.records import NEW, Records, groups_of, numbers_in
 from rewindow.engine.worker.vectorized.joins.retained import Retained

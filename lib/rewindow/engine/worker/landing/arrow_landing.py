@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
+
+import pyarrow as pa
 
 from rewindow.contracts.ingest import (
     FAR,
@@ -30,12 +32,10 @@ from rewindow.contracts.source_fields import SourceFields
 from rewindow.contracts.text_options import TEXT_FORMATS
 from rewindow.engine.worker.faults import naming_bad_rows
 from rewindow.engine.worker.file_fields import stored_fields
-from rewindow.engine.worker.inline import as_in_a_worker
-from rewindow.engine.worker.landing.chunks import released, write_runs
+from rewindow.engine.worker.landing.expected_columns import wrong_columns
 from rewindow.engine.worker.landing.log_columns import log_columns
-from rewindow.engine.worker.landing.named_columns import wrong_columns
-from rewindow.engine.worker.landing.passes import due_chunks, merge
 from rewindow.engine.worker.landing.scratch import scratch_folder
+from rewindow.engine.worker.landing.sorted_runs import Run, merged, read_run, released, sorted_chunks, write_runs
 from rewindow.engine.worker.landing.source import (
     ArrowSource,
     check_for_spark,
@@ -43,14 +43,15 @@ from rewindow.engine.worker.landing.source import (
     open_source,
     open_text,
 )
-from rewindow.engine.worker.landing.source_rows import Portion
+from rewindow.engine.worker.landing.source_rows import Portion, RowReader
 from rewindow.engine.worker.landing.source_types import UnsuitableError, normalized
 from rewindow.engine.worker.landing.text_source import OnWorkers, TextFiles, text_fields, text_schema
+from rewindow.engine.worker.local import as_in_a_worker
 from rewindow.engine.worker.log_writer import write_log
 from rewindow.engine.worker.source_files import look_at_files, unchanged
 from rewindow.errors import RewindowError
 
-Schedule = Callable[[LogWrite, ArrowSource], list[Block]]
+_Schedule = Callable[[LogWrite, ArrowSource], list[Block]]
 """Does both passes of a large landing elsewhere."""
 
 
@@ -60,7 +61,7 @@ class ArrowLandingEngine:
     def __init__(
         self,
         other: Callable[[], LandingEngine],
-        schedule: Schedule,
+        schedule: _Schedule,
         *,
         project_root: str,
         most_rows: int,
@@ -182,7 +183,7 @@ class ArrowLandingEngine:
             sys.path.insert(0, self.project_root)
         reader = source.reader
         with scratch_folder() as folder:
-            chunks = due_chunks(reader, self._followed(source.portions), write.memory_bytes)
+            chunks = _due_chunks(reader, self._followed(source.portions), write.memory_bytes)
             first = deque(islice(chunks, 2))
             if len(first) < 2:  # everything fits into memory
                 blocks = write_log(write, first)
@@ -191,3 +192,26 @@ class ArrowLandingEngine:
                 blocks = merge(write, runs, range(write.partitions), reader.sort_names)
             with as_in_a_worker():
                 return list(blocks)
+
+
+def split(
+    reader: RowReader, portions: Iterable[Portion], memory_bytes: int, folder: str, attempt: str
+) -> Iterator[Run]:
+    """Write the due rows of some portions to new runs in a folder: the first pass."""
+    return write_runs(_due_chunks(reader, portions, memory_bytes), folder, attempt)
+
+
+def merge(write: LogWrite, runs: Sequence[Run], partitions: Iterable[int], names: Sequence[str]) -> Iterator[Block]:
+    """Write some partitions of a log from all runs: the second pass. Raises as `write_log` does."""
+    return write_log(write, _of_partitions(runs, partitions, names))
+
+
+def _due_chunks(reader: RowReader, portions: Iterable[Portion], memory_bytes: int) -> Iterator[pa.RecordBatch]:
+    """Yield the due rows of some portions in sorted chunks that fit into the memory."""
+    return sorted_chunks(chain.from_iterable(map(reader.read, portions)), reader.sort_names, memory_bytes)
+
+
+def _of_partitions(runs: Sequence[Run], partitions: Iterable[int], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    for partition in sorted(partitions):
+        own = [read_run(run, partition) for run in runs if partition in run.batches]
+        yield from merged(own, names)

@@ -6,19 +6,19 @@ written. Only the tasks whose records can reach the output's partition take part
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from rewindow.contracts.tasks import Epoch
 from rewindow.dsl.operators.table_verbs import TableSource
-from rewindow.engine.worker.provenance.ancestors import leading_to, with_children
 from rewindow.engine.worker.provenance.origins import Origin
 from rewindow.engine.worker.provenance.store_methods import watch
 from rewindow.engine.worker.provenance.watcher import OnWrite, Taken, Watcher
 from rewindow.errors import DataError
-from rewindow.streams.nodes import ProcessorNode, SinkNode, SourceNode, partition_for
+from rewindow.streams.nodes import Node, ProcessorNode, SinkNode, SourceNode, partition_for
 from rewindow.streams.ordering import Emission, Event, Rows, events, merge, rows_of
+from rewindow.streams.processor import Processor
 from rewindow.streams.record import UNKNOWN, Record
 from rewindow.streams.serde.binding import LogShapes, bind_sink, bound
 from rewindow.streams.serde.schema import Shape
@@ -27,6 +27,9 @@ from rewindow.streams.sink import Write
 from rewindow.streams.task import Task
 from rewindow.streams.task_context import Dropped
 from rewindow.streams.topology import SubTopology, Topology
+
+ReadLog = Callable[[str, int, int], Iterable[Rows]]
+"""Yields the rows of a topic, a partition and an epoch, in offset order."""
 
 
 class Sent(NamedTuple):
@@ -45,18 +48,15 @@ class Sent(NamedTuple):
     """The first record, which started the schedules, and the one at which the schedule fired before."""
 
 
+_Take = Callable[[Sent], None]
+
+
 class Drop(NamedTuple):
     """A record that the task dropped, and by how many ms its timestamp was behind the node's clock or a record before it."""
 
     dropped: Dropped
     epoch: int
     behind_ms: int
-
-
-ReadLog = Callable[[str, int, int], Iterable[Rows]]
-"""Yields the rows of a topic, a partition and an epoch, in offset order."""
-
-Take = Callable[[Sent], None]
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Traced:
         own = [part for part in parts if part.index in wanted]
         topics = {self.output, *(source.topic for part in own for source in part.sources if source.is_internal)}
         return [
-            (leading_to(part, {sink.name for sink in part.sinks if sink.topic in topics}), wanted[part.index])
+            (_leading_to(part, {sink.name for sink in part.sinks if sink.topic in topics}), wanted[part.index])
             for part in own
         ]
 
@@ -118,7 +118,7 @@ class Traced:
         self,
         epochs: Sequence[Epoch],
         read: ReadLog,
-        take: Take,
+        take: _Take,
         drop: Callable[[Drop], None] | None = None,
         on_write: OnWrite | None = None,
         on_task: Callable[[Task], None] | None = None,
@@ -137,6 +137,14 @@ class Traced:
                 replay.run(epochs, read)
 
 
+def encoded(shapes: tuple[Shape, Shape], record: Record) -> Mapping[str, Any]:
+    """Return a record as the columns of an output's row, with its ``_timestamp``."""
+    columns: dict[str, Any] = {}
+    for shape, part in zip(shapes, record[:2], strict=True):
+        columns |= zip(shape.names, shape.encode_checked(part), strict=True)
+    return columns | {"_timestamp": record.timestamp}
+
+
 class _TaskReplay:
     """One task."""
 
@@ -146,7 +154,7 @@ class _TaskReplay:
         part: SubTopology,
         partition: int,
         internal: dict[tuple[str, int, int], list[tuple[Emission, Origin]]],
-        receivers: tuple[Take, Callable[[Drop], None] | None, OnWrite | None],
+        receivers: tuple[_Take, Callable[[Drop], None] | None, OnWrite | None],
     ) -> None:
         take, drop, on_write = receivers
         self._traced, self._part, self._partition = traced, part, partition
@@ -156,7 +164,7 @@ class _TaskReplay:
         own = part.index == traced.part.index
         settings = replace(traced.config.settings, keeps_dropped=True)
         self.task = Task(
-            with_children(bound(part, traced.logs), traced.topology.sub_topologies()[part.index]),
+            _with_children(bound(part, traced.logs), traced.topology.sub_topologies()[part.index]),
             partition,
             writers=self._writer,
             config=replace(traced.config, settings=settings),
@@ -235,9 +243,48 @@ class _TaskReplay:
         self._internal.setdefault((sink.topic, to, self._watcher.epoch), []).append((emission, origin))
 
 
-def encoded(shapes: tuple[Shape, Shape], record: Record) -> Mapping[str, Any]:
-    """Return a record as the columns of an output's row, with its ``_timestamp``."""
-    columns: dict[str, Any] = {}
-    for shape, part in zip(shapes, record[:2], strict=True):
-        columns |= zip(shape.names, shape.encode_checked(part), strict=True)
-    return columns | {"_timestamp": record.timestamp}
+def _leading_to(part: SubTopology, ends: Collection[str]) -> SubTopology:
+    """Return a sub-topology with only the nodes that lead to these ones, and their stores.
+
+    A node leads to another one above which it is, and to those that share a store with it, such as a table and its joins. All
+    sources stay, because their records advance the time.
+    """
+    nodes: set[str] = {*ends, *(source.name for source in part.sources)}
+    stores: set[str] = set()
+    before = -1
+    while before != len(nodes):
+        before = len(nodes)
+        for node in reversed(part.nodes):
+            if node.name in nodes or not stores.isdisjoint(_stores_of(node)):
+                nodes |= {node.name, *node.parents}
+                stores |= {*_stores_of(node)}
+    return replace(
+        part,
+        nodes=tuple(node for node in part.nodes if node.name in nodes),
+        stores=tuple(store for store in part.stores if store.name in stores),
+    )
+
+
+def _with_children(pruned: SubTopology, part: SubTopology) -> SubTopology:
+    """Return what `_leading_to` made of ``part`` with all children of its processors, which may be forwarded to by name.
+
+    Those that lead nowhere take records and do nothing.
+    """
+    known = {node.name for node in pruned.nodes}
+    nodes = [
+        node if node.name in known else ProcessorNode(node.name, parents, _Ignores)
+        for node in part.nodes
+        if node.name in known or (parents := tuple(name for name in node.parents if name in known))
+    ]
+    return replace(pruned, nodes=tuple(nodes))
+
+
+class _Ignores(Processor):
+    """Takes records and does nothing."""
+
+    def process(self, record: Record) -> None:
+        """Ignore a record."""
+
+
+def _stores_of(node: Node) -> tuple[str, ...]:
+    return node.stores if isinstance(node, ProcessorNode) else ()

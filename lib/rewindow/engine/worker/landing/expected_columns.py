@@ -1,17 +1,29 @@
-"""Check the columns that a feed's file names against those of its files, before rows are landed."""
+"""The columns that a log will have when it is landed, and whether its files have those that the feed's file names.
+
+Before anything is landed, the schema serves to check a job's code, as far as it can be told without Spark and without reading
+large files. A type that is not certain is `UNSURE`, which fits everything.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from rewindow.contracts.ingest import LogSpec, SourceLook
 from rewindow.contracts.source_fields import SMALL_JSON_BYTES
-from rewindow.contracts.text_options import CSV, JSON
+from rewindow.contracts.text_options import CSV, JSON, TEXT_FORMATS
 from rewindow.engine.worker.file_fields import csv_columns, directory_columns, local_files, parquet_fields
 from rewindow.engine.worker.landing.ddl import declared_columns
-from rewindow.engine.worker.landing.log_columns import missing_columns
-from rewindow.engine.worker.landing.text_source import TextFiles
+from rewindow.engine.worker.landing.log_columns import missing_columns, nested_renames
+from rewindow.engine.worker.landing.source import inferred_schema
+from rewindow.engine.worker.landing.source_types import UnsuitableError, schema_of
+from rewindow.engine.worker.landing.text_source import TextFiles, text_schema
 from rewindow.errors import RewindowError
+
+_UNSURE = "unsure"
+"""A type that is not certain."""
+_MOST_BYTES = 16 << 20
+"""Files that are larger together are not read."""
 
 
 def wrong_columns(spec: LogSpec, look: SourceLook, texts: TextFiles | None = None) -> RewindowError | None:
@@ -24,6 +36,28 @@ def wrong_columns(spec: LogSpec, look: SourceLook, texts: TextFiles | None = Non
     except RewindowError as error:
         return error
     return missing_columns(spec, names) if names else None
+
+
+def expected_schema(spec: LogSpec, look: SourceLook) -> str | None:
+    """Return the schema (JSON, as Spark's) of a source, as far as it can be told; None if nothing can be.
+
+    Raises a `RewindowError` for files that could not be landed.
+    """
+    source = spec.source
+    if source.format not in TEXT_FORMATS:
+        try:
+            return inferred_schema(spec, look)
+        except UnsuitableError:
+            return look.schema
+    files = local_files(look.fresh)
+    if source.schema is not None or sum(file.stat().st_size for file in files) <= _MOST_BYTES:
+        return text_schema(spec, look, TextFiles())
+    names = csv_columns(source, str(files[0])) if source.format == CSV else None
+    if not names:
+        return None
+    found: dict[str, Any] = {**dict.fromkeys(names, _UNSURE), **dict.fromkeys(nested_renames(spec, names), _UNSURE)}
+    keys = {old for old, new in (spec.renames or {}).items() if new in spec.key} | set(spec.key)
+    return schema_of({name: "string" if name in keys else kind for name, kind in found.items()})
 
 
 def _names(spec: LogSpec, look: SourceLook, texts: TextFiles | None) -> Sequence[str] | None:

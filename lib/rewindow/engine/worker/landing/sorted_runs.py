@@ -1,0 +1,270 @@
+"""Sort more rows than fit into memory: in chunks, which become *runs* in files, and merge the runs into sorted batches.
+
+A run has a range of batches per partition. Merging keeps one batch of each run in memory. Nulls come first, texts are in the
+order of their UTF-8 bytes, and NaN is last, as Spark sorts. Rows mostly arrive in order, and few agree in the first columns.
+So each further column is looked at only for the rows that the columns before it leave equal.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from math import isnan
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rewindow.engine.worker.log_blocks import by_partition
+from rewindow.errors import StorageError, failed_io
+from rewindow.storage.locations import filesystem_of
+
+_SHARE = 7
+"""A chunk of rows takes this part of the memory: concatenating and sorting copy it."""
+_BATCH_ROWS = 32 * 1024
+"""Rows per batch: what a merge holds of each run."""
+_Longs = npt.NDArray[np.int64]
+_LEAST = np.iinfo(np.int64).min
+_SMALL = np.iinfo(np.int16).max
+
+
+def sorted_chunks(
+    batches: Iterable[pa.RecordBatch], names: Sequence[str], memory_bytes: int
+) -> Iterator[pa.RecordBatch]:
+    """Yield rows in chunks that fit into the memory, each sorted by the named columns. Equal rows keep their order."""
+    chunk: list[pa.RecordBatch] = []
+    size = 0
+    for rows in batches:
+        chunk.append(rows)
+        size += rows.nbytes
+        if size * _SHARE >= memory_bytes:
+            yield _sorted(chunk, names)
+            size = 0
+    if chunk:
+        yield _sorted(chunk, names)
+
+
+def write_runs(chunks: Iterable[pa.RecordBatch], folder: str, attempt: str) -> Iterator[Run]:
+    """Write sorted chunks to new runs in a folder. Not in a loop, whose variable would keep a chunk while the next is made."""
+    return map(partial(write_run, folder, attempt), chunks)
+
+
+def released(first: deque[pa.RecordBatch], others: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield all chunks, and keep none of them in memory."""
+    while first:
+        yield first.popleft()
+    yield from others
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A file of sorted rows: for each partition its batches ``[start, end)``."""
+
+    path: str
+    batches: Mapping[int, tuple[int, int]]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return a JSON-serializable dictionary."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Run:
+        """Return the value that `as_json` serialized."""
+        return cls(data["path"], {int(number): (first, end) for number, (first, end) in data["batches"].items()})
+
+
+def write_run(folder: str, attempt: str, rows: pa.RecordBatch) -> Run:
+    """Write rows that are sorted by partition to a new file. Raises `StorageError` (74), or `LimitError` (71) if it is full."""
+    path = f"{folder}/{attempt}-{uuid4().hex}.arrow"
+    try:
+        return Run(path, _write(path, rows))
+    except OSError as error:
+        fix = "Free space or fix access there (or set TMPDIR), then land again"
+        message = f"cannot write {path}: {error.strerror or error}. {fix}"
+        raise failed_io(error, message) from error
+
+
+def read_run(run: Run, partition: int) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of a partition, in order. Raises `StorageError` (74) if the file cannot be read."""
+    system, location = filesystem_of(run.path)
+    try:
+        with system.open_input_file(location) as file, pa.ipc.open_file(file) as reader:
+            for number in range(*run.batches[partition]):
+                yield reader.get_batch(number)
+    except (OSError, pa.ArrowException) as error:
+        message = f"{run.path}, which this landing wrote, cannot be read: {error}. Land again"
+        raise StorageError(message) from error
+
+
+def merged(runs: Sequence[Iterable[pa.RecordBatch]], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of all runs, sorted by the named columns. Each run is sorted by them, and no batch is empty."""
+    cursors = [cursor for run in runs if (cursor := _Cursor(iter(run), names)).rows is not None]
+    while len(cursors) > 1:
+        # Rows up to the smallest last row of a batch are complete: no run has more of them.
+        limit = min(cursor.last for cursor in cursors)
+        taken = [cursor.take_through(limit) for cursor in cursors if cursor.first <= limit]
+        cursors = [cursor for cursor in cursors if cursor.rows is not None]
+        yield taken[0] if len(taken) == 1 else sorted_rows(pa.concat_batches(taken), names)
+    for cursor in cursors:
+        yield from cursor.rest()
+
+
+def sorted_rows(rows: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+    """Return the rows sorted by the named columns; the same object if they are sorted."""
+    order = order_of([rows.column(name) for name in names]) if rows.num_rows else None
+    return rows if order is None else rows.take(pa.array(order))
+
+
+def order_of(columns: Sequence[pa.Array]) -> _Longs | None:
+    """Return the row numbers in the order of the columns; None if the rows are in order. Equal rows keep their order."""
+    rows = len(columns[0])
+    order: _Longs | None = None
+    equal = np.arange(rows)
+    """The positions whose rows all columns so far leave equal to a neighbour, in order; `groups` numbers the equal ones."""
+    groups = np.zeros(rows, dtype=np.int64)
+    for column in columns:
+        if len(equal) < 2:
+            break
+        found = equal if order is None else order[equal]
+        ranks = _ranks(column if len(found) == rows and order is None else column.take(pa.array(found)))
+        positions = _positions_of(groups, ranks)
+        if positions is not None:
+            order = np.arange(rows) if order is None else order
+            order[equal] = found[positions]
+            ranks = ranks[positions]
+        is_same = (ranks[1:] == ranks[:-1]) & (groups[1:] == groups[:-1])
+        is_tied = np.concatenate((is_same, [False])) | np.concatenate(([False], is_same))
+        is_one_group = groups[0] == groups[-1]
+        numbers = ranks if is_one_group else np.cumsum(np.concatenate(([True], ~is_same)))
+        equal, groups = equal[is_tied], numbers[is_tied]
+    return order
+
+
+def sort_key(row: Sequence[Any]) -> tuple[Any, ...]:
+    """Return a value that compares as the row does in `order_of`: of Python values, one for each column."""
+    return tuple((0,) if value is None else (2,) if _is_nan(value) else (1, value) for value in row)
+
+
+def _sorted(chunk: list[pa.RecordBatch], names: Sequence[str]) -> pa.RecordBatch:
+    """Return the rows of all batches, sorted. Empties the list, so that the batches are gone before sorting takes memory."""
+    rows = pa.concat_batches(chunk)
+    chunk.clear()
+    pa.default_memory_pool().release_unused()  # otherwise the process keeps twice of what is in use
+    return sorted_rows(rows, names)
+
+
+def _write(path: str, rows: pa.RecordBatch) -> dict[int, tuple[int, int]]:
+    system, location = filesystem_of(path)
+    batches: dict[int, tuple[int, int]] = {}
+    written = 0
+    options = pa.ipc.IpcWriteOptions(compression="lz4")
+    with (
+        system.open_output_stream(location, compression=None) as stream,
+        pa.ipc.new_file(stream, rows.schema, options=options) as file,
+    ):
+        for partition, some in by_partition(rows):
+            first = written
+            for start in range(0, some.num_rows, _BATCH_ROWS):
+                file.write_batch(some.slice(start, _BATCH_ROWS))
+                written += 1
+            batches[partition] = (first, written)
+    return batches
+
+
+class _Cursor:
+    """A run with its current batch (None at the end) and the sort keys of that batch's first and last rows.
+
+    Rows mostly arrive in order, so most runs have no rows up to a limit: their first key tells.
+    """
+
+    def __init__(self, batches: Iterator[pa.RecordBatch], names: Sequence[str]) -> None:
+        self._batches, self._names = batches, names
+        self.rows: pa.RecordBatch | None = None
+        self.first: tuple[Any, ...] = ()
+        self.last: tuple[Any, ...] = ()
+        self._next()
+
+    def take_through(self, limit: tuple[Any, ...]) -> pa.RecordBatch:
+        """Return the rows of the current batch up to and including the limit, of which there are some; move past them."""
+        rows = self.rows
+        assert rows is not None  # noqa: S101 - `merged` drops cursors at their end
+        if self.last <= limit:
+            self._next()
+            return rows
+        low, high = 0, rows.num_rows - 1
+        while low < high:
+            middle = (low + high) // 2
+            if self._key(rows, middle) <= limit:
+                low = middle + 1
+            else:
+                high = middle
+        self.rows = rows.slice(low)
+        self.first = self._key(rows, low)
+        return rows.slice(0, low)
+
+    def rest(self) -> Iterator[pa.RecordBatch]:
+        """Yield the remaining rows."""
+        if self.rows is not None:
+            yield self.rows
+        yield from self._batches
+
+    def _next(self) -> None:
+        self.rows = next(self._batches, None)
+        if self.rows is not None:
+            self.first = self._key(self.rows, 0)
+            self.last = self._key(self.rows, self.rows.num_rows - 1)
+
+    def _key(self, rows: pa.RecordBatch, row: int) -> tuple[Any, ...]:
+        return sort_key([rows.column(name)[row].as_py() for name in self._names])
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and isnan(value)
+
+
+def _positions_of(groups: _Longs, ranks: _Longs) -> _Longs | None:
+    """Return how to sort the ranks within their groups, which are ascending; None if they are sorted."""
+    if bool(((ranks[1:] >= ranks[:-1]) | (groups[1:] > groups[:-1])).all()):
+        return None
+    if groups[0] != groups[-1]:
+        return np.lexsort((ranks, groups))
+    if ranks.min() >= 0 and ranks.max() <= _SMALL:
+        return np.argsort(ranks.astype(np.int16), kind="stable")  # a radix sort
+    return np.argsort(ranks, kind="stable")
+
+
+def _ranks(column: pa.Array) -> _Longs:
+    """Return integers that sort as the values do. A null gets the smallest."""
+    if column.null_count == len(column):
+        return np.zeros(len(column), dtype=np.int64)
+    ranks = _value_ranks(column)
+    if not column.null_count:
+        return ranks
+    nulls = np.asarray(column.is_null())
+    if (ranks[~nulls] == _LEAST).any():
+        ranks = np.unique(ranks, return_inverse=True)[1].astype(np.int64)
+    ranks = ranks.copy()
+    ranks[nulls] = _LEAST
+    return ranks
+
+
+def _value_ranks(column: pa.Array) -> _Longs:
+    kind = column.type
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        filled = column.fill_null(False if pa.types.is_boolean(kind) else 0) if column.null_count else column
+        return np.asarray(filled.cast(pa.int64()))
+    if pa.types.is_floating(kind):
+        floats = np.asarray(column.fill_null(0.0) if column.null_count else column).astype(np.float64) + 0.0
+        floats[np.isnan(floats)] = np.nan
+        bits = floats.view(np.int64)
+        return bits ^ ((bits >> 63) & np.int64(2**63 - 1))
+    coded = column.dictionary_encode() if not pa.types.is_dictionary(kind) else column
+    ranks = np.empty(len(coded.dictionary), dtype=np.int64)
+    ranks[np.asarray(pc.sort_indices(coded.dictionary))] = np.arange(len(ranks))
+    found: _Longs = ranks[np.asarray(coded.indices.fill_null(0) if coded.null_count else coded.indices)]
+    return found
