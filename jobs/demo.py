@@ -25,7 +25,7 @@ from rich.table import Table
 from jobs import demo_fix
 from jobs.flights_source import write_sources
 from rewindow.app.cli.entry import leave
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from rewindow.app.watch import Watch
 from rewindow.contracts.instants import instant
 from rewindow.contracts.staged_files import TaskReport
@@ -63,7 +63,7 @@ def main() -> int:
     text = io.StringIO()
     out = Console(file=text, width=118, highlight=False)
     _make_project()
-    project = Project.open(FOLDER)
+    project = OpenProject.open(FOLDER)
     rows = write_sources(Path(project.warehouse) / "raw")
     sys.stderr.write(f"Landing {rows['departures']:,} flights and {rows['weather']:,} weather reports ...\n")
     project.land(FEED)
@@ -92,7 +92,7 @@ def _make_project() -> None:
         shutil.copytree(ROOT / name, FOLDER / name, ignore=shutil.ignore_patterns("__pycache__"))
 
 
-def _replay(out: Console, project: Project, last: int) -> None:
+def _replay(out: Console, project: OpenProject, last: int) -> None:
     """Replay each landing by itself in this process, then all of them in one run on Spark; print where and in how many tasks."""
     monthly, yearly = Tasks(), Tasks()
     runs = [(job, RunRequest(through_landing=number)) for number in range(1, last + 1) for job in JOBS]
@@ -100,7 +100,7 @@ def _replay(out: Console, project: Project, last: int) -> None:
     for job, request in track(runs, "Replaying month by month in this process", console=terminal):
         project.run(job, request, monthly)
     before = SparkSession.getActiveSession()
-    on_spark = Project.open(FOLDER, "spark")
+    on_spark = OpenProject.open(FOLDER, "spark")
     for job in track(JOBS, "Replaying the year at once on Spark", console=terminal):
         on_spark.run(job, RunRequest(through_landing=last, branch=YEAR), yearly)
     table = _table("Where the runs were executed")
@@ -128,7 +128,7 @@ def _print_partitions(out: Console, ranges: Mapping[Any, Any]) -> None:
     out.print(f"Three airports fill some of the 4 partitions ({filled}); the empty ones delay nothing.")
 
 
-def _print_finals(out: Console, project: Project) -> None:
+def _print_finals(out: Console, project: OpenProject) -> None:
     rows = read_rows(f"{project.warehouse}/flights/hourly_departures")
     busiest = rows.sort_by([("departures", "descending"), ("window_start", "ascending"), ("origin", "ascending")])
     table = _table("The busiest hours (hourly_departures: one final row per airport and hour)")
@@ -144,7 +144,7 @@ def _print_finals(out: Console, project: Project) -> None:
     out.print(f"\ndeparture_board: {len(board):,} reports were requested: {reports}.")
 
 
-def _print_counts(out: Console, project: Project) -> None:
+def _print_counts(out: Console, project: OpenProject) -> None:
     table = _table("What the thirteen runs counted")
     for name in ("job", "records", "rows", "late, by reason", "punctuations"):
         table.add_column(name, justify="left" if name in ("job", "late, by reason") else "right")
@@ -162,7 +162,7 @@ def _print_counts(out: Console, project: Project) -> None:
     out.print(table)
 
 
-def _print_comparison(out: Console, project: Project) -> bool:
+def _print_comparison(out: Console, project: OpenProject) -> bool:
     table = _table("Thirteen runs in this process and one run on Spark: the content hash of every table")
     for name in ("job", "table", "13 runs", "1 run", ""):
         table.add_column(name)
@@ -178,7 +178,7 @@ def _print_comparison(out: Console, project: Project) -> bool:
     return are_equal
 
 
-def _print_fix(out: Console, project: Project) -> bool:
+def _print_fix(out: Console, project: OpenProject) -> bool:
     sys.stderr.write("Planting a bug, and fixing it on a branch ...\n")
     demo_fix.plant_bug(FOLDER)
     published = demo_fix.show_fix(FOLDER, lambda line: out.print(line, markup=False, soft_wrap=True))

@@ -13,7 +13,7 @@ import pytest
 
 from rewindow.airflow.dag_run import is_retry, lands_through
 from rewindow.airflow.task_results import did_nothing, extra_of, has_event, lines_of, told_of
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from rewindow.control.plan.spec import RunRequest
 from tests.bad_input.scene import Bench, copy_of, make_template, without_spark
 from tests.ingest.local_engine import HOUR, T0
@@ -127,7 +127,7 @@ def test_a_run_that_only_publishes_what_a_killed_attempt_had_committed_sends_an_
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        Project.open(bench.root).run("counts", RunRequest(), killed_before_it_publishes)
+        OpenProject.open(bench.root).run("counts", RunRequest(), killed_before_it_publishes)
     retried = done(bench, "run", "counts")
     assert retried["run"] is None, "the killed attempt had committed the run"
     assert "output/totals" in retried["lagged"]

@@ -100,10 +100,10 @@ def test_rows_and_state_are_those_as_of_a_run(with_two_runs):
 
 def test_rows_of_a_run_that_was_rewound_are_refused(with_two_runs):
     from rewindow.app.branches import JobBranches
-    from rewindow.app.project import Project
+    from rewindow.app.open_project import OpenProject
 
     rows = with_two_runs.output("daily-orders")
-    JobBranches(Project.open(with_two_runs.root), "daily_orders").rewind("main", "1")
+    JobBranches(OpenProject.open(with_two_runs.root), "daily_orders").rewind("main", "1")
     with pytest.raises(errors.UsageError, match="'main/2' was rewound"):
         rows.to_arrow()
 

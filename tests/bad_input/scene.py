@@ -22,7 +22,7 @@ import pytest
 from typer.main import get_command
 
 from rewindow.app.cli.entry import run_command
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from rewindow.engine.worker.local import LocalEngine as RunEngine
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.content_hash import content_hash, read_rows
@@ -186,7 +186,7 @@ def without_spark() -> Iterator[None]:
             lambda *_args, project_root, **_options: LocalEngine(project_root),
         )
         patched.setattr("rewindow.engine.spark.engine.SparkEngine", lambda *_args, **_options: RunEngine())
-        patched.setattr(Project, "spark", None)
+        patched.setattr(OpenProject, "spark", None)
         patched.setattr("typer.main.get_command", cache(get_command))  # otherwise each call builds it again, in 0.1 s
         yield
 

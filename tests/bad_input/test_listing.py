@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from rewindow.errors import NotNowError
 from rewindow.tables.delta.ledger import Ledger
 from tests.bad_input.scene import FEED, HOURLY, JOB, Bench, Say, hour
@@ -237,7 +237,7 @@ def test_each_ledger_is_read_once_and_spark_is_not_started(bench: Bench, monkeyp
         return read(ledger)
 
     monkeypatch.setattr(Ledger, "read", counted)
-    monkeypatch.setattr(Project, "spark", property(lambda _: pytest.fail("Spark was started")))
+    monkeypatch.setattr(OpenProject, "spark", property(lambda _: pytest.fail("Spark was started")))
     listed(bench)
     assert set(reads.values()) == {1}, reads
     assert len(reads) == 2

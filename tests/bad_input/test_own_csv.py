@@ -177,7 +177,7 @@ def test_all_columns_that_no_file_has_are_named_at_once_without_spark(
     def no_spark(*_: object, **__: object) -> None:
         raise AssertionError("Spark was started")
 
-    monkeypatch.setattr("rewindow.app.project.open_session", no_spark)
+    monkeypatch.setattr("rewindow.app.open_project.open_session", no_spark)
     settings(shop, "key: customer", "key: kunde")
     settings(shop, "[order_id, amount]", "[order_id, betrag]")
     settings(shop, "path: data/orders}", 'path: data/orders, options: {dateFormat: "dd.MM.yyyy"}}')

@@ -11,13 +11,13 @@ import pytest
 from rich.console import Console
 
 from rewindow.app.cli.progress import watched
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from rewindow.contracts.steps import Step
 from rewindow.engine.worker.landing.source_types import UnsuitableError
 from tests.bad_input.scene import Bench, copy_of
 from tests.ingest.local_engine import HOUR, T0, LocalEngine
 
-SPARK = Project.__dict__["spark"]
+SPARK = OpenProject.__dict__["spark"]
 """The property, which `without_spark` replaces."""
 
 
@@ -99,9 +99,9 @@ def test_land_says_that_spark_is_starting_before_it_starts(
 ) -> None:
     out = io.StringIO()
     seen: list[str] = []
-    project = Project.open(copy_of(template, tmp_path / "project").root)
-    monkeypatch.setattr(Project, "spark", SPARK)
-    monkeypatch.setattr("rewindow.app.project.open_session", lambda *_, **__: seen.append(out.getvalue()))
+    project = OpenProject.open(copy_of(template, tmp_path / "project").root)
+    monkeypatch.setattr(OpenProject, "spark", SPARK)
+    monkeypatch.setattr("rewindow.app.open_project.open_session", lambda *_, **__: seen.append(out.getvalue()))
     with watched(Console(file=out, force_terminal=bool(terminal)), is_quiet=False) as watch:
         monkeypatch.setattr(
             "rewindow.engine.spark.ingest.SparkLandingEngine",

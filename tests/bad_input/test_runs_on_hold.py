@@ -11,7 +11,7 @@ import pytest
 import rewindow
 from rewindow.airflow.task_results import has_event, reason_of
 from rewindow.app.held_rows import held_rows
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from rewindow.contracts.exit_codes import ON_HOLD
 from rewindow.errors import ConfigError, UsageError
 from tests.bad_input.chain import reads_totals
@@ -288,7 +288,7 @@ def test_without_a_run_on_hold_its_rows_cannot_be_shown(bench: Bench) -> None:
 
 
 def test_the_rows_of_a_run_on_hold_in_a_governed_warehouse_need_a_branch(bench: Bench) -> None:
-    project = Project.open(bench.root)
+    project = OpenProject.open(bench.root)
     project.tables = object()  # type: ignore[assignment]
     with pytest.raises(ConfigError, match="`rewindow backfill counts --from N --branch NAME`"):
         list(held_rows(project, "counts", branch="main", limit=1, last=False))

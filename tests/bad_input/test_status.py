@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from rewindow.errors import StorageError
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from rewindow.tables.delta.journal import Journal
@@ -86,8 +86,8 @@ def test_a_run_that_another_host_may_still_make_is_a_note_in_a_catalog(
     monkeypatch.setattr("socket.gethostname", lambda: "elsewhere")
     assert only(status(bench, code=1)[1]["counts"])["level"] == "broken"
     warehouse = str(bench.warehouse)  # the tables are files, and only the target says that a catalog has them
-    monkeypatch.setattr("rewindow.app.project.open_tables", lambda *_of: DeltaTables(warehouse))
-    monkeypatch.setattr("rewindow.app.project.open_feed_tables", lambda *_of: DeltaFeedTables(warehouse))
+    monkeypatch.setattr("rewindow.app.open_project.open_tables", lambda *_of: DeltaTables(warehouse))
+    monkeypatch.setattr("rewindow.app.open_project.open_feed_tables", lambda *_of: DeltaFeedTables(warehouse))
     bench.write("conf/targets/gov.yaml", "target: gov\nwarehouse: w\ncommit: spark\nstaging: rows\ncatalog: main.rw\n")
     _, finding = status(bench, "--target", "gov", code=1)[1]["counts"][
         "findings"
@@ -244,7 +244,7 @@ def test_each_ledger_is_read_once_and_only_the_last_reports_without_spark(
 
     monkeypatch.setattr(Ledger, "read", ledger)
     monkeypatch.setattr(Journal, "read", journal)
-    monkeypatch.setattr(Project, "spark", property(lambda _: pytest.fail("Spark was started")))
+    monkeypatch.setattr(OpenProject, "spark", property(lambda _: pytest.fail("Spark was started")))
     status(bench)
     assert set(reads.values()) == {1}, reads
     assert len(reads) == 3

@@ -18,7 +18,7 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from tests.bad_input import scene
 from tests.bad_input.cases import Case
 from tests.bad_input.scene import Bench
@@ -47,7 +47,7 @@ _LOUD = "LOUD" * 5_000
 def on_spark(session: SparkSession) -> Iterator[None]:
     """Let all projects share one Spark session."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Project, "spark", session)
+        patched.setattr(OpenProject, "spark", session)
         yield
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from rewindow.control.plan.spec import RunRequest
 from rewindow.engine.spark.jars import find_jars
 from rewindow.tables.delta.content_hash import read_rows
@@ -86,7 +86,7 @@ def measure(rows: int, *, rounds: int, landings: str = "hourly", cold: bool = Fa
     }
 
 
-def once(project: Project, root: Path, way: str, number: int) -> dict[str, float]:
+def once(project: OpenProject, root: Path, way: str, number: int) -> dict[str, float]:
     """Measure our way, or the yardstick with a number of shuffle partitions, in a session of rewindow's."""
     if way != "ours":
         return _yardstick(project.spark, root, int(way.removeprefix(TUNED)))
@@ -118,7 +118,7 @@ def _in_new_process(root: Path, way: str, number: int) -> dict[str, float]:
     return {**found, **meter.read()}
 
 
-def _check(project: Project, number: int) -> dict[str, Any]:
+def _check(project: OpenProject, number: int) -> dict[str, Any]:
     """Compare the last results with the exact ones; return their number and the number of late records."""
     log = read_rows(log_of(project, number), columns=["partition", "offset", "timestamp", "user", "amount"])
     expected, late = exact(log, 60)
@@ -147,7 +147,7 @@ def main(root: Path, way: str, number: int) -> None:
             spark = _untuned_session()
             found = _yardstick(spark, root, int(way))
         else:
-            project = Project.open(root / "project")
+            project = OpenProject.open(root / "project")
             found, spark = once(project, root, way, number), project.spark
     print(json.dumps(found))
     spark.stop()

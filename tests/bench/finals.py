@@ -20,7 +20,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from rewindow.control.plan.spec import RunRequest
 from rewindow.control.run import RunReport
 from rewindow.tables.delta.content_hash import read_rows
@@ -54,7 +54,7 @@ def measure(
         root = Path(folder)
         write_project(root, execution=execution, landings=landings, source=source, advance=advance)
         write_source(root / "raw", rows)
-        project = Project.open(root)
+        project = OpenProject.open(root)
         meter = Meter()
         project.land(FEED)
         landed = meter.read()
@@ -88,7 +88,7 @@ Measured = tuple[list[dict[str, float]], dict[int, list[dict[str, float]]]]
 """The costs of our rounds, and of the yardstick's rounds by number of shuffle partitions."""
 
 
-def _warm(project: Project, root: Path, rounds: int, advance: int | str, tried: Sequence[int]) -> Measured:
+def _warm(project: OpenProject, root: Path, rounds: int, advance: int | str, tried: Sequence[int]) -> Measured:
     spark, table = project.spark, _log(project)
     _ours(project, "warm")
     for shuffles in tried:
@@ -103,7 +103,7 @@ def _warm(project: Project, root: Path, rounds: int, advance: int | str, tried: 
     return ours, baseline
 
 
-def _cold(project: Project, root: Path, rounds: int, advance: int | str, tried: Sequence[int]) -> Measured:
+def _cold(project: OpenProject, root: Path, rounds: int, advance: int | str, tried: Sequence[int]) -> Measured:
     project.spark.stop()
     ours: list[dict[str, float]] = []
     baseline: dict[int, list[dict[str, float]]] = {shuffles: [] for shuffles in tried}
@@ -123,7 +123,7 @@ def _in_fresh_session(root: Path, way: str, advance: int | str) -> dict[str, flo
 
 def main(root: Path, way: str, advance: str) -> None:
     """Measure the first job of a new session: the yardstick with a number of shuffle partitions, or a branch of ours."""
-    project = Project.open(root)
+    project = OpenProject.open(root)
     spark = project.spark
     with PeakMemory():
         if way.isdigit():
@@ -135,11 +135,11 @@ def main(root: Path, way: str, advance: str) -> None:
     spark.stop()
 
 
-def _log(project: Project) -> str:
+def _log(project: OpenProject) -> str:
     return str(Path(project.warehouse) / "logs" / FEED / "events")
 
 
-def _ours(project: Project, branch: str) -> dict[str, float]:
+def _ours(project: OpenProject, branch: str) -> dict[str, float]:
     meter = Meter()
     report = project.run(JOB, RunRequest(branch=branch))
     assert isinstance(report, RunReport)
@@ -167,7 +167,7 @@ def _middle(found: list[dict[str, float]], what: str) -> float:
     return round(median(one[what] for one in found), 3)
 
 
-def _check(project: Project, branch: str, advance: int | str) -> dict[str, Any]:
+def _check(project: OpenProject, branch: str, advance: int | str) -> dict[str, Any]:
     """Compare the last results with the exact ones; return their number and the number of late records."""
     log = read_rows(_log(project), columns=["partition", "offset", "timestamp", "user", "amount"])
     expected, late = exact(log, advance)

@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from rewindow.control.plan.spec import RunRequest
 from rewindow.control.run import RunReport
 from rewindow.tables.delta.content_hash import read_rows
@@ -75,7 +75,7 @@ def measure(
         (root / "conf/jobs/behind.yaml").write_text(JOB_FILE)
         (root / "behind_job.py").write_text(TOPOLOGY)
         write_source(root / "raw", rows)
-        project = Project.open(root)
+        project = OpenProject.open(root)
         project.land(FEED)
         spark, log = project.spark, str(Path(project.warehouse) / "logs" / FEED / "events")
         costs: dict[str, list[dict[str, float]]] = {way: [] for way in (WITH, JOB, *map(str, SHUFFLES))}
@@ -121,7 +121,7 @@ def measure(
     }
 
 
-def _ours(project: Project, job: str, branch: str) -> dict[str, float]:
+def _ours(project: OpenProject, job: str, branch: str) -> dict[str, float]:
     meter = Meter()
     report = project.run(job, RunRequest(branch=branch))
     assert isinstance(report, RunReport)

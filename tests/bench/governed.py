@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from unittest import mock
 from urllib.request import urlopen
 
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from rewindow.app.status.overview import overview
 from rewindow.control.plan.spec import RunRequest
 from tests.bench import results
@@ -168,9 +168,9 @@ def governed_project(folder: Path) -> Iterator[tuple[Path, str]]:
             project.spark.stop()
 
 
-def project_of(root: Path) -> Project:
+def project_of(root: Path) -> OpenProject:
     """Open the project as a new command does, and connect."""
-    project = Project.open(root, "rows")
+    project = OpenProject.open(root, "rows")
     _ = project.spark
     return project
 

@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from rewindow.control.plan.spec import RunRequest
 from rewindow.tables.delta.content_hash import read_rows
 from tests.bench.day import FEED, HOURS, JOB, exact, is_exact, write_project, write_source
@@ -52,7 +52,7 @@ def _day(rows: int, rounds: int, execution: str) -> dict[str, Any]:
         root = Path(folder)
         write_project(root, execution=execution, landings="hourly", source="auto", advance=60)
         write_source(root / "raw", rows)
-        project = Project.open(root)
+        project = OpenProject.open(root)
         meter = Meter()
         project.land(FEED)
         landed = meter.read()

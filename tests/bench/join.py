@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from rewindow.control.plan.spec import RunRequest
 from rewindow.tables.delta.content_hash import read_rows
 from tests.bench.day import CONF, FEED, HOURS, JOB
@@ -77,7 +77,7 @@ def measure(rows: int, *, rounds: int, kind: str, **_: object) -> dict[str, Any]
     with tempfile.TemporaryDirectory(prefix="rewindow-bench-") as folder, PeakMemory() as memory:
         root = Path(folder)
         _write(root, rows, kind)
-        project = Project.open(root)
+        project = OpenProject.open(root)
         meter = Meter()
         project.land(FEED)
         landed = meter.read()
@@ -117,7 +117,7 @@ def measure(rows: int, *, rounds: int, kind: str, **_: object) -> dict[str, Any]
     }
 
 
-def _baseline(project: Project, spark: SparkSession, path: Path, kind: str) -> dict[str, float]:
+def _baseline(project: OpenProject, spark: SparkSession, path: Path, kind: str) -> dict[str, float]:
     from pyspark.sql import functions as F
 
     shutil.rmtree(path, ignore_errors=True)

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from rewindow.tables.delta.content_hash import read_rows
 from tests.bench.day import FEED, write_source
 from tests.bench.meter import Meter, PeakMemory
@@ -96,7 +96,7 @@ def by_polars(raw: Path, results: Path) -> None:
         some.sort("arrived_at", maintain_order=True).write_parquet(results / f"{part}.parquet")
 
 
-def is_landed(raw: Path, project: Project, number: int) -> bool:
+def is_landed(raw: Path, project: OpenProject, number: int) -> bool:
     """Return whether a log has the source's rows, each in the partition of its key, in order of arrival.
 
     It reads one partition at a time: all 50 M records with their texts would take gigabytes.

@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from tests.bench.day import FEED, write_source
 from tests.bench.land import by_polars, is_landed
 from tests.bench.meter import PeakMemory
@@ -25,8 +25,8 @@ ROOT = Path(__file__).resolve().parents[2]
 GOAL_S = 1.5
 _LAND = "import sys; from rewindow.app.cli.entry import main; sys.argv = ['rewindow', 'land', sys.argv[1]]; main()"
 _LOADED = (
-    "import sys, json; from pathlib import Path; from rewindow.app.project import Project; "
-    "Project.open(Path('.')).land(sys.argv[1]); print(json.dumps('pyspark' in sys.modules))"
+    "import sys, json; from pathlib import Path; from rewindow.app.open_project import OpenProject; "
+    "OpenProject.open(Path('.')).land(sys.argv[1]); print(json.dumps('pyspark' in sys.modules))"
 )
 
 
@@ -43,7 +43,7 @@ def measure(rows: int, *, rounds: int, landings: str = "hourly", **_: object) ->
         command = [sys.executable, "-c", _LOADED, f"{FEED}{rounds + 1}"]
         loaded = subprocess.run(command, capture_output=True, text=True, check=True, cwd=root / "project")
         has_spark = json.loads(loaded.stdout.splitlines()[-1])
-        is_exact = is_landed(root / "raw", Project.open(root / "project"), rounds)
+        is_exact = is_landed(root / "raw", OpenProject.open(root / "project"), rounds)
     found, yardstick = (
         {what: median(one[what] for one in side[1:]) for what in ("cpu", "seconds")} for side in (ours, polars)
     )

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from rewindow.control.plan.spec import RunRequest
 from rewindow.streams.record import TopicPartition
 from rewindow.tables.delta.content_hash import read_rows
@@ -30,7 +30,7 @@ def measure(rows: int, *, rounds: int, landings: str = "hourly", source: str = "
         root = Path(folder)
         write_project(root, execution="auto", landings=landings, source=source, advance=60)
         write_source(root / "raw", rows)
-        project = Project.open(root)
+        project = OpenProject.open(root)
         meter = Meter()
         project.land(FEED)
         landed = meter.read()
@@ -93,7 +93,7 @@ def by_polars(files: list[list[str]], results: Path) -> int:
     return late
 
 
-def _files(project: Project) -> list[list[str]]:
+def _files(project: OpenProject) -> list[list[str]]:
     """Return the files of each partition in offset order."""
     feed = project.tables.feed(FEED)
     ranges = feed.landings[-1].ranges

@@ -89,14 +89,14 @@ def _cold(root: Path) -> dict[str, float]:
 def main(root: Path, began: float) -> None:
     """Run the new epochs in this process, and print the duration of each part."""
     marks = {"python": time.time()}
-    from rewindow.app.project import Project
+    from rewindow.app.open_project import OpenProject
     from rewindow.control.plan.spec import RunRequest
     from tests.bench.day import JOB
 
     def mark(step: str) -> None:
         marks.setdefault(step, time.time())
 
-    project = Project.open(root)
+    project = OpenProject.open(root)
     marks["imports"] = time.time()
     project.run(JOB, RunRequest(), mark)
     marks["publish and all else"] = time.time()

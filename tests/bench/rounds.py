@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from tests.bench.day import CONF, FEED, JOB, TOPOLOGY
 from tests.bench.workload import PARTITIONS
 
@@ -13,7 +13,7 @@ IN_PROCESS, ON_SPARK = 10**9, 0
 """The settings of `inline` with which this process lands everything, or Spark's workers do."""
 
 
-def open_rounds(root: Path, raw: Path, rounds: int, *, landings: str, inline: int | None) -> Project:
+def open_rounds(root: Path, raw: Path, rounds: int, *, landings: str, inline: int | None) -> OpenProject:
     """Return a new project over the files of ``raw``, which are linked and not copied."""
     (root / "raw").mkdir(parents=True)
     for file in raw.iterdir():
@@ -33,9 +33,9 @@ def open_rounds(root: Path, raw: Path, rounds: int, *, landings: str, inline: in
             file.write_text(own + (f"inline: {inline}\n" if name.startswith("targets/") and inline is not None else ""))
     windows = 'TimeWindows.of("1h", grace="10m").advance_by("60m")'
     (root / "bench_job.py").write_text(TOPOLOGY.format(windows=windows))
-    return Project.open(root)
+    return OpenProject.open(root)
 
 
-def log_of(project: Project, number: int) -> str:
+def log_of(project: OpenProject, number: int) -> str:
     """Return the path of the log that a round landed."""
     return str(Path(project.warehouse) / "logs" / f"{FEED}{number}" / "events")

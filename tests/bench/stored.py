@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from rewindow.control.plan.spec import RunRequest
 from tests.bench.day import CONF, FEED, JOB
 from tests.bench.meter import Meter
@@ -49,7 +49,7 @@ class StoredCounts:
             file.write_text(text.format(**settings).replace("bench_job:", f"bench_{kind}:"))
         (root / f"bench_{kind}.py").write_text(TOPOLOGY.format(windows=WINDOWS[kind]))
         (root / "raw").mkdir()
-        self.project = Project.open(root)
+        self.project = OpenProject.open(root)
         self.land(np.random.default_rng(0).permutation(keys))
         self.run()
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rewindow.app.maintenance import JobMaintenance
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from rewindow.control.plan.spec import RunRequest
 from rewindow.tables.delta.content_hash import read_rows
 from tests.bench.day import FEED, JOB, exact, is_exact, write_project, write_source
@@ -38,7 +38,7 @@ def measure(rows: int, *, execution: str = "auto", **_: object) -> dict[str, Any
         root = Path(folder)
         write_project(root, execution=execution, landings="hourly", source="auto", advance=60)
         write_source(root / "raw", rows, hours=hours)
-        project = Project.open(root)
+        project = OpenProject.open(root)
         meter = Meter()
         project.land(FEED)
         landed = meter.read()
@@ -91,7 +91,7 @@ def measure(rows: int, *, execution: str = "auto", **_: object) -> dict[str, Any
     }
 
 
-def _end_day(project: Project, ends: list[int]) -> float:
+def _end_day(project: OpenProject, ends: list[int]) -> float:
     """Collect garbage and let the Delta logs age by a day; return the CPU-seconds of the collection."""
     for log in Path(project.warehouse).glob("**/_delta_log"):
         for file in os.scandir(log):

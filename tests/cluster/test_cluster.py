@@ -11,7 +11,7 @@ import pytest
 import yaml
 from pyspark.sql import SparkSession
 
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from rewindow.control.plan.spec import RunRequest
 from rewindow.tables.delta.content_hash import read_rows
 from tests.cli_process import command, done
@@ -88,8 +88,8 @@ def running(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cl
 
 
 @pytest.fixture(scope="module")
-def here(root: Path, spark: SparkSession) -> Project:
-    project = Project.open(root)
+def here(root: Path, spark: SparkSession) -> OpenProject:
+    project = OpenProject.open(root)
     project.land("flights")
     return project
 
@@ -102,7 +102,7 @@ def worker_of(cluster: Cluster, pid: int) -> Daemon:
 
 
 @pytest.mark.cluster
-def test_landing_on_the_cluster_writes_the_same_logs(here: Project, running: Cluster, root: Path) -> None:
+def test_landing_on_the_cluster_writes_the_same_logs(here: OpenProject, running: Cluster, root: Path) -> None:
     target = yaml.safe_load((root / "conf" / "targets" / "cluster.yaml").read_text())
     elsewhere = root / "landed-there"
     (elsewhere / "raw").parent.mkdir()
@@ -110,7 +110,7 @@ def test_landing_on_the_cluster_writes_the_same_logs(here: Project, running: Clu
     moved = {**target, "target": "landing", "warehouse": "landed-there"}
     (root / "conf" / "targets" / "landing.yaml").write_text(yaml.safe_dump(moved))
     done(command(root, "land", "flights", "--target", "landing"))
-    there = Project.open(root, "landing")
+    there = OpenProject.open(root, "landing")
     assert there.tables.feed("flights").landings == here.tables.feed("flights").landings
     for topic in ("departures", "weather"):
         logs = [read_rows(f"{project.warehouse}/logs/flights/{topic}") for project in (here, there)]
@@ -121,7 +121,7 @@ def test_landing_on_the_cluster_writes_the_same_logs(here: Project, running: Clu
 
 @pytest.mark.cluster
 @pytest.mark.parametrize("job", ["hourly_departures", "quiet_carriers", "departure_board", "flight_weather"])
-def test_the_cluster_writes_the_same_tables(here: Project, running: Cluster, root: Path, job: str) -> None:
+def test_the_cluster_writes_the_same_tables(here: OpenProject, running: Cluster, root: Path, job: str) -> None:
     here.run(job, RunRequest(branch="here"))
     done(command(root, "run", job, "--target", "cluster", "--branch", "there", "--through", "2"))
     done(command(root, "run", job, "--target", "cluster", "--branch", "there"))
@@ -129,7 +129,7 @@ def test_the_cluster_writes_the_same_tables(here: Project, running: Cluster, roo
 
 
 @pytest.mark.cluster
-def test_a_worker_killed_during_a_run_changes_nothing(here: Project, running: Cluster, root: Path) -> None:
+def test_a_worker_killed_during_a_run_changes_nothing(here: OpenProject, running: Cluster, root: Path) -> None:
     # In a separate process: this one may have imported another project's `jobs`.
     done(command(root, "run", JOB, "--branch", "here"))
     hold, where = root / "hold", root / "hold.where"

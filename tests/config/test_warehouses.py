@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from rewindow.config.load import load_target
 from rewindow.errors import ConfigError
 from rewindow.storage.locations import filesystem_of, options_of, use
@@ -27,7 +27,7 @@ def test_storage_without_put_if_absent_is_refused(tmp_path: Path, location: str,
     folder.mkdir(parents=True)
     (folder / "there.yaml").write_text(yaml.safe_dump({"target": "there", "warehouse": location}))
     with pytest.raises(ConfigError, match=why):
-        Project.open(tmp_path, "there")
+        OpenProject.open(tmp_path, "there")
 
 
 @pytest.mark.parametrize(
@@ -44,14 +44,14 @@ def test_a_bucket_is_opened_with_settings_that_are_safe(tmp_path: Path, options:
     location = "gs://bucket/w" if "GOOGLE_APPLICATION_CREDENTIALS" in options else "s3://bucket/w"
     _write_target(tmp_path, warehouse=location, storage_options=options)
     with pytest.raises(ConfigError, match=why):
-        Project.open(tmp_path, "there")
+        OpenProject.open(tmp_path, "there")
 
 
 def test_the_environment_counts_as_the_settings_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("AWS_S3_ALLOW_UNSAFE_RENAME", "true")
     _write_target(tmp_path, warehouse="s3://bucket/w")
     with pytest.raises(ConfigError, match="two writers"):
-        Project.open(tmp_path, "there")
+        OpenProject.open(tmp_path, "there")
 
 
 def test_both_clients_of_a_bucket_get_one_endpoint_and_one_region(monkeypatch: pytest.MonkeyPatch):
@@ -113,7 +113,7 @@ def test_half_a_credential_is_told_without_the_other_half():
 @pytest.mark.parametrize("location", ["s3://bucket/w", "gs://bucket/w", "abfss://files@account.dfs.core.windows.net/w"])
 def test_a_bucket_may_be_a_warehouse(tmp_path: Path, location: str):
     _write_target(tmp_path, warehouse=f"{location}/")
-    assert Project.open(tmp_path, "there").warehouse == location
+    assert OpenProject.open(tmp_path, "there").warehouse == location
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from rewindow.control.plan.spec import RunRequest
 from tests.cli_process import command, done
 from tests.conftest import ROOT, copy_project
@@ -41,7 +41,7 @@ def root(server: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_landing_and_running_through_spark_connect(root: Path, spark) -> None:
     done(command(root, "land", "flights", "--target", "connect"))
     done(command(root, "run", "quiet_carriers", "--target", "connect", "--branch", "there"))
-    here = Project.open(root)
+    here = OpenProject.open(root)
     here.run("quiet_carriers", RunRequest(branch="here"))
     assert here.tables.hashes("quiet_carriers", "there") == here.tables.hashes("quiet_carriers", "here")
 
@@ -78,7 +78,7 @@ def test_landing_run_and_backfill_through_the_session_of_a_platform(
     assert found["equal"] > 0
     assert not list(root.glob("heartbeats/**/*.parquet")), "the driver's disk has no tables"
     job.write_text(job.read_text().replace("table: spark_catalog.flights.", "table: flights."))
-    here = Project.open(root)
+    here = OpenProject.open(root)
     if not (Path(here.warehouse) / "logs").exists():
         here.land("flights")
     here.run("quiet_carriers", RunRequest(branch="files", through_landing=3))

@@ -64,7 +64,7 @@ def test_a_session_that_is_provided_is_used(bench: Bench, monkeypatch: pytest.Mo
 
     monkeypatch.setenv(runs_on, "16.4")
     monkeypatch.setattr("rewindow.engine.spark.connect.SparkSession", Session())
-    from rewindow.app.project import Project
+    from rewindow.app.open_project import OpenProject
 
-    assert isinstance(Project.open(bench.root, "databricks").spark, Session)
+    assert isinstance(OpenProject.open(bench.root, "databricks").spark, Session)
     assert sent == ["rewindow.zip", "project-code.zip"]

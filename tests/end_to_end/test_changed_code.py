@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from tests.cli_process import command, done
 from tests.end_to_end.flights import write_sources
 
@@ -20,7 +20,7 @@ CHANGED = "to_alert in jobs/quiet_carriers.py changed"
 @pytest.fixture
 def root(spark: SparkSession, project: Path) -> Path:
     write_sources(project, flights=600)
-    Project.open(project).land("flights")
+    OpenProject.open(project).land("flights")
     done(command(project, "run", JOB, "--through", "1"))
     return project
 

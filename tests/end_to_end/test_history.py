@@ -14,7 +14,7 @@ from pyarrow import csv
 from pyspark.sql import SparkSession
 
 from rewindow.app.cli.entry import run_command
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from rewindow.control.plan.spec import Attempt, RunRequest
 from rewindow.control.run import steps
 from tests.conftest import copy_project
@@ -46,7 +46,7 @@ def test_history_is_rewound_replayed_on_a_branch_compared_and_promoted(
         return said
 
     def hashes() -> dict[str, str]:
-        return Project.open(root).tables.hashes(JOB, "main")
+        return OpenProject.open(root).tables.hashes(JOB, "main")
 
     before = hashes()
     assert call("verify", JOB, "2", "3") == {"main/2": {}, "main/3": {}}
@@ -86,8 +86,8 @@ def test_drift_is_reported_and_repaired(root: Path, capsys: pytest.CaptureFixtur
         both = capsys.readouterr()
         return both.out + both.err
 
-    before = Project.open(root).tables.hashes(JOB, "main")
-    tables = Project.open(root).tables
+    before = OpenProject.open(root).tables.hashes(JOB, "main")
+    tables = OpenProject.open(root).tables
     (first, *_) = tables.state(JOB).branch("main").runs
     folder = root / "warehouse" / first.spec.binding.tables["output/quiet-carriers"].path
     DeltaTable(folder).delete("_epoch = 1")
@@ -103,14 +103,14 @@ def test_drift_is_reported_and_repaired(root: Path, capsys: pytest.CaptureFixtur
     words = said()
     assert f"Run {first.spec.name} of {JOB} was replayed and gave the same rows." in words
     assert "Nothing to resume" in words
-    assert Project.open(root).tables.hashes(JOB, "main") == before
+    assert OpenProject.open(root).tables.hashes(JOB, "main") == before
     assert run_command(["republish", JOB, *here]) == 0
     assert "are intact" in said()
 
 
 def test_gc_collects_garbage(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     here = ["--project", str(root), "--json"]
-    before = Project.open(root).tables.hashes(JOB, "main")
+    before = OpenProject.open(root).tables.hashes(JOB, "main")
     capsys.readouterr()
     for more in (["--dry-run"], []):
         assert run_command(["gc", JOB, "--keep", "30d", *more, *here]) == 0
@@ -129,7 +129,7 @@ def test_gc_collects_garbage(root: Path, capsys: pytest.CaptureFixture[str]) -> 
     both.unlink()
     assert run_command(["gc", "flights", "--kind", "feed", "--dry-run", *here]) == 0
     assert run_command(["gc", JOB, "--keep", "soon", *here]) == 2
-    assert Project.open(root).tables.hashes(JOB, "main") == before
+    assert OpenProject.open(root).tables.hashes(JOB, "main") == before
 
 
 def test_stores_can_be_queried(root: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -149,11 +149,11 @@ def test_stores_can_be_queried(root: Path, capsys: pytest.CaptureFixture[str], t
     shown = call("show", JOB, store, "--limit", "2")
     assert (len(shown["entries"]), shown["count"]) == (2, stores[store]["entries"])
     one = shown["entries"][0]
-    column = Project.open(root).tables.state(JOB).branch("main").runs[-1].spec.binding.keys[store][0]
+    column = OpenProject.open(root).tables.state(JOB).branch("main").runs[-1].spec.binding.keys[store][0]
     same = call("show", JOB, store, "--key", str(one[column]))
     assert one in same["entries"]
     assert call("show", JOB, store, "--key", f"{column}={one[column]}") == same
-    runs = [run.spec.name for run in Project.open(root).tables.state(JOB).branch("main").runs]
+    runs = [run.spec.name for run in OpenProject.open(root).tables.state(JOB).branch("main").runs]
     assert call("diff", JOB, store, runs[-1], runs[-1])["count"] == 0
     assert call("diff", JOB, store, runs[0], runs[-1], code=1)["changes"]
     for suffix, read in (("parquet", pq.read_table), ("csv", csv.read_csv), ("json", pa_json.read_json)):
@@ -168,7 +168,7 @@ def test_stores_can_be_queried(root: Path, capsys: pytest.CaptureFixture[str], t
 
 def test_a_dead_run_is_resumed_as_planned(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     here = ["--project", str(root), "--json"]
-    project = Project.open(root)
+    project = OpenProject.open(root)
     job = project.bind(JOB, "killed")
     request = RunRequest(branch="killed", through_landing=2)
     nobody = Attempt("died")

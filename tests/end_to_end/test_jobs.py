@@ -1,11 +1,11 @@
-"""The project's jobs on Spark and Delta through `Project`, as the command line uses it: L2 and L5."""
+"""The project's jobs on Spark and Delta through `OpenProject`, as the command line uses it: L2 and L5."""
 
 from __future__ import annotations
 
 import pytest
 from pyspark.sql import SparkSession
 
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import RunRequest
 from rewindow.control.run import RunReport
@@ -20,16 +20,16 @@ JOBS = ("hourly_departures", "quiet_carriers", "departure_board", "flight_weathe
 
 
 @pytest.fixture(scope="module")
-def landed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Project:
+def landed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> OpenProject:
     root = copy_project(tmp_path_factory.mktemp("landed"))
     write_sources(root)
-    project = Project.open(root)
+    project = OpenProject.open(root)
     project.land("flights")
     return project
 
 
 @pytest.mark.parametrize("job", JOBS)
-def test_a_run_a_landing_gives_the_tables_of_one_run(landed: Project, job: str) -> None:
+def test_a_run_a_landing_gives_the_tables_of_one_run(landed: OpenProject, job: str) -> None:
     last = len(landed.tables.feed("flights").landings)
     assert last >= 3
     for number in range(1, last + 1):
@@ -42,7 +42,7 @@ def test_a_run_a_landing_gives_the_tables_of_one_run(landed: Project, job: str) 
     assert sum(total.rows for target, total in one.commit.targets.items() if target.startswith("output/")) > 100
 
 
-def test_asking_again_changes_nothing(landed: Project) -> None:
+def test_asking_again_changes_nothing(landed: OpenProject) -> None:
     job = JOBS[0]
     landed.run(job, RunRequest(branch="again"))
     before = landed.tables.hashes(job, "again")
@@ -52,7 +52,7 @@ def test_asking_again_changes_nothing(landed: Project) -> None:
     assert landed.land("flights").landings == ()
 
 
-def test_a_final_run_closes_every_window_and_seals_the_branch(landed: Project) -> None:
+def test_a_final_run_closes_every_window_and_seals_the_branch(landed: OpenProject) -> None:
     job = JOBS[0]
     landed.run(job, RunRequest(branch="open"))
     landed.run(job, RunRequest(branch="closed", through_landing=2))
@@ -71,6 +71,6 @@ def test_a_final_run_closes_every_window_and_seals_the_branch(landed: Project) -
     assert "sealed" in again.reason
 
 
-def test_a_missing_landing_is_waited_for(landed: Project) -> None:
+def test_a_missing_landing_is_waited_for(landed: OpenProject) -> None:
     with pytest.raises(NotNowError, match="landing 99 of feed 'flights' does not exist yet"):
         landed.run(JOBS[0], RunRequest(branch="early", through_landing=99))

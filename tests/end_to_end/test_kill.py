@@ -14,7 +14,7 @@ import psutil
 import pytest
 from pyspark.sql import SparkSession
 
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from rewindow.control.plan.spec import RunRequest
 from tests.cli_process import command, done
 from tests.end_to_end.flights import write_sources
@@ -24,13 +24,13 @@ pytestmark = pytest.mark.spark
 KILLED = """
 import os, signal, sys
 from rewindow.control.plan.spec import RunRequest
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 
 def on_step(step):
     if step.startswith(sys.argv[2]):
         os.kill(os.getpid(), signal.SIGKILL)
 
-Project.open(sys.argv[1]).run("quiet_carriers", RunRequest(), on_step)
+OpenProject.open(sys.argv[1]).run("quiet_carriers", RunRequest(), on_step)
 """
 
 
@@ -48,16 +48,16 @@ logs:
 
 
 @pytest.fixture
-def landed(spark: SparkSession, project: Path) -> Project:
+def landed(spark: SparkSession, project: Path) -> OpenProject:
     write_sources(project, flights=600)
-    loaded = Project.open(project)
+    loaded = OpenProject.open(project)
     loaded.land("flights")
     loaded.run("quiet_carriers", RunRequest(branch="clean"))
     loaded.run("quiet_carriers", RunRequest(through_landing=1))
     return loaded
 
 
-def test_a_run_killed_at_any_step_is_taken_over_by_the_next_call(landed: Project) -> None:
+def test_a_run_killed_at_any_step_is_taken_over_by_the_next_call(landed: OpenProject) -> None:
     for step in ("execute sub-topology 1", "commit", "publish output"):
         done = subprocess.run(
             [sys.executable, "-c", KILLED, str(landed.root), step],
@@ -108,7 +108,7 @@ def test_a_jvm_killed_during_a_landing_or_a_run_is_told_and_the_same_command_goe
         assert "JVM has ended" in said["error"]
         assert "Traceback" not in str(said)
         done(command(project, *words))
-    loaded = Project.open(project)
+    loaded = OpenProject.open(project)
     loaded.run("quiet_carriers", RunRequest(branch="clean"))
     assert loaded.tables.hashes("quiet_carriers", "main") == loaded.tables.hashes("quiet_carriers", "clean")
 

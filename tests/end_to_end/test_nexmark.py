@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from rewindow.control.plan.spec import RunRequest
 from rewindow.tables.delta.content_hash import read_rows
 from tests.bench.nexmark.events import START_MS, write_events
@@ -22,17 +22,17 @@ STRETCHED = 5
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+def project(tmp_path_factory: pytest.TempPathFactory) -> OpenProject:
     root = tmp_path_factory.mktemp("nexmark") / "project"
     shutil.copytree(PROJECT, root)
     write_events(root / "raw", EVENTS, stretched=STRETCHED)
-    found = Project.open(root)
+    found = OpenProject.open(root)
     found.land(FEED, until_ms=START_MS + (SECONDS + 2) * 1_000)
     return found
 
 
 @pytest.mark.parametrize("query", LOGS)
-def test_one_run_or_one_for_each_landing(project: Project, query: str) -> None:
+def test_one_run_or_one_for_each_landing(project: OpenProject, query: str) -> None:
     project.run(query, RunRequest(branch="once", final=True))
     landings = len(project.tables.feed(FEED).landings)
     assert landings > 5

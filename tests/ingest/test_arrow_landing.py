@@ -162,8 +162,8 @@ def test_the_command_of_a_small_landing_loads_no_spark(tmp_path):
     write_project(tmp_path, execution="auto", landings="hourly", source="auto", advance=60)
     write_source(tmp_path / "raw", 100)
     code = (
-        "import sys; from rewindow.app.project import Project; "
-        f"print(Project.open({str(tmp_path)!r}).land({JOB!r}).rows, 'pyspark' in sys.modules)"
+        "import sys; from rewindow.app.open_project import OpenProject; "
+        f"print(OpenProject.open({str(tmp_path)!r}).land({JOB!r}).rows, 'pyspark' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout.split() == ["100", "False"]

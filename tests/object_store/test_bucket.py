@@ -37,7 +37,7 @@ MADE = "feed: made\npartitions: 2\nlogs: {totals: {source: {job: counts, output:
 KILLED = """
 import os, signal, sys
 from rewindow.control.plan.spec import RunRequest
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from tests.bad_input.scene import without_spark
 
 def on_step(step):
@@ -46,7 +46,7 @@ def on_step(step):
 
 sys.path.insert(0, sys.argv[1])
 with without_spark():
-    Project.open(sys.argv[1], "bucket").run("counts", RunRequest(branch="killed"), on_step)
+    OpenProject.open(sys.argv[1], "bucket").run("counts", RunRequest(branch="killed"), on_step)
 """
 
 

@@ -28,7 +28,7 @@ TARGET = (
 def bench(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     """Return a project without landings whose tables are in a schema of their own, read through the session of all tests."""
     spark.sql(f"CREATE SCHEMA {HOME} LOCATION '{tmp_path / 'tables'}'")
-    monkeypatch.setattr("rewindow.app.project.open_session", lambda *_of, **_options: spark)
+    monkeypatch.setattr("rewindow.app.open_project.open_session", lambda *_of, **_options: spark)
     bench = Bench(tmp_path / "project")
     bench.write("conf/targets/local.yaml", TARGET)
     bench.write("conf/feeds/activity.yaml", FEED)

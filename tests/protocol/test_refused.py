@@ -9,15 +9,15 @@ import yaml
 
 from rewindow.app.cli.entry import run_command
 from rewindow.app.maintenance import JobMaintenance
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from rewindow.errors import ConfigError
 
 
-def in_catalog(project: Path) -> Project:
+def in_catalog(project: Path) -> OpenProject:
     target = {"target": "rows", "warehouse": "warehouse", "cores": 1, "source": "shuffle"}
     through = {"commit": "spark", "staging": "rows", "catalog": "spark_catalog.rewindow"}
     (project / "conf" / "targets" / "rows.yaml").write_text(yaml.safe_dump({**target, **through}))
-    return Project.open(project, "rows")
+    return OpenProject.open(project, "rows")
 
 
 def test_reset_is_refused_in_a_catalog(project: Path) -> None:

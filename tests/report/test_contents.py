@@ -10,7 +10,7 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from rewindow.app.report import Wanted
 from rewindow.app.report import report as collect
 from rewindow.report.figures import STEPS
@@ -88,7 +88,7 @@ def test_the_timeline_of_one_run_covers_its_simulated_time(project: Bench) -> No
     (clock,) = reported(project, "--run", "1")["clocks"]
     first = min(row["t"] for row in records(0))
     assert 0 < clock["simulated_ms"] <= clock["stream_time_ms"] - first
-    text = page(collect(Project.open(project.root), "counts", Wanted("main", run="1")))
+    text = page(collect(OpenProject.open(project.root), "counts", Wanted("main", run="1")))
     assert f"stream time: {clock['stream_calls']} calls</text>" in text
 
 
@@ -96,7 +96,7 @@ def test_runs_that_were_not_read_are_not_said_to_have_dropped_nothing(project: B
     from rewindow.control.health.job_health import JobHealth
     from rewindow.report.verdict import verdict
 
-    found = collect(Project.open(project.root), "counts", Wanted("main"))
+    found = collect(OpenProject.open(project.root), "counts", Wanted("main"))
     health = JobHealth(range(0), 0, None, held=(), slowest=(), stalled=(), on_hold=(), lagging={}, is_sealed=False)
     lines = verdict(
         "counts",

@@ -60,8 +60,8 @@ def test_what_is_met_is_said_in_one_sentence(project: Bench, tmp_path: Path) -> 
 
 
 def test_without_expectations_there_is_no_section(project: Bench) -> None:
-    from rewindow.app.project import Project
+    from rewindow.app.open_project import OpenProject
     from rewindow.app.report import Wanted
     from rewindow.app.report import report as collect
 
-    assert 'id="expectations"' not in page(collect(Project.open(project.root), "counts", Wanted("main")))
+    assert 'id="expectations"' not in page(collect(OpenProject.open(project.root), "counts", Wanted("main")))

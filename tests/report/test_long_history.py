@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from tests.bad_input.scene import Bench, copy_of, make_template, without_spark
 from tests.report.synthetic import prolong
 
@@ -28,7 +28,7 @@ def long_history(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
 
 def test_a_ledger_is_read_without_collections_of_garbage(long_history: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rewindow.app.uncollected._MANY", 0)  # as if the ledger were long
-    tables, seen = Project.open(long_history.root).tables, []
+    tables, seen = OpenProject.open(long_history.root).tables, []
 
     def collected(phase: str, _info: dict[str, int]) -> None:
         seen.append(phase)

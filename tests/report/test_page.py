@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from rewindow.app.report import Wanted
 from rewindow.app.report import report as collect
 from rewindow.control.health.lost_records import Bucket, Lateness
@@ -61,7 +61,7 @@ def report(project: Bench, tmp_path_factory: pytest.TempPathFactory) -> Report:
     """Return a report that has every section."""
     bench = copy_of(project, tmp_path_factory.mktemp("page") / "project")
     assert bench.run("backfill", "counts", "--from", "3", "--branch", "fix").code == 0
-    found = collect(Project.open(bench.root), "counts", Wanted("main", diff="fix"))
+    found = collect(OpenProject.open(bench.root), "counts", Wanted("main", diff="fix"))
     return dataclasses.replace(found, verification=Verification(["main/5"], [Difference("main/5", "metrics", "x")]))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rewindow import Processor, Record, StreamsBuilder, Topology, key_value_store
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from rewindow.contracts.staged_files import QUARANTINE as QUARANTINE_TARGET
 from rewindow.errors import ConfigError, DataError
 from rewindow.streams.settings import Limits
@@ -68,7 +68,7 @@ def test_by_default_it_fails_and_nothing_is_committed(warehouse: str) -> None:
     assert DeltaTables(warehouse).state(JOB).committed == ()
 
 
-def project(folder: Path, more: str) -> Project:
+def project(folder: Path, more: str) -> OpenProject:
     """Write a project for the landed feed, with additional lines in the job's file."""
     files = {
         "conf/targets/local.yaml": "target: local\nwarehouse: .\n",
@@ -80,7 +80,7 @@ def project(folder: Path, more: str) -> Project:
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
-    return Project.open(folder)
+    return OpenProject.open(folder)
 
 
 def test_the_job_s_file_says_policies_and_limits(warehouse: str) -> None:

@@ -72,7 +72,7 @@ def memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[Memory]:
     def telemetry_of(project: str, target: str) -> Telemetry:
         return Telemetry(project, target, [SpanObserver(made.tracers, made.meters)])
 
-    monkeypatch.setattr("rewindow.app.project.telemetry_of", telemetry_of)
+    monkeypatch.setattr("rewindow.app.open_project.telemetry_of", telemetry_of)
     yield made
     made.meters.shutdown()
     made.tracers.shutdown()

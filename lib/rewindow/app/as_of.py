@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from rewindow.app.run_references import no_runs
 from rewindow.control.plan.branch_decisions import BEGINNING, find_run
 from rewindow.control.plan.job_state import Branch, CommittedRun, JobState
@@ -43,7 +43,7 @@ class ReadsStores(Protocol):
         ...
 
 
-def as_of(project: Project, job: str, branch: str, at: str | None) -> AsOf:
+def as_of(project: OpenProject, job: str, branch: str, at: str | None) -> AsOf:
     """Return a job as of a run, by default the branch's last one. Publishes first what an interrupted command has left.
 
     Raises `UsageError` (2) for a branch without runs, or a run that is not on the branch.
@@ -62,7 +62,7 @@ def as_of(project: Project, job: str, branch: str, at: str | None) -> AsOf:
     return AsOf(state, known, run)
 
 
-def stores_of(project: Project, found: AsOf) -> ReadsStores:
+def stores_of(project: OpenProject, found: AsOf) -> ReadsStores:
     """Return the stores as of a run. Raises `CheckpointError` (76) if `gc` forgot them."""
     if isinstance(project.tables, DeltaTables):
         return Stores(project.tables, found.state, found.run)

@@ -8,7 +8,7 @@ from typing import Any
 
 from rewindow.app.branch_results import Backfilled, Compared
 from rewindow.app.drift import check_outputs, check_rows
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from rewindow.app.readers import outdated_readers
 from rewindow.app.run_references import request_through, starting_epoch, with_runs
 from rewindow.app.run_to_the_end import run_to_the_end
@@ -44,7 +44,7 @@ _BACKFILL = "backfill-"
 class JobBranches:
     """The branches of one job."""
 
-    def __init__(self, project: Project, job: str) -> None:
+    def __init__(self, project: OpenProject, job: str) -> None:
         """Bind to a job of a project. Raises `ConfigError` (78) for an unknown job."""
         project.job_config(job)
         self._project, self._job, self._tables = project, job, project.tables

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rewindow.app.extractors import extractor_versions
 from rewindow.app.kept_landings import naming_kept
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from rewindow.config.feed import TABLE_FORMATS, feed_spec
 from rewindow.config.load import load_feed
 from rewindow.contracts.ingest import FeedSpec, LogColumns, LogSpec, ReadWindow, SourceLook
@@ -32,7 +32,7 @@ from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import log_path
 
 
-def look_at_feed(project: Project, name: str, rows: Sequence[LedgerRow], now_ms: int) -> FeedHealth:
+def look_at_feed(project: OpenProject, name: str, rows: Sequence[LedgerRow], now_ms: int) -> FeedHealth:
     """Look at the sources of a feed, given the rows of its landing ledger.
 
     With intervals of arrival, new files may hold rows of the current interval only, so their times of arrival are read, unless
@@ -119,7 +119,7 @@ def _mistakes(spec: FeedSpec, progress: Progress) -> Iterator[str]:
     yield from mistakes(spec, progress, partial(look_at_files, to_land=False), wrong_columns)
 
 
-def _looks(project: Project, spec: FeedSpec, progress: Progress, window: ReadWindow) -> dict[str, SourceLook]:
+def _looks(project: OpenProject, spec: FeedSpec, progress: Progress, window: ReadWindow) -> dict[str, SourceLook]:
     from rewindow.engine.worker.source_files import look_at_files  # noqa: PLC0415 - loads pyarrow
 
     found = {}

@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from rewindow.app.open_project import OpenProject
 from rewindow.app.open_tables import direct
-from rewindow.app.project import Project
 from rewindow.app.quarantine_rows import open_quarantine
 from rewindow.app.run_references import check_has_branch
 from rewindow.config.job import JobConfig
@@ -32,7 +32,7 @@ _SHOWN = ("name", "landing", "topic", "partition", "offset", "timestamp", "node"
 
 
 def output_rows(
-    project: Project, name: str, *, branch: str | None, limit: int, last: bool, of: str | None = None
+    project: OpenProject, name: str, *, branch: str | None, limit: int, last: bool, of: str | None = None
 ) -> Iterator[dict[str, Any]]:
     """Yield each output table that ``name`` names, a job or a table: its job, topic, path, number of rows and some rows.
 
@@ -87,7 +87,7 @@ def output_rows(
         yield {**found, "count": tables.count_rows(table), "rows": shown}
 
 
-def _quarantine(project: Project, limit: int, *, last: bool, of: str | None, branch: str | None) -> dict[str, Any]:
+def _quarantine(project: OpenProject, limit: int, *, last: bool, of: str | None, branch: str | None) -> dict[str, Any]:
     """Return the quarantine as `output_rows` does its tables: rows of jobs in the order of runs, then those of landings.
 
     Rows of landings that a later generation replaced are left out; ``replaced`` is their number.
@@ -114,7 +114,7 @@ def _quarantine(project: Project, limit: int, *, last: bool, of: str | None, bra
     return {**found, "count": count, "rows": shown, "replaced": quarantine.replaced_rows}
 
 
-def _where(project: Project, tables: DeltaTables, of: str | None, branch: str | None) -> pc.Expression | None:
+def _where(project: OpenProject, tables: DeltaTables, of: str | None, branch: str | None) -> pc.Expression | None:
     """Return the condition of rows of the quarantine; None for all."""
     mine = None if of is None else pc.field("name") == of
     if branch is None:
@@ -155,7 +155,7 @@ def is_quarantine(name: str) -> bool:
     return name in (_QUARANTINE, QUARANTINE)
 
 
-def find_outputs(project: Project, name: str, *, or_else: str = "") -> tuple[JobConfig, list[str]]:
+def find_outputs(project: OpenProject, name: str, *, or_else: str = "") -> tuple[JobConfig, list[str]]:
     """Return the job and the output topics that a name stands for: all of a job, or the one of a table.
 
     ``or_else``: what else the caller takes, as the end of a refusal.

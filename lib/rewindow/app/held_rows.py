@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from rewindow.app.first_rows import INTERNAL, find_outputs
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from rewindow.control.health.job_health import Hold, describe_holds
 from rewindow.control.health.phrases import command_words
 from rewindow.control.plan.job_state import CommittedRun
@@ -23,7 +23,7 @@ from rewindow.tables.shared.drift import repeat_run
 from rewindow.tables.shared.paths import safe_name
 
 
-def held_rows(project: Project, name: str, *, branch: str, limit: int, last: bool) -> Iterator[dict[str, Any]]:
+def held_rows(project: OpenProject, name: str, *, branch: str, limit: int, last: bool) -> Iterator[dict[str, Any]]:
     """Yield each output that ``name`` names, a job or a table, with rows of the run on hold that publishing waits for.
 
     They are as those of `output_rows`; ``hold`` describes the run. Raises `UsageError` (2) for a name that no job and no output

@@ -15,7 +15,7 @@ from pathlib import Path
 from rewindow.app.bind_job import bind_to_feed
 from rewindow.app.feed_status import look_at_feed
 from rewindow.app.next_run import next_run
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from rewindow.app.read_ledgers import reading_ledgers
 from rewindow.app.readers import replayed_removed
 from rewindow.config.job import JobConfig
@@ -43,7 +43,7 @@ from rewindow.tables.shared.warehouse import find_feed
 class Looks:
     """One look at each ledger and at each feed's sources, at one time."""
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: OpenProject) -> None:
         self.now_ms = round(time.time() * 1000)
         self._project = project
         self._rows: dict[str, Sequence[LedgerRow]] = {}
@@ -73,7 +73,7 @@ class Looks:
         return self._states[name]
 
 
-def list_project(project: Project) -> tuple[list[Entry], list[Entry]]:
+def list_project(project: OpenProject) -> tuple[list[Entry], list[Entry]]:
     """Return the feeds and the jobs of a project."""
     looks = Looks(project)
     feeds, jobs = names_in(project.root, "feeds"), names_in(project.root, "jobs")
@@ -81,14 +81,14 @@ def list_project(project: Project) -> tuple[list[Entry], list[Entry]]:
         return [feed_entry(name, looks) for name in feeds], [job_entry(project, name, looks) for name in jobs]
 
 
-def list_feeds(project: Project) -> list[Entry]:
+def list_feeds(project: OpenProject) -> list[Entry]:
     """Return the feeds of a project."""
     looks, feeds = Looks(project), names_in(project.root, "feeds")
     with reading_ledgers(project, feeds, ()):
         return [feed_entry(name, looks) for name in feeds]
 
 
-def list_jobs(project: Project) -> list[Entry]:
+def list_jobs(project: OpenProject) -> list[Entry]:
     """Return the jobs of a project."""
     looks, jobs = Looks(project), names_in(project.root, "jobs")
     with reading_ledgers(project, (), jobs):
@@ -101,17 +101,17 @@ def feed_entry(name: str, looks: Looks) -> Entry:
     return _with_landings(entry, looks) if entry.status is Status.BROKEN else entry
 
 
-def job_entry(project: Project, name: str, looks: Looks | None = None) -> Entry:
+def job_entry(project: OpenProject, name: str, looks: Looks | None = None) -> Entry:
     """Return one job of a project with its branches."""
     return with_feed_trouble(project, _entry_of(name, partial(_job, project, name, looks or Looks(project))))
 
 
-def branch_entry(project: Project, job: str, branch: str, looks: Looks) -> Entry:
+def branch_entry(project: OpenProject, job: str, branch: str, looks: Looks) -> Entry:
     """Return one branch of a job. That of `main` is the job's."""
     return _entry_of(job, partial(_job_branch, project, job, branch, looks))
 
 
-def missing_feed(project: Project, entry: Entry) -> str:
+def missing_feed(project: OpenProject, entry: Entry) -> str:
     """Return a sentence if the landed feed of a job has no file any more, so that nothing more is landed; else nothing."""
     if entry.status is Status.BROKEN or not entry.feed or entry.feed in names_in(project.root, "feeds"):
         return ""
@@ -121,7 +121,7 @@ def missing_feed(project: Project, entry: Entry) -> str:
     )
 
 
-def removed_runs(project: Project, entry: Entry) -> str:
+def removed_runs(project: OpenProject, entry: Entry) -> str:
     """Return a sentence if a job has replayed rows of another job's runs that are gone; else nothing."""
     if entry.status is Status.BROKEN or not entry.feed:
         return ""
@@ -133,12 +133,12 @@ def removed_runs(project: Project, entry: Entry) -> str:
     )
 
 
-def with_feed_trouble(project: Project, entry: Entry) -> Entry:
+def with_feed_trouble(project: OpenProject, entry: Entry) -> Entry:
     """Return the entry of a job, broken if its feed has no file any more, or holds rows of runs that are gone."""
     return _entry_of(entry.name, partial(_with_feed_trouble, project, entry))
 
 
-def _with_feed_trouble(project: Project, entry: Entry) -> Entry:
+def _with_feed_trouble(project: OpenProject, entry: Entry) -> Entry:
     code, trouble = 78, missing_feed(project, entry)
     if not trouble:
         code, trouble = 66, removed_runs(project, entry)
@@ -175,7 +175,7 @@ def _with_landings(entry: Entry, looks: Looks) -> Entry:
     return entry
 
 
-def _job(project: Project, name: str, looks: Looks) -> Entry:
+def _job(project: OpenProject, name: str, looks: Looks) -> Entry:
     main, config, state = _job_branch(project, name, MAIN, looks), load_job(project.root, name), looks.job(name)
     others = [one.name for one in state.branches.values() if one.is_open and one.name != MAIN]
     if not others:
@@ -185,7 +185,7 @@ def _job(project: Project, name: str, looks: Looks) -> Entry:
     return replace(main, branches=branches)
 
 
-def _job_branch(project: Project, name: str, branch: str, looks: Looks) -> Entry:
+def _job_branch(project: OpenProject, name: str, branch: str, looks: Looks) -> Entry:
     config = load_job(project.root, name)
     state = looks.job(name)
     try:
@@ -201,7 +201,7 @@ def _job_branch(project: Project, name: str, branch: str, looks: Looks) -> Entry
     return replace(_branch(project, config, state, feed, branch), name=name)
 
 
-def _branch(project: Project, config: JobConfig, state: JobState, feed: Feed, name: str) -> Entry:
+def _branch(project: OpenProject, config: JobConfig, state: JobState, feed: Feed, name: str) -> Entry:
     """Return the entry of a branch. That of `main` is the job's."""
     entry = ledger_entry(state, feed, name)
     if sealed := sealed_entry(entry, state, name):

@@ -6,8 +6,8 @@ import time
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from rewindow.app.open_project import OpenProject
 from rewindow.app.open_tables import direct, open_feed_gc, open_job_gc, open_repair, output_location
-from rewindow.app.project import Project
 from rewindow.app.publishing import on_hold
 from rewindow.app.readers import outdated_readers
 from rewindow.app.run_references import check_has_branch
@@ -45,7 +45,7 @@ class Resumed:
 class _LazyEngine:
     """An engine that starts with its first work, because most repairs need none."""
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: OpenProject) -> None:
         self._project = project
 
     def run_sub_topology(self, work: SubTopologyWork) -> list[TaskReport]:
@@ -58,7 +58,7 @@ class _LazyEngine:
 class JobMaintenance:
     """Maintenance of one job."""
 
-    def __init__(self, project: Project, job: str) -> None:
+    def __init__(self, project: OpenProject, job: str) -> None:
         """Bind to a job of a project. Raises `ConfigError` (78) for an unknown job."""
         project.job_config(job)
         self._project, self._job = project, job
@@ -155,7 +155,7 @@ class JobMaintenance:
 class FeedMaintenance:
     """Maintenance of one feed."""
 
-    def __init__(self, project: Project, feed: str) -> None:
+    def __init__(self, project: OpenProject, feed: str) -> None:
         """Bind to a feed of a project. Raises `ConfigError` (78) for an unknown feed."""
         load_feed(project.root, feed)
         self._project, self._feed = project, feed

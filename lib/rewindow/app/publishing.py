@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from rewindow.app.telemetry.facts import PUBLISH
 from rewindow.app.telemetry.gather import branch_changed
 from rewindow.app.telemetry.telemetry import OnStep
@@ -32,13 +32,13 @@ class Published:
     """Whether a run was to be accepted."""
 
 
-def on_hold(project: Project, job: str, branch: str) -> list[dict[str, Any]]:
+def on_hold(project: OpenProject, job: str, branch: str) -> list[dict[str, Any]]:
     """Return the runs of a branch that are on hold, as JSON values."""
     return describe_holds(project.tables.state(job), branch)
 
 
 def publish(
-    project: Project, job: str, branch: str, *, accepts: bool, run: str | None, on_step: OnStep = None
+    project: OpenProject, job: str, branch: str, *, accepts: bool, run: str | None, on_step: OnStep = None
 ) -> Published:
     """Publish what a branch's tables lack; with ``accepts``, first accept a run on hold, by default the only one.
 
@@ -66,7 +66,7 @@ def publish(
     return done
 
 
-def _accept(project: Project, job: str, branch: str, run: str | None, on_step: OnStep) -> LedgerRow | None:
+def _accept(project: OpenProject, job: str, branch: str, run: str | None, on_step: OnStep) -> LedgerRow | None:
     """Accept a run on hold. An error says so if only publishing it failed."""
     before = len(project.tables.state(job).accepted)
     try:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import TYPE_CHECKING, cast
 
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from rewindow.config.load import load_job
 from rewindow.errors import RewindowError
 from rewindow.tables.delta.warehouse import DeltaTables
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rewindow.tables.governed.warehouse import CatalogTables
 
 
-def reading_ledgers(project: Project, feeds: Iterable[str], jobs: Iterable[str]) -> AbstractContextManager[None]:
+def reading_ledgers(project: OpenProject, feeds: Iterable[str], jobs: Iterable[str]) -> AbstractContextManager[None]:
     """Return the context of a command that only reads some feeds and jobs. In a catalog, one query reads their ledgers.
 
     There, the Spark session is opened at once: without one the command ends, instead of saying so of each feed and job.

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rewindow.app.branches import JobBranches
+from rewindow.app.open_project import OpenProject
 from rewindow.app.own_code import running_version
-from rewindow.app.project import Project
 from rewindow.app.run_references import no_runs
 from rewindow.app.sentences import as_assignments
 from rewindow.app.times import parse_time, whole_number
@@ -49,7 +49,7 @@ class Wanted:
     verify: bool = False
 
 
-def report(project: Project, job: str, wanted: Wanted) -> Report:
+def report(project: OpenProject, job: str, wanted: Wanted) -> Report:
     """Return the report of a job. Raises `UsageError` (2) for a branch without runs or a run that does not exist."""
     project.job_config(job)
     tables = project.tables
@@ -111,7 +111,7 @@ def _selected(job: str, state: JobState, branch: Branch, wanted: Wanted) -> tupl
     return chosen, f"the runs committed since {wanted.since}"
 
 
-def _read_stores(project: Project, state: JobState, head: CommittedRun) -> dict[str, Columns]:
+def _read_stores(project: OpenProject, state: JobState, head: CommittedRun) -> dict[str, Columns]:
     """Return the columns of a run's stores, without those that are large or cannot be read; none if a catalog governs them."""
     if not isinstance(project.tables, DeltaTables) or not state.has_state(head.spec.run):
         return {}
@@ -126,7 +126,7 @@ def _read_stores(project: Project, state: JobState, head: CommittedRun) -> dict[
     return read
 
 
-def _outlook(project: Project, job: str, branch: Branch) -> Outlook:
+def _outlook(project: OpenProject, job: str, branch: Branch) -> Outlook:
     """Return what the next run would do."""
     pending = branch.pending
     waits = None

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import RunRequest
 from rewindow.control.run import RunReport
 
 
 def run_to_the_end(
-    project: Project, job: str, request: RunRequest, on_step: Callable[[str], None] | None = None
+    project: OpenProject, job: str, request: RunRequest, on_step: Callable[[str], None] | None = None
 ) -> list[RunReport | UpToDate]:
     """Return the results of all runs that a request needs, of which the last one answers it.
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, cast
 
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from rewindow.control.health.phrases import counted
 from rewindow.control.plan.stored_rows import FORMAT, check_layout
 from rewindow.errors import CheckpointError, StorageError
@@ -54,7 +54,7 @@ class StoredTable:
     refused: Sequence[str] = ()
 
 
-def stored_tables(project: Project) -> list[StoredTable]:
+def stored_tables(project: OpenProject) -> list[StoredTable]:
     """Return the tables that have a format. Reads every row of the ledgers and the journal; in a catalog, Spark does.
 
     Raises `ConfigError` (78) if there is no Spark session, `StorageError` (74) for a table that cannot be read.

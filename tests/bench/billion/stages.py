@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from rewindow.control.plan.spec import RunRequest
 from tests.bench.billion.progress import Progress
 from tests.bench.billion.records import HOURS, Size, end_of, name_of, write_hour
@@ -67,10 +67,10 @@ class Scene:
         )
 
     @property
-    def project(self) -> Project:
+    def project(self) -> OpenProject:
         """The project; Spark starts when it is needed."""
         if not hasattr(self, "_project"):
-            self._project = Project.open(self.root)
+            self._project = OpenProject.open(self.root)
         return self._project
 
     def steps(self, stage: str) -> tuple[int, Callable[[int], dict[str, Any] | None]]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from rewindow.control.plan.spec import RunRequest
 from rewindow.tables.delta.content_hash import read_rows
 from tests.bench.meter import Meter, PeakMemory
@@ -40,7 +40,7 @@ def measure(rows: int, *, rounds: int, query: str, **_: object) -> dict[str, Any
     with tempfile.TemporaryDirectory(prefix="rewindow-bench-") as folder, PeakMemory() as memory:
         root = Path(folder) / "project"
         seconds = _write(root, rows)
-        project = Project.open(root)
+        project = OpenProject.open(root)
         meter = Meter()
         project.land(FEED, until_ms=START_MS + seconds * 1_000)
         landed = meter.read()
@@ -98,7 +98,7 @@ def _write(root: Path, events: int) -> int:
     return (events // RATE // every + 2) * every
 
 
-def _in_many_runs(project: Project, query: str) -> dict[str, float]:
+def _in_many_runs(project: OpenProject, query: str) -> dict[str, float]:
     landings = len(project.tables.feed(FEED).landings)
     meter = Meter()
     for landing in range(1, landings):
@@ -107,18 +107,18 @@ def _in_many_runs(project: Project, query: str) -> dict[str, float]:
     return {**meter.read(), "runs": landings}
 
 
-def _rows(project: Project, query: str, branch: str) -> list[tuple[Any, ...]]:
+def _rows(project: OpenProject, query: str, branch: str) -> list[tuple[Any, ...]]:
     """Return the columns of a query's results that Spark's query has, as sorted rows."""
     table = read_rows(f"{project.warehouse}/{FEED}/{query}__{branch}")
     names = [name for name in table.column_names if not name.startswith("_") and name != "window_end"]
     return sorted(tuple(row.values()) for row in table.select(names).to_pylist())
 
 
-def _log(project: Project, log: str) -> str:
+def _log(project: OpenProject, log: str) -> str:
     return str(Path(project.warehouse) / "logs" / FEED / log)
 
 
-def _by_spark(project: Project, query: str, path: Path) -> dict[str, float]:
+def _by_spark(project: OpenProject, query: str, path: Path) -> dict[str, float]:
     shutil.rmtree(path, ignore_errors=True)
     project.spark.conf.set("spark.sql.shuffle.partitions", 2)
     meter = Meter()

@@ -21,7 +21,7 @@ from typing import ClassVar
 import structlog
 
 from rewindow.app.failures import as_rewindow_error
-from rewindow.app.project import Project as OpenProject
+from rewindow.app.open_project import OpenProject
 from rewindow.app.watch import Watch
 from rewindow.config.target import TargetConfig
 from rewindow.engine.spark.shipping import CODE

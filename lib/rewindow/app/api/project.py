@@ -26,7 +26,7 @@ from rewindow.app.branches import JobBranches
 from rewindow.app.first_rows import find_outputs
 from rewindow.app.hash_seed import other_hash_seed
 from rewindow.app.listing import job_entry, list_feeds, list_jobs
-from rewindow.app.project import Project as OpenProject
+from rewindow.app.open_project import OpenProject
 from rewindow.app.publishing import publish, published_lines
 from rewindow.app.report import Wanted, report
 from rewindow.app.run_to_the_end import run_to_the_end

@@ -13,7 +13,7 @@ from rewindow.app.api.calls import Context
 from rewindow.app.api.show import lines, preview
 from rewindow.app.as_of import AsOf, as_of, stores_of
 from rewindow.app.first_rows import topic_of
-from rewindow.app.project import Project as OpenProject
+from rewindow.app.open_project import OpenProject
 from rewindow.app.times import time_columns
 from rewindow.contracts.instants import END_OF_TIME_MS
 from rewindow.control.health.job_health import describe_holds, explain_holds

@@ -12,7 +12,7 @@ from rewindow.app.cli.options import AcceptChanges, Branch, Debug, Folder, Job, 
 from rewindow.app.cli.printing_branches import BranchPrinter
 from rewindow.app.cli.publish import end_on_hold
 from rewindow.app.hash_seed import other_hash_seed
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from rewindow.app.times import ZONE
 from rewindow.contracts.exit_codes import ON_HOLD
 from rewindow.control.plan.spec import MAIN
@@ -177,4 +177,4 @@ def branch_drop(
 
 
 def _branches(folder: str, target: str, job: str, *, debug: bool) -> JobBranches:
-    return JobBranches(Project.open(folder, target, debug=debug), job)
+    return JobBranches(OpenProject.open(folder, target, debug=debug), job)

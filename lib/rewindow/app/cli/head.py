@@ -11,7 +11,7 @@ from rewindow.app.cli.options import AnyBranch, Debug, Folder, Json, Target
 from rewindow.app.cli.printing import Printer
 from rewindow.app.first_rows import is_quarantine, output_rows
 from rewindow.app.held_rows import held_rows
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from rewindow.app.times import with_readable_times
 from rewindow.control.health.job_health import explain_holds
 from rewindow.control.health.phrases import command_words, counted
@@ -57,7 +57,7 @@ def head(
     debug: Debug = False,
 ) -> None:
     """Show rows of output tables, in the order of their timestamps, or of the quarantine. Times are in UTC."""
-    project = Project.open(folder, target, debug=debug)
+    project = OpenProject.open(folder, target, debug=debug)
     if held and (of is not None or is_quarantine(name)):
         raise UsageError("--held shows rows of a job's outputs: omit --of, and name a job or an output table")
     printer, shown_branch = Printer(as_json=as_json), branch or MAIN

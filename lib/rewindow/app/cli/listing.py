@@ -9,7 +9,7 @@ import typer
 from rewindow.app.cli.options import Debug, Folder, Json, Target
 from rewindow.app.cli.printing import Printer
 from rewindow.app.listing import list_project
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from rewindow.contracts.instants import instant
 from rewindow.control.health.job_health import Entry
 from rewindow.control.health.phrases import counted
@@ -44,7 +44,7 @@ def ls(
 
     broken: the next command would refuse, for the reason that is shown.
     """
-    project = Project.open(folder, target, debug=debug)
+    project = OpenProject.open(folder, target, debug=debug)
     feeds, jobs = list_project(project)
     printer = Printer(as_json=as_json)
     if as_json:

@@ -13,7 +13,7 @@ from rewindow.app.cli.options import Branch, Debug, Folder, Job, Json, Takeover,
 from rewindow.app.cli.printing_maintenance import MaintenancePrinter
 from rewindow.app.cli.publish import end_on_hold
 from rewindow.app.maintenance import KEEP, FeedMaintenance, JobMaintenance
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from rewindow.app.sentences import reset_question
 from rewindow.config.load import names_of
 from rewindow.control.gc import Collected, FeedCollected
@@ -50,7 +50,7 @@ def republish(
 ) -> None:
     """Find and repair what others changed in a job's tables: RESTORE, DELETE, a dropped table, missing files."""
     printer = MaintenancePrinter(as_json=as_json)
-    maintenance = JobMaintenance(Project.open(folder, target, debug=debug), job)
+    maintenance = JobMaintenance(OpenProject.open(folder, target, debug=debug), job)
     with printer.progress() as on_step:
         done = maintenance.republish(branch, output or [], all_tables=all_tables, on_step=on_step)
     printer.republished(job, done)
@@ -70,7 +70,7 @@ def resume(
 ) -> None:
     """Finish the run of an attempt that did not finish as it was planned: same epochs, parent and clock."""
     printer = MaintenancePrinter(as_json=as_json)
-    maintenance = JobMaintenance(Project.open(folder, target, debug=debug), job)
+    maintenance = JobMaintenance(OpenProject.open(folder, target, debug=debug), job)
     with printer.progress() as on_step:
         done = maintenance.resume(branch, replan=replan, take_over=takeover, on_step=on_step)
     holds = maintenance.on_hold(branch)
@@ -88,7 +88,7 @@ def reset(
 ) -> None:
     """Start a job over: forget its runs and branches, and empty its tables. Landed logs stay."""
     printer = MaintenancePrinter(as_json=as_json)
-    maintenance = JobMaintenance(Project.open(folder, target, debug=debug), job)
+    maintenance = JobMaintenance(OpenProject.open(folder, target, debug=debug), job)
     tables = maintenance.would_reset()
     if tables and not yes:
         question = reset_question(job, tables)
@@ -129,7 +129,7 @@ def gc(
     debug: Debug = False,
 ) -> None:
     """Write snapshots of long changelogs, merge small files, and delete state and files that nothing needs."""
-    project, keep_ms = Project.open(folder, target, debug=debug), _duration(keep)
+    project, keep_ms = OpenProject.open(folder, target, debug=debug), _duration(keep)
     jobs, feeds = _selected(project, name, kind)
     printer = MaintenancePrinter(as_json=as_json)
     done: dict[str, Collected | FeedCollected] = {}
@@ -144,7 +144,7 @@ def gc(
     printer.collected(done, dry_run=dry_run)
 
 
-def _selected(project: Project, name: str | None, kind: Kind | None) -> tuple[list[str], list[str]]:
+def _selected(project: OpenProject, name: str | None, kind: Kind | None) -> tuple[list[str], list[str]]:
     """Return the selected jobs and feeds. Raises `UsageError` (2) for a name that is both, or neither."""
     jobs, feeds = names_of(project.root, "jobs"), names_of(project.root, "feeds")
     jobs = [] if kind is Kind.FEED else jobs

@@ -9,7 +9,7 @@ import typer
 
 from rewindow.app.cli.options import Branch, Debug, Folder, Job, Json, Target
 from rewindow.app.cli.printing import Printer
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from rewindow.app.publishing import Published, published_lines
 from rewindow.app.publishing import publish as publish_job
 from rewindow.contracts.exit_codes import ON_HOLD
@@ -41,7 +41,7 @@ def publish(
     if run is not None and not accept:
         message = "--run works only with --accept: add --accept, or remove --run"
         raise UsageError(message)
-    project = Project.open(folder, target, debug=debug)
+    project = OpenProject.open(folder, target, debug=debug)
     printer = Printer(as_json=as_json)
     with printer.progress() as on_step:
         done = publish_job(project, job, branch, accepts=accept, run=run, on_step=on_step)

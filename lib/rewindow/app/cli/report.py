@@ -11,7 +11,7 @@ import typer
 from rewindow.app.cli.options import Branch, Debug, Folder, Job, Json, Target
 from rewindow.app.cli.printing import Printer
 from rewindow.app.hash_seed import other_hash_seed
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from rewindow.app.times import ZONE
 from rewindow.app.uncollected import without_collection
 from rewindow.app.written_file import check_is_file, write_text
@@ -54,12 +54,12 @@ def report(
 
     if out is not None:
         check_is_file(out, f"report-{job}.html")
-    project = Project.open(folder, target, debug=debug)
+    project = OpenProject.open(folder, target, debug=debug)
     with without_collection(), other_hash_seed() if verify else nullcontext():
         _report(project, job, Wanted(branch, run, since, diff, verify), out, Printer(as_json=as_json))
 
 
-def _report(project: Project, job: str, wanted: Wanted, out: Path | None, printer: Printer) -> None:
+def _report(project: OpenProject, job: str, wanted: Wanted, out: Path | None, printer: Printer) -> None:
     """Collect a report and print or write it."""
     from rewindow.app.report import report as collect
     from rewindow.report.page import page

@@ -10,7 +10,7 @@ import typer
 from rewindow.app.cli.options import AcceptChanges, Branch, Debug, Feed, Folder, Job, Json, Takeover, Target
 from rewindow.app.cli.printing import Printer
 from rewindow.app.cli.publish import end_on_hold
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from rewindow.app.publishing import on_hold
 from rewindow.app.run_to_the_end import run_to_the_end
 from rewindow.app.times import ZONE, parse_through, parse_time
@@ -68,7 +68,7 @@ def land(
     if keep is not None and not new_generation:
         message = "--keep works only with --new-generation: add --new-generation, or remove --keep"
         raise UsageError(message)
-    project = Project.open(folder, target, debug=debug)
+    project = OpenProject.open(folder, target, debug=debug)
     printer = Printer(as_json=as_json)
     with printer.progress() as on_step:
         report = project.land(
@@ -97,7 +97,7 @@ def plan(
 
     Exits as `run` if that would refuse, but with 0 for a run on hold (79), which it names.
     """
-    project = Project.open(folder, target, debug=debug)
+    project = OpenProject.open(folder, target, debug=debug)
     request = parse_through(through, until, branch=branch, final=final)
     Printer(as_json=as_json).planned(project.plan(job, request))
 
@@ -121,7 +121,7 @@ def run(
     debug: Debug = False,
 ) -> None:
     """Replay the new landings in one run. Exits with 79 if it is on hold, or an earlier run of the branch."""
-    project = Project.open(folder, target, debug=debug)
+    project = OpenProject.open(folder, target, debug=debug)
     printer = Printer(as_json=as_json)
     landed = None
     if land_first:
@@ -157,7 +157,7 @@ def show(
     debug: Debug = False,
 ) -> None:
     """Show a job's runs, tables and metrics."""
-    project = Project.open(folder, target, debug=debug)
+    project = OpenProject.open(folder, target, debug=debug)
     Printer(as_json=as_json).shown(project.show(job, branch=branch, hashes=hashes))
 
 
@@ -175,7 +175,7 @@ def explain(
     """Show a job's topology: each sub-topology with its sources, nodes, stores and execution mode."""
     if svg is not None:
         check_is_file(svg, f"{job}.svg")
-    project = Project.open(folder, target, debug=debug)
+    project = OpenProject.open(folder, target, debug=debug)
     explained = project.explain(job, spark=spark)
     printer = Printer(as_json=as_json)
     if svg is not None:

@@ -12,8 +12,8 @@ from rewindow.app.as_of import as_of
 from rewindow.app.cli.completing import stores
 from rewindow.app.cli.options import Branch, Debug, Folder, Job, Json, Target
 from rewindow.app.cli.printing_maintenance import MaintenancePrinter
+from rewindow.app.open_project import OpenProject
 from rewindow.app.open_tables import direct
-from rewindow.app.project import Project
 from rewindow.control.plan.spec import MAIN
 from rewindow.tables.delta.state_query import Stores, as_rows, changes, export
 
@@ -44,7 +44,7 @@ def state_list(
     debug: Debug = False,
 ) -> None:
     """List a job's stores: number of entries, cost of a restore, last run that changed each, columns."""
-    project = Project.open(folder, target, debug=debug)
+    project = OpenProject.open(folder, target, debug=debug)
     MaintenancePrinter(as_json=as_json).listed("stores", _stores(project, job, branch, at).describe())
 
 
@@ -68,7 +68,7 @@ def state_show(
     debug: Debug = False,
 ) -> None:
     """Show the entries of a store."""
-    stores = _stores(Project.open(folder, target, debug=debug), job, branch, at)
+    stores = _stores(OpenProject.open(folder, target, debug=debug), job, branch, at)
     where = _where(stores, store, key or ())
     rows = stores.rows(store, where)
     shown = as_rows(rows.slice(0, limit))
@@ -89,7 +89,7 @@ def state_diff(
     debug: Debug = False,
 ) -> None:
     """Compare a store after two runs, key by key in each partition. Exits with 1 if they differ."""
-    project = Project.open(folder, target, debug=debug)
+    project = OpenProject.open(folder, target, debug=debug)
     first, second = (_stores(project, job, branch, run) for run in (run_a, run_b))
     changed = list(changes(first.rows(store), second.rows(store), first.keys(store)))
     MaintenancePrinter(as_json=as_json).changed(store, (run_a, run_b), changed, limit)
@@ -112,12 +112,12 @@ def state_export(
     debug: Debug = False,
 ) -> None:
     """Write the entries of a store to a file."""
-    rows = _stores(Project.open(folder, target, debug=debug), job, branch, at).rows(store)
+    rows = _stores(OpenProject.open(folder, target, debug=debug), job, branch, at).rows(store)
     export(rows, to)
     MaintenancePrinter(as_json=as_json).exported(store, str(to), rows.num_rows)
 
 
-def _stores(project: Project, job: str, branch: str, at: str | None) -> Stores:
+def _stores(project: OpenProject, job: str, branch: str, at: str | None) -> Stores:
     call = f'rewindow.Project.load(target="{project.target.target}").state("{job}", STORE).to_pandas()'
     tables = direct(project.tables, f"read the store in Python, `{call}`")
     found = as_of(project, job, branch, at)

@@ -10,7 +10,7 @@ import typer
 from rewindow.app.cli.completing import names
 from rewindow.app.cli.options import Branch, Debug, Folder, Json, Target
 from rewindow.app.cli.printing import Printer
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from rewindow.contracts.exit_codes import DIFFERENT
 from rewindow.contracts.instants import instant
 from rewindow.control.health.phrases import counted
@@ -57,7 +57,7 @@ def status(
     """
     from rewindow.app.status.overview import overview
 
-    project = Project.open(folder, target, debug=debug)
+    project = OpenProject.open(folder, target, debug=debug)
     found = overview(project, names or (), branch)
     printer = Printer(as_json=as_json)
     if as_json:

@@ -10,7 +10,7 @@ import typer
 from rewindow.app.cli.completing import tables
 from rewindow.app.cli.options import Branch, Debug, Folder, Json, Target
 from rewindow.app.cli.printing import Printer
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from rewindow.app.times import ZONE, parse_time
 from rewindow.control.plan.spec import MAIN
 from rewindow.errors import NothingFoundError
@@ -58,7 +58,7 @@ def why(
     from rewindow.app.why.row import explain_row
     from rewindow.app.why.windows import AskedTime
 
-    project = Project.open(folder, target, debug=debug)
+    project = OpenProject.open(folder, target, debug=debug)
     output = Output.find(project, table, branch)
     wanted, time_ms = read_key(output, key), parse_time(window)
     at = None if time_ms is None else AskedTime(output, key, time_ms, missing)

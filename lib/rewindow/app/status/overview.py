@@ -23,7 +23,7 @@ from rewindow.app.listing import (
     removed_runs,
     with_feed_trouble,
 )
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from rewindow.app.read_ledgers import reading_ledgers
 from rewindow.app.readers import replayed_of_removed
 from rewindow.app.status.bounds import Upkeep, exceeded, growth_figures
@@ -76,7 +76,7 @@ class Overview:
         return all(subject.level.is_well for subject in chain(self.feeds, self.jobs))
 
 
-def overview(project: Project, names: Collection[str] = (), branch: str = MAIN) -> Overview:
+def overview(project: OpenProject, names: Collection[str] = (), branch: str = MAIN) -> Overview:
     """Check the named feeds and jobs, or all. Of a branch other than `main`, all jobs that have it.
 
     Raises `UsageError` (2) for a name or a branch that does not exist, `ConfigError` (78) if a catalog has the tables and there
@@ -99,11 +99,11 @@ def _urgency(subject: Subject) -> tuple[int, int, str, str]:
     return list(Level).index(subject.level), -len(subject.findings), subject.kind, subject.name
 
 
-def _selected(project: Project, kind: Kind, names: Collection[str]) -> list[str]:
+def _selected(project: OpenProject, kind: Kind, names: Collection[str]) -> list[str]:
     return [name for name in names_in(project.root, kind) if not names or name in names]
 
 
-def _check_names(project: Project, names: Collection[str], existing: Collection[str]) -> None:
+def _check_names(project: OpenProject, names: Collection[str], existing: Collection[str]) -> None:
     for name in names:
         if name not in existing:
             feeds, jobs = names_in(project.root, "feeds"), names_in(project.root, "jobs")
@@ -133,7 +133,7 @@ def _having(branch: str, jobs: Sequence[str], names: Collection[str], looks: Loo
     return having
 
 
-def _check_feed(project: Project, name: str, looks: Looks) -> Subject:
+def _check_feed(project: OpenProject, name: str, looks: Looks) -> Subject:
     """Return the line of a feed: its sources, its landings, and attempts that died."""
     entry, command = feed_entry(name, looks), Command(name, project.target.target)
     is_broken, land = entry.status is Status.BROKEN, command("land")
@@ -166,13 +166,13 @@ def _check_feed(project: Project, name: str, looks: Looks) -> Subject:
     return Subject("feed", name, entry, figures, found)
 
 
-def _unfinished(project: Project, attempt: Attempt, planned_ms: int | None) -> Unfinished:
+def _unfinished(project: OpenProject, attempt: Attempt, planned_ms: int | None) -> Unfinished:
     """Return what is known of an attempt that did not commit."""
     has_ended, how = known_end(project.warehouse, attempt, in_catalog=project.target.catalog is not None)
     return Unfinished(process_of(attempt), planned_ms, has_ended, how)
 
 
-def _check_job(project: Project, name: str, branch: str, looks: Looks) -> Subject:
+def _check_job(project: OpenProject, name: str, branch: str, looks: Looks) -> Subject:
     """Return the line of a job's branch: its next run, its attempts, its tables, its schedule and the bounds in its file."""
     entry, command = branch_entry(project, name, branch, looks), Command(name, project.target.target, branch)
     found = [*findings.refused(entry, "run", command("plan"))]
@@ -209,7 +209,7 @@ def _check_job(project: Project, name: str, branch: str, looks: Looks) -> Subjec
 class _JobCheck:
     """The checks of a branch that read something. Each yields what it finds, and may add to the figures."""
 
-    project: Project
+    project: OpenProject
     entry: Entry
     config: JobConfig
     state: JobState

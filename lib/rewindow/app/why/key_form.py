@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from rewindow.app.why.asked import ask
 from rewindow.app.why.facts import Missing, MissingFacts, no_answer
 from rewindow.app.why.history import History
@@ -144,7 +144,7 @@ def null_key(key: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]] | Non
     return {name: [None] for name in key} if _means_none(key) else None
 
 
-def without_key(project: Project, output: Output, key: Mapping[str, Sequence[Any]]) -> MissingFacts | None:
+def without_key(project: OpenProject, output: Output, key: Mapping[str, Sequence[Any]]) -> MissingFacts | None:
     """Return what became of records without a key, if the words of a key mean none: it is empty or `null`.
 
     None for any other key, if a record has these words as its key, and if there is no run yet.
@@ -184,7 +184,7 @@ def _skipped(output: Output) -> Iterator[tuple[str, int]]:
             yield run.spec.name, count
 
 
-def _how_to_see(project: Project, job: str) -> str:
+def _how_to_see(project: OpenProject, job: str) -> str:
     if load_job(project.root, job).dropped == "quarantine":
         return f"See them: `{see_quarantined(job)}`"
     return keep_dropped(job)

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from rewindow.app.never_landed import lands_next
-from rewindow.app.project import Project
+from rewindow.app.open_project import OpenProject
 from rewindow.app.why.asked import Asked, ask, contains, not_looked_for
 from rewindow.app.why.facts import LateFacts, Missing, MissingFacts, OpenFacts, RecordFacts, no_answer
 from rewindow.app.why.fate import Fate, among, as_reached, fate_of
@@ -45,7 +45,7 @@ from rewindow.tables.shared.ledger import now_ms
 
 
 def explain_missing(
-    project: Project, output: Output, key: Mapping[str, Sequence[Any]], rows: Sequence[Row], at: AskedTime | None
+    project: OpenProject, output: Output, key: Mapping[str, Sequence[Any]], rows: Sequence[Row], at: AskedTime | None
 ) -> MissingFacts:
     """Return why a key has no row, in the window that contains a time if one is given; ``rows`` are those of the key.
 
@@ -65,7 +65,7 @@ def explain_missing(
 
 
 def _absent(
-    project: Project,
+    project: OpenProject,
     output: Output,
     key: Mapping[str, Sequence[Any]],
     start_ms: int | None,
@@ -167,7 +167,7 @@ def _in_no_session(past: History, asked: Asked, fate: Fate, at: AskedTime) -> Mi
     )
 
 
-def _told(project: Project, past: History, asked: Asked, fate: Fate, windows: Sequence[OpenFacts]) -> MissingFacts:
+def _told(project: OpenProject, past: History, asked: Asked, fate: Fate, windows: Sequence[OpenFacts]) -> MissingFacts:
     output, facts = past.output, Facts(past)
     landings, is_on_hold = output.job.feed.landings, bool(output.state.on_hold(output.branch.name))
     late = facts.late(fate.missed(asked.spans), asked.taken)
@@ -284,7 +284,7 @@ def _dropped(one: LateFacts) -> str:
     return f"{where} was dropped by {one.node}: {one.reason}, {in_words(one.behind_ms)} behind"
 
 
-def never_landed(project: Project, past: History, asked: Asked) -> tuple[str, list[str]]:
+def never_landed(project: OpenProject, past: History, asked: Asked) -> tuple[str, list[str]]:
     """Return the headline and the reasons."""
     feed, window = past.output.job.feed, asked.window
     name = feed.definition.feed
@@ -304,7 +304,7 @@ def never_landed(project: Project, past: History, asked: Asked) -> tuple[str, li
     return f"no record of the key{where} was ever landed", reasons
 
 
-def _on_hold(project: Project, config: FeedConfig) -> Iterator[str]:
+def _on_hold(project: OpenProject, config: FeedConfig) -> Iterator[str]:
     """Yield the run on hold of each job whose output the feed lands: what follows it is not published, so it is not landed."""
     for job in sorted({log.source.job for log in config.logs.values() if log.source.job}):
         for run in project.tables.state(job).on_hold(MAIN)[:1]:
@@ -314,7 +314,7 @@ def _on_hold(project: Project, config: FeedConfig) -> Iterator[str]:
             )
 
 
-def _later(project: Project, config: FeedConfig) -> Iterator[str]:
+def _later(project: OpenProject, config: FeedConfig) -> Iterator[str]:
     """Yield what landed files hold of later intervals of arrival. Whether the key is among it would have to be read."""
     spec = feed_spec(config, project_root=str(project.root), warehouse=project.warehouse)
     progress = fold_progress(project.feed_tables.state(config.feed))

@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import Any
 
 from rewindow.app.first_rows import find_outputs, is_quarantine
+from rewindow.app.open_project import OpenProject
 from rewindow.app.open_tables import direct
-from rewindow.app.project import Project
 from rewindow.app.run_references import with_runs
 from rewindow.app.unfinished import rules_of
 from rewindow.control.health.inputs import FeedRules, Unknown
@@ -48,7 +48,7 @@ class Output:
     rules: FeedRules | Unknown
 
     @classmethod
-    def find(cls, project: Project, name: str, branch: str) -> Output:
+    def find(cls, project: OpenProject, name: str, branch: str) -> Output:
         """Find an output by its table or topic, or by its job if that has one output.
 
         Raises `UsageError` (2) for any other name, and for a branch without runs except `main`; `ConfigError` (78) for tables

@@ -62,8 +62,11 @@ if TYPE_CHECKING:
     from rewindow.tables.governed.feeds import CatalogFeedTables
 
 
-class Project:
-    """A project folder opened against one target."""
+class OpenProject:
+    """A project folder, open on one target: its tables, engines and Spark session, and the commands that need all of them.
+
+    The command line prints what these return. `rewindow.Project` returns it as values that a notebook draws.
+    """
 
     def __init__(self, root: Path, target: TargetConfig, *, debug: bool = False) -> None:
         self.root, self.target, self._debug = root, target, debug
@@ -75,7 +78,7 @@ class Project:
         self.telemetry = telemetry_of(root.name, target.target)
 
     @classmethod
-    def open(cls, start: str | Path = ".", target: str = "local", *, debug: bool = False) -> Project:
+    def open(cls, start: str | Path = ".", target: str = "local", *, debug: bool = False) -> OpenProject:
         """Open the project that contains ``start``. Raises `ConfigError` (78) for no project or an unknown target."""
         root = find_project(Path(start).absolute())
         check_own_code(root)
