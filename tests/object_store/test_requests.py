@@ -23,6 +23,16 @@ pytestmark = pytest.mark.slow
 MOST = 130
 """About 110, and more if many tables happen to write their checkpoint in the same run."""
 
+EXPLAINING = {
+    "ls": 90,
+    "status": 136,
+    "plan counts": 94,
+    "report counts --json": 132,
+    "why counts ann --missing": 78,
+    "why counts ann": 47,
+}
+"""What each of these commands asked for before `control.health` computed what they show. It reads nothing: none asks for more."""
+
 
 class There:
     """A project whose warehouse is in the bucket of a server of its own."""
@@ -105,3 +115,13 @@ def test_state_that_is_gone_is_told_by_plan_and_status_and_the_run_ends_with_74(
     done(there.call("republish", "counts", "--json")[0])
     done(there.call("run", "counts", "--json")[0])
     assert there.found() == []
+
+
+def test_commands_that_explain_what_waits_ask_for_no_more_than_before_and_start_no_spark(there: There) -> None:
+    there.lands()
+    asked_for = {}
+    for command in EXPLAINING:
+        answer, made = there.call(*command.split())
+        assert answer.code == 0, (command, answer)
+        asked_for[command] = len(made)
+    assert {command: count for command, count in asked_for.items() if count > EXPLAINING[command]} == {}
