@@ -15,7 +15,7 @@ from rewindow.app.own_code import running_version
 from rewindow.app.run_references import no_runs
 from rewindow.app.sentences import as_assignments
 from rewindow.app.times import parse_time, whole_number
-from rewindow.app.unfinished import how_it_ended, process_of, rules_of
+from rewindow.app.unfinished import process_of, rules_of, unfinished
 from rewindow.control.health.inputs import DETAILED_RUNS, Columns, Inputs, StepTimes
 from rewindow.control.health.job_health import job_health
 from rewindow.control.health.phrases import Command
@@ -131,10 +131,10 @@ def _outlook(project: OpenProject, job: str, branch: Branch) -> Outlook:
     pending = branch.pending
     waits = None
     if pending is not None:
-        process, is_live = process_of(pending.attempt), project.is_alive(pending.attempt)
-        ended = "is running" if is_live else how_it_ended(project.warehouse, pending.attempt)
+        is_live = project.is_alive(pending.attempt)
+        ended = "is running" if is_live else unfinished(project.warehouse, pending.attempt).how
         then = "" if is_live else f". `{Command(job, project.target.target, branch.name)('run')}` completes its plan"
-        waits = f"Run {pending.name} is not committed. Its {process} {ended}{then}"
+        waits = f"Run {pending.name} is not committed. Its {process_of(pending.attempt)} {ended}{then}"
     try:
         described = project.plan(job, RunRequest(branch=branch.name))
     except RewindowError as error:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rewindow.config.load import load_feed
+from rewindow.control.health.findings import Unfinished
 from rewindow.control.health.inputs import FeedRules, Inputs, Unknown, known
 from rewindow.control.health.waiting_results import stalled
 from rewindow.control.heartbeat import was_killed
@@ -20,27 +21,17 @@ from rewindow.control.plan.spec import Attempt, RunSpec
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.warehouse import Warehouse
 
-MEMORY_ADVICE = (
-    "If that was for lack of memory (exit code 137), set fewer `cores:` or a smaller `inline:` in the target or a lower "
-    "`store_memory` under `limits:` in the job's file, or raise the container's memory"
-)
 
-
-def how_it_ended(warehouse: str, attempt: Attempt) -> str:
-    """Return how an attempt that is not alive ended, as the end of a sentence about it."""
-    if was_killed(warehouse, attempt):
-        return "was killed before it could say why"
-    return "ended without finishing it: it failed with an error, which its own output names, or was interrupted"
-
-
-def known_end(warehouse: str, attempt: Attempt, *, in_catalog: bool) -> tuple[bool, str]:
-    """Return whether an attempt that shows no life has certainly ended, and what is known of it, as the end of a sentence.
+def unfinished(
+    warehouse: str, attempt: Attempt, *, in_catalog: bool = False, planned_ms: int | None = None
+) -> Unfinished:
+    """Return what is known of an attempt that shows no life.
 
     With tables ``in_catalog``, hosts usually do not share the folder of heartbeats: one on another host may be alive.
     """
-    if not in_catalog or _is_here(attempt) or was_killed(warehouse, attempt):
-        return True, how_it_ended(warehouse, attempt)
-    return False, "may still run, or has ended: no heartbeat of it is here"
+    is_killed = was_killed(warehouse, attempt)
+    has_ended = not in_catalog or _is_here(attempt) or is_killed
+    return Unfinished(process_of(attempt), is_killed, has_ended=has_ended, planned_ms=planned_ms)
 
 
 def process_of(attempt: Attempt) -> str:
@@ -52,25 +43,10 @@ def _is_here(attempt: Attempt) -> bool:
     return attempt.host in {"", socket.gethostname()}
 
 
-def ended_hint(warehouse: str, planned: RunSpec, again: str) -> str:
-    """Return how the attempt of a planned run ended, which is not alive, and what to do: the command ``again``."""
-    first = f"Run it again: `{again}`"
-    if killed := killed_hint(warehouse, planned, first):
-        return killed
-    return (
-        f"The previous attempt, {process_of(planned.attempt)}, {how_it_ended(warehouse, planned.attempt)}. If it was an error, "
-        f"fix its cause. {first}"
-    )
-
-
 def killed_hint(warehouse: str, planned: RunSpec | None, again: str) -> str | None:
-    """Return what to do about a planned run whose process was killed: first ``again``, a sentence, then the advice.
-
-    None if its attempt is alive or ended by itself.
-    """
-    if planned is None or not was_killed(warehouse, planned.attempt):
-        return None
-    return f"The previous attempt, {process_of(planned.attempt)}, was killed before it could say why. {again}. {MEMORY_ADVICE}"
+    """Return what to do about a planned run whose process was killed; None if its attempt is alive or ended by itself."""
+    attempt = unfinished(warehouse, planned.attempt) if planned else None
+    return attempt.hint(again) if attempt and attempt.was_killed else None
 
 
 def rules_of(root: Path, feed: str) -> FeedRules | Unknown:
@@ -85,7 +61,8 @@ def after_last_run(root: Path, tables: Warehouse, branch: Branch, feed: Feed, ag
     ``ended``: how an unfinished attempt ended; ``again`` is the command that goes on. ``silent``: the results that wait for
     partitions without records; ``unknown`` says why these are not known.
     """
-    ended = ended_hint(tables.warehouse, branch.pending, again) if branch.pending else None
+    pending = branch.pending
+    ended = unfinished(tables.warehouse, pending.attempt).hint(f"Run it again: `{again}`") if pending else None
     found = stalled(_after_head(root, tables, branch, feed))
     if isinstance(found, Unknown):
         return {"ended": ended, "silent": [], "unknown": [{"about": "silent", "reason": found.reason}]}

@@ -27,7 +27,7 @@ from rewindow.app.open_project import OpenProject
 from rewindow.app.read_ledgers import reading_ledgers
 from rewindow.app.readers import replayed_of_removed
 from rewindow.app.status.bounds import Upkeep, exceeded, growth_figures
-from rewindow.app.unfinished import MEMORY_ADVICE, known_end, process_of, rules_of
+from rewindow.app.unfinished import rules_of, unfinished
 from rewindow.config.job import JobConfig
 from rewindow.config.load import Kind, load_feed, load_job
 from rewindow.config.mistakes import did_you_mean
@@ -38,7 +38,6 @@ from rewindow.control.health.inputs import Inputs, Unknown
 from rewindow.control.health.job_health import Entry, Status, describe_holds, job_health, progress_figures
 from rewindow.control.health.lost_records import drop_shares
 from rewindow.control.health.phrases import Command
-from rewindow.control.heartbeat import was_killed
 from rewindow.control.ingest.landings import PLAN as LANDING_PLAN
 from rewindow.control.ingest.stored_progress import made_by
 from rewindow.control.plan.job_state import Branch, JobState
@@ -167,9 +166,8 @@ def _check_feed(project: OpenProject, name: str, looks: Looks) -> Subject:
 
 
 def _unfinished(project: OpenProject, attempt: Attempt, planned_ms: int | None) -> Unfinished:
-    """Return what is known of an attempt that did not commit."""
-    has_ended, how = known_end(project.warehouse, attempt, in_catalog=project.target.catalog is not None)
-    return Unfinished(process_of(attempt), planned_ms, has_ended, how)
+    in_catalog = project.target.catalog is not None
+    return unfinished(project.warehouse, attempt, in_catalog=in_catalog, planned_ms=planned_ms)
 
 
 def _check_job(project: OpenProject, name: str, branch: str, looks: Looks) -> Subject:
@@ -264,9 +262,8 @@ class _JobCheck:
             return
         rows = reversed(project.tables.ledger_rows(self.entry.name))
         planned_ms = next((row.recorded_at for row in rows if row.kind == PLAN and row.seq == pending.run), None)
-        advice = MEMORY_ADVICE if was_killed(project.warehouse, pending.attempt) else None
         attempt = _unfinished(project, pending.attempt, planned_ms)
-        yield findings.unfinished_run(pending.name, attempt, self.command, advice)
+        yield findings.unfinished_run(pending.name, attempt, self.command)
 
     def lagging(self) -> Iterator[Finding]:
         """Yield a finding if readers of the branch's tables do not see all that is committed."""

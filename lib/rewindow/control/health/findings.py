@@ -18,6 +18,11 @@ from rewindow.control.plan.job_state import LedgerRow
 from rewindow.errors import ConfigError
 from rewindow.streams.duration import in_words
 
+_MEMORY = (
+    "If that was for lack of memory (exit code 137), set fewer `cores:` or a smaller `inline:` in the target or a lower "
+    "`store_memory` under `limits:` in the job's file, or raise the container's memory"
+)
+
 
 class Level(StrEnum):
     """How urgent something is, the most urgent first."""
@@ -72,15 +77,30 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """An attempt that planned and did not commit: its process, when it planned (epoch ms), and what is known of its end.
+    """An attempt that planned, did not commit and shows no life: its process, and when it planned (epoch ms).
 
     ``has_ended`` is false if it may still run on another host.
     """
 
     process: str
-    planned_ms: int | None
-    has_ended: bool
-    how: str
+    was_killed: bool
+    has_ended: bool = True
+    planned_ms: int | None = None
+
+    @property
+    def how(self) -> str:
+        """How it ended, as the end of a sentence."""
+        if self.was_killed:
+            return "was killed before it could say why"
+        if self.has_ended:
+            return "ended without finishing it: it failed with an error, which its own output names, or was interrupted"
+        return "may still run, or has ended: no heartbeat of it is here"
+
+    def hint(self, again: str) -> str:
+        """Return how it ended and what to do: ``again``, a sentence without its full stop."""
+        if self.was_killed:
+            return f"The previous attempt, {self.process}, {self.how}. {again}. {_MEMORY}"
+        return f"The previous attempt, {self.process}, {self.how}. If it was an error, fix its cause. {again}"
 
 
 def checked(check: Callable[[], Iterable[Finding]], about: str, command: str) -> list[Finding]:
@@ -133,20 +153,20 @@ def on_hold(holds: Sequence[Hold], unpublished: int, command: Command) -> Iterat
         yield Finding(Level.BROKEN, "on_hold", message, f"{command('publish')} --accept --run {run}")
 
 
-def unfinished_run(run: str, attempt: Unfinished, command: Command, advice: str | None) -> Finding:
-    """Return the finding that a planned run is not committed. ``advice``: what helps besides the next run."""
+def unfinished_run(run: str, attempt: Unfinished, command: Command) -> Finding:
+    """Return the finding that a planned run is not committed."""
     since = f" since {to_the_second(attempt.planned_ms)}" if attempt.planned_ms else ""
     message = f"run {run} is planned{since} and not committed: {attempt.process} {attempt.how}"
-    return _unfinished(message, attempt, command("run"), advice)
+    return _unfinished(attempt, message, command("run"), _MEMORY if attempt.was_killed else None)
 
 
 def unfinished_landing(attempt: Unfinished, command: Command) -> Finding:
     """Return the finding that the last attempts to land have ended without a landing."""
     message = f"{attempt.process} began to land at {to_the_second(attempt.planned_ms)} and {attempt.how}"
-    return _unfinished(message, attempt, command("land"))
+    return _unfinished(attempt, message, command("land"))
 
 
-def _unfinished(message: str, attempt: Unfinished, command: str, advice: str | None = None) -> Finding:
+def _unfinished(attempt: Unfinished, message: str, command: str, advice: str | None = None) -> Finding:
     if not attempt.has_ended:
         return Finding(Level.NOTE, "unfinished", message, None)
     return Finding(Level.BROKEN, "unfinished", message, command, advice)
