@@ -58,14 +58,14 @@ def test_gc_is_not_advised_where_it_would_change_nothing(bench: Bench, bound: st
 
 def test_gc_is_advised_if_a_snapshot_is_due(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     alerts(bench, "restore: 1")
-    monkeypatch.setattr("rewindow.app.status.bounds.EVERY", 2)
+    monkeypatch.setattr("rewindow.app.status.overview.EVERY", 2)
     assert only(status(bench, code=1)[1]["counts"])["command"] == "rewindow gc counts"
 
 
 def test_few_changed_rows_make_a_snapshot_late(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     alerts(bench, "restore: 1")
-    monkeypatch.setattr("rewindow.app.status.bounds.EVERY", 0)
-    monkeypatch.setattr("rewindow.app.status.bounds.is_due", lambda *_of: False)
+    monkeypatch.setattr("rewindow.app.status.overview.EVERY", 0)
+    monkeypatch.setattr("rewindow.app.status.overview.is_due", lambda *_of: False)
     assert "They changed so few rows" in only(status(bench, code=1)[1]["counts"])["advice"]
 
 

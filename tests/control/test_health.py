@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from rewindow.contracts.staged_files import TaskReport
 from rewindow.control.health import findings
 from rewindow.control.health.findings import Level
 from rewindow.control.health.inputs import FeedRules, Inputs, Unknown
-from rewindow.control.health.job_health import JobHealth, decided_entry, job_health, ledger_entry
+from rewindow.control.health.job_health import JobHealth, branch_entry, job_health
 from rewindow.control.health.phrases import Command
 from rewindow.control.health.waiting_results import Cause, open_windows
 from rewindow.control.ingest.landings import Feed, LandedRange, Landing
@@ -26,7 +26,7 @@ from rewindow.control.plan.spec import RunRequest, RunSpec
 from rewindow.report.facts import Level as ReportLevel
 from rewindow.report.facts import Outlook, Sentence, Verification
 from rewindow.report.figures import progress
-from rewindow.report.verdict import verdict
+from rewindow.report.gather import gather
 from rewindow.streams.record import UNKNOWN, TopicPartition
 from rewindow.streams.timing import TimedNode
 from tests.control.ledgers import BINDING, HOUR, TOPIC, a_feed, an_attempt, commit_of, plan_row
@@ -67,11 +67,19 @@ class Scene:
         found = [one.as_json() for one in health.stalled] if not isinstance(health.stalled, Unknown) else []
         return described | {"silent": found, "unknown": [] if is_known else list(health.unknown())}
 
-    def verdict(self) -> list[Sentence]:
-        health, inputs = self.health, self.inputs
-        done, outlook = progress(inputs, health), Outlook("Nothing to run")
-        windows = open_windows(inputs)
-        return verdict("counts", done, outlook, Verification(), [], windows, health, is_newest=True, detailed_runs=1)
+    def verdict(self) -> Sequence[Sentence]:
+        """Return the verdict of a report on the branch."""
+        report = gather(
+            self.inputs,
+            self.health,
+            ledger="",
+            selection="all",
+            made_at_ms=0,
+            version="0",
+            outlook=Outlook("Nothing to run"),
+            verification=Verification(),
+        )
+        return report.verdict
 
 
 def committed(feed: Feed, through: int) -> list[LedgerRow]:
@@ -119,7 +127,7 @@ def scenes(draw: st.DrawFn) -> Scene:
 @given(scenes())
 def test_each_renderer_shows_the_same_landings_records_and_results(scene: Scene) -> None:
     health, plan = scene.health, scene.plan()
-    entry = decided_entry(ledger_entry(scene.state, scene.feed, "main"), scene.state, "main", UpToDate("x"))
+    entry = branch_entry(scene.state, scene.feed, "main", lambda: UpToDate("x"), dict)
     done = progress(scene.inputs, health)
     assert plan["waiting"] == list(health.waiting)
     assert entry.waiting == done.waiting_landings == len(health.waiting)

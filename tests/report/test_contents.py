@@ -94,21 +94,14 @@ def test_the_timeline_of_one_run_covers_its_simulated_time(project: Bench) -> No
 
 def test_runs_that_were_not_read_are_not_said_to_have_dropped_nothing(project: Bench) -> None:
     from rewindow.control.health.job_health import JobHealth
-    from rewindow.report.verdict import verdict
+    from rewindow.report.gather import verdict
 
     found = collect(OpenProject.open(project.root), "counts", Wanted("main"))
     health = JobHealth(range(0), 0, None, held=(), slowest=(), stalled=(), on_hold=(), lagging={}, is_sealed=False)
-    lines = verdict(
-        "counts",
-        dataclasses.replace(found.progress, runs=8_760),
-        found.outlook,
-        found.verification,
-        [],
-        found.open_windows,
-        health,
-        is_newest=True,
-        detailed_runs=400,
+    long = dataclasses.replace(
+        found, progress=dataclasses.replace(found.progress, runs=8_760), drops=[], detailed_runs=400
     )
+    lines = verdict(long, health, is_newest=True)
     assert "No record was dropped in the last 400 runs" in [one.text for one in lines]
     not_read = dataclasses.replace(found.open_windows, shown=[], windows=0, not_read=["closed"])
     section = page(dataclasses.replace(found, open_windows=not_read)).partition('<section id="windows"')[2]

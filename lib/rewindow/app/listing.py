@@ -22,19 +22,12 @@ from rewindow.config.job import JobConfig
 from rewindow.config.load import Kind, load_job
 from rewindow.control.health.feed_health import FeedHealth
 from rewindow.control.health.feed_health import feed_entry as entry_of_feed
-from rewindow.control.health.job_health import (
-    Entry,
-    Status,
-    decided_entry,
-    lagging_entry,
-    ledger_entry,
-    sealed_entry,
-)
+from rewindow.control.health.job_health import Decided, Entry, Status
+from rewindow.control.health.job_health import branch_entry as entry_of_branch
 from rewindow.control.ingest.feed_progress import Progress, fold_progress
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.job_state import JobState, LedgerRow
-from rewindow.control.plan.planner import UpToDate
-from rewindow.control.plan.spec import MAIN, RunRequest, RunSpec
+from rewindow.control.plan.spec import MAIN, RunRequest
 from rewindow.errors import RewindowError, SourceError, naming, one_line
 from rewindow.streams.record import known_time
 from rewindow.tables.shared.warehouse import find_feed
@@ -203,20 +196,16 @@ def _job_branch(project: OpenProject, name: str, branch: str, looks: Looks) -> E
 
 def _branch(project: OpenProject, config: JobConfig, state: JobState, feed: Feed, name: str) -> Entry:
     """Return the entry of a branch. That of `main` is the job's."""
-    entry = ledger_entry(state, feed, name)
-    if sealed := sealed_entry(entry, state, name):
-        return sealed
-    decided: RunSpec | UpToDate | RewindowError
-    try:
-        bound = bind_to_feed(project.root, project.target, config, feed, name)
-        request = RunRequest(branch=name, accept_code=config.on_code_change == "accept")
-        decided = next_run(project.tables, bound, state, request, project.is_alive)
-    except RewindowError as error:
-        decided = error
-    entry = decided_entry(entry, state, name, decided)
-    if entry.status is Status.FRESH:
-        return lagging_entry(entry, project.tables.lagging(config.job, state, name))
-    return entry
+
+    def decide() -> Decided:
+        try:
+            bound = bind_to_feed(project.root, project.target, config, feed, name)
+            request = RunRequest(branch=name, accept_code=config.on_code_change == "accept")
+            return next_run(project.tables, bound, state, request, project.is_alive)
+        except RewindowError as error:
+            return error
+
+    return entry_of_branch(state, feed, name, decide, lambda: project.tables.lagging(config.job, state, name))
 
 
 def _first_line(error: RewindowError) -> str:

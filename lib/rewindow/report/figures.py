@@ -116,7 +116,7 @@ def clocks(inputs: Inputs) -> list[Clocks]:
 def schedules(inputs: Inputs) -> list[Schedule]:
     """Return the schedules after the head, by node, clock and interval, with the calls of the selected runs."""
     grouped: dict[tuple[str, str, int], list[int | None]] = {}
-    for state in {} if isinstance(inputs.tasks, Unknown) else inputs.tasks.values():
+    for state in inputs.known_tasks.values():
         for one in state["schedules"]:
             grouped.setdefault((one["node"], one["type"], one["interval_ms"]), []).append(one["due_ms"])
     calls: dict[tuple[str, str], int] = {}

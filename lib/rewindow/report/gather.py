@@ -1,21 +1,33 @@
-"""Gather a report from its inputs."""
+"""Gather a report from its inputs: the facts, and the verdict, which someone who was woken at night needs first."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
-from rewindow.control.health.inputs import Inputs
-from rewindow.control.health.job_health import JobHealth
-from rewindow.control.health.lost_records import drops, lateness
-from rewindow.control.health.phrases import command_words
-from rewindow.control.health.waiting_results import open_windows
+from rewindow.contracts.expectations import OnFail
+from rewindow.control.health.inputs import Inputs, Unknown
+from rewindow.control.health.job_health import JobHealth, held_words, lag_words
+from rewindow.control.health.lost_records import Drop, drops, lateness
+from rewindow.control.health.phrases import command_words, counted
+from rewindow.control.health.waiting_results import OpenWindows, open_windows
+from rewindow.control.plan.job_state import CommittedRun
 from rewindow.control.plan.spec import OUTPUT
-from rewindow.report.expectations import expectations
-from rewindow.report.facts import BranchDiff, Digest, Outlook, Report, Verification
-from rewindow.report.figures import changes, clocks, cost, progress, replaced, run_figures, schedules, store_sizes
-from rewindow.report.verdict import verdict
+from rewindow.report.facts import BranchDiff, Digest, Expected, Level, Outlook, Progress, Report, Sentence, Verification
+from rewindow.report.figures import changes, clocks, cost, progress, run_figures, schedules, store_sizes
+from rewindow.report.figures import replaced as what_was_replaced
+from rewindow.report.text import (
+    instant,
+    number,
+    share_of_records,
+    to_the_second,
+    told_holds,
+    told_left_out,
+    where_results_wait,
+)
+
+MET, WARNED, ACCEPTED, ON_HOLD = "met", "warned", "accepted", "on hold"
 
 
 def gather(
@@ -32,37 +44,23 @@ def gather(
 ) -> Report:
     """Return the report on a branch, or on the runs of it that are selected."""
     spec, commit = inputs.head.spec, inputs.head.commit
-    done, dropped, windows = progress(inputs, health), drops(inputs), open_windows(inputs)
-    expected = expectations(inputs)
-    said = verdict(
-        command_words(spec.job, inputs.branch.name),
-        done,
-        outlook,
-        verification,
-        dropped,
-        windows,
-        health,
-        is_newest=inputs.is_newest,
-        detailed_runs=len(inputs.known_reports),
-        diff=diff,
-        expected=expected,
-    )
-    return Report(
+    done = progress(inputs, health)
+    report = Report(
         job=spec.job,
         branch=inputs.branch.name,
         feed=spec.binding.feed,
         selection=selection,
         made_at_ms=made_at_ms,
         version=version,
-        verdict=said,
+        verdict=(),
         progress=done,
         outlook=outlook,
         verification=verification,
         runs=list(run_figures(inputs)),
         detailed_runs=len(inputs.known_reports),
-        drops=dropped,
+        drops=drops(inputs),
         lateness=lateness(inputs),
-        open_windows=windows,
+        open_windows=open_windows(inputs),
         clocks=clocks(inputs),
         schedules=schedules(inputs),
         stores=store_sizes(inputs),
@@ -78,11 +76,182 @@ def gather(
             if target in spec.binding.tables
         ],
         diff=diff,
-        expectations=expected,
-        replaced=replaced(inputs),
+        expectations=expectations(inputs),
+        replaced=what_was_replaced(inputs),
     )
+    return replace(report, verdict=verdict(report, health, is_newest=inputs.is_newest))
 
 
 def as_json(report: Report) -> Mapping[str, Any]:
     """Return a report as JSON values, with nulls for what is unknown."""
     return asdict(report)
+
+
+def verdict(report: Report, health: JobHealth, *, is_newest: bool) -> list[Sentence]:
+    """Return the headline and the sentences below it."""
+    job, runs = command_words(report.job, report.branch), report.detailed_runs
+    where = f" in the last {number(runs)} runs" if runs < report.progress.runs else ""
+    return [
+        _headline(report, health, is_newest=is_newest),
+        *_expectations(job, report.expectations),
+        *_behind(job, report, health, is_newest=is_newest),
+        *_compared(report.diff),
+        *_lost(report.drops, where),
+        *_stalled(health),
+        *_open(report.open_windows),
+        *_verified(job, report.progress, report.verification),
+    ]
+
+
+def _headline(report: Report, health: JobHealth, *, is_newest: bool) -> Sentence:
+    progress, outlook = report.progress, report.outlook
+    has_time = progress.watermark_ms is not None
+    through = f"Complete through {to_the_second(progress.watermark_ms)}" if has_time else "Complete through no time yet"
+    current = f"{through}, and up to date with all that is landed"
+    if any(expected.became == ON_HOLD for expected in report.expectations):
+        but = f"{through[0].lower()}{through[1:]}"
+        return Sentence(Level.WARNING, f"A run is on hold, and its rows are not published; but for them {but}")
+    if progress.is_sealed:
+        return Sentence(Level.GOOD, "Final: every window is closed and the branch is sealed")
+    if outlook.refused is not None:
+        return Sentence(Level.BAD, f"{through}; the next run is refused")
+    if not is_newest:
+        return Sentence(Level.NOTE, f"{through}, after this run; later runs exist")
+    if outlook.pending is not None:
+        return Sentence(Level.WARNING, f"{through}; a planned run is not committed")
+    if health.waiting:
+        return Sentence(Level.WARNING, f"{through}; behind by {counted(len(health.waiting), 'landing')}")
+    if progress.lagging:
+        return Sentence(Level.WARNING, f"{through}; tables lag behind the ledger")
+    if isinstance(health.stalled, Unknown):
+        return Sentence(Level.NOTE, f"{current}; whether results wait for silent partitions is unknown")
+    if health.stalled:
+        return Sentence(Level.WARNING, f"{current}; results wait for silent partitions")
+    return Sentence(Level.GOOD, current)
+
+
+def _behind(job: str, report: Report, health: JobHealth, *, is_newest: bool) -> Iterator[Sentence]:
+    outlook, progress = report.outlook, report.progress
+    if outlook.refused is not None:
+        yield Sentence(Level.BAD, f"The next run would end with: {outlook.refused}")
+    if outlook.pending is not None:
+        yield Sentence(Level.WARNING, outlook.pending)
+    if health.waiting and is_newest:
+        what = f"{counted(len(health.waiting), 'landing')} with {counted(health.waiting_records, 'record')}"
+        through = to_the_second(health.landed_through_ms)
+        yield Sentence(Level.WARNING, f"Not replayed yet: {what}, landed through {through} (`rewindow run {job}`)")
+    if health.held:
+        slow = f", which waits for {', '.join(progress.slowest)}" if progress.slowest else ""
+        yield Sentence(Level.WARNING, f"Held back: {held_words(health.held)} for the feed's watermark{slow}")
+    if progress.lagging:
+        lag = f"Tables lag behind the ledger: {lag_words(progress.lagging)}"
+        yield Sentence(Level.WARNING, f"{lag} (`rewindow run {job}` publishes them)")
+
+
+def _stalled(health: JobHealth) -> Iterator[Sentence]:
+    """Yield the results that wait for partitions without records, and what is not known."""
+    if not isinstance(health.stalled, Unknown):
+        yield from (Sentence(Level.WARNING, str(result)) for result in health.stalled)
+    for unknown in health.unknown():
+        yield Sentence(Level.NOTE, f"Not known ({unknown['about']}): {unknown['reason']}")
+
+
+def _compared(diff: BranchDiff | None) -> Iterator[Sentence]:
+    if diff is None:
+        return
+    held = told_holds(diff.on_hold).removesuffix(".")
+    if held:
+        yield Sentence(Level.WARNING, held if diff.extent else f"Nothing to compare yet. {held}")
+    elif not diff.extent:
+        yield Sentence(Level.NOTE, f"Nothing to compare: {diff.first} and {diff.second} replayed no epoch separately")
+    if diff.left_out:
+        yield Sentence(Level.NOTE, told_left_out(diff.left_out))
+    if not diff.extent:
+        return
+    unequal = {one.output: one.different + one.only_first + one.only_second for one in diff.outputs}
+    told = ", ".join(f"{output} in {counted(keys, 'key')}" for output, keys in unequal.items() if keys)
+    if told:
+        yield Sentence(Level.WARNING, f"Differs from branch {diff.second} in {diff.extent}: {told}")
+    else:
+        yield Sentence(Level.GOOD, f"Equal to branch {diff.second} in {diff.extent}, in every output")
+
+
+def _lost(drops: Sequence[Drop], where: str) -> Iterator[Sentence]:
+    by_kind: dict[str, list[Drop]] = {}
+    for drop in drops:
+        by_kind.setdefault(drop.kind, []).append(drop)
+    if not by_kind:
+        yield Sentence(Level.GOOD, f"No record was dropped{where}")
+        return
+    yield Sentence(Level.WARNING, f"Dropped{where}: {'; '.join(_told(kind, some) for kind, some in by_kind.items())}")
+
+
+def _open(windows: OpenWindows) -> Iterator[Sentence]:
+    if windows.unknown is not None:
+        yield Sentence(Level.NOTE, f"Not known (open windows): {windows.unknown}")
+    if windows.results:
+        where = f" {told}" if (told := where_results_wait(windows)) else ""
+        closes = "is sent at" if windows.shown and windows.shown[0].waits_for else "closes at"
+        first = f"; the first {closes} {instant(windows.shown[0].closes_at_ms)}" if windows.shown else ""
+        yield Sentence(Level.NOTE, f"Not final yet: {counted(windows.results, 'result')}{where}{first}")
+
+
+def _verified(job: str, progress: Progress, verification: Verification) -> Iterator[Sentence]:
+    yield Sentence(
+        Level.GOOD,
+        f"The ledger is whole: {counted(progress.runs, 'selected run')}, audited before commit, each chained to the one before",
+    )
+    different = [f"{one.target} of {one.run}" for one in verification.differences]
+    if different:
+        yield Sentence(Level.BAD, f"Verified by replay, and different: {', '.join(different)}. Do not trust these rows")
+    elif verification.checked:
+        yield Sentence(Level.GOOD, f"Verified by replay: {', '.join(verification.checked)} gave the same rows again")
+    else:
+        yield Sentence(Level.NOTE, f"Not verified by replay here: `rewindow report {job} --verify` does it")
+
+
+def _told(kind: str, drops: list[Drop]) -> str:
+    """Return the drops of a kind. Only those of one node are a share of the records: another node may drop the same ones."""
+    by_node: dict[str, int] = {}
+    for drop in drops:
+        by_node[drop.where] = by_node.get(drop.where, 0) + drop.records
+    node, most = max(by_node.items(), key=lambda item: item[1])
+    of_records = share_of_records([drop for drop in drops if drop.where == node])
+    of_all = f", {of_records}" if of_records else ""
+    if len(by_node) == 1:
+        return f"{number(most)} {kind} in {node}{of_all}"
+    return f"{number(sum(by_node.values()))} {kind} in {len(by_node)} nodes, at most {number(most)} in {node}{of_all}"
+
+
+def expectations(inputs: Inputs) -> list[Expected]:
+    """Return the results of the expectations of the selected runs, oldest first."""
+    return [expected for run in inputs.runs for expected in _of_run(run, is_accepted=run.spec.run in inputs.accepted)]
+
+
+def _of_run(run: CommittedRun, *, is_accepted: bool) -> Iterator[Expected]:
+    for result in run.commit.expectations:
+        held = ACCEPTED if is_accepted else ON_HOLD
+        became = MET if result.is_met else held if result.on_fail == OnFail.HOLD else WARNED
+        yield Expected(
+            run.spec.name, result.output, result.name, became, result.observed, result.expected, result.examples
+        )
+
+
+def _expectations(job: str, results: Sequence[Expected]) -> Iterator[Sentence]:
+    """Yield what the verdict says of expectations that were not met; ``job`` as a command line names it."""
+    held = [result for result in results if result.became == ON_HOLD]
+    if held:
+        runs = list(dict.fromkeys(result.run for result in held))
+        accept = f"rewindow publish {job} --accept --run {runs[0]}"
+        on_hold = f"On hold and not published: {', '.join(runs)}. {_expected(held[0])} (`{accept}`)"
+        yield Sentence(Level.WARNING, on_hold)
+    warned = [result for result in results if result.became in (WARNED, ACCEPTED)]
+    if warned:
+        what = counted(len(warned), "expectation")
+        yield Sentence(Level.WARNING, f"Published although {what} not met; the last: {_expected(warned[-1])}")
+    if results and not (held or warned):
+        yield Sentence(Level.GOOD, f"All {counted(len(results), 'result')} of expectations are as expected")
+
+
+def _expected(result: Expected) -> str:
+    return f"{result.output}: {result.name}: {result.observed}, expected {result.expected}"

@@ -5,7 +5,7 @@ What is found is in `control.health`: this module reads. What cannot be read is 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain
@@ -23,27 +23,32 @@ from rewindow.app.listing import (
     removed_runs,
     with_feed_trouble,
 )
+from rewindow.app.maintenance import KEEP
 from rewindow.app.open_project import OpenProject
 from rewindow.app.read_ledgers import reading_ledgers
 from rewindow.app.readers import replayed_of_removed
-from rewindow.app.status.bounds import Upkeep, exceeded, growth_figures
 from rewindow.app.unfinished import rules_of, unfinished
-from rewindow.config.job import JobConfig
+from rewindow.config.job import AlertsConfig, JobConfig
 from rewindow.config.load import Kind, load_feed, load_job
 from rewindow.config.mistakes import did_you_mean
+from rewindow.contracts.instants import to_the_second
 from rewindow.control.health import findings
 from rewindow.control.health.feed_health import feed_figures
 from rewindow.control.health.findings import Finding, Level, Subject, Unfinished, checked
 from rewindow.control.health.inputs import Inputs, Unknown
 from rewindow.control.health.job_health import Entry, Status, describe_holds, job_health, progress_figures
-from rewindow.control.health.lost_records import drop_shares
-from rewindow.control.health.phrases import Command
+from rewindow.control.health.lost_records import KINDS, drop_shares
+from rewindow.control.health.phrases import Command, counted
 from rewindow.control.ingest.landings import PLAN as LANDING_PLAN
 from rewindow.control.ingest.stored_progress import made_by
-from rewindow.control.plan.job_state import Branch, JobState
+from rewindow.control.plan.job_state import Branch, CommittedRun, JobState
 from rewindow.control.plan.ledger_state import PLAN
+from rewindow.control.plan.retention import EVERY, MOST_RUNS, decide_forget, is_due
 from rewindow.control.plan.spec import MAIN, Attempt
+from rewindow.control.plan.stored_runs import sizes_of
 from rewindow.errors import RewindowError, StorageError, UsageError
+from rewindow.report.text import number, share, size, span
+from rewindow.streams.duration import in_words, to_ms
 from rewindow.streams.settings import StreamTimeFrom
 from rewindow.tables.delta.check_state import check_state
 from rewindow.tables.delta.warehouse import DeltaTables
@@ -298,3 +303,159 @@ def last_due(cron: str, before_ms: int, zone: str, count: int) -> list[int]:
     """
     times = croniter(cron, datetime.fromtimestamp(before_ms / 1000, ZoneInfo(zone)))
     return [round(times.get_prev(float) * 1000) for _ in range(count)]
+
+
+@dataclass(frozen=True, slots=True)
+class Upkeep:
+    """What `gc` would do now about the growth of a branch."""
+
+    state: JobState
+    head: CommittedRun | None
+    now_ms: int
+    has_files: bool = True
+    """Whether state and journal are files. In a catalog they are rows of one table."""
+
+    def forgets(self) -> bool:
+        """Return whether it would forget state that nothing needs, whose files then no longer count."""
+        return decide_forget(self.state, self.now_ms - to_ms(KEEP)) is not None
+
+    def writes_snapshot(self) -> bool:
+        """Return whether it would write a snapshot, which replaces the changelogs of earlier runs."""
+        return self.head is not None and is_due(self.state, self.head, EVERY)
+
+
+def exceeded(bounds: AlertsConfig, figures: Mapping[str, Any], command: Command, upkeep: Upkeep) -> Iterator[Finding]:
+    """Yield a finding for each bound that the figures exceed."""
+    yield from _freshness(bounds, figures, command)
+    if bounds.waiting is not None and not _within(figures.get("waiting"), bounds.waiting):
+        waiting = figures.get("waiting")
+        what = "it is unknown how many landings wait" if waiting is None else f"{counted(waiting, 'landing')} not taken"
+        yield Finding(Level.ALERT, "waiting", f"{what}, at most {bounds.waiting} may wait", command("run"))
+    for kind in KINDS:
+        bound = getattr(bounds, kind)
+        if bound is not None:
+            yield from _share(kind, bound, figures, command)
+    yield from _growth(bounds, figures, command, upkeep)
+    yield from _restore(bounds.restore, figures.get("restore_runs"), command, upkeep)
+
+
+def _within(figure: float | None, bound: float) -> bool:
+    return figure is not None and figure <= bound
+
+
+def _freshness(bounds: AlertsConfig, figures: Mapping[str, Any], command: Command) -> Iterator[Finding]:
+    bound = bounds.freshness_ms
+    if bound is None or _within(figures.get("age_ms"), bound):
+        return
+    through = figures.get("watermark_ms")
+    what = (
+        "complete through no time yet"
+        if through is None
+        else f"complete through {to_the_second(through)}, {span(figures['age_ms'])} ago"
+    )
+    message = f"{what}, at most {in_words(bound)} are allowed"
+    if figures.get("waiting"):
+        yield Finding(Level.ALERT, "freshness", message, command("run"))
+    else:
+        silent = f"{message}. No landing waits: nothing was landed, or the source has become silent"
+        yield Finding(Level.ALERT, "freshness", silent, f"{command('run')} --land")
+
+
+def _share(kind: str, bound: float, figures: Mapping[str, Any], command: Command) -> Iterator[Finding]:
+    """Yield a finding if the last runs dropped too many records of a kind. Without records there is no share."""
+    found, records = figures.get(f"{kind}_share"), figures.get("records")
+    if found is None or found <= bound:
+        return
+    runs = "run" if figures["over_runs"] == 1 else f"{figures['over_runs']:,} runs"
+    message = (
+        f"{counted(figures[kind], f'{kind} record', many=f'{kind} records')} of {number(records)} in the last {runs}, "
+        f"{share(found, 1)}, at most {_percent(bound)} are allowed"
+    )
+    yield Finding(Level.ALERT, kind, message, command("report"))
+
+
+def _growth(bounds: AlertsConfig, figures: Mapping[str, Any], command: Command, upkeep: Upkeep) -> Iterator[Finding]:
+    runs, files = figures.get("runs"), _sum(figures, "state_files", "journal_files")
+    after = "" if runs is None else f" after {counted(runs, 'run')}"
+    if bounds.files is not None and not upkeep.has_files:
+        message = (
+            "the bound `files` is not checked: with `commit: spark`, state and journal are rows of a table that all jobs share, "
+            "not files"
+        )
+        yield Finding(
+            Level.NOTE, "files", message, None, "Bound them with `size:`, which counts the bytes of these rows"
+        )
+    elif bounds.files is not None and not _within(files, bounds.files):
+        what = f"state and journal have {number(files)} files{after}, at most {number(bounds.files)} are allowed"
+        parts = (
+            f"{number(figures.get('state_files'))} of state and {number(figures.get('journal_files'))} of the journal"
+        )
+        yield _grown("files", what, parts, command, upkeep)
+    written = _sum(figures, "state_bytes", "journal_bytes")
+    if bounds.size is not None and not _within(written, bounds.size):
+        shown = "unknown" if written is None else size(round(written))
+        what = f"state and journal have {shown}{after}, at most {size(bounds.size)} are allowed"
+        state, journal = (figures.get(name) for name in ("state_bytes", "journal_bytes"))
+        parts = f"{size(state or 0)} of state and {size(journal or 0)} of the journal"
+        yield _grown("size", what, parts, command, upkeep)
+
+
+def _grown(about: str, what: str, parts: str, command: Command, upkeep: Upkeep) -> Finding:
+    if upkeep.forgets():
+        return Finding(Level.ALERT, about, what, command("gc"))
+    advice = (
+        f"These are {parts}, and `gc` would forget none of them now: it forgets state that nothing has needed for {KEEP}, and "
+        f"every run keeps its journal. Raise `{about}:`, or let each run take more landings"
+    )
+    return Finding(Level.ALERT, about, what, None, advice)
+
+
+def _restore(bound: int | None, restore: int | None, command: Command, upkeep: Upkeep) -> Iterator[Finding]:
+    if bound is None or _within(restore, bound):
+        return
+    what = f"the next run reads the changelogs of {number(restore)} runs, at most {number(bound)} are allowed"
+    if restore is None or upkeep.writes_snapshot():
+        yield Finding(Level.ALERT, "restore", what, command("gc"))
+        return
+    if bound <= EVERY:
+        advice = (
+            f"A snapshot replaces them after {EVERY} runs, and no command writes one earlier: set `restore:` to {EVERY + 1} or "
+            "more"
+        )
+    else:
+        most = MOST_RUNS * EVERY
+        advice = (
+            f"They changed so few rows that a snapshot would cost more than it saves. It is written after {most} runs at the "
+            f"latest: set `restore:` to {most + 1}"
+        )
+    yield Finding(Level.ALERT, "restore", what, None, advice)
+
+
+def _sum(figures: Mapping[str, Any], *names: str) -> int | None:
+    found = [figures.get(name) for name in names]
+    return None if None in found else sum(one for one in found if one is not None)
+
+
+def _percent(part: float) -> str:
+    return f"{round(100 * part, 6):g} %"
+
+
+def growth_figures(state: JobState, branch: Branch, *, has_files: bool) -> dict[str, Any]:
+    """Return what state and journal have grown to, over all branches, and how many runs a restore reads.
+
+    ``has_files``: whether they are files. In a catalog they are rows of one table, whose files are not theirs: None.
+    """
+    written = [*sizes_of(state)]
+    kept = [one for one in written if one.run not in state.forgotten]
+    journal = [one.journal for one in written]
+    files, size = sum(one.files for one in kept), sum(one.bytes for one in kept)
+    all_runs, head = len(state.committed), branch.head
+    return {
+        "state_files": files if has_files else None,
+        "state_bytes": size,
+        "journal_files": len(journal) if has_files else None,
+        "journal_bytes": sum(journal),
+        "files_per_run": round((files + len(journal)) / all_runs, 2) if all_runs and has_files else None,
+        "bytes_per_run": round((size + sum(journal)) / all_runs) if all_runs else None,
+        "restore_runs": len(state.basis(head.spec.run)) if head and head.spec.binding.stores else 0,
+    }

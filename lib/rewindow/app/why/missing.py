@@ -30,6 +30,7 @@ from rewindow.config.feed import FeedConfig, feed_spec
 from rewindow.config.load import load_feed
 from rewindow.contracts.instants import instant
 from rewindow.control.health.feed_health import waiting_later
+from rewindow.control.health.job_health import describe_holds
 from rewindow.control.health.lost_records import inner_joins
 from rewindow.control.health.phrases import command_words, counted
 from rewindow.control.ingest.feed_progress import fold_progress, with_landed_grid
@@ -95,10 +96,10 @@ def _absent(
     if found:
         newest = _there(output, found[-1])
         told = replace(told, reasons=[*told.reasons, f"Of another window {newest.headline}: omit --missing to see it"])
-    if held := output.state.on_hold(output.branch.name):
-        job = command_words(name, output.branch.name)
-        accept = f"`rewindow publish {job} --accept --run {held[0].spec.name}`"
-        reason = f"Run {held[0].spec.name} is on hold: neither its rows nor those of later runs are published. {accept}"
+    for hold in describe_holds(output.state, output.branch.name)[:1]:
+        reason = (
+            f"Run {hold['run']} is on hold: neither its rows nor those of later runs are published. `{hold['accept']}`"
+        )
         return replace(told, reasons=[reason, *told.reasons])
     return told
 

@@ -10,7 +10,7 @@ from rewindow.app.why.facts import OpenFacts
 from rewindow.app.why.history import Candidates, History
 from rewindow.app.why.windows import all_sliding_starts, sessions, windows_of
 from rewindow.contracts.instants import instant
-from rewindow.control.health.inputs import Inputs, Unknown
+from rewindow.control.health.inputs import Inputs
 from rewindow.control.health.phrases import counted
 from rewindow.control.health.waiting_results import BUFFER_TIME, clocks_of, watermark_sentence, why_open
 from rewindow.dsl.operators.stream_join import StreamJoin
@@ -113,8 +113,7 @@ def _buffered(past: History, store: str, own: Sequence[Any]) -> dict[Window | No
 def clock_sentences(past: History, partition: int) -> Iterator[str]:
     """Yield what the clocks and schedules of the output's task are after the last run."""
     part = past.output.layout.part.index
-    tasks = _inputs(past).tasks
-    state: Mapping[str, Any] = {} if isinstance(tasks, Unknown) else tasks.get((part, partition), {})
+    state = _inputs(past).known_tasks.get((part, partition), {})
     stream_ms = state.get("stream_time_ms", UNKNOWN)
     if stream_ms != UNKNOWN:
         yield f"Stream time of task {part}_{partition} is {instant(stream_ms)} after run {past.last.spec.name}"

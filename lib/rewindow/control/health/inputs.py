@@ -139,6 +139,11 @@ class Inputs:
         return {(report.sub_topology, report.partition): report.state for report in of_head if report.state}
 
     @property
+    def known_tasks(self) -> Mapping[tuple[int, int], Mapping[str, Any]]:
+        """The states of `tasks`, as far as they are known."""
+        return {} if isinstance(self.tasks, Unknown) else self.tasks
+
+    @property
     def timed(self) -> Sequence[TimedNode] | Unknown:
         """The nodes of the head's topology that wait for clocks."""
         if self.head.spec.binding.timed is None:

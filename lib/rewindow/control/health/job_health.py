@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
@@ -166,37 +166,39 @@ class Entry:
     branches: list[Entry] = field(default_factory=list)
 
 
-def ledger_entry(state: JobState, feed: Feed, name: str) -> Entry:
-    """Return the entry of a branch as the ledgers say, as if its next run were not refused.
+Decided = RunSpec | UpToDate | RewindowError
+"""The next run of a branch, or the error with which it would be refused."""
 
-    Landings wait for `main`; for another branch, those that `main` has taken.
+
+def branch_entry(
+    state: JobState,
+    feed: Feed,
+    name: str,
+    decide: Callable[[], Decided],
+    lagging: Callable[[], Mapping[str, int]],
+) -> Entry:
+    """Return the entry of a branch. Landings wait for `main`; for another branch, those that `main` has taken.
+
+    ``decide`` is called if the branch may take a run, ``lagging``, which returns the commits that tables lack, if nothing is due.
     """
-    branch, of_main = state.branch(name), state.branch(MAIN).last_epoch
-    return Entry(
+    branch, of_main, held = state.branch(name), state.branch(MAIN).last_epoch, state.on_hold(name)
+    waiting = max(0, (len(feed.landings) if name == MAIN else of_main) - branch.last_epoch)
+    entry = Entry(
         name,
         Status.FRESH,
         feed=feed.definition.feed,
         epoch=branch.last_epoch or None,
-        waiting=max(0, (len(feed.landings) if name == MAIN else of_main) - branch.last_epoch),
+        waiting=waiting,
         watermark_ms=known_time(branch.watermark_ms),
     )
-
-
-def sealed_entry(entry: Entry, state: JobState, name: str) -> Entry | None:
-    """Return the entry of a sealed branch; None if something is left to decide: landings of `main` wait, or a run is on hold."""
-    if not state.branch(name).is_sealed or (name == MAIN and entry.waiting) or state.on_hold(name):
-        return None
-    return replace(entry, detail="sealed: takes no more runs", waiting=0)
-
-
-def decided_entry(entry: Entry, state: JobState, name: str, decided: RunSpec | UpToDate | RewindowError) -> Entry:
-    """Return the entry of a branch, given its next run, or the error with which that would be refused."""
-    branch, waiting = state.branch(name), entry.waiting or 0
+    if branch.is_sealed and not (name == MAIN and waiting) and not held:
+        return replace(entry, detail="sealed: takes no more runs", waiting=0)
+    decided = decide()
     if isinstance(decided, NotNowError):
         return replace(entry, status=Status.RUNNING, detail=str(decided))
     if isinstance(decided, RewindowError):
         return replace(entry, status=Status.BROKEN, detail=str(decided), exit_code=decided.exit_code)
-    if held := state.on_hold(name):
+    if held:
         detail = f"run {held[0].spec.name}: {held[0].commit.held_by[0].told}"
         return replace(entry, status=Status.ON_HOLD, detail=detail)
     is_unfinished = isinstance(decided, RunSpec) and decided.takes_over is not None
@@ -207,13 +209,10 @@ def decided_entry(entry: Entry, state: JobState, name: str, decided: RunSpec | U
         return replace(entry, status=Status.BEHIND, detail=detail)
     if is_unfinished or waiting:
         return replace(entry, status=Status.DUE, detail=UNFINISHED if is_unfinished else detail)
+    if lagging():
+        detail = "tables lag behind the ledger: the next run publishes them"
+        return replace(entry, status=Status.DUE, detail=detail)
     return entry
-
-
-def lagging_entry(entry: Entry, lagging: Mapping[str, int]) -> Entry:
-    """Return the entry of a branch whose next run has nothing to take, given the commits that its tables lack."""
-    what = "tables lag behind the ledger: the next run publishes them"
-    return replace(entry, status=Status.DUE, detail=what) if lagging else entry
 
 
 def progress_figures(entry: Entry, branch: Branch | None, now_ms: int) -> dict[str, Any]:

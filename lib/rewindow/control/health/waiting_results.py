@@ -146,10 +146,9 @@ class Stalled:
 
 def clocks_of(inputs: Inputs, timed: TimedNode) -> dict[int, int]:
     """Return the node's clock in each partition; none if the reports of the tasks are not known."""
-    tasks = {} if isinstance(inputs.tasks, Unknown) else inputs.tasks
     return {
         partition: state.get("node_times", {}).get(timed.node, UNKNOWN)
-        for (sub_topology, partition), state in tasks.items()
+        for (sub_topology, partition), state in inputs.known_tasks.items()
         if sub_topology == timed.sub_topology
     }
 
@@ -226,8 +225,7 @@ def _stalled(inputs: Inputs, node: str, waiting: Sequence[_Partition]) -> Stalle
 
 def _results(inputs: Inputs, timed: TimedNode, partition: int) -> int | None:
     """Return how many results a partition of a node holds; None if it does not say."""
-    tasks = {} if isinstance(inputs.tasks, Unknown) else inputs.tasks
-    held: Mapping[str, int] = tasks.get((timed.sub_topology, partition), {}).get("held", {})
+    held: Mapping[str, int] = inputs.known_tasks.get((timed.sub_topology, partition), {}).get("held", {})
     return held.get(timed.store, 0) if timed.is_buffer else None
 
 
