@@ -119,7 +119,10 @@ WRONG_IMPORTS = {
         "from rewindow.dsl import builder",
         "import rewindow.tables.delta.ledger",
     ],
-    "control/run.py": ["from rewindow.engine.spark.engine import SparkEngine", "from rewindow.app.cli.app import app"],
+    "control/run.py": [
+        "from rewindow.engine.spark.spark_engine import SparkEngine",
+        "from rewindow.app.cli.app import app",
+    ],
     "engine/worker/x.py": ["import pyspark", "import polars", "from rewindow.engine.spark import session"],
     "engine/spark/x.py": [
         "from rewindow.tables.delta.ledger import Ledger",

@@ -16,7 +16,7 @@ import pytest
 
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.contracts.tasks import SubTopologyWork
-from rewindow.engine.spark.engine import groups_of
+from rewindow.engine.spark.spark_engine import groups_of
 from rewindow.engine.worker.local import LocalEngine
 from rewindow.engine.worker.record_execution import run_task
 from tests.bad_input import nondeterminism, scene
@@ -43,7 +43,7 @@ def main(command: str, folder: Path, engine: str) -> None:
     """Run the command in the project of each planted job: all jobs in this process, or those in `ON_SPARK` on Spark."""
     with scene.without_spark() if engine == "local" else nullcontext(), pytest.MonkeyPatch.context() as patched:
         if engine == "local":
-            patched.setattr("rewindow.engine.spark.engine.SparkEngine", GroupedEngine)
+            patched.setattr("rewindow.engine.spark.spark_engine.SparkEngine", GroupedEngine)
         template = scene.Bench(folder / "template")
         if command == "run":
             land(template)

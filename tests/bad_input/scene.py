@@ -182,10 +182,10 @@ def without_spark() -> Iterator[None]:
     """Execute the project's work in this process, without a JVM."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(
-            "rewindow.engine.spark.ingest.SparkLandingEngine",
+            "rewindow.engine.spark.spark_landing.SparkLandingEngine",
             lambda *_args, project_root, **_options: LocalEngine(project_root),
         )
-        patched.setattr("rewindow.engine.spark.engine.SparkEngine", lambda *_args, **_options: RunEngine())
+        patched.setattr("rewindow.engine.spark.spark_engine.SparkEngine", lambda *_args, **_options: RunEngine())
         patched.setattr(OpenProject, "spark", None)
         patched.setattr("typer.main.get_command", cache(get_command))  # otherwise each call builds it again, in 0.1 s
         yield

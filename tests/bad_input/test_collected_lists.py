@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from rewindow.config.feed import FeedConfig
 from rewindow.control.ingest.land import land
-from rewindow.engine.spark.ingest import SparkLandingEngine
+from rewindow.engine.spark.spark_landing import SparkLandingEngine
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.job_source import NewEpochs

@@ -104,7 +104,7 @@ def test_land_says_that_spark_is_starting_before_it_starts(
     monkeypatch.setattr("rewindow.app.open_project.open_session", lambda *_, **__: seen.append(out.getvalue()))
     with watched(Console(file=out, force_terminal=bool(terminal)), is_quiet=False) as watch:
         monkeypatch.setattr(
-            "rewindow.engine.spark.ingest.SparkLandingEngine",
+            "rewindow.engine.spark.spark_landing.SparkLandingEngine",
             lambda spark, project_root, on_share: spark() or LocalEngine(project_root),
         )
         monkeypatch.setattr("rewindow.engine.worker.landing.arrow_landing.open_source", refused)

@@ -68,8 +68,8 @@ def by_engine(job: str, log: list[Slice], folder: Path, way: str) -> dict[str, A
     """Measure record execution, warm: in this process, or through a local Spark session."""
     engine, stop = LocalEngine(), None
     if way == "spark":
-        from rewindow.engine.spark.engine import SparkEngine
         from rewindow.engine.spark.session import local_session
+        from rewindow.engine.spark.spark_engine import SparkEngine
 
         session = local_session(cores=2, python_path=[ROOT])
         engine, stop = SparkEngine(session, slots=2), session.stop

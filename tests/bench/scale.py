@@ -22,7 +22,7 @@ from tests.bench.stored import median_of
 from tests.bench.workload import Slice, make_log
 
 if TYPE_CHECKING:
-    from rewindow.engine.spark.engine import SparkEngine
+    from rewindow.engine.spark.spark_engine import SparkEngine
 
 JOB = "finals"
 PARTITIONS, CORES = (1, 2, 4, 8), (1, 2)
@@ -96,8 +96,8 @@ def _in_a_process(folder: Path, rows: int, cores: int, rounds: int) -> dict[str,
 
 def main(folder: Path, rows: int, cores: int, rounds: int) -> None:
     """Measure each number of partitions, warm, and print the costs. With all cores, also measure a tenth of the records."""
-    from rewindow.engine.spark.engine import SparkEngine
     from rewindow.engine.spark.session import local_session
+    from rewindow.engine.spark.spark_engine import SparkEngine
 
     session = local_session(cores=cores, python_path=[ROOT])
     engine = SparkEngine(session, slots=cores)

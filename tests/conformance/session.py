@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rewindow.control.run import Engine
-from rewindow.engine.spark.engine import SparkEngine
 from rewindow.engine.spark.session import local_session
+from rewindow.engine.spark.spark_engine import SparkEngine
 
 
 @contextmanager

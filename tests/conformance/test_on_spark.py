@@ -9,7 +9,7 @@ from unittest.mock import patch
 import pytest
 from pyspark.sql import SparkSession
 
-from rewindow.engine.spark.engine import SparkEngine
+from rewindow.engine.spark.spark_engine import SparkEngine
 from rewindow.engine.worker import record_execution
 from rewindow.engine.worker.local import LocalEngine
 from tests.conformance import verdict

@@ -55,7 +55,7 @@ def engine() -> Engine:
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
-    from rewindow.engine.spark.engine import SparkEngine
+    from rewindow.engine.spark.spark_engine import SparkEngine
 
     context = SparkContext._active_spark_context
     if context is None:

@@ -9,7 +9,7 @@ from py4j.protocol import Py4JNetworkError
 from pyspark.errors import PySparkException
 
 from rewindow import errors
-from rewindow.engine.spark.errors import mapped, translate
+from rewindow.engine.spark.spark_job import mapped, translate
 from rewindow.engine.worker.failures import find_marked, mark
 from rewindow.errors import AccessError, ConfigError, DataError, LimitError, RewindowError, SourceError, StorageError
 

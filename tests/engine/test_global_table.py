@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from rewindow import StreamsBuilder, Topology
 from rewindow.control.plan.spec import CHANGELOG
 from rewindow.control.run import Engine, RunReport
-from rewindow.engine.spark.engine import SparkEngine
+from rewindow.engine.spark.spark_engine import SparkEngine
 from rewindow.engine.worker.local import LocalEngine
 from rewindow.streams.settings import Semantics
 from rewindow.tables.delta.checkpoints import changelog_files

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from rewindow.engine.spark.engine import SparkEngine
+from rewindow.engine.spark.spark_engine import SparkEngine
 from rewindow.streams.settings import Semantics
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.content_hash import read_rows

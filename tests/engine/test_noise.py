@@ -11,7 +11,7 @@ from inspect import signature
 import pytest
 from pyspark.accumulators import _start_update_server
 
-from rewindow.engine.spark.noise import is_not_of_py4j, silence_end_of_jvm
+from rewindow.engine.spark.session import is_not_of_py4j, silence_end_of_jvm
 
 TOKEN = "t" * 32
 

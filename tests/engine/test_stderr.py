@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rewindow.engine.spark.stderr import Relay
+from rewindow.engine.spark.session import Relay
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 
 from rewindow.contracts.staged_files import staged_name
 from rewindow.contracts.tasks import LogSlice, LogSpan, LogTable, SubTopologyWork, TaskWork
-from rewindow.engine.spark.verified_checksums import verified
+from rewindow.engine.spark.spark_engine import verified
 from rewindow.errors import RewindowError, StorageError
 from tests.bench.jobs import sub_topology_work
 

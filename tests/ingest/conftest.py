@@ -7,8 +7,7 @@ import pytest
 
 @pytest.fixture(scope="module")
 def engine_at(spark):
-    from rewindow.engine.spark.ingest import SparkLandingEngine
-    from rewindow.engine.spark.landing_passes import SparkPasses
+    from rewindow.engine.spark.spark_landing import SparkLandingEngine, SparkPasses
     from rewindow.engine.worker.landing.arrow_landing import ArrowLandingEngine
 
     def engine(root):

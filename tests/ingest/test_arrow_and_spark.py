@@ -59,8 +59,7 @@ def land_in_every_way(spark, tmp_path, feed, now_ms, *, with_positions=False):
 
     ``with_positions``: return instead which files have rows of later intervals. Spark alone reads no text.
     """
-    from rewindow.engine.spark.ingest import SparkLandingEngine
-    from rewindow.engine.spark.landing_passes import SparkPasses
+    from rewindow.engine.spark.spark_landing import SparkLandingEngine, SparkPasses
     from rewindow.engine.worker.landing.arrow_landing import ArrowLandingEngine
 
     other = SparkLandingEngine(spark, project_root=str(tmp_path))

@@ -80,7 +80,7 @@ def kind(request):
 def files(request, tmp_path, kind):
     if kind in TEXT_FORMATS:
         return Files(tmp_path, arrow_at(tmp_path), kind)
-    from rewindow.engine.spark.ingest import SparkLandingEngine
+    from rewindow.engine.spark.spark_landing import SparkLandingEngine
 
     other = SparkLandingEngine(request.getfixturevalue("spark"), project_root=str(tmp_path))
     if kind != "parquet":

@@ -10,8 +10,8 @@ import pytest
 
 from rewindow.contracts.ingest import Piece
 from rewindow.control.ingest.land import land
-from rewindow.engine.spark.exact_paths import exact_paths
-from rewindow.engine.spark.ingest import SparkLandingEngine
+from rewindow.engine.spark.ingest_frames import exact_paths
+from rewindow.engine.spark.spark_landing import SparkLandingEngine
 from rewindow.errors import SourceError
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from tests.ingest.land_by_arrow import arrow_at

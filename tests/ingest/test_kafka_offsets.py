@@ -89,7 +89,7 @@ def test_its_offsets_are_not_cut_by_arrival() -> None:
 class TestOnSpark:
     @pytest.fixture
     def lands(self, spark: SparkSession, tmp_path: Path) -> Any:
-        from rewindow.engine.spark.ingest import SparkLandingEngine
+        from rewindow.engine.spark.spark_landing import SparkLandingEngine
 
         engine, tables = SparkLandingEngine(spark, project_root=str(tmp_path)), DeltaFeedTables(f"{tmp_path}/w")
         return lambda **parts: land(feed_config(**parts), tables, engine, now_ms=T0)
@@ -97,7 +97,7 @@ class TestOnSpark:
     def test_it_is_landed_and_replayed_in_the_order_of_its_offsets(
         self, spark: SparkSession, tmp_path: Path, lands: Any
     ) -> None:
-        from rewindow.engine.spark.engine import SparkEngine
+        from rewindow.engine.spark.spark_engine import SparkEngine
 
         warehouse = f"{tmp_path}/w"
         append(warehouse, [record(p, n) for p in (0, 1) for n in range(20)])
@@ -158,7 +158,7 @@ class TestOnSpark:
             lands()
 
     def test_a_log_that_has_nothing_new_is_landed_with_one_that_has(self, spark: SparkSession, tmp_path: Path) -> None:
-        from rewindow.engine.spark.ingest import SparkLandingEngine
+        from rewindow.engine.spark.spark_landing import SparkLandingEngine
 
         log = feed_config().logs["clicks"]
         other = log.model_copy(update={"source": log.source.model_copy(update={"table": "raw.views"})})
@@ -173,7 +173,7 @@ class TestOnSpark:
     def test_a_record_that_is_gone_when_it_is_read_is_said(
         self, spark: SparkSession, tmp_path: Path, lands: Any
     ) -> None:
-        from rewindow.engine.spark.engine import SparkEngine
+        from rewindow.engine.spark.spark_engine import SparkEngine
 
         append(f"{tmp_path}/w", [record(0, n) for n in range(20)])
         lands()

@@ -85,10 +85,7 @@ def describe_topology(
 
     ``tables`` maps each topic to its log's table if Spark must read it for the tasks.
     """
-    from rewindow.engine.worker.vectorized.planner import (  # noqa: PLC0415 - loads pyarrow
-        describe_execution,
-        why_one_by_one,
-    )
+    from rewindow.engine.worker.vectorized.window_planner import describe_execution, why_one_by_one  # noqa: PLC0415 - loads pyarrow
 
     settings, has_quarantine = job.code.settings, QUARANTINE in job.binding.tables
     logs = job.code.load_logs()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from rewindow.contracts.ingest import LogWrite
     from rewindow.contracts.landing import Block
-    from rewindow.engine.spark.landing_passes import SparkPasses
+    from rewindow.engine.spark.spark_landing import SparkPasses
     from rewindow.engine.worker.landing.source import ArrowSource
     from rewindow.engine.worker.text.blocks import Part
     from rewindow.engine.worker.text.reading import PartRead, TextRead
@@ -56,12 +56,12 @@ def open_landing_engine(
 
         # Loading pyspark takes a third of a small landing, which needs neither.
         def other() -> LandingEngine:
-            from rewindow.engine.spark.ingest import SparkLandingEngine  # noqa: PLC0415
+            from rewindow.engine.spark.spark_landing import SparkLandingEngine  # noqa: PLC0415
 
             return SparkLandingEngine(spark, project_root=root, on_share=on_share)
 
         def passes() -> SparkPasses:
-            from rewindow.engine.spark.landing_passes import SparkPasses  # noqa: PLC0415
+            from rewindow.engine.spark.spark_landing import SparkPasses  # noqa: PLC0415
 
             return SparkPasses(spark, slots=slots, project_root=root, on_share=on_share)
 
@@ -131,7 +131,7 @@ def open_spark_engine(
     on_task: Callable[[TaskReport], None],
 ) -> Engine:
     """Return an engine that executes everything on Spark, with tasks in ``slots`` groups."""
-    from rewindow.engine.spark.engine import SparkEngine  # noqa: PLC0415 - Spark only where it is needed
+    from rewindow.engine.spark.spark_engine import SparkEngine  # noqa: PLC0415 - Spark only where it is needed
 
     execution = Execution(target.execution)
     if target.commit == "spark":

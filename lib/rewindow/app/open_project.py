@@ -206,7 +206,7 @@ class OpenProject:
         described = describe_topology(bound, self.execution, tables)
         described |= {"inline": self.target.most_inline, "landed": is_landed}
         if spark:
-            from rewindow.engine.spark.engine import SparkEngine  # noqa: PLC0415 - Spark only where it is needed
+            from rewindow.engine.spark.spark_engine import SparkEngine  # noqa: PLC0415 - Spark only where it is needed
 
             engine = SparkEngine(self.spark, slots=self.slots, import_paths=[str(self.root)], execution=self.execution)
             add_spark_plans(described, first_run(bound, this_attempt(), self.tables), engine.spark_plan)

@@ -89,7 +89,7 @@ class Rows:
         ``session``: one that reads the warehouse's Delta tables. Default: that of the project's target, which is started on first
         use. Spark reads the rows of an output when it needs them; those of a store pass through this process.
         """
-        from rewindow.engine.spark.errors import mapped  # noqa: PLC0415 - Spark only where it is needed
+        from rewindow.engine.spark.spark_job import mapped  # noqa: PLC0415 - Spark only where it is needed
 
         with self._context.command() as (project, _), mapped():
             return self._source.frame(project, session)
@@ -99,7 +99,7 @@ class Rows:
 
         The view keeps showing the rows as of this run.
         """
-        from rewindow.engine.spark.errors import mapped  # noqa: PLC0415 - Spark only where it is needed
+        from rewindow.engine.spark.spark_job import mapped  # noqa: PLC0415 - Spark only where it is needed
 
         frame = self.to_spark(session)
         with self._context.command(), mapped():
@@ -254,7 +254,7 @@ def _rows(project: OpenProject, table: TableSpec, runs: Mapping[int, str]) -> pa
         return arrow_schema(table.columns).empty_table()
     if isinstance(project.tables, DeltaTables):
         return read_rows(_location(project, table), where=pc.field(RUN).isin(pa.array(list(runs), pa.int64())))
-    from rewindow.engine.spark.errors import mapped  # noqa: PLC0415 - Spark only where it is needed
+    from rewindow.engine.spark.spark_job import mapped  # noqa: PLC0415 - Spark only where it is needed
 
     with mapped():
         frame = _frame(project, table, project.spark)

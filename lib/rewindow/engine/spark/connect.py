@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from rewindow.engine.spark.errors import mapped
-from rewindow.engine.spark.noise import silence_queries
+from rewindow.engine.spark.session import silence_queries
+from rewindow.engine.spark.spark_job import mapped
 from rewindow.errors import ConfigError
 
 _PLATFORM: Final = "platform"

@@ -6,7 +6,7 @@ without a zone are in the feed's zone. -0.0 becomes 0.0, so that equal numbers h
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, cast
 
 from pyspark.sql import Column as Expression
@@ -16,7 +16,6 @@ from pyspark.sql import types as T  # noqa: N812
 from rewindow.contracts.ingest import LogSpec
 from rewindow.contracts.instants import MILLISECONDS, RANGES
 from rewindow.contracts.reserved_names import other_name
-from rewindow.engine.spark.types_within import types_within
 from rewindow.engine.worker.landing.log_columns import landed_type, source_types, unknown_column
 from rewindow.errors import ConfigError, SourceError
 from rewindow.streams.serde.schema import Column
@@ -25,7 +24,6 @@ _INTEGERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 _SHOWN_ALIKE = (*_INTEGERS, T.StringType, T.BooleanType, T.DecimalType, T.DoubleType, T.FloatType)
 """The types of which JSON has the texts that Java shows."""
 _ZONED = r"(Z|z|[+-]\d{2}:?\d{2}|UTC|GMT)\s*$"
-
 _DATE = r"^\s*[+-]?\d{4,6}-\d"
 
 
@@ -42,13 +40,6 @@ def source_columns(spec: LogSpec, schema: T.StructType, hidden: Sequence[str] = 
         name: SourceColumn(F.col(".".join(f"`{one.replace('`', '``')}`" for one in path)), _type_at(schema, path))
         for name, (path, _) in source_types(spec, schema.json(), hidden).items()
     }
-
-
-def _type_at(schema: T.StructType, path: Sequence[str]) -> T.DataType:
-    found: T.DataType = schema
-    for name in path:
-        found = cast("T.StructType", found)[name].dataType
-    return found
 
 
 def landed(spec: LogSpec, column: Column, found: Mapping[str, SourceColumn]) -> Expression:
@@ -109,6 +100,19 @@ def unit_of_number(time: Expression) -> Expression:
     return F.coalesce(*units)
 
 
+def offset_columns(spec: LogSpec, found: Mapping[str, SourceColumn]) -> tuple[Expression, Expression]:
+    """Return the partition and offset columns of a table that has its own, as longs."""
+    partition, offset = spec.source_offsets or ("", "")
+    return found[partition].read.cast("long"), found[offset].read.cast("long")
+
+
+def _type_at(schema: T.StructType, path: Sequence[str]) -> T.DataType:
+    found: T.DataType = schema
+    for name in path:
+        found = cast("T.StructType", found)[name].dataType
+    return found
+
+
 def _in_ms(time: Expression, unit: str) -> Expression:
     if unit == MILLISECONDS:
         return time
@@ -116,12 +120,6 @@ def _in_ms(time: Expression, unit: str) -> Expression:
         return F.try_multiply(time, F.lit(1_000))
     divided = F.call_function("div", time, F.lit({"us": 1_000, "ns": 1_000_000}[unit]))
     return F.when(time < 0, time).otherwise(divided)  # a negative time stays invalid
-
-
-def offset_columns(spec: LogSpec, found: Mapping[str, SourceColumn]) -> tuple[Expression, Expression]:
-    """Return the partition and offset columns of a table that has its own, as longs."""
-    partition, offset = spec.source_offsets or ("", "")
-    return found[partition].read.cast("long"), found[offset].read.cast("long")
 
 
 def _converted(source: SourceColumn, zone: str) -> Expression:
@@ -160,10 +158,23 @@ def _with_text_keys(value: Expression, kind: T.DataType) -> Expression:
 
 def _has_other_keys(kind: T.DataType) -> bool:
     """Return whether a type is, or contains, a map whose keys Java shows in another form."""
-    return any(isinstance(one, T.MapType) and not isinstance(one.keyType, _SHOWN_ALIKE) for one in types_within(kind))
+    return any(isinstance(one, T.MapType) and not isinstance(one.keyType, _SHOWN_ALIKE) for one in _types_within(kind))
 
 
 def _text_key(key: Expression, kind: T.DataType) -> Expression:
     if isinstance(kind, _SHOWN_ALIKE):
         return key.cast("string")
     return F.get_json_object(F.to_json(F.struct(_with_text_keys(key, kind).alias("key"))), "$.key")
+
+
+def _types_within(kind: T.DataType) -> Iterator[T.DataType]:
+    """Yield a type, and those of the items, fields and values in it, at any depth; not those of the keys of maps."""
+    yield kind
+    match kind:
+        case T.ArrayType():
+            yield from _types_within(kind.elementType)
+        case T.MapType():
+            yield from _types_within(kind.valueType)
+        case T.StructType():
+            for field in kind:
+                yield from _types_within(field.dataType)

@@ -1,8 +1,13 @@
-"""Build the DataFrame of a source's due rows, with the columns that the log writer expects. Reads nothing."""
+"""Build the DataFrame of a source's due rows, with the columns that the log writer expects. Reads nothing.
+
+Spark takes each path as a pattern, and ``x[1].csv`` matches ``x1.csv``. The patterns are escaped. Spark's own switch, the
+option ``__globPaths__``, has no effect over Spark Connect.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from functools import reduce
 
@@ -14,7 +19,6 @@ from pyspark.sql import types as T  # noqa: N812
 from rewindow.contracts.ingest import ARRIVAL, NEW_ROWS, Governed, LogColumns, LogSpec, Piece, ReadWindow, SourceLook
 from rewindow.contracts.instants import RANGES, wrong_unit
 from rewindow.contracts.source_fields import read_schema
-from rewindow.engine.spark.exact_paths import exact_paths
 from rewindow.engine.spark.ingest_columns import (
     SourceColumn,
     arrival_unit,
@@ -30,9 +34,12 @@ from rewindow.engine.worker.landing.directories import text_directories
 from rewindow.engine.worker.landing.log_columns import log_columns
 from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, NO_TIME, PARTITION, TIMESTAMP, order_name
 from rewindow.engine.worker.timestamps import NEVER_ARRIVED
+from rewindow.errors import SourceError
 
 OFFSET, PATH = "_offset", "_path"
 _PIECE, _PIECE_ARRIVAL, _KNOWN = "_piece", "_piece_arrival", "_known"
+_WILDCARD = re.compile(r"[*?\[\]{}\\]")
+_SHOWN = "* ? [ ] { } or \\"
 
 
 class SourceFrame:
@@ -73,7 +80,7 @@ class SourceFrame:
         pieces = (*self._look.rest, *self._look.fresh)
         frame = self._read(columns, pieces)
         arrival, _ = self._arrived(source_columns(self._spec, frame.schema), pieces)
-        return frame.select(path_of_row().alias(PATH), arrival.alias(ARRIVED))
+        return frame.select(_path_of_row().alias(PATH), arrival.alias(ARRIVED))
 
     def source_offsets(self, columns: LogColumns) -> DataFrame:
         """Return partition, offset and timestamp of the fresh rows of a table with its own offsets, unchecked."""
@@ -137,7 +144,7 @@ class SourceFrame:
         if self._look.schema is not None:
             return self._read_table(schema, pieces)
         check_not_empty(pieces)
-        reader = self._spark.read.format(source.format).options(**read_options(self._spec, self._look))
+        reader = self._spark.read.format(source.format).options(**_read_options(self._spec, self._look))
         return reader.schema(schema).load(exact_paths(pieces))
 
     def _read_table(self, schema: T.StructType, pieces: Sequence[Piece]) -> DataFrame:
@@ -152,7 +159,7 @@ class SourceFrame:
         frame = self._spark.read.schema(stored).parquet(*exact_paths(pieces))
         if not look.partition_columns and all(piece.arrival_ms is None for piece in pieces):
             return frame
-        joined = frame.withColumn(_PIECE, path_of_row()).join(
+        joined = frame.withColumn(_PIECE, _path_of_row()).join(
             self._facts(pieces, look.partition_columns), _PIECE, "left"
         )
         unknown = F.raise_error(F.concat(F.lit("rewindow did not request the file "), F.col(_PIECE)))
@@ -163,7 +170,7 @@ class SourceFrame:
     def _read_version(self, version: int, pieces: Sequence[Piece]) -> DataFrame:
         """Return the rows of some files of a table's version, with Spark's Delta reader."""
         table = open_delta(self._spark, self._spec.source.location, version)
-        return table.withColumn(_PIECE, path_of_row()).join(self._facts(pieces, ()), _PIECE).drop(_PIECE, _KNOWN)
+        return table.withColumn(_PIECE, _path_of_row()).join(self._facts(pieces, ()), _PIECE).drop(_PIECE, _KNOWN)
 
     def _read_governed(self, governed: Governed, *, is_new: bool) -> DataFrame:
         """Return the new or the old rows of a catalog's table at the version of the look, with their commit times."""
@@ -192,14 +199,38 @@ class SourceFrame:
         source = self._spec.source
         if self._look.schema is not None:
             return T.StructType.fromJson(json.loads(self._look.schema))
-        options = {"mergeSchema": "true", **read_options(self._spec, self._look)}
+        options = {"mergeSchema": "true", **_read_options(self._spec, self._look)}
         pieces = (*self._look.rest, *self._look.fresh)
         found = self._spark.read.format(source.format).options(**options).load(exact_paths(pieces)).schema
         texts = text_directories(pieces, self._look.base)
         return T.StructType([T.StructField(one.name, T.StringType()) if one.name in texts else one for one in found])
 
 
-def read_options(spec: LogSpec, look: SourceLook) -> dict[str, str]:
+def sort_columns(spec: LogSpec, columns: LogColumns) -> list[Expression]:
+    """Return the order within a landing: arrival, the declared columns, time, then all landed columns (nulls first)."""
+    landed_names = {column.name for column in columns.all}
+    declared = [name if name in landed_names else order_name(name) for name in spec.order]
+    others = [column.name for column in columns.all if column.name not in spec.order]
+    return [F.col(f"`{name}`").asc_nulls_first() for name in (PARTITION, ARRIVED, *declared, TIMESTAMP, *others, FAULT)]
+
+
+def exact_paths(pieces: Sequence[Piece]) -> list[str]:
+    """Return the paths of files as patterns that match only them.
+
+    Raises `SourceError` (66) for a path with a wildcard and a colon: in a pattern, Hadoop takes what is before the colon as a
+    scheme.
+    """
+    for piece in pieces:
+        if _WILDCARD.search(piece.path) and ":" in _without_scheme(piece.path):
+            message = (
+                f"{_named(piece)}: Spark cannot read a file whose path has a colon and also {_SHOWN}. Nothing was landed. "
+                f"Rename the file or its folder: {piece.path}"
+            )
+            raise SourceError(message)
+    return [_WILDCARD.sub(r"\\\g<0>", piece.path) for piece in pieces]
+
+
+def _read_options(spec: LogSpec, look: SourceLook) -> dict[str, str]:
     """Return the options with which Spark reads a log's files."""
     options = {"basePath": look.base} if look.base else {}
     return {**options, **spec.source.options}
@@ -214,15 +245,15 @@ def _wrong_arrival(arrival: Expression, unit: Expression) -> Expression:
     return F.coalesce(*texts)
 
 
-def sort_columns(spec: LogSpec, columns: LogColumns) -> list[Expression]:
-    """Return the order within a landing: arrival, the declared columns, time, then all landed columns (nulls first)."""
-    landed_names = {column.name for column in columns.all}
-    declared = [name if name in landed_names else order_name(name) for name in spec.order]
-    others = [column.name for column in columns.all if column.name not in spec.order]
-    return [F.col(f"`{name}`").asc_nulls_first() for name in (PARTITION, ARRIVED, *declared, TIMESTAMP, *others, FAULT)]
-
-
-def path_of_row() -> Expression:
+def _path_of_row() -> Expression:
     """Return the path of a row's file, which Spark provides as a URI."""
     decoded = F.url_decode(F.replace(F.col("_metadata.file_path"), F.lit("+"), F.lit("%2B")))
     return F.regexp_replace(decoded, "^file:/+", "/")
+
+
+def _named(piece: Piece) -> str:
+    return piece.name or piece.path
+
+
+def _without_scheme(path: str) -> str:
+    return path.partition("://")[2] or path

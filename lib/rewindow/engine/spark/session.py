@@ -1,29 +1,33 @@
 """Sessions whose driver is this process. Only this module deals with the JVM, the jars and local settings.
 
-All other modules take a `SparkSession` and work with Spark Connect (no `_jvm`, no RDD).
+All other modules take a `SparkSession` and work with Spark Connect (no `_jvm`, no RDD). The JVM's stderr is relayed without
+noise, and PySpark and py4j print no stack traces of what the command reports itself.
 """
 
 from __future__ import annotations
 
+import logging
 import os
+import socketserver
 import sys
+import threading
+from collections import deque
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 import pyspark
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from rewindow.engine.spark.class_archive import archive_options
 from rewindow.engine.spark.jars import cache_dir, find_jars
 from rewindow.engine.spark.java import check_launcher, find_java
-from rewindow.engine.spark.noise import silence
-from rewindow.engine.spark.stderr import Relay
 from rewindow.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -31,10 +35,17 @@ if TYPE_CHECKING:
 
     from py4j.java_gateway import JavaGateway
 
-MARK: Final = "spark.rewindow.local"
+
+_MARK: Final = "spark.rewindow.local"
 _JOINED: Final = {"spark.driver.extraJavaOptions": " ", "spark.driver.extraClassPath": os.pathsep}
 _PYTHON: Final = "spark.pyspark.python"
 _END_S: Final = 120
+# Printed before any logger exists, because Spark 4.2 requires the module.
+_INCUBATOR: Final = b"WARNING: Using incubator modules"
+_TRACEBACK: Final = b"Traceback (most recent call last):"
+# A failed worker leaves its daemon with a closed pipe. The failure itself reaches the driver as an exception.
+_DAEMON: Final = b"/pyspark/daemon.py"
+_KEPT_LINES: Final = 20
 
 
 def local_session(
@@ -77,24 +88,8 @@ def cluster_session(
     running = SparkSession.getActiveSession()
     if running is not None:
         return _ours(running)
-    settings = _merged(cluster_conf(master, cores, ships, debug=debug), conf or {})
+    settings = _merged(_cluster_conf(master, cores, ships, debug=debug), conf or {})
     return _start(master, settings, (), debug=debug)
-
-
-def _start(master: str, settings: Mapping[str, str], python_path: Sequence[str | Path], *, debug: bool) -> SparkSession:
-    spark_conf = SparkConf(loadDefaults=False).setMaster(master).setAppName("rewindow")
-    spark_conf.setAll(list(settings.items()))
-    # Workers on a cluster have another interpreter; local workers use that of this process.
-    python = settings.get(_PYTHON, sys.executable)
-    with _environment(python_path, python, on_loopback=is_loopback(master)):
-        gateway = _launch(spark_conf, debug=debug)
-        context = SparkContext(conf=spark_conf, gateway=gateway)
-    if not debug:
-        silence(context)
-    if context.pythonExec != python:
-        context.stop()
-        raise ConfigError(f"Spark's workers would run {context.pythonExec} instead of {python}. Unset PYSPARK_PYTHON")
-    return SparkSession.builder.getOrCreate()
 
 
 def end_session(session: SparkSession) -> None:
@@ -122,7 +117,7 @@ def local_conf(cores: int, *, debug: bool = False) -> dict[str, str]:
         *archive_options(),
     ]
     return {
-        MARK: "true",
+        _MARK: "true",
         "spark.driver.memory": "2g",
         "spark.driver.extraJavaOptions": " ".join(java_options),
         "spark.driver.host": "localhost",
@@ -151,10 +146,87 @@ def local_conf(cores: int, *, debug: bool = False) -> dict[str, str]:
     }
 
 
-def cluster_conf(master: str, cores: int, ships: Sequence[str | Path] = (), *, debug: bool = False) -> dict[str, str]:
+def status_tracker(spark: SparkSession) -> Any:
+    """Return Spark's status tracker; None on Spark Connect, which has none."""
+    try:
+        return spark.sparkContext.statusTracker()
+    except (AttributeError, PySparkException):
+        return None
+
+
+class Relay:
+    """A pipe whose lines are relayed to stderr. It keeps the last lines, to explain why a JVM did not start."""
+
+    def __init__(self, *, everything: bool = False, to: int = 2) -> None:
+        """Start relaying to the file descriptor ``to``. ``everything`` includes noise."""
+        read_end, self.write_end = os.pipe()
+        self._everything, self._to = everything, to
+        self._lines: deque[bytes] = deque(maxlen=_KEPT_LINES)
+        self._thread = threading.Thread(target=self._run, args=(read_end,), name="jvm-stderr", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Close the write end in this process. Processes that inherited it keep theirs."""
+        os.close(self.write_end)
+
+    def last_line(self) -> str:
+        """Return the last line, after all writers have ended (waits up to 5 s)."""
+        self._thread.join(timeout=5)
+        last = next((line for line in reversed(self._lines) if line.strip()), b"no output")
+        return last.decode(errors="replace").strip()
+
+    def _run(self, read_end: int) -> None:
+        with os.fdopen(read_end, "rb") as lines:
+            for block in _blocks(lines):
+                if self._everything or not _is_noise(block):
+                    self._lines.extend(block)
+                    os.write(self._to, b"".join(block))
+
+
+def silence_queries() -> None:
+    """Stop PySpark from printing the stack traces of queries that fail, also those of a remote server."""
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).disabled = True
+
+
+def is_not_of_py4j(record: logging.LogRecord) -> bool:
+    """Return whether a record of the root logger is not py4j's: it logs Ctrl-C and a lost JVM there."""
+    return Path(record.pathname).parent.name != "py4j"
+
+
+def silence_end_of_jvm(server: Any) -> None:
+    """Let a server of accumulator updates end its connection without a word when the JVM has died."""
+    if not isinstance(server, socketserver.BaseServer):
+        return
+    report = server.handle_error
+
+    def handle_error(request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exc_info()[1], (EOFError, ConnectionError)):
+            report(request, client_address)
+
+    server.handle_error = handle_error  # type: ignore[method-assign]
+
+
+def _start(master: str, settings: Mapping[str, str], python_path: Sequence[str | Path], *, debug: bool) -> SparkSession:
+    spark_conf = SparkConf(loadDefaults=False).setMaster(master).setAppName("rewindow")
+    spark_conf.setAll(list(settings.items()))
+    # Workers on a cluster have another interpreter; local workers use that of this process.
+    python = settings.get(_PYTHON, sys.executable)
+    with _environment(python_path, python, on_loopback=_is_loopback(master)):
+        gateway = _launch(spark_conf, debug=debug)
+        context = SparkContext(conf=spark_conf, gateway=gateway)
+    if not debug:
+        _silence(context)
+    if context.pythonExec != python:
+        context.stop()
+        raise ConfigError(f"Spark's workers would run {context.pythonExec} instead of {python}. Unset PYSPARK_PYTHON")
+    return SparkSession.builder.getOrCreate()
+
+
+def _cluster_conf(master: str, cores: int, ships: Sequence[str | Path] = (), *, debug: bool = False) -> dict[str, str]:
     """Return the settings of a session with remote executors: the local ones, adapted to several JVMs."""
     settings = local_conf(cores, debug=debug)
-    if not is_loopback(master):
+    if not _is_loopback(master):
         del settings["spark.driver.host"], settings["spark.driver.bindAddress"]
     return settings | {
         # Executors fetch the Delta jars and the code from the driver.
@@ -165,13 +237,13 @@ def cluster_conf(master: str, cores: int, ships: Sequence[str | Path] = (), *, d
     }
 
 
-def is_loopback(master: str) -> bool:
+def _is_loopback(master: str) -> bool:
     """Return whether a master runs on this machine, so that no port needs to be open to other hosts."""
     return master.startswith("local") or urlsplit(master).hostname in {"localhost", "127.0.0.1"}
 
 
 def _ours(session: SparkSession) -> SparkSession:
-    if session.conf.get(MARK, None) != "true":
+    if session.conf.get(_MARK, None) != "true":
         raise ConfigError("a Spark session that rewindow did not start is running in this process. Stop it first")
     return session
 
@@ -233,9 +305,28 @@ def _launch(conf: SparkConf, *, debug: bool) -> JavaGateway:
     return gateway
 
 
-def status_tracker(spark: SparkSession) -> Any:
-    """Return Spark's status tracker; None on Spark Connect, which has none."""
-    try:
-        return spark.sparkContext.statusTracker()
-    except (AttributeError, PySparkException):
-        return None
+def _is_noise(block: list[bytes]) -> bool:
+    if block[0].startswith(_INCUBATOR):
+        return True
+    frames = [line for line in block if line.lstrip().startswith(b"File ")]
+    return block[0].startswith(_TRACEBACK) and bool(frames) and all(_DAEMON in frame for frame in frames)
+
+
+def _blocks(lines: IO[bytes]) -> Iterator[list[bytes]]:
+    """Yield single lines, and each Python traceback as one block."""
+    block: list[bytes] = []
+    for line in lines:
+        block.append(line)
+        if block[0].startswith(_TRACEBACK) and (len(block) == 1 or line[:1].isspace()):
+            continue
+        yield block
+        block = []
+    if block:
+        yield block
+
+
+def _silence(context: SparkContext) -> None:
+    """Stop the libraries from printing stack traces to stderr: each of these errors is raised as well."""
+    silence_queries()
+    logging.getLogger().addFilter(is_not_of_py4j)
+    silence_end_of_jvm(getattr(context, "_accumulatorServer", None))

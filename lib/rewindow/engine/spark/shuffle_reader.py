@@ -3,7 +3,11 @@
 Spark does not shuffle records but packs: a worker converts thousands of records to one Arrow file per task, cut into pieces.
 The task's worker writes the pieces to local files. From there, everything works as with the partition-local reader: both
 execution modes, merging of topics, the check for missing and duplicate offsets, and partitions larger than memory. If the
-layout of the log makes a shuffle unnecessary, `colocated_reader` replaces it.
+layout of the log makes a shuffle unnecessary, the colocated reader replaces it.
+
+The colocated reader needs no shuffle, because each Spark task reads the partitions of its own group. The Delta table of a
+landed log is partitioned by partition, so Spark can prune to a group's files, and rows reach a worker once. The worker packs
+them as the shuffle reader does, but writes the packs to local files directly.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
@@ -48,10 +53,12 @@ PACK_COLUMNS = GROUP, TASK, TOPIC, FIRST, LAST, PACK, PIECE = (
 )
 DATA = "_data"
 _PACK_SCHEMA = ", ".join(f"{name} long" for name in PACK_COLUMNS)
-POSITION = "_position"
+_POSITION = "_position"
 """The first column of a row (`engine.worker.packing.Positions`)."""
 _NO_TOPIC = -1
 """The topic of an empty pack, which makes sure that its task runs."""
+_MOST_GROUPS = 8
+"""Each group needs its own scan, so with more groups a shuffle is cheaper."""
 
 
 def shuffle_frame(
@@ -64,14 +71,14 @@ def shuffle_frame(
     """Return a frame with the packs of all tasks, plus the packs in ``more``. Reads nothing yet."""
     group_of = {task.partition: number for number, group in enumerate(groups) for task in group}
     marks = [(group, task, _NO_TOPIC, -1, -1, -1, 0) for task, group in group_of.items()]
-    parts = [values(spark, marks, PACK_COLUMNS).withColumn(DATA, F.lit(None).cast("binary")), *more]
+    parts = [_values(spark, marks, PACK_COLUMNS).withColumn(DATA, F.lit(None).cast("binary")), *more]
     for number, (topic, table) in enumerate(work.tables.items()):
         spans = [
             (group_of[task.partition], task.partition, span) for task in work.tasks for span in task.logs[topic].spans
         ]
         if spans:
             positions = positions_of(spans, has_generations=table.source_offsets is None)
-            rows, packing = topic_rows(spark, number, topic, table, spans, logs, positions)
+            rows, packing = _topic_rows(spark, number, topic, table, spans, logs, positions)
             parts.append(rows.mapInArrow(partial(_packs, packing), f"{_PACK_SCHEMA}, {DATA} binary"))
     packs = reduce(DataFrame.unionByName, parts)
     return repartition_by(packs, len(groups), F.col(GROUP)).sortWithinPartitions(TASK, TOPIC, FIRST, PACK, PIECE)
@@ -93,10 +100,61 @@ def run_shuffle(
                     with path.open("wb") as out:
                         out.writelines(piece[-1] for piece in datas)
                     files[topics[topic]].append(LogFile(str(path), first, last))
-            yield run_with_files(work, tasks[partition], files)
+            yield _run_with_files(work, tasks[partition], files)
 
 
-def run_with_files(work: SubTopologyWork, task: TaskWork, files: Mapping[str, Sequence[LogFile]]) -> TaskReport:
+def colocated_frame(
+    spark: SparkSession, work: SubTopologyWork, groups: Sequence[Sequence[TaskWork]], logs: LogShapes
+) -> tuple[DataFrame, Packing] | None:
+    """Return the rows of a sub-topology's only log, with one Spark task per group, and their packing.
+
+    Returns None if a shuffle is needed. Reads nothing yet.
+    """
+    if (
+        len(groups) > _MOST_GROUPS
+        or [table for table in work.tables.values() if table.source_offsets]
+        or len(work.tables) > 1
+    ):
+        return None
+    ((topic, table),) = work.tables.items()
+    spans = [
+        [(number, task.partition, span) for task in group for span in task.logs[topic].spans]
+        for number, group in enumerate(groups)
+    ]
+    every = tuple(chain.from_iterable(spans))
+    if not every:
+        return None
+    positions = positions_of(every, has_generations=True)
+    parts = []
+    for number, here in enumerate(spans):
+        part = _values(spark, [(_mark(number),)], (_POSITION,))
+        if here:
+            found, packing = _topic_rows(spark, 0, topic, table, here, logs, positions)
+            part = found.unionByName(part, allowMissingColumns=True)
+        parts.append(part.coalesce(1))
+    rows = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
+    return rows, packing._replace(spans=every)
+
+
+def run_colocated(
+    work: SubTopologyWork, groups: Sequence[Sequence[TaskWork]], packing: Packing, batches: Iterable[pa.RecordBatch]
+) -> Iterator[TaskReport]:
+    """Write the incoming rows to local files, then run the tasks of their groups, one after the other."""
+    (topic,) = work.tables
+    marks: list[int] = []
+    made: dict[int, list[LogFile]] = {}
+    with TemporaryDirectory(prefix="rewindow-") as folder:
+        for number, pack in enumerate(packed(packing, _unmarked(batches, marks))):
+            path = f"{folder}/{number}{SPOOLED}"
+            with pa.OSFile(path, "wb") as out, pa.ipc.new_file(out, pack.rows.schema) as writer:
+                writer.write_batch(pack.rows)
+            made.setdefault(pack.task, []).append(LogFile(path, pack.first, pack.last))
+        for group in marks:
+            for task in groups[group]:
+                yield _run_with_files(work, task, {topic: made.get(task.partition, [])})
+
+
+def _run_with_files(work: SubTopologyWork, task: TaskWork, files: Mapping[str, Sequence[LogFile]]) -> TaskReport:
     """Run a task on local files, given by topic, and remove them afterwards."""
     slices = {topic: replace(task.logs[topic], files=tuple(made)) for topic, made in files.items()}
     try:
@@ -113,7 +171,7 @@ def run_with_files(work: SubTopologyWork, task: TaskWork, files: Mapping[str, Se
     return report
 
 
-def source_offset_spec(topic: str, table: LogTable, source_offsets: SourceOffsets) -> LogSpec:
+def _source_offset_spec(topic: str, table: LogTable, source_offsets: SourceOffsets) -> LogSpec:
     """Return the log specification of a table that has its own offsets."""
     return LogSpec(
         topic=topic,
@@ -129,7 +187,7 @@ def source_offset_spec(topic: str, table: LogTable, source_offsets: SourceOffset
     )
 
 
-def topic_rows(
+def _topic_rows(
     spark: SparkSession,
     number: int,
     topic: str,
@@ -150,7 +208,7 @@ def topic_rows(
         timestamp = F.col("timestamp")
         expressions = [F.col(f"`{column.name}`") for column in columns]
     else:
-        spec = source_offset_spec(topic, table, table.source_offsets)
+        spec = _source_offset_spec(topic, table, table.source_offsets)
         found = source_columns(spec, frame.schema)
         partition, offset = offset_columns(spec, found)
         slices = partition
@@ -166,9 +224,9 @@ def topic_rows(
     schema = arrow_schema((Column("offset", "long"), Column("timestamp", "long"), *columns))
     packing = Packing(number, tuple(spans), schema, readers, positions)
     # Spark converts each column of each row, so there are as few as possible.
-    meta = [slices.alias(POSITION), offset.alias("offset")]
+    meta = [slices.alias(_POSITION), offset.alias("offset")]
     if positions.offset_bits:
-        meta = [F.shiftleft(slices, positions.offset_bits).bitwiseOR(offset).alias(POSITION)]
+        meta = [F.shiftleft(slices, positions.offset_bits).bitwiseOR(offset).alias(_POSITION)]
     # Passing a text as bytes costs Spark half as much.
     expressions = [
         (expression.cast("binary") if column.type == "string" else expression).alias(column.name)
@@ -199,7 +257,26 @@ def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
             yield *numbers, data[row].as_buffer()
 
 
-def values(spark: SparkSession, rows: Sequence[tuple[int, ...]], names: Sequence[str]) -> DataFrame:
+def _values(spark: SparkSession, rows: Sequence[tuple[int, ...]], names: Sequence[str]) -> DataFrame:
     """Return a few rows of longs. It uses SQL text, because `createDataFrame` would start Python workers."""
     listed = ", ".join("(" + ", ".join(f"{number}L" for number in row) + ")" for row in rows)
     return spark.sql(f"SELECT * FROM VALUES {listed} AS t({', '.join(names)})")  # noqa: S608 - only our own numbers
+
+
+def _mark(group: int) -> int:
+    """Return the position of a marker row, which makes sure that its group runs. It is its own inverse."""
+    return -1 - group
+
+
+def _unmarked(batches: Iterable[pa.RecordBatch], marks: list[int]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows; add the groups of marker rows to ``marks``."""
+    for batch in batches:
+        positions = np.asarray(batch.column(_POSITION))
+        is_mark = positions < 0
+        if is_mark.any():
+            marks += map(_mark, positions[is_mark].tolist())
+            rows = batch.filter(pa.array(~is_mark))
+            if rows.num_rows:
+                yield rows
+        else:
+            yield batch

@@ -2,7 +2,7 @@
 
 Page checksums cover neither page headers nor the footer, where a flipped bit can change a value. So the names of our
 files contain the CRC-32 of all their bytes, which costs 0.25 ns per byte to verify. For logs that Spark reads, see
-`engine.spark.verified_checksums`.
+`engine.spark.spark_engine`.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from rewindow.engine.worker.restore import Restore
 from rewindow.engine.worker.sqlite_spill import spills
 from rewindow.engine.worker.staging import shared_files, stage_changes, staging_target
 from rewindow.engine.worker.vectorized.execution import run_vectorized
-from rewindow.engine.worker.vectorized.planner import Plan, plan_vectorized
+from rewindow.engine.worker.vectorized.window_planner import Plan, plan_vectorized
 from rewindow.errors import InvariantError
 from rewindow.streams.checkpoint import Checkpoint, TaskState
 from rewindow.streams.metrics import ENFORCED_PROCESSING

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from rewindow.control.plan.output_columns import other_columns
 from rewindow.control.plan.stored_rows import check_layout
-from rewindow.engine.spark.errors import mapped
+from rewindow.engine.spark.spark_job import mapped
 from rewindow.errors import ConfigError, RewindowError, StorageError, one_line
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.governed.history import exists, has_files

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from rewindow.control.plan.job_state import JobState
 from rewindow.control.plan.spec import MAIN, OUTPUT, add_digests
-from rewindow.engine.spark.errors import mapped
+from rewindow.engine.spark.spark_job import mapped
 from rewindow.engine.worker.digest import RowsDigest
 from rewindow.tables.governed.history import exists
 from rewindow.tables.governed.looks import Looks

@@ -22,9 +22,6 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.contracts.tasks import Execution, SubTopologyWork, TaskWork
 from rewindow.control.plan.stored_rows import stored_json
-from rewindow.engine.spark.engine import SparkEngine, groups_of
-from rewindow.engine.spark.errors import mapped
-from rewindow.engine.spark.settings import for_packs
 from rewindow.engine.spark.shuffle_reader import (
     DATA,
     FIRST,
@@ -37,6 +34,8 @@ from rewindow.engine.spark.shuffle_reader import (
     run_shuffle,
     shuffle_frame,
 )
+from rewindow.engine.spark.spark_engine import SparkEngine, groups_of
+from rewindow.engine.spark.spark_job import for_packs, mapped
 from rewindow.engine.worker.failures import mark
 from rewindow.engine.worker.packing import PIECE_BYTES
 from rewindow.errors import NotNowError, RewindowError, StorageError

@@ -21,7 +21,7 @@ from rewindow.control.ingest.landings import LANDING, PLAN, Feed, LogSchema
 from rewindow.control.ingest.watermarks import HeldFile
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.stored_rows import StoredRows, identity
-from rewindow.engine.spark.errors import mapped
+from rewindow.engine.spark.spark_job import mapped
 from rewindow.tables.governed.blocks import block_path, rows_of_block
 from rewindow.tables.governed.commit import OWNER, create_table, is_there, owner
 from rewindow.tables.governed.folds import Given

@@ -24,7 +24,7 @@ from pyspark.sql import Row
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.control.plan.stored_rows import StoredFold
-from rewindow.engine.spark.errors import mapped
+from rewindow.engine.spark.spark_job import mapped
 from rewindow.errors import RewindowError
 from rewindow.tables.governed.own_table import FOLD, OwnTable, fold_name, is_text, rows_of
 from rewindow.tables.governed.seen import Seen

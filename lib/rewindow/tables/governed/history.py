@@ -14,7 +14,7 @@ from typing import NamedTuple
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from rewindow.engine.spark.errors import mapped
+from rewindow.engine.spark.spark_job import mapped
 from rewindow.tables.governed.names import TableName
 
 _NO_VERSION = "DELTA_VERSION_NOT_FOUND"

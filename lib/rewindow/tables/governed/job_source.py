@@ -8,8 +8,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from rewindow.contracts.ingest import NEW_ROWS, Governed, LogSpec, Piece, SourceLook
-from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.open_table import named, open_delta
+from rewindow.engine.spark.spark_job import mapped
 from rewindow.errors import SourceError
 from rewindow.tables.governed.drift import difference_from_runs
 from rewindow.tables.governed.warehouse import CatalogTables

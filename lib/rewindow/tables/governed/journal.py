@@ -20,8 +20,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.control.plan.spec import JournalFile, canonical_json
 from rewindow.control.plan.stored_rows import load_stored
-from rewindow.engine.spark.errors import mapped
-from rewindow.engine.spark.settings import for_packs
+from rewindow.engine.spark.spark_job import for_packs, mapped
 from rewindow.engine.worker.parquet_writer import DIGEST_BYTES
 from rewindow.errors import NotNowError, RewindowError, StorageError
 from rewindow.tables.governed.blocks import BLOCK, ROW_SCHEMA, block_path, digest_of

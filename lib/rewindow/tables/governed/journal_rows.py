@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.control.gc import Garbage
-from rewindow.engine.spark.errors import mapped
+from rewindow.engine.spark.spark_job import mapped
 from rewindow.tables.governed.blocks import BLOCK
 from rewindow.tables.governed.own_table import METRIC, REPORT, OwnTable
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 
 from rewindow.contracts.staged_files import METRICS
-from rewindow.engine.spark.errors import mapped
+from rewindow.engine.spark.spark_job import mapped
 from rewindow.tables.governed.commit import ddl
 from rewindow.tables.governed.names import TableName
 

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.stored_rows import StoredRows
-from rewindow.engine.spark.settings import planned_once
+from rewindow.engine.spark.spark_job import planned_once
 from rewindow.tables.governed.folds import Found, Given, StoredFolds
 from rewindow.tables.governed.journal import SparkJournal
 from rewindow.tables.governed.ledger import SparkLedger

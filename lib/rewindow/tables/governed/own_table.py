@@ -15,7 +15,7 @@ from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from rewindow.engine.spark.errors import mapped
+from rewindow.engine.spark.spark_job import mapped
 from rewindow.errors import RewindowError
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.governed.blocks import BLOCK

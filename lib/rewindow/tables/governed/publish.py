@@ -19,8 +19,7 @@ from rewindow.contracts.staged_files import TaskReport
 from rewindow.control.plan.job_state import CommittedRun, JobState
 from rewindow.control.plan.planned_tasks import METRICS_TARGET
 from rewindow.control.plan.spec import CHANGELOG, OUTPUT, RunSpec, TableSpec
-from rewindow.engine.spark.errors import mapped
-from rewindow.engine.spark.settings import for_packs
+from rewindow.engine.spark.spark_job import for_packs, mapped
 from rewindow.errors import AccessError, not_committed
 from rewindow.tables.governed.blocks import batches_of_block, block_path
 from rewindow.tables.governed.commit import OWNER, add_once, check_properties, owner, table_version

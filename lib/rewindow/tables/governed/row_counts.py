@@ -7,7 +7,7 @@ from collections import Counter
 from pyspark.sql import SparkSession
 
 from rewindow.control.plan.job_state import JobState
-from rewindow.engine.spark.errors import mapped
+from rewindow.engine.spark.spark_job import mapped
 from rewindow.errors import StorageError
 from rewindow.tables.governed.history import TableLook
 from rewindow.tables.governed.names import TableName

@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.contracts.ingest import ARRIVAL, NEW_ROWS, OLD_ROWS, Governed, LogSpec, Piece, ReadWindow, SourceLook
-from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.open_table import named, open_delta
+from rewindow.engine.spark.spark_job import mapped
 from rewindow.errors import ConfigError, DataError, SourceError
 from rewindow.tables.governed.history import exists, is_quiet
 from rewindow.tables.governed.names import TableName

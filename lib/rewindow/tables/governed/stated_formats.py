@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from rewindow.engine.spark.errors import mapped
-from rewindow.engine.spark.settings import planned_once
+from rewindow.engine.spark.spark_job import mapped, planned_once
 from rewindow.tables.governed.own_rows import feed_name
 from rewindow.tables.governed.own_table import FOLD, METRIC, OwnTable
 from rewindow.tables.shared.paths import JOURNAL, LANDINGS, METRICS, RUNS

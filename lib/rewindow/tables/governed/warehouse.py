@@ -16,8 +16,8 @@ from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.job_state import CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.ledger_state import COMMIT, RESTAGE, SNAPSHOT
 from rewindow.control.plan.spec import OUTPUT, Commit, JournalFile, RunSpec, TableSpec, TargetTotal
-from rewindow.engine.spark.errors import mapped
 from rewindow.engine.spark.open_table import named
+from rewindow.engine.spark.spark_job import mapped
 from rewindow.streams.record import TopicPartition
 from rewindow.tables.governed.attempts import audit, check_repeats, stage, staged_rows
 from rewindow.tables.governed.blocks import ROOT, block_path

@@ -1,27 +1,29 @@
-"""Convert between Arrow columns and NumPy arrays.
+"""Convert between Arrow columns and NumPy arrays, and keep the state of groups as arrays of equal length.
 
-Integers, booleans and unscaled decimals become 64-bit integers, doubles floats, texts and bytes objects.
+A slot of a `GroupFrame` is the row of one group. The exceptions hand work to record execution.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rewindow.engine.worker.arrow_rows import arrow_type
-from rewindow.engine.worker.vectorized.errors import UnfitError
-from rewindow.engine.worker.vectorized.group_frame import Array
 from rewindow.streams.serde.key_bytes import encode_key
 
 LONG_BYTES = 8
 """The encoded size of an integer and of a float."""
-_FIXED = {"long": LONG_BYTES, "double": LONG_BYTES, "boolean": 1}
 LEAST, MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+Array = npt.NDArray[Any]
+Column = tuple[Any, Any]
+"""The dtype of a column, and the value that new slots have."""
+_FIXED = {"long": LONG_BYTES, "double": LONG_BYTES, "boolean": 1}
 
 
 class Operand(NamedTuple):
@@ -110,6 +112,46 @@ def texts_column(items: Sequence[Any], column_type: str) -> pa.Array:
     if isinstance(array, pa.ChunkedArray):
         raise UnfitError
     return array
+
+
+class GroupFrame:
+    """Columns of equal length. A column from `__getitem__` is a view that `extend` and `keep` invalidate."""
+
+    def __init__(self, columns: Mapping[str, Column]) -> None:
+        """Define the columns. There are no slots yet."""
+        self._fills = dict(columns)
+        self._arrays = {name: np.empty(0, dtype) for name, (dtype, _) in columns.items()}
+        self.size = 0
+        self.bounds: dict[str, int] = {}
+        """Upper bounds on the absolute values of columns with sums; without one, all values are 0."""
+
+    def __getitem__(self, name: str) -> Array:
+        """Return a column."""
+        return self._arrays[name][: self.size]
+
+    def extend(self, number: int) -> Array:
+        """Add slots and return them."""
+        first, self.size = self.size, self.size + number
+        for name, (dtype, fill) in self._fills.items():
+            array = self._arrays[name]
+            if len(array) < self.size:
+                array = self._arrays[name] = np.concatenate([array[:first], np.empty(self.size, dtype)])
+            array[first : self.size] = fill
+        return np.arange(first, self.size)
+
+    def keep(self, mask: Array) -> None:
+        """Drop the slots where the mask is false. The others keep their order and move together."""
+        for name in self._arrays:
+            self._arrays[name] = self[name][mask]
+        self.size = int(np.count_nonzero(mask))
+
+
+class NotVectorizableError(Exception):
+    """A sub-topology cannot run in vectorized execution. The text is the reason, for `explain`."""
+
+
+class UnfitError(Exception):
+    """A task's values exceed what the kernels compute exactly. Record execution reruns the task from its beginning."""
 
 
 def _unscaled(column: pa.Array) -> Array:

@@ -1,62 +1,203 @@
-"""Read a topic of a task column by column, epoch by epoch."""
+"""Batches of records on their way from the log to the windows or to a join.
+
+A repartition topic is read column by column, as `log_reader` reads it record by record. The batches of several topics are
+merged into the order in which the task takes records (`streams.ordering`, L1).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from rewindow.contracts.tasks import LogSlice, TaskWork
-from rewindow.engine.worker.log_reader import ordered_batches
-from rewindow.engine.worker.vectorized.batch import Batch, name_at
-from rewindow.engine.worker.vectorized.internal_source import InternalBatches
-from rewindow.engine.worker.vectorized.joins.plan import JoinInput
-from rewindow.engine.worker.vectorized.plan import FinalResultsPlan
+from rewindow.contracts.tasks import InternalFile
+from rewindow.engine.worker import batch_size
+from rewindow.engine.worker.log_reader import SortedEpochs
+from rewindow.engine.worker.vectorized.arrays import Array, UnfitError
+from rewindow.streams.nodes import SinkNode
+from rewindow.streams.record import UNKNOWN
+from rewindow.streams.serde.binding import LogShapes, bind, bind_sink
+from rewindow.streams.serde.schema import Shape
+from rewindow.streams.topology import Topology
 
-ReadEpoch = Callable[[int], Iterator[Batch]]
-"""Yields the batches of an epoch, given its number. Request epochs in ascending order."""
-
-
-Topic = FinalResultsPlan | JoinInput
-"""What describes a topic that is read: its name, its shapes, and the indexes of the value columns to read."""
-
-
-def epochs_of(topic: Topic, task_work: TaskWork) -> ReadEpoch:
-    """Return the reader of a topic's epochs."""
-    if topic.internal:
-        files = task_work.internal.get(topic.topic, ())
-        return InternalBatches(topic.internal, files, topic.read_indexes).epoch
-    return _LogBatches(topic, task_work.logs[topic.topic]).epoch
+Columns = Mapping[str, pa.Array]
 
 
-class _LogBatches:
-    """Reads one log of one task, epoch by epoch."""
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Timestamps, key columns, and the value columns that are read, by name."""
 
-    def __init__(self, topic: Topic, log: LogSlice) -> None:
-        self._bounds = iter(log.bounds)
-        spans = [bound for bound in log.bounds if bound[1] > bound[0]]
-        start, end = (spans[0][0], spans[-1][1]) if spans else (0, 0)
-        key = topic.key
-        operands = topic.read_indexes
-        self._width = 2 + len(key.columns)
-        self._names = [name_at(topic.log_value, operand) for operand in operands]
-        columns = ["offset", "timestamp", *key.names, *(topic.log_value.names[operand] for operand in operands)]
-        texts = [column.name for column in key.columns if column.type == "string"]
-        self._batches = ordered_batches(
-            topic.topic, log.files, start, end, columns, dictionary=texts, values=topic.log_value.columns
+    timestamps: Array
+    keys: Sequence[pa.Array]
+    columns: Columns
+    orders: Array | None = None
+    """The order key of each record, if the task needs it (`closing_order`)."""
+    positions: Array | None = None
+    """The position of each record in the task's order, if it merges topics (`merged_batches`)."""
+
+    def filtered(self, mask: pa.Array | None) -> Batch:
+        """Return the records where a mask is true; None: all."""
+        if mask is None:
+            return self
+        columns = {name: column.filter(mask) for name, column in self.columns.items()}
+        rows = np.asarray(mask)
+        keys = [column.filter(mask) for column in self.keys]
+        return Batch(self.timestamps[rows], keys, columns, _of(self.orders, rows), _of(self.positions, rows))
+
+    def taken(self, rows: Array) -> Batch:
+        """Return the records with these indexes, which may repeat."""
+        index = pa.array(rows)
+        columns = {name: column.take(index) for name, column in self.columns.items()}
+        keys = [column.take(index) for column in self.keys]
+        return Batch(self.timestamps[rows], keys, columns, _of(self.orders, rows), _of(self.positions, rows))
+
+    def slice(self, first: int, count: int) -> Batch:
+        """Return consecutive records of a batch without orders and positions."""
+        columns = {name: column.slice(first, count) for name, column in self.columns.items()}
+        return Batch(self.timestamps[first : first + count], [key.slice(first, count) for key in self.keys], columns)
+
+    def at(self, positions: Array) -> Batch:
+        """Return the same records with their positions."""
+        return replace(self, positions=positions)
+
+    def with_columns(self, columns: Columns) -> Batch:
+        """Return the same records with other values."""
+        return replace(self, columns=columns)
+
+
+def name_at(value: Shape, index: int) -> str:
+    """Return the name of a value column."""
+    return "value" if value.is_bare else value.names[index]
+
+
+@dataclass(frozen=True, slots=True)
+class InternalSource:
+    """The shapes of a repartition topic's records, and the names of its files' columns."""
+
+    key: Shape
+    value: Shape
+    key_names: tuple[str, ...]
+    value_names: tuple[str, ...]
+    markers: tuple[str, str]
+    """The columns that tell null keys and null values from rows of nulls."""
+
+
+def internal_sources(topology: Topology, logs: LogShapes) -> Mapping[str, InternalSource]:
+    """Return the repartition topics by name."""
+    found = {}
+    for node in topology.nodes.values():
+        if isinstance(node, SinkNode) and node.is_internal and not node.is_global:
+            key, value = bind(node.key, "key", logs), bind(node.value, "value", logs)
+            stored = [shape.names for shape in bind_sink(node, logs)]
+            (*key_names, no_key), (*value_names, no_value) = stored
+            found[node.topic] = InternalSource(key, value, tuple(key_names), tuple(value_names), (no_key, no_value))
+    return found
+
+
+class InternalBatches:
+    """Reads one repartition topic of one task, epoch by epoch. ``reads``: the indexes of the value columns to read."""
+
+    def __init__(self, source: InternalSource, files: tuple[InternalFile, ...], reads: list[int]) -> None:
+        self._source, self._reads = source, reads
+        names = [*source.key_names, *(source.value_names[index] for index in reads), *source.markers]
+        self._epochs = SortedEpochs(files, names)
+
+    def epoch(self, number: int) -> Iterator[Batch]:
+        """Yield the batches of an epoch. Raises `UnfitError` for a null that is not a row of nulls."""
+        table, source = self._epochs.take(number), self._source
+        if table is None:
+            return
+        no_key, no_value = (pc.any(table.column(marker)).as_py() for marker in source.markers)
+        if no_key or (no_value and not source.value.is_bare):
+            raise UnfitError
+        times, size = np.asarray(table.column("_timestamp")), batch_size.read_rows()
+        keys = [table.column(name).combine_chunks() for name in source.key_names]
+        values = {
+            name_at(source.value, at): table.column(source.value_names[at]).combine_chunks() for at in self._reads
+        }
+        for first in range(0, len(times), size):
+            columns = {name: column.slice(first, size) for name, column in values.items()}
+            yield Batch(times[first : first + size], [key.slice(first, size) for key in keys], columns)
+
+
+class Merged(NamedTuple):
+    """Consecutive records of a task. The arrays have an item for each record, in order."""
+
+    timestamps: Array
+    ranks: Array
+    """The index of each record's topic."""
+    orders: Array
+    """The order key of each record: the running maximum of its topic's timestamps in the epoch."""
+    parts: tuple[Batch, ...]
+    """The records of each topic. ``positions`` are their indexes in the arrays."""
+
+
+def merged(topics: Sequence[Iterator[Batch]]) -> Iterator[Merged]:
+    """Merge the batches of an epoch. At most one batch of each topic is in memory."""
+    pending = [_Pending(batches) for batches in topics]
+    while waiting := [(topic.last_ms, rank) for rank, topic in enumerate(pending) if topic.fill()]:
+        # No record that precedes this one is still to come.
+        last_ms, last = min(waiting)
+        parts = [topic.take(last_ms, with_ties=rank <= last) for rank, topic in enumerate(pending)]
+        orders = np.concatenate([part.orders for part in parts])
+        order = np.argsort(orders, kind="stable")  # ties go to the first topic
+        positions = np.empty(len(order), np.int64)
+        positions[order] = np.arange(len(order))
+        bounds = np.cumsum([0, *(len(part.orders) for part in parts)])
+        ranks = np.repeat(np.arange(len(parts)), np.diff(bounds))
+        yield Merged(
+            np.concatenate([part.batch.timestamps for part in parts])[order],
+            ranks[order],
+            orders[order],
+            tuple(
+                part.batch.at(positions[first:end])
+                for part, first, end in zip(parts, bounds[:-1], bounds[1:], strict=True)
+            ),
         )
-        self._rest: pa.RecordBatch | None = None
 
-    def epoch(self, _number: int) -> Iterator[Batch]:
-        """Yield the batches of the next epoch."""
-        start, end = next(self._bounds)
-        missing = end - start
-        while missing:
-            batch = self._rest if self._rest is not None else next(self._batches)
-            wanted = batch.slice(0, missing)
-            self._rest = batch.slice(wanted.num_rows) if wanted.num_rows < batch.num_rows else None
-            missing -= wanted.num_rows
-            columns = wanted.columns
-            values = dict(zip(self._names, columns[self._width :], strict=True))
-            yield Batch(np.asarray(columns[1]), columns[2 : self._width], values)
+
+def _of(array: Array | None, rows: Array) -> Array | None:
+    return None if array is None else array[rows]
+
+
+class _Part(NamedTuple):
+    """Records of one topic with their order keys."""
+
+    batch: Batch
+    orders: Array
+
+
+class _Pending:
+    """The next batch of one topic, with the order key of each record."""
+
+    def __init__(self, batches: Iterator[Batch]) -> None:
+        self._batches = batches
+        self._latest_ms = UNKNOWN
+        self._part = _Part(Batch(np.empty(0, np.int64), (), {}), np.empty(0, np.int64))
+
+    @property
+    def last_ms(self) -> int:
+        """The order key of its last record."""
+        return int(self._part.orders[-1])
+
+    def fill(self) -> bool:
+        """Read a batch if none is left; return whether there are records."""
+        while len(self._part.orders) == 0:
+            batch = next(self._batches, None)
+            if batch is None:
+                return False
+            if len(batch.timestamps):
+                orders = np.maximum(np.maximum.accumulate(batch.timestamps), self._latest_ms)
+                self._part, self._latest_ms = _Part(batch, orders), int(orders[-1])
+        return True
+
+    def take(self, last_ms: int, *, with_ties: bool) -> _Part:
+        """Take the records up to an order key, those that have this key only ``with_ties``."""
+        batch, orders = self._part
+        count = int(np.searchsorted(orders, last_ms, "right" if with_ties else "left"))
+        self._part = _Part(batch.slice(count, len(orders) - count), orders[count:])
+        return _Part(batch.slice(0, count), orders[:count])

@@ -11,16 +11,16 @@ from rewindow.contracts.staged_files import TaskReport
 from rewindow.contracts.tasks import SubTopologyWork, TaskWork
 from rewindow.engine.worker.staging import staging_target
 from rewindow.engine.worker.vectorized import changelog, session_changelog
-from rewindow.engine.worker.vectorized.batches import epochs_of
-from rewindow.engine.worker.vectorized.errors import UnfitError
+from rewindow.engine.worker.vectorized.arrays import UnfitError
 from rewindow.engine.worker.vectorized.final_results import WindowTask
-from rewindow.engine.worker.vectorized.joins.execution import run_join
-from rewindow.engine.worker.vectorized.joins.plan import JoinPlan
-from rewindow.engine.worker.vectorized.plan import FinalResultsPlan
-from rewindow.engine.worker.vectorized.planner import Plan
+from rewindow.engine.worker.vectorized.joins.join_execution import run_join
+from rewindow.engine.worker.vectorized.joins.join_plan import JoinPlan
 from rewindow.engine.worker.vectorized.sent_results import SentResults, sent_results
 from rewindow.engine.worker.vectorized.session_results import SessionTask
-from rewindow.engine.worker.vectorized.task import VectorizedTask
+from rewindow.engine.worker.vectorized.topic_reader import epochs_of
+from rewindow.engine.worker.vectorized.window_plan import FinalResultsPlan
+from rewindow.engine.worker.vectorized.window_planner import Plan
+from rewindow.engine.worker.vectorized.window_task import VectorizedTask
 from rewindow.streams.metrics import ENFORCED_PROCESSING
 from rewindow.streams.record import UNKNOWN
 from rewindow.streams.windows.session_sliding import SessionWindows

@@ -11,6 +11,9 @@ import pyarrow as pa
 
 from rewindow.engine.worker.vectorized.arrays import (
     LONG_BYTES,
+    Array,
+    Column,
+    GroupFrame,
     Operand,
     column_of,
     dtype_of,
@@ -18,8 +21,7 @@ from rewindow.engine.worker.vectorized.arrays import (
     numbers_of,
     sizes_of,
 )
-from rewindow.engine.worker.vectorized.canonical_json import Texts
-from rewindow.engine.worker.vectorized.group_frame import Array, Column, GroupFrame
+from rewindow.engine.worker.vectorized.json_columns import Texts
 
 ITEM_BYTES = 4
 """The encoded size of each item of a row, besides its own bytes."""

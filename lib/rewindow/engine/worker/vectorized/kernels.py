@@ -6,22 +6,120 @@ exact in 64 bits; if one might overflow, even temporarily, `UnfitError` hands ov
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from rewindow.dsl.operators.aggregates import First, Last, Max, Mean, Min, Sum
-from rewindow.engine.worker.vectorized.arrays import LEAST, MOST, column_of, is_decimal, is_object, largest_of, scale_of
-from rewindow.engine.worker.vectorized.errors import UnfitError
-from rewindow.engine.worker.vectorized.folds import Fold, ValueFold, are_last
-from rewindow.engine.worker.vectorized.group_frame import Array, GroupFrame
+from rewindow.dsl.operators.aggregates import Collect, Count, First, Last, Max, Mean, Min, Sum, described
+from rewindow.engine.worker.vectorized.arrays import (
+    LEAST,
+    MOST,
+    Array,
+    Column,
+    GroupFrame,
+    NotVectorizableError,
+    UnfitError,
+    column_of,
+    is_decimal,
+    is_object,
+    largest_of,
+    objects,
+    scale_of,
+    texts_column,
+)
+from rewindow.engine.worker.vectorized.folds import CountFold, Fold, Operands, Rows, ValueFold, are_last
+from rewindow.engine.worker.vectorized.json_columns import Texts, text_bytes
+from rewindow.streams.serde.schema import Shape
 
-EXACT_FLOATS = 2**53
+_EXACT_FLOATS = 2**53
 
 
-class SumFold(ValueFold):
+def fold_for(aggregate: Any, value: Shape, name: str) -> Fold:
+    """Return the fold of an aggregate. Raises `NotVectorizableError` if there is none."""
+    if type(aggregate) is Count:
+        return CountFold(name)
+    if type(aggregate) is Collect:
+        return CollectFold(name, _collected(aggregate, value))
+    if type(aggregate) not in (Sum, Min, Max, Mean, First, Last):
+        raise NotVectorizableError(f"the aggregate {described(aggregate)} has no kernel")
+    if value.row_type is None and not value.is_bare:
+        raise NotVectorizableError(
+            f"{described(aggregate)} needs values of a declared type: give map_values(..., value=...)"
+        )
+    if aggregate.field is None and not value.is_bare:
+        raise NotVectorizableError(f"{described(aggregate)} of whole rows has no kernel")
+    index = 0 if aggregate.field is None else value.names.index(aggregate.field)
+    kind = value.columns[index].type
+    fold = _fold_of(aggregate, index, kind, name)
+    if fold is None:
+        raise NotVectorizableError(f"{described(aggregate)} of type {kind} has no kernel")
+    return fold
+
+
+def indexes_of(fold: Fold) -> tuple[int, ...]:
+    """Return the indexes of the value columns that a fold reads."""
+    if isinstance(fold.operand, Texts):
+        return fold.operand.indexes
+    return () if fold.operand is None else (fold.operand,)
+
+
+class CollectFold(Fold):
+    """The list of the values that are not null, in row order. It also stores what the last row added."""
+
+    state_types, result_type = ("json",), "json"
+    operand: Texts
+
+    def __init__(self, name: str, operand: Texts) -> None:
+        super().__init__(name)
+        self.operand = operand
+
+    def columns(self) -> Mapping[str, Column]:
+        """See `Fold`."""
+        return {self.name: (np.object_, ""), f"{self.name}.last": (np.object_, "")}
+
+    def take(self, frame: GroupFrame, rows: Rows, operands: Operands) -> None:
+        """See `Fold`."""
+        texts, valid = operands[self.operand]
+        frame[f"{self.name}.last"][rows.slots] = texts if valid is None else np.where(valid, texts, "")
+        inverse = rows.inverse
+        if valid is not None:
+            inverse, texts = inverse[valid], texts[valid]
+        order = np.argsort(inverse, kind="stable")
+        items = texts[order].tolist()
+        ends = np.cumsum(np.bincount(inverse, minlength=len(rows.distinct))).tolist()
+        state = frame[self.name]
+        before = state[rows.distinct].tolist()
+        starts = [0, *ends]
+        lists = [_joined(one, *items[first:end]) for one, first, end in zip(before, starts, ends, strict=False)]
+        state[rows.distinct] = objects(lists)
+
+    def merge(self, frame: GroupFrame, slots: Array, others: Array) -> None:
+        """See `Fold`: the items of ``others`` come later."""
+        state = frame[self.name]
+        pairs = zip(state[slots].tolist(), state[others].tolist(), strict=True)
+        state[slots] = objects([_joined(one, *([other] if other else [])) for one, other in pairs])
+
+    def restore(self, frame: GroupFrame, slots: Array, state: Sequence[pa.Array]) -> None:
+        """See `Fold`."""
+        frame[self.name][slots] = objects([text[1:-1] for text in state[0].to_pylist()])
+
+    def state(self, frame: GroupFrame, slots: Array) -> list[pa.Array]:
+        """See `Fold`. Raises `UnfitError` if the texts exceed an Arrow array."""
+        return [_lists(frame[self.name][slots].tolist())]
+
+    def before(self, frame: GroupFrame, slots: Array) -> pa.Array:
+        """See `Fold`."""
+        pairs = zip(frame[self.name][slots].tolist(), frame[f"{self.name}.last"][slots].tolist(), strict=True)
+        return _lists([text[: -len(last)].removesuffix(",") if last else text for text, last in pairs])
+
+    def sizes(self, frame: GroupFrame, slots: Array) -> tuple[Array, Array]:
+        """See `Fold`: the size of a list is the size of its text."""
+        return text_bytes(self.result(frame, slots), "json"), text_bytes(self.before(frame, slots), "json")
+
+
+class _SumFold(ValueFold):
     """The sum."""
 
     def __init__(self, name: str, operand: int, operand_type: str) -> None:
@@ -49,7 +147,7 @@ class SumFold(ValueFold):
         frame.bounds[self.name] = bound + more
 
 
-class ExtremeFold(ValueFold):
+class _ExtremeFold(ValueFold):
     """The minimum or maximum."""
 
     def __init__(self, name: str, operand: int, operand_type: str, *, is_smallest: bool) -> None:
@@ -64,7 +162,7 @@ class ExtremeFold(ValueFold):
         """See `ValueFold`: an extreme is always exact."""
 
 
-class TextExtremeFold(ExtremeFold):
+class _TextExtremeFold(_ExtremeFold):
     """The minimum or maximum of texts or bytes. They have no neutral element, so the first value initialises the state."""
 
     def __init__(self, name: str, operand: int, operand_type: str, *, is_smallest: bool) -> None:
@@ -87,7 +185,7 @@ class TextExtremeFold(ExtremeFold):
         frame[self.name][slots[is_new][::-1]] = values[is_new][::-1]
 
 
-class MeanFold(SumFold):
+class _MeanFold(_SumFold):
     """The mean, from the sum and the number of values."""
 
     is_null_at_first = False
@@ -120,14 +218,14 @@ class MeanFold(SumFold):
     def _quotients(self, total: Array, number: Array) -> Array:
         """Return the quotients, each rounded once."""
         scale = scale_of(self.state_type) if is_decimal(self.state_type) else 0
-        if self.state_type == "double" or (scale == 0 and largest_of(total) <= EXACT_FLOATS):
+        if self.state_type == "double" or (scale == 0 and largest_of(total) <= _EXACT_FLOATS):
             with np.errstate(all="ignore"):
                 return np.asarray(total / number)
         pairs = zip(total.tolist(), number.tolist(), strict=True)
         return np.array([one / (many * 10**scale) for one, many in pairs], np.float64)
 
 
-class PickFold(ValueFold):
+class _PickFold(ValueFold):
     """The first or the last value that is not null."""
 
     def __init__(self, name: str, operand: int, operand_type: str, *, is_first: bool) -> None:
@@ -160,17 +258,17 @@ class PickFold(ValueFold):
         state[slots] = values
 
 
-def fold_of(aggregate: Any, operand: int, operand_type: str, name: str) -> Fold | None:
+def _fold_of(aggregate: Any, operand: int, operand_type: str, name: str) -> Fold | None:
     """Return the fold of an aggregate of the value column ``operand``; None if there is none."""
     kind = type(aggregate)
     if operand_type == "json" or (is_object(operand_type) and kind in (Sum, Mean)):
         return None
     if kind in (Min, Max):
-        fold = TextExtremeFold if is_object(operand_type) else ExtremeFold
+        fold = _TextExtremeFold if is_object(operand_type) else _ExtremeFold
         return fold(name, operand, operand_type, is_smallest=kind is Min)
     if kind in (First, Last):
-        return PickFold(name, operand, operand_type, is_first=kind is First)
-    folds = {Mean: MeanFold, Sum: SumFold}
+        return _PickFold(name, operand, operand_type, is_first=kind is First)
+    folds = {Mean: _MeanFold, Sum: _SumFold}
     return folds[kind](name, operand, operand_type) if kind in folds else None
 
 
@@ -178,3 +276,19 @@ def _sum_type(operand_type: str) -> str:
     if is_decimal(operand_type):
         return f"decimal(38,{scale_of(operand_type)})"
     return "long" if operand_type == "boolean" else operand_type
+
+
+def _collected(aggregate: Collect, value: Shape) -> Texts:
+    """Return what is collected: one value column, or rows of all columns."""
+    if aggregate.field is None and value.row_type is not None:
+        return Texts(tuple(range(len(value.columns))), value.columns, is_row=True)
+    index = 0 if aggregate.field is None else value.names.index(aggregate.field)
+    return Texts((index,), (value.columns[index],), is_row=False)
+
+
+def _joined(one: str, *items: str) -> str:
+    return ",".join((one, *items)) if one else ",".join(items)
+
+
+def _lists(texts: Sequence[str]) -> pa.Array:
+    return texts_column([f"[{text}]" for text in texts], "json")

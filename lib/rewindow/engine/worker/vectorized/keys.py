@@ -11,9 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rewindow.engine.worker.arrow_rows import arrow_type, distinct
-from rewindow.engine.worker.vectorized.arrays import LONG_BYTES
+from rewindow.engine.worker.vectorized.arrays import LONG_BYTES, Array
 from rewindow.engine.worker.vectorized.folds import ITEM_BYTES
-from rewindow.engine.worker.vectorized.group_frame import Array
 from rewindow.streams.serde.key_bytes import encode_key
 from rewindow.streams.serde.schema import Shape
 

@@ -1,7 +1,7 @@
 """The prefix operators between a log and the windows: `where` and `select` on whole columns, and Python functions.
 
 A name refers to a field of the preceding `select` (without one, of the log's value), else to the record's key or timestamp,
-as in record execution (`dsl.operators.select.look_in`).
+as in record execution (`dsl.operators.select`).
 """
 
 from __future__ import annotations
@@ -13,23 +13,27 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rewindow.dsl.operators.conditions import Condition, names_in
+from rewindow.dsl.operators.conditions import Both, Condition, IsNull, Not, names_in
 from rewindow.dsl.operators.expressions import Expression, Literal, Name, names_of_expression
 from rewindow.dsl.operators.select import Fields, Select
 from rewindow.engine.worker.arrow_rows import arrow_type
-from rewindow.engine.worker.vectorized.batch import Batch, Columns, name_at
-from rewindow.engine.worker.vectorized.conditions import LONGS, mask_of, problem_of
-from rewindow.engine.worker.vectorized.errors import NotVectorizableError, UnfitError
+from rewindow.engine.worker.vectorized.arrays import NotVectorizableError, UnfitError
+from rewindow.engine.worker.vectorized.batches import Batch, Columns, name_at
 from rewindow.engine.worker.vectorized.keys import decode_dictionary
 from rewindow.engine.worker.vectorized.row_functions import FUNCTIONS, Calls, apply_calls, bind_calls
 from rewindow.streams.serde.binding import LogShapes
 from rewindow.streams.serde.schema import Column, Shape, row_shape
 
 PrefixOperator = Condition | Fields | Calls
-_ARROW: Mapping[str, Any] = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}
+_ARITHMETIC: Mapping[str, Any] = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}
 _CHECKED: Mapping[str, Any] = {"+": pc.add_checked, "-": pc.subtract_checked, "*": pc.multiply_checked}
 _OWN = frozenset(("key", "timestamp"))
 _LITERALS: Mapping[type[Any], str] = {int: "long", float: "double", bool: "boolean", str: "string"}
+_CLASSES: Mapping[str, type[Any]] = {"long": int, "double": float, "string": str, "boolean": bool}
+_COMPARISONS: Mapping[str, Any] = {"=": pc.equal, "<>": pc.not_equal, "<": pc.less, "<=": pc.less_equal}
+_SWAPPED = {">": "<", ">=": "<="}
+_EXACT = 2**53
+_LONGS = range(-(2**63), 2**63)
 
 
 def bind_prefix(
@@ -46,27 +50,6 @@ def bind_prefix(
             operators, value = _bind_columns(adjacent, key, value)
             prefix += operators
     return tuple(prefix), value
-
-
-def _bind_columns(nodes: Iterable[Any], key: Shape, value: Shape) -> tuple[list[PrefixOperator], Shape]:
-    prefix: list[PrefixOperator] = []
-    for node in nodes:
-        types = _types(key, value)
-        if isinstance(node.supplier, Select):
-            fields = node.supplier.fields
-            try:
-                value = row_shape([Column(name, _type_of(one, types)) for name, one in fields])
-            except NotVectorizableError as error:
-                message = f"{node.name}: {error}"
-                raise NotVectorizableError(message) from None
-            prefix.append(fields)
-        else:
-            condition: Condition = node.supplier.condition
-            if problem := problem_of(condition, types):
-                message = f"{node.name}: {problem}"
-                raise NotVectorizableError(message)
-            prefix.append(condition)
-    return prefix, value
 
 
 def prune_prefix(prefix: Sequence[PrefixOperator], wanted: set[str]) -> tuple[tuple[PrefixOperator, ...], set[str]]:
@@ -105,6 +88,27 @@ def apply_prefix(prefix: Sequence[PrefixOperator], batch: Batch, *, reads_key: b
     return _apply_columns(adjacent, batch, reads_key=reads_key)
 
 
+def _bind_columns(nodes: Iterable[Any], key: Shape, value: Shape) -> tuple[list[PrefixOperator], Shape]:
+    prefix: list[PrefixOperator] = []
+    for node in nodes:
+        types = _types(key, value)
+        if isinstance(node.supplier, Select):
+            fields = node.supplier.fields
+            try:
+                value = row_shape([Column(name, _type_of(one, types)) for name, one in fields])
+            except NotVectorizableError as error:
+                message = f"{node.name}: {error}"
+                raise NotVectorizableError(message) from None
+            prefix.append(fields)
+        else:
+            condition: Condition = node.supplier.condition
+            if problem := _problem_of(condition, types):
+                message = f"{node.name}: {problem}"
+                raise NotVectorizableError(message)
+            prefix.append(condition)
+    return prefix, value
+
+
 def _apply_columns(operators: Sequence[Condition | Fields], batch: Batch, *, reads_key: bool) -> Batch:
     if not operators:
         return batch
@@ -117,7 +121,7 @@ def _apply_columns(operators: Sequence[Condition | Fields], batch: Batch, *, rea
         if isinstance(operator, tuple):
             columns = {name: _column(one, known, len(batch.timestamps)) for name, one in operator}
         else:
-            is_true = pc.fill_null(mask_of(operator, known), False)
+            is_true = pc.fill_null(_mask_of(operator, known), False)
             mask = is_true if mask is None else pc.and_(mask, is_true)
     return batch.with_columns(columns).filtered(mask)
 
@@ -137,7 +141,7 @@ def _type_of(expression: Expression, types: Mapping[str, str]) -> str:
         return types[expression.name]
     if isinstance(expression, Literal):
         constant = expression.constant
-        if type(constant) is int and constant not in LONGS:
+        if type(constant) is int and constant not in _LONGS:
             message = f"{constant} exceeds 64 bits"
             raise NotVectorizableError(message)
         return _LITERALS[type(constant)]
@@ -160,4 +164,52 @@ def _column(expression: Expression, columns: Columns, rows: int) -> pa.Array:
         except pa.ArrowInvalid as error:
             raise UnfitError from error
     # as Python converts an integer: to the nearest float
-    return _ARROW[expression.operator](*(part.cast(pa.float64(), safe=False) for part in parts))
+    return _ARITHMETIC[expression.operator](*(part.cast(pa.float64(), safe=False) for part in parts))
+
+
+def _problem_of(condition: Condition, types: Mapping[str, str]) -> str:
+    """Return why a condition cannot be evaluated on columns of these types; empty if it can."""
+    if isinstance(condition, Both):
+        return _problem_of(condition.left, types) or _problem_of(condition.right, types)
+    if isinstance(condition, Not):
+        return _problem_of(condition.one, types)
+    terms = [condition.term] if isinstance(condition, IsNull) else [condition.left, condition.right]
+    for term in terms:
+        if isinstance(term, Name) and types.get(term.name) not in _CLASSES:
+            return f"{term.name} is {types.get(term.name, 'no column')}"
+    if isinstance(condition, IsNull):
+        return "" if isinstance(condition.term, Name) else f"{condition} asks of a literal"
+    kinds = {types[term.name] for term in terms if isinstance(term, Name)}
+    if len(kinds) != 1:
+        return f"{condition} compares {' and '.join(sorted(kinds)) or 'literals'}"
+    (kind,) = kinds
+    if all(_fits(term.constant, kind) for term in terms if isinstance(term, Literal)):
+        return ""
+    return f"{condition} compares {kind} with another type"
+
+
+def _mask_of(condition: Condition, columns: Mapping[str, pa.Array]) -> pa.Array:
+    """Return a mask of the rows where a condition is true, null where it is unknown."""
+    if isinstance(condition, Both):
+        left, right = _mask_of(condition.left, columns), _mask_of(condition.right, columns)
+        return pc.or_kleene(left, right) if condition.decides else pc.and_kleene(left, right)
+    if isinstance(condition, Not):
+        return pc.invert(_mask_of(condition.one, columns))
+    if isinstance(condition, IsNull):
+        return columns[str(condition.term)].is_null()
+    left, right, sign = condition.left, condition.right, condition.operator
+    if sign in _SWAPPED:
+        left, right, sign = right, left, _SWAPPED[sign]
+    kind = next(columns[term.name].type for term in (left, right) if isinstance(term, Name))
+    return _COMPARISONS[sign](*(_operand(term, columns, kind) for term in (left, right)))
+
+
+def _operand(term: Name | Literal, columns: Mapping[str, pa.Array], kind: pa.DataType) -> Any:
+    return columns[term.name] if isinstance(term, Name) else pa.scalar(term.constant, kind)
+
+
+def _fits(constant: Any, kind: str) -> bool:
+    """Return whether Arrow compares a column with this constant as Python does."""
+    if kind == "double" and type(constant) is int:
+        return -_EXACT <= constant <= _EXACT
+    return type(constant) is _CLASSES[kind] and (kind != "long" or constant in _LONGS)

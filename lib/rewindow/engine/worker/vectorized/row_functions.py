@@ -17,10 +17,8 @@ import pyarrow as pa
 
 from rewindow.dsl.operators.stateless import Filter, FlatMapValues, MapValues, Peek
 from rewindow.engine.worker.arrow_rows import arrow_type, decode
-from rewindow.engine.worker.vectorized.arrays import is_decimal
-from rewindow.engine.worker.vectorized.batch import Batch, name_at
-from rewindow.engine.worker.vectorized.errors import NotVectorizableError, UnfitError
-from rewindow.engine.worker.vectorized.group_frame import Array
+from rewindow.engine.worker.vectorized.arrays import Array, NotVectorizableError, UnfitError, is_decimal
+from rewindow.engine.worker.vectorized.batches import Batch, name_at
 from rewindow.engine.worker.vectorized.keys import decode_dictionary
 from rewindow.errors import ConfigError
 from rewindow.streams.serde.binding import LogShapes, bind

@@ -12,14 +12,20 @@ import pyarrow as pa
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.contracts.tasks import SubTopologyWork, TaskWork
 from rewindow.engine.worker.arrow_rows import decode
+from rewindow.engine.worker.record_writers import OutputWriter, writer_of
 from rewindow.engine.worker.staging import staging_target
-from rewindow.engine.worker.vectorized.downstream import Downstream
-from rewindow.engine.worker.vectorized.errors import UnfitError
-from rewindow.engine.worker.vectorized.joins.plan import JoinPlan
-from rewindow.engine.worker.vectorized.plan import FinalResultsPlan
-from rewindow.engine.worker.vectorized.task import VectorizedTask
+from rewindow.engine.worker.vectorized.arrays import UnfitError
+from rewindow.engine.worker.vectorized.joins.join_plan import JoinPlan
+from rewindow.engine.worker.vectorized.window_plan import FinalResultsPlan, Suffix
+from rewindow.engine.worker.vectorized.window_task import VectorizedTask
+from rewindow.errors import DataError
+from rewindow.streams.assembly import assemble
+from rewindow.streams.checkpoint import TaskState
+from rewindow.streams.metrics import Metrics
 from rewindow.streams.record import Record
 from rewindow.streams.serde.schema import OUTPUT_META, Shape
+from rewindow.streams.sink import open_sinks
+from rewindow.streams.task_context import TaskContext
 
 
 class SentResults(ABC):
@@ -84,7 +90,55 @@ class ColumnResults(SentResults):
         self._file.abort()
 
 
-class SuffixResults(SentResults):
+def sent_results(task: VectorizedTask, work: SubTopologyWork, task_work: TaskWork) -> SentResults:
+    """Return where a task sends its results."""
+    plan = task.plan
+    if plan.suffix and plan.result_shapes:
+        downstream = Downstream(plan.suffix, task.clocks.metrics, work, task_work)
+        return _SuffixResults(downstream, plan.result_shapes, task)
+    return ColumnResults(plan, work, task_work)
+
+
+class Downstream:
+    """Sends records through the nodes of a suffix. Set ``record_context`` to the current event before each record."""
+
+    def __init__(self, suffix: Suffix, metrics: Metrics, work: SubTopologyWork, task_work: TaskWork) -> None:
+        """Connect the processors and the sink."""
+        (sink,) = suffix.part.sinks
+        writer = self._writer = writer_of(work, task_work, sink, suffix.sink_shapes)
+        state = task_work.state or TaskState()
+        context = TaskContext(task_work.partition, state, {}, job=work.identity.job)
+        context.metrics = metrics
+        take = writer if isinstance(writer, OutputWriter) else writer.take
+        sinks = open_sinks(suffix.part, lambda _: take, context, state.emitted, work.code.settings.limits)
+        assembly = assemble(suffix.part, context, sinks, {})
+        for name, processor in assembly.processors.items():
+            processor.init(assembly.contexts[name])
+        (self.process,), (self._sink,) = assembly.entries, sinks.values()
+        self.record_context = context.record_context
+
+    @property
+    def emitted(self) -> int:
+        """The number of the sink's next record."""
+        return self._sink.number
+
+    def begin(self, epoch: int) -> None:
+        """Set the epoch of the next records."""
+        self._writer.epoch = epoch
+
+    def close(self) -> list[StagedFile]:
+        """Finish the files and return them. Raises `UnfitError` for a record that does not fit the sink."""
+        try:
+            return self._writer.close()
+        except DataError as error:
+            raise UnfitError from error
+
+    def abort(self) -> None:
+        """Delete the files."""
+        self._writer.abort()
+
+
+class _SuffixResults(SentResults):
     """Decodes results and sends them through the nodes of a suffix to its sink."""
 
     def __init__(self, downstream: Downstream, shapes: tuple[Shape, Shape], task: VectorizedTask) -> None:
@@ -123,12 +177,3 @@ class SuffixResults(SentResults):
     def abort(self) -> None:
         """See `SentResults`."""
         self._downstream.abort()
-
-
-def sent_results(task: VectorizedTask, work: SubTopologyWork, task_work: TaskWork) -> SentResults:
-    """Return where a task sends its results."""
-    plan = task.plan
-    if plan.suffix and plan.result_shapes:
-        downstream = Downstream(plan.suffix, task.clocks.metrics, work, task_work)
-        return SuffixResults(downstream, plan.result_shapes, task)
-    return ColumnResults(plan, work, task_work)

@@ -12,11 +12,9 @@ from rewindow.contracts.staged_files import StagedFile
 from rewindow.contracts.tasks import TaskWork
 from rewindow.engine.worker.changelog_reader import RowGroupFilter, changelog_batches
 from rewindow.engine.worker.staging import StagingTarget
-from rewindow.engine.worker.vectorized.arrays import LONG_BYTES
+from rewindow.engine.worker.vectorized.arrays import LONG_BYTES, Array, UnfitError
 from rewindow.engine.worker.vectorized.changelog import write_rows
-from rewindow.engine.worker.vectorized.errors import UnfitError
-from rewindow.engine.worker.vectorized.group_frame import Array
-from rewindow.engine.worker.vectorized.session_list_sizes import Session
+from rewindow.engine.worker.vectorized.result_sizes import Session
 from rewindow.engine.worker.vectorized.session_results import SessionTask
 from rewindow.streams.serde.schema import Shape
 from rewindow.streams.state.suppress_buffer import ENTRY_BYTES

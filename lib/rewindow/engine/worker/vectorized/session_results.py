@@ -11,27 +11,29 @@ with the bounds of a tombstone.
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
+from collections.abc import Iterator, Sequence
+
 import numpy as np
 import pyarrow as pa
 
 from rewindow.contracts.tasks import Epoch
 from rewindow.engine.worker.arrow_rows import distinct
-from rewindow.engine.worker.vectorized.closing_order import ClosingOrder
-from rewindow.engine.worker.vectorized.errors import UnfitError
+from rewindow.engine.worker.vectorized.arrays import Array, Column, GroupFrame, UnfitError
 from rewindow.engine.worker.vectorized.folds import Operands, Rows
-from rewindow.engine.worker.vectorized.group_frame import Array, Column, GroupFrame
-from rewindow.engine.worker.vectorized.plan import FinalResultsPlan
-from rewindow.engine.worker.vectorized.session_list_sizes import Grown, Session, SessionTexts
-from rewindow.engine.worker.vectorized.sessions_by_end import SessionsByEnd, touching
-from rewindow.engine.worker.vectorized.task import VectorizedTask, of_rows
+from rewindow.engine.worker.vectorized.result_sizes import Grown, Session, SessionTexts
+from rewindow.engine.worker.vectorized.window_plan import FinalResultsPlan
+from rewindow.engine.worker.vectorized.window_task import ClosingOrder, VectorizedTask, of_rows
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.metrics import LATE_RECORD_DROP, NODE
 from rewindow.streams.record import UNKNOWN
 from rewindow.streams.settings import Semantics
 from rewindow.streams.windows.session_sliding import SessionWindows
 
-DEAD_SESSIONS = 50_000
+_DEAD_SESSIONS = 50_000
 """How many closed sessions to keep before removing them."""
+_Entry = tuple[int, int, int]
+"""End and start of a session (epoch ms), and its slot."""
 
 
 class SessionTask(VectorizedTask):
@@ -59,7 +61,7 @@ class SessionTask(VectorizedTask):
         """Whether the last record repeated the only timestamp of the session: then its update contained the previous result."""
         self._keys: list[int] = []
         """The keys of new sessions that are not in the frame yet."""
-        self.sessions = SessionsByEnd()
+        self.sessions = _SessionsByEnd()
         self.replaced: list[Session] = []
         """Sessions replaced while open: the buffer holds a tombstone for each."""
         self.removed: list[Session] = []
@@ -201,7 +203,7 @@ class SessionTask(VectorizedTask):
         merges: list[tuple[int, list[int]]] = []
         for row, (time, key, is_open_from) in enumerate(zip(times, keys, open_from, strict=True)):
             mine = self.sessions.of(key)
-            span = touching(mine, time, gap_ms, is_open_from)
+            span = _touching(mine, time, gap_ms, is_open_from)
             touched = mine[span]
             if not touched:
                 if time < is_open_from:
@@ -284,7 +286,7 @@ class SessionTask(VectorizedTask):
         """Drop closed sessions once there are many."""
         ends = self.frame["end"]
         is_kept = (ends >= self.stored_from_ms) | self.frame["held"]
-        if len(ends) - int(np.count_nonzero(is_kept)) < DEAD_SESSIONS:
+        if len(ends) - int(np.count_nonzero(is_kept)) < _DEAD_SESSIONS:
             return
         moved = (np.cumsum(is_kept) - 1).tolist()
         kept = is_kept.tolist()
@@ -294,3 +296,42 @@ class SessionTask(VectorizedTask):
         self.frame.keep(is_kept)
         if self.texts:
             self.texts.keep(kept, self.held_from_ms)
+
+
+class _SessionsByEnd:
+    """Sorted lists of sessions by key number.
+
+    Sessions that are open do not overlap, so they are sorted by their starts, too. Closed ones have earlier ends.
+    """
+
+    def __init__(self) -> None:
+        """Start without sessions."""
+        self._of_key: dict[int, list[_Entry]] = {}
+
+    def of(self, key: int) -> list[_Entry]:
+        """Return the sessions of a key, to change them."""
+        return self._of_key.setdefault(key, [])
+
+    def add(self, key: int, entry: _Entry, expired_ms: int) -> None:
+        """Add a session, and forget those that ended before ``expired_ms``."""
+        mine = self.of(key)
+        del mine[: bisect_left(mine, (expired_ms,))]
+        insort(mine, entry)
+
+    def keep(self, kept: Sequence[bool], moved: Sequence[int]) -> None:
+        """Forget the sessions of some slots, and give the others new slots."""
+        left = ((key, list(_kept(mine, kept, moved))) for key, mine in self._of_key.items())
+        self._of_key = {key: mine for key, mine in left if mine}
+
+
+def _touching(mine: Sequence[_Entry], time_ms: int, gap_ms: int, open_from_ms: int) -> slice:
+    """Return the span of the open sessions of a key that a record at ``time_ms`` touches: they become one."""
+    first = bisect_left(mine, (max(time_ms - gap_ms, open_from_ms),))
+    end = first
+    while end < len(mine) and mine[end][1] <= time_ms + gap_ms:
+        end += 1
+    return slice(first, end)
+
+
+def _kept(mine: Sequence[_Entry], kept: Sequence[bool], moved: Sequence[int]) -> Iterator[_Entry]:
+    return ((end, start, moved[slot]) for end, start, slot in mine if kept[slot])

@@ -1,21 +1,31 @@
-"""One input of a join of two streams: its time limits, and the state of its two stores."""
+"""One input of a join of two streams: its time limits, and its records, as arrays of equal length.
+
+`_Retained` is the equivalent of a `JoinStore`, `_Waiting` that of the `RecordStore` of records without a partner.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple, Self
 
 import numpy as np
+import pyarrow as pa
 
 from rewindow.dsl.operators.stream_join import StreamJoin
-from rewindow.engine.worker.vectorized.group_frame import Array
-from rewindow.engine.worker.vectorized.joins.plan import JoinInput, JoinStore
-from rewindow.engine.worker.vectorized.joins.records import NEW, Records
-from rewindow.engine.worker.vectorized.joins.retained import Retained
+from rewindow.engine.worker.arrow_rows import distinct
+from rewindow.engine.worker.vectorized.arrays import Array
+from rewindow.engine.worker.vectorized.joins.join_plan import JoinInput, JoinStore
 from rewindow.engine.worker.vectorized.joins.value_rows import ValueRows
-from rewindow.engine.worker.vectorized.joins.waiting import Waiting
+from rewindow.engine.worker.vectorized.keys import KeyTable
 from rewindow.streams.metrics import EXPIRED_WINDOW_DROP, STORE, Metrics
 from rewindow.streams.record import UNKNOWN
 from rewindow.streams.state.join_store import JoinStore as RecordExecutionStore
+
+NEW = -1
+"""The number of a record that no checkpoint has."""
+_EARLIER = -1
+"""The arrival of a record that came before the current batch."""
+_MOST_CODES = 2**62
 
 
 class StreamInput:
@@ -38,8 +48,8 @@ class StreamInput:
         self.ahead_ms = windows.after_ms if is_left else windows.before_ms
         self.store, self.waiting_store = names.records, names.unmatched
         self.values = ValueRows(one.value)
-        self.retained = Retained(stores[self.store].builder.retention_ms, clocks.get(self.store, UNKNOWN))
-        self.waiting = Waiting(self.ahead_ms + windows.grace_ms) if self.waiting_store else None
+        self.retained = _Retained(stores[self.store].builder.retention_ms, clocks.get(self.store, UNKNOWN))
+        self.waiting = _Waiting(self.ahead_ms + windows.grace_ms) if self.waiting_store else None
         self.peak = 0
         """The largest number of records that a store has had."""
         self.clocks = np.empty(0, np.int64)
@@ -88,3 +98,239 @@ class StreamInput:
         self.retained.records = renumbered(self.retained.records)
         if self.waiting is not None:
             self.waiting.records, self.waiting.gone = renumbered(self.waiting.records), renumbered(self.waiting.gone)
+
+
+class Records(NamedTuple):
+    """Records of a store."""
+
+    keys: Array
+    """Key numbers."""
+    times: Array
+    rows: Array
+    """The row of each value (`value_rows`)."""
+    arrivals: Array
+    """The index of each record in the current batch."""
+    numbers: Array
+    """The number that the checkpoint gives a record among those of its key and timestamp, or `NEW`."""
+
+    @classmethod
+    def none(cls) -> Self:
+        """Return no records."""
+        return cls(*(np.empty(0, np.int64) for _ in cls._fields))
+
+    def taken(self, rows: Array) -> Records:
+        """Return the records at these indexes, or where a mask is true."""
+        return Records(*(array[rows] for array in self))
+
+    def followed_by(self, others: Records) -> Records:
+        """Return these records and then others."""
+        return Records(*(np.concatenate(pair) for pair in zip(self, others, strict=True)))
+
+    def as_earlier(self) -> Records:
+        """Return the records at the end of the batch."""
+        return self._replace(arrivals=np.full(len(self.keys), _EARLIER))
+
+
+def groups_of(keys: Array, times: Array) -> Array:
+    """Number the groups of equal keys and times of records that are ordered by both."""
+    if len(keys) == 0:
+        return np.empty(0, np.int64)
+    is_next = (keys[1:] != keys[:-1]) | (times[1:] != times[:-1])
+    return np.append(0, np.cumsum(is_next))
+
+
+def numbers_in(groups: Array) -> Array:
+    """Return the number of each record in its group, given ascending groups."""
+    return np.asarray(np.arange(len(groups)) - np.searchsorted(groups, groups))
+
+
+class Found(NamedTuple):
+    """Groups of retained records, with their keys, that an arrival of the other input found."""
+
+    keys: Array
+    groups: Array
+    arrivals: Array
+
+
+class _KeyTimeOrder:
+    """Numbers keys and times so that the numbers have the order of both."""
+
+    def __init__(self, keys: Array, times: Array) -> None:
+        """Fit the numbers to records. Times between theirs get numbers that fit in between."""
+        self._times: Array | None = None
+        self._first_ms, self._width = 0, 0
+        if len(times):
+            self._first_ms = int(times.min())
+            self._width = int(times.max()) - self._first_ms + 1
+            if self._width * (int(keys.max()) + 1) > _MOST_CODES:
+                self._times = distinct(times)
+                self._width = len(self._times)
+
+    def codes(self, keys: Array, times: Array) -> Array:
+        """Return the number of each key and time, or that of the next time of these records."""
+        if self._times is not None:
+            ranks = np.searchsorted(self._times, times)
+        else:
+            ranks = np.clip(times - self._first_ms, 0, self._width)
+        return np.asarray(keys * self._width + ranks)
+
+
+class _Pairs(NamedTuple):
+    """Arrivals of one input with their partners: the index of each in the batch, and in the retained records."""
+
+    arrivals: Array
+    partners: Array
+
+
+class _Retained:
+    """The records of one input that can still be joined, ordered by key, time and arrival."""
+
+    def __init__(self, retention_ms: int, clock_ms: int) -> None:
+        """Start without records. ``clock_ms``: the highest timestamp put so far."""
+        self.clock_ms = clock_ms
+        self._retention_ms = retention_ms
+        self.records = Records.none()
+        self._index()
+
+    @property
+    def count(self) -> int:
+        """The number of records, those that expired in the current batch included."""
+        return len(self.records.keys)
+
+    def add(self, records: Records) -> None:
+        """Add records in the order of their arrival."""
+        self.records = self.records.followed_by(records)
+        self._index()
+
+    def clocks(self, times: Array) -> Array:
+        """Return the store's clock at each record of a batch, given the timestamps that are put, and -1 at other records."""
+        return np.asarray(np.maximum(np.maximum.accumulate(times), self.clock_ms))
+
+    def are_retained(self, times: Array, clocks: Array | int) -> Array:
+        """Return whether records with these times are retained at a clock."""
+        return np.asarray(times > clocks - self._retention_ms)
+
+    def between(self, keys: Array, from_ms: Array, to_ms: Array) -> tuple[Array, Array]:
+        """Return the first record of each key with a time in ``[from, to]``, and the number of such records."""
+        first = np.searchsorted(self._codes, self._order.codes(keys, from_ms))
+        after = np.searchsorted(self._codes, self._order.codes(keys, to_ms + 1))
+        return first, np.maximum(after - first, 0)
+
+    def pairs(self, arrivals: Array, first: Array, counts: Array, clocks: Array) -> _Pairs:
+        """Return the partners that `between` found, unless they arrive later or are expired, in the order of fetches.
+
+        ``clocks``: the store's clock at each record of the batch.
+        """
+        index = np.repeat(np.arange(len(arrivals)), counts)
+        before = np.cumsum(counts) - counts
+        at, partners = arrivals[index], first[index] + np.arange(len(index)) - before[index]
+        is_there = self.records.arrivals[partners] < at
+        is_there &= self.are_retained(self.records.times[partners], clocks[at])
+        return _Pairs(at[is_there], partners[is_there])
+
+    def groups(self, keys: Array, times: Array) -> Array:
+        """Return the number of the group of records with each key and time, or -1."""
+        first, counts = self.between(keys, times, times)
+        found = np.full(len(keys), -1)
+        found[counts > 0] = self.group[first[counts > 0]]
+        return found
+
+    def end_batch(self, clock_ms: int) -> None:
+        """Advance the clock and drop the expired records."""
+        self.clock_ms = clock_ms
+        is_kept = self.are_retained(self.records.times, clock_ms) if clock_ms != UNKNOWN else np.array([True])
+        self.records = (self.records if is_kept.all() else self.records.taken(is_kept)).as_earlier()
+
+    def _index(self) -> None:
+        self._order = _KeyTimeOrder(self.records.keys, self.records.times)
+        codes = self._order.codes(self.records.keys, self.records.times)
+        order = np.argsort(codes, kind="stable")
+        self.records, self._codes = self.records.taken(order), codes[order]
+        self.group = groups_of(self.records.keys, self.records.times)
+        """The group of each record: those of a group have the same key and time."""
+
+
+class _Waiting:
+    """Records in the order of their arrival, until they have found a partner or their wait is over."""
+
+    def __init__(self, waits_ms: int) -> None:
+        """Start without records. Their wait is over when a clock is more than ``waits_ms`` past them."""
+        self._waits_ms = waits_ms
+        self.records = Records.none()
+        self.gone = Records.none()
+        """Records of the checkpoint that no longer wait."""
+
+    @property
+    def count(self) -> int:
+        """The number of records."""
+        return len(self.records.keys)
+
+    def add(self, records: Records) -> None:
+        """Add records."""
+        self.records = self.records.followed_by(records)
+
+    def are_over(self, times: Array, clocks: Array | int) -> Array:
+        """Return whether the wait of records is over at a clock."""
+        return np.asarray(times + self._waits_ms < clocks)
+
+    def take_due(self, found: Found, retained: _Retained, clocks: Array, end: int) -> tuple[Records, Array]:
+        """Remove the records that were found while they waited, and those whose wait is over before the arrival ``end``.
+
+        Return the latter with the arrival at which it is over. ``clocks``: the node's clock at each arrival of the batch.
+        """
+        candidates = np.flatnonzero(self._may_end(found.keys, int(clocks[end - 1])))
+        keys, times, _, arrivals, _ = self.records.taken(candidates)
+        over_at = np.searchsorted(clocks, times + self._waits_ms, "right")
+        # An arrival finds all records of a key and time together, or, once they are expired, none of them.
+        width = len(clocks) + 1
+        codes = np.append(distinct(found.groups * width + found.arrivals), np.iinfo(np.int64).max)
+        groups = retained.groups(keys, times)
+        next_found = codes[np.searchsorted(codes, groups * width + arrivals + 1)]
+        found_at = np.where((groups >= 0) & (next_found // width == groups), next_found % width, width)
+        is_found = found_at < over_at
+        is_due = ~is_found & (over_at < end)
+        due, at = self.records.taken(candidates[is_due]), over_at[is_due]
+        gone = np.zeros(self.count, np.bool_)
+        gone[candidates[is_found | is_due]] = True
+        self._remove(gone)
+        return due, at
+
+    def pop(self, clock_ms: int) -> Records:
+        """Remove and return the records whose wait is over."""
+        is_due = self.are_over(self.records.times, clock_ms)
+        due = self.records.taken(is_due)
+        self._remove(is_due)
+        return due
+
+    def end_batch(self) -> None:
+        """Take all records as earlier ones."""
+        self.records = self.records.as_earlier()
+
+    def changes(self, keys: KeyTable, values: ValueRows) -> tuple[list[pa.Array], Array]:
+        """Return the rows to write, by key bytes, time and number: their columns, and which are tombstones."""
+        both = self.records.followed_by(self.gone)
+        is_gone = np.arange(len(both.keys)) >= self.count
+        order = np.lexsort((is_gone, both.times, keys.ranks(both.keys)))
+        both, is_gone = both.taken(order), is_gone[order]
+        groups = groups_of(both.keys, both.times)
+        # Those that wait are numbered anew if their group was removed. They overwrite the first of the removed ones.
+        live = np.bincount(groups[~is_gone], minlength=len(groups))
+        numbers = np.where(is_gone, both.numbers, numbers_in(groups))
+        is_written = np.where(is_gone, numbers >= live[groups], both.numbers == NEW)
+        both, is_gone, numbers = both.taken(is_written), is_gone[is_written], numbers[is_written]
+        columns = [*keys.columns(both.keys), pa.array(both.times), pa.array(numbers)]
+        return [*columns, *values.columns(np.where(is_gone, -1, both.rows))], is_gone
+
+    def _may_end(self, found: Array, clock_ms: int) -> Array:
+        """Return the records whose wait is over at a clock, or whose key was found."""
+        may_end = self.are_over(self.records.times, clock_ms)
+        if len(found) and self.count:
+            is_found = np.zeros(int(max(found.max(), self.records.keys.max())) + 1, np.bool_)
+            is_found[found] = True
+            may_end |= is_found[self.records.keys]
+        return may_end
+
+    def _remove(self, mask: Array) -> None:
+        if mask.any():
+            self.gone = self.gone.followed_by(self.records.taken(mask & (self.records.numbers != NEW)))
+            self.records = self.records.taken(~mask)

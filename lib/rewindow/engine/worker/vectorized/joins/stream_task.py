@@ -11,26 +11,25 @@ Why this is exact (L4), rule by rule of `dsl.operators.stream_join`:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.contracts.tasks import Epoch, SubTopologyWork, TaskWork
 from rewindow.engine.worker.arrow_rows import distinct
+from rewindow.engine.worker.changelog_reader import RowGroupFilter, changelog_batches, row_columns
 from rewindow.engine.worker.staging import StagingTarget
-from rewindow.engine.worker.vectorized.errors import UnfitError
-from rewindow.engine.worker.vectorized.group_frame import Array
-from rewindow.engine.worker.vectorized.joins import stream_changelog
-from rewindow.engine.worker.vectorized.joins.plan import JoinPlan
-from rewindow.engine.worker.vectorized.joins.records import NEW, Records
-from rewindow.engine.worker.vectorized.joins.sent import Origin, Sent, concatenated, in_order
-from rewindow.engine.worker.vectorized.joins.stream_input import StreamInput
-from rewindow.engine.worker.vectorized.joins.task import LATEST_MS, Arrivals, Joined, JoinTask
+from rewindow.engine.worker.vectorized.arrays import Array, UnfitError
+from rewindow.engine.worker.vectorized.changelog import write_changes
+from rewindow.engine.worker.vectorized.joins.join_plan import JoinPlan, JoinStore
+from rewindow.engine.worker.vectorized.joins.join_task import LATEST_MS, Arrivals, Joined, JoinTask
+from rewindow.engine.worker.vectorized.joins.stream_input import NEW, Found, Records, StreamInput, groups_of, numbers_in
 from rewindow.engine.worker.vectorized.joins.value_rows import ValueRows
-from rewindow.engine.worker.vectorized.joins.waiting import Found
+from rewindow.engine.worker.vectorized.keys import KeyTable
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.metrics import NODE
 from rewindow.streams.record import MAX_MS, UNKNOWN
@@ -40,22 +39,7 @@ MOST_PAIRS = 2**18
 """How many pairs of records to look at together, which bounds memory."""
 IDLE_KEYS = 100_000
 """How many keys without records to keep before removing them."""
-
-
-class _Batch(NamedTuple):
-    """The records of a batch. The arrays have an item for each."""
-
-    arrivals: Arrivals
-    rows: Array
-    """The row of each value in the values of its input."""
-    is_joining: Array
-    is_alone: Array
-    """Whether a record is sent at once because it has no key."""
-    first: Array
-    counts: Array
-    """The first retained record of the other input in the range of times, and the number of such records."""
-    clocks: Array
-    """The node's clock."""
+_NONE = -1
 
 
 class StreamJoinTask(JoinTask):
@@ -83,7 +67,7 @@ class StreamJoinTask(JoinTask):
         """See `JoinTask`."""
         del work
         for one, _ in self._both:
-            stream_changelog.restore(one, self.keys, self.plan.stores, task_work)
+            _restore(one, self.keys, self.plan.stores, task_work)
         self._check_memory()
 
     def end_epoch(self, epoch: Epoch) -> Iterator[Joined]:
@@ -102,7 +86,7 @@ class StreamJoinTask(JoinTask):
     def stage(self, targets: dict[str, StagingTarget], *, partition: int, run: int) -> list[StagedFile]:
         """See `JoinTask`."""
         inputs = (self.left, self.right)
-        return stream_changelog.stage(inputs, self.keys, self.plan.stores, targets, partition=partition, run=run)
+        return _stage(inputs, self.keys, self.plan.stores, targets, partition=partition, run=run)
 
     def _stored(self) -> Sequence[tuple[int, ValueRows]]:
         return [(one.peak, one.values) for one, _ in self._both]
@@ -148,10 +132,10 @@ class StreamJoinTask(JoinTask):
         self.clocks.count_lateness(NODE, self.plan.node, clocks - times)
         return np.asarray(clocks)
 
-    def _results(self, batch: _Batch, start: int, end: int) -> Sent:
+    def _results(self, batch: _Batch, start: int, end: int) -> _Sent:
         """Return the results that the arrivals from ``start`` to ``end`` send, in order."""
         arrivals, keys, times = batch.arrivals, batch.arrivals.keys, batch.arrivals.times
-        parts: list[Sent] = []
+        parts: list[_Sent] = []
         found: dict[bool, Found] = {}
         chunk = np.arange(start, end)
         for one, other in self._both:
@@ -162,22 +146,22 @@ class StreamJoinTask(JoinTask):
             records = other.retained.records
             count = len(at)
             joined_at = np.maximum(times[at], records.times[partners])
-            own_values, partner_values = Origin.of(count, arrivals=at), Origin.of(count, rows=records.rows[partners])
-            parts.append(Sent.by(at, keys[at], joined_at, own_values, partner_values, is_left=one.is_left))
+            own_values, partner_values = _Origin.of(count, arrivals=at), _Origin.of(count, rows=records.rows[partners])
+            parts.append(_Sent.by(at, keys[at], joined_at, own_values, partner_values, is_left=one.is_left))
             has_partner = np.zeros(end - start, np.bool_)
             has_partner[at - start] = True
             alone = own[batch.is_alone[own]]
             if one.is_kept:
                 without = joining[~has_partner[joining - start]]
                 alone = np.concatenate([alone, self._wait(one, batch, without)])
-            nulls, own_values = Origin.of(len(alone)), Origin.of(len(alone), arrivals=alone)
-            parts.append(Sent.by(alone, keys[alone], times[alone], own_values, nulls, is_left=one.is_left))
+            nulls, own_values = _Origin.of(len(alone)), _Origin.of(len(alone), arrivals=alone)
+            parts.append(_Sent.by(alone, keys[alone], times[alone], own_values, nulls, is_left=one.is_left))
         due = [
             (one, *one.waiting.take_due(found[one.is_left], one.retained, batch.clocks, end))
             for one, _ in self._both
             if one.waiting
         ]
-        return in_order([self._unmatched(due), *parts])
+        return _in_order([self._unmatched(due), *parts])
 
     def _wait(self, one: StreamInput, batch: _Batch, records: Array) -> Array:
         """Let records without a partner wait; return those whose time is already over, or that never wait."""
@@ -189,24 +173,26 @@ class StreamJoinTask(JoinTask):
         one.waiting.add(Records(keys[left], times[left], batch.rows[left], left, np.full(len(left), NEW)))
         return records[is_over]
 
-    def _unmatched(self, due: Sequence[tuple[StreamInput, Records, Array]]) -> Sent:
+    def _unmatched(self, due: Sequence[tuple[StreamInput, Records, Array]]) -> _Sent:
         """Return the results of records whose wait is over, given the arrival at which it is, in order."""
         parts = [
-            Sent.by(at, one.keys, one.times, Origin.of(len(at), rows=one.rows), Origin.of(len(at)), is_left=of.is_left)
+            _Sent.by(
+                at, one.keys, one.times, _Origin.of(len(at), rows=one.rows), _Origin.of(len(at)), is_left=of.is_left
+            )
             for of, one, at in due
         ]
-        sent = concatenated(parts)
+        sent = _concatenated(parts)
         is_left = sent.left_rows >= 0
         return sent.taken(np.lexsort((self.keys.ranks(sent.keys), is_left, sent.times, sent.at)))
 
-    def _joined(self, sent: Sent, arrivals: Arrivals | None, orders: Array) -> Joined:
+    def _joined(self, sent: _Sent, arrivals: Arrivals | None, orders: Array) -> Joined:
         """Return results with their values. Without arrivals, they are sent at the end of an epoch."""
         lefts, rights = self._decoded(self.left, sent.lefts, arrivals), self._decoded(self.right, sent.rights, arrivals)
         positions = np.full(len(sent.at), -1) if arrivals is None else arrivals.positions[sent.at]
         values = self._joined_values(sent.keys, lefts, rights)
         return Joined(sent.keys, values, sent.times, orders[np.maximum(positions, 0)], positions)
 
-    def _decoded(self, one: StreamInput, origin: Origin, arrivals: Arrivals | None) -> list[Any]:
+    def _decoded(self, one: StreamInput, origin: _Origin, arrivals: Arrivals | None) -> list[Any]:
         by_arrival, by_row = np.flatnonzero(origin.arrivals >= 0), np.flatnonzero(origin.rows >= 0)
         values: list[Any] = []
         if arrivals is not None:
@@ -227,8 +213,149 @@ class StreamJoinTask(JoinTask):
                 one.renumber(used)
 
 
+class _Batch(NamedTuple):
+    """The records of a batch. The arrays have an item for each."""
+
+    arrivals: Arrivals
+    rows: Array
+    """The row of each value in the values of its input."""
+    is_joining: Array
+    is_alone: Array
+    """Whether a record is sent at once because it has no key."""
+    first: Array
+    counts: Array
+    """The first retained record of the other input in the range of times, and the number of such records."""
+    clocks: Array
+    """The node's clock."""
+
+
 def _chunks(counts: Array) -> Iterator[tuple[int, int]]:
     """Yield ranges of records with about `MOST_PAIRS` possible partners, or a single record."""
     before = np.cumsum(counts) - counts
     cuts = np.flatnonzero(np.diff(before // MOST_PAIRS)) + 1
     return pairwise([0, *cuts.tolist(), len(counts)])
+
+
+class _Origin(NamedTuple):
+    """Where values come from: arrivals of the batch, or rows of the store's values. -1 in both: null."""
+
+    arrivals: Array
+    rows: Array
+
+    @classmethod
+    def of(cls, count: int, *, arrivals: Array | None = None, rows: Array | None = None) -> _Origin:
+        """Return the origin of ``count`` values; nulls by default."""
+        nulls = np.full(count, _NONE)
+        return cls(nulls if arrivals is None else arrivals, nulls if rows is None else rows)
+
+
+class _Sent(NamedTuple):
+    """Results: the arrival that sends each, key numbers, timestamps, and where the values come from."""
+
+    at: Array
+    keys: Array
+    times: Array
+    left_arrivals: Array
+    left_rows: Array
+    right_arrivals: Array
+    right_rows: Array
+
+    @classmethod
+    def by(cls, at: Array, keys: Array, times: Array, own: _Origin, other: _Origin, *, is_left: bool) -> _Sent:
+        """Return results of records of one input (``own``) with values of the other."""
+        left, right = (own, other) if is_left else (other, own)
+        return cls(at, keys, times, *left, *right)
+
+    @classmethod
+    def none(cls) -> _Sent:
+        """Return no results."""
+        return cls(*(np.empty(0, np.int64) for _ in cls._fields))
+
+    def taken(self, rows: Array) -> _Sent:
+        """Return the results at these indexes."""
+        return _Sent(*(array[rows] for array in self))
+
+    @property
+    def lefts(self) -> _Origin:
+        """The origin of the left values."""
+        return _Origin(self.left_arrivals, self.left_rows)
+
+    @property
+    def rights(self) -> _Origin:
+        """The origin of the right values."""
+        return _Origin(self.right_arrivals, self.right_rows)
+
+
+def _concatenated(parts: Sequence[_Sent]) -> _Sent:
+    """Return the results of several parts, one after the other."""
+    return _Sent(*(np.concatenate(arrays) for arrays in zip(_Sent.none(), *parts, strict=True)))
+
+
+def _in_order(parts: Sequence[_Sent]) -> _Sent:
+    """Return results by the arrival that sends them. Those of one arrival keep the order of the parts."""
+    both = _concatenated(parts)
+    return both.taken(np.argsort(both.at, kind="stable"))
+
+
+def _restore(one: StreamInput, keys: KeyTable, stores: Mapping[str, JoinStore], task_work: TaskWork) -> None:
+    """Restore the stores of an input. Raises `UnfitError` for times beyond what sums allow."""
+    clock_ms, retained = one.retained.clock_ms, one.retained
+    records = _read(one, keys, stores[one.store], task_work, clock_ms - stores[one.store].builder.retention_ms)
+    if clock_ms != UNKNOWN:
+        records = records.taken(retained.are_retained(records.times, clock_ms))
+    retained.add(records)
+    one.peak = retained.count
+    if one.waiting and one.waiting_store:
+        one.waiting.add(_read(one, keys, stores[one.waiting_store], task_work, UNKNOWN))
+        one.peak = max(one.peak, one.waiting.count)
+
+
+def _stage(
+    inputs: Sequence[StreamInput],
+    keys: KeyTable,
+    stores: Mapping[str, JoinStore],
+    targets: Mapping[str, StagingTarget],
+    *,
+    partition: int,
+    run: int,
+) -> list[StagedFile]:
+    """Stage the changes of all stores."""
+    changes = {}
+    for one in inputs:
+        records = one.retained.records
+        numbers = numbers_in(groups_of(records.keys, records.times))
+        new = np.flatnonzero(records.numbers == NEW)
+        new = new[np.lexsort((numbers[new], records.times[new], keys.ranks(records.keys[new])))]
+        columns = [*keys.columns(records.keys[new]), pa.array(records.times[new]), pa.array(numbers[new])]
+        changes[one.store] = [*columns, *one.values.columns(records.rows[new])], np.zeros(len(new), np.bool_)
+        if one.waiting and one.waiting_store:
+            changes[one.waiting_store] = one.waiting.changes(keys, one.values)
+    staged: list[StagedFile] = []
+    for name, store in stores.items():
+        staged += write_changes(targets[name], store.shapes, *changes[name], partition=partition, run=run)
+    return staged
+
+
+def _read(one: StreamInput, keys: KeyTable, store: JoinStore, task_work: TaskWork, above_ms: int) -> Records:
+    """Return the rows of a store by key, time and number: of several with the same, the last, unless it is a tombstone."""
+    key, value = store.shapes
+    width = len(key.columns) - 2
+    parts = [Records.none()]
+    gone = [np.empty(0, np.bool_)]
+    wanted = RowGroupFilter(key.names[width], above_ms) if above_ms > UNKNOWN else None
+    paths = task_work.stores.get(store.builder.name, ())
+    for batch in changelog_batches(paths, task_work.partition, row_columns(key, value), wanted=wanted):
+        if batch.num_rows:
+            columns = batch.columns
+            times, numbers = np.asarray(columns[width]), np.asarray(columns[width + 1])
+            if times.max() > LATEST_MS:
+                raise UnfitError
+            rows = one.values.add(columns[width + 2 : -1])
+            parts.append(Records(keys.numbers(columns[:width]), times, rows, np.full(len(times), NEW), numbers))
+            gone.append(np.asarray(columns[-1]))
+    records = Records(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+    order = np.lexsort((records.numbers, records.times, records.keys))
+    records, is_gone = records.taken(order), np.concatenate(gone)[order]
+    same = [array[1:] == array[:-1] for array in (records.keys, records.times, records.numbers)]
+    is_last = np.append(~np.logical_and.reduce(same), True)[: len(order)]
+    return records.taken(is_last & ~is_gone)

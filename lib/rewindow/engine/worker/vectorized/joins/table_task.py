@@ -1,34 +1,34 @@
-"""Join a stream with a table in batches: the equivalent of `streams.task` with a `StreamTableJoin`.
+"""Join a stream with a table, or two tables by key, in batches: the equivalent of `streams.task` with the record operators.
 
-Why this is exact (L4): a record joins the row that the last update of its key before it left (`dsl.operators.stream_table_join`).
-Sorted by key and order, that is the update in front of it; without one in the batch, it is the row that the table had.
-
-`tables_task` has the join of two tables.
+Why this is exact (L4): a record joins the row that the last update of its key before it left
+(`dsl.operators.stream_table_join`). Sorted by key and order, that is the update in front of it; without one in the batch, it
+is the row that the table had. An update of a table is joined in the same way, and its old value is what the last update of
+its own table before it left (`dsl.operators.table_join`). `KeptTable.before` finds both.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.contracts.tasks import Epoch, SubTopologyWork, TaskWork
+from rewindow.dsl.operators.table_join import TableJoinSide
 from rewindow.engine.worker.restore import Restore
 from rewindow.engine.worker.staging import StagingTarget
+from rewindow.engine.worker.vectorized.arrays import Array
 from rewindow.engine.worker.vectorized.changelog import write_changes
-from rewindow.engine.worker.vectorized.group_frame import Array
-from rewindow.engine.worker.vectorized.joins.kept_table import NO_ROW, KeptTable, Updates
-from rewindow.engine.worker.vectorized.joins.plan import JoinPlan
-from rewindow.engine.worker.vectorized.joins.task import Arrivals, Joined, JoinTask
-from rewindow.engine.worker.vectorized.joins.value_rows import ValueRows
+from rewindow.engine.worker.vectorized.joins.join_plan import JoinPlan
+from rewindow.engine.worker.vectorized.joins.join_task import Arrivals, Joined, JoinTask
+from rewindow.engine.worker.vectorized.joins.value_rows import NO_ROW, KeptTable, Updates, ValueRows
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.record import UNKNOWN
 from rewindow.streams.settings import Limits, Semantics
 
 
-class KeptTablesTask(JoinTask):
+class _KeptTablesTask(JoinTask):
     """A join with one or two tables that topics fill. ``tables`` by whether they are the left input."""
 
     def __init__(self, plan: JoinPlan, semantics: Semantics, state: TaskState | None, limits: Limits) -> None:
@@ -85,7 +85,7 @@ class KeptTablesTask(JoinTask):
         return Updates(at, rows, arrivals.times[at])
 
 
-class TableJoinTask(KeptTablesTask):
+class TableJoinTask(_KeptTablesTask):
     """A join of a stream (left) with a table (right)."""
 
     def _join(self, arrivals: Arrivals, orders: Array) -> Iterator[Joined]:
@@ -110,3 +110,69 @@ class TableJoinTask(KeptTablesTask):
             positions = arrivals.positions[sent]
             yield Joined(keys[sent], values, arrivals.times[sent], orders[positions], positions)
         table.compact()
+
+
+class TablesJoinTask(_KeptTablesTask):
+    """A join of two tables whose updates are sent as a stream."""
+
+    def _join(self, arrivals: Arrivals, orders: Array) -> Iterator[Joined]:
+        keys, is_left = arrivals.keys, arrivals.is_left
+        self._count_null_keys(arrivals)
+        updates = {
+            of_left: self._updates(table, arrivals, np.flatnonzero((is_left == of_left) & (keys >= 0)), is_left=of_left)
+            for of_left, table in self.tables.items()
+        }
+        parts = [
+            self._sent(arrivals, updates, one.updates, of_left=one.is_left) for one in self.plan.tables if one.updates
+        ]
+        for of_left, table in self.tables.items():
+            table.take(updates[of_left], keys)
+        at = np.concatenate([part.at for part in parts])
+        order = np.argsort(at, kind="stable")
+        if len(order):
+            changes = [change for part in parts for change in part.changes]
+            results = _results([changes[index] for index in order.tolist()])
+            times, positions = np.concatenate([part.times for part in parts]), arrivals.positions[at[order]]
+            yield Joined(keys[at[order]], results, times[order], orders[positions], positions)
+        for table in self.tables.values():
+            table.compact()
+
+    def _sent(self, arrivals: Arrivals, updates: dict[bool, Updates], joins: TableJoinSide, *, of_left: bool) -> _Sent:
+        """Return the updates of one table whose result has or had a row."""
+        own, keys = updates[of_left], arrivals.keys
+        table, other = self.tables[of_left], self.tables[not of_left]
+        old_rows, _ = table.before(own.at, own, keys)
+        rows, row_times = other.before(own.at, updates[not of_left], keys)
+        has_row = rows != NO_ROW
+        is_sent = has_row | (joins.keeps_own & ((own.rows != NO_ROW) | (old_rows != NO_ROW)))
+        at = own.at[is_sent]
+        values = self._values(arrivals, arrivals.rows[at], is_left=of_left)
+        olds, others = table.values_of(old_rows[is_sent]), other.values_of(rows[is_sent])
+        times = np.where(has_row, np.maximum(own.times, row_times), own.times)[is_sent]
+        changes = [_Change(joins, *one) for one in zip(values, olds, others, strict=True)]
+        return _Sent(at, times, changes)
+
+
+class _Change(NamedTuple):
+    """An update to be joined: its new and old value, and the other table's; None: there is no row."""
+
+    joins: TableJoinSide
+    new: Any
+    old: Any
+    other: Any
+
+
+class _Sent(NamedTuple):
+    """The updates of one table that send results: their indexes in the batch, the results' times, and the changes."""
+
+    at: Array
+    times: Array
+    changes: list[_Change]
+
+
+def _results(changes: Sequence[_Change]) -> Iterator[Any]:
+    """Yield the new value of each result. The old one is computed too, because the joiner may fail on it."""
+    for joins, new, old, other in changes:
+        result = joins.joined(new, other)
+        joins.joined(old, other)
+        yield result

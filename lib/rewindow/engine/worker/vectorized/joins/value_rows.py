@@ -1,21 +1,22 @@
-"""The values of a store, as rows of Arrow columns with numbers."""
+"""The values of a store as rows of Arrow columns with numbers, and the rows of a table by key."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rewindow.engine.worker.arrow_rows import arrow_type, decode
-from rewindow.engine.worker.vectorized.errors import UnfitError
-from rewindow.engine.worker.vectorized.group_frame import Array
+from rewindow.engine.worker.vectorized.arrays import Array, UnfitError
+from rewindow.engine.worker.vectorized.keys import KeyTable
 from rewindow.streams.serde.schema import Shape
 
 SPARE = 65_536
 """How many rows to keep although nothing refers to them, before the others are copied."""
+NO_ROW = -1
 
 
 class ValueRows:
@@ -71,3 +72,115 @@ def taken(columns: Sequence[pa.Array], rows: Array) -> list[pa.Array]:
         return [column.take(index) for column in columns]
     except pa.ArrowException as error:
         raise UnfitError from error
+
+
+class Updates(NamedTuple):
+    """Updates of a table in a batch: their indexes, ascending, the numbers of their rows (-1 to delete), and their times."""
+
+    at: Array
+    rows: Array
+    times: Array
+
+
+class KeptTable:
+    """The current row of each key."""
+
+    def __init__(self, keys: KeyTable, value: Shape) -> None:
+        """Start with an empty table."""
+        self._keys = keys
+        self.values = ValueRows(value)
+        self._rows = np.empty(0, np.int64)
+        """The number of each key's row in the values."""
+        self._times = np.empty(0, np.int64)
+        self._is_stored = np.empty(0, np.bool_)
+        """Whether the checkpoint has a row of the key."""
+        self._is_changed = np.empty(0, np.bool_)
+        self.peak = 0
+        """The most rows that the table may have had."""
+
+    def restore(self, batches: Iterable[pa.RecordBatch], width: int) -> None:
+        """Take rows of a checkpoint. The first ``width`` columns are the key, the last two the timestamp and the tombstone."""
+        for batch in batches:
+            if batch.num_rows:
+                columns = batch.columns
+                keys = self._keys.numbers(columns[:width])
+                rows = np.where(np.asarray(columns[-1]), NO_ROW, self.values.add(columns[width:-2]))
+                self._fit()
+                self._rows[keys] = rows  # of several rows of a key, the last wins
+                self._times[keys] = np.asarray(columns[-2].fill_null(0))
+        self._fit()
+        self._is_stored = self._rows != NO_ROW
+        self.peak = self._count()
+
+    def before(self, records: Array, updates: Updates, keys: Array) -> tuple[Array, Array]:
+        """Return the row that the table has for the key of each record (an index) before the record, and its time.
+
+        ``keys``: the key number of each record of the batch.
+        """
+        self._fit()
+        rows, times = self._rows[keys[records]], self._times[keys[records]]
+        if len(updates.at) == 0:
+            return rows, times
+        update_of = np.full(len(keys), NO_ROW)
+        update_of[updates.at] = np.arange(len(updates.at))
+        is_wanted = update_of != NO_ROW
+        is_wanted[records] = True
+        both = np.flatnonzero(is_wanted)
+        both = both[np.argsort(keys[both], kind="stable")]
+        ordered = keys[both]
+        last = np.maximum.accumulate(np.where(update_of[both] != NO_ROW, np.arange(len(both)), -1))
+        before = np.append(-1, last[:-1])
+        has_update = (before >= 0) & (ordered[before] == ordered)
+        found = np.full(len(keys), NO_ROW)
+        found[both] = np.where(has_update, update_of[both[before]], NO_ROW)
+        found = found[records]
+        is_found = found != NO_ROW
+        rows[is_found], times[is_found] = updates.rows[found[is_found]], updates.times[found[is_found]]
+        return rows, times
+
+    def take(self, updates: Updates, keys: Array) -> None:
+        """Set the rows of the updates' keys, in order."""
+        self._fit()
+        self.peak = max(self.peak, self._count() + len(updates.at))
+        self._rows[keys[updates.at]] = updates.rows
+        self._times[keys[updates.at]] = updates.times
+        self._is_changed[keys[updates.at]] = True
+
+    def values_of(self, rows: Array) -> list[Any]:
+        """Return the values of rows, which repeat often; None for -1."""
+        used = np.zeros(self.values.size, np.bool_)
+        used[rows[rows != NO_ROW]] = True
+        values = [*self.values.values(np.flatnonzero(used)), None]
+        index = np.append(np.cumsum(used) - 1, len(values) - 1)[rows]  # -1 is the last one
+        return [values[at] for at in index.tolist()]
+
+    def compact(self) -> None:
+        """Drop values that no row refers to."""
+        keys = np.flatnonzero(self._rows != NO_ROW)
+        (self._rows[keys],) = self.values.compact([self._rows[keys]])
+
+    def changes(self) -> tuple[list[pa.Array], Array]:
+        """Return the rows to write, by key bytes: their columns, and which are tombstones.
+
+        A row that the checkpoint does not have and that is gone leaves no trace.
+        """
+        self._fit()
+        keys = np.flatnonzero(self._is_changed & (self._is_stored | (self._rows != NO_ROW)))
+        keys = keys[np.argsort(self._keys.ranks(keys))]
+        rows = self._rows[keys]
+        is_gone = rows == NO_ROW
+        times = pa.array(self._times[keys], mask=is_gone)
+        return [*self._keys.columns(keys), *self.values.columns(rows), times], is_gone
+
+    def _count(self) -> int:
+        """Return the number of rows."""
+        return int(np.count_nonzero(self._rows != NO_ROW))
+
+    def _fit(self) -> None:
+        """Make room for keys that are new."""
+        more = len(self._keys) - len(self._rows)
+        if more:
+            self._rows = np.append(self._rows, np.full(more, NO_ROW))
+            self._times = np.append(self._times, np.zeros(more, np.int64))
+            self._is_stored = np.append(self._is_stored, np.zeros(more, np.bool_))
+            self._is_changed = np.append(self._is_changed, np.zeros(more, np.bool_))

@@ -13,15 +13,13 @@ from rewindow.contracts.staged_files import StagedFile
 from rewindow.contracts.tasks import Epoch, SubTopologyWork, TaskWork
 from rewindow.engine.worker.arrow_rows import decode
 from rewindow.engine.worker.staging import StagingTarget
-from rewindow.engine.worker.vectorized.batch import Batch
-from rewindow.engine.worker.vectorized.clocks import Clocks
-from rewindow.engine.worker.vectorized.errors import UnfitError
-from rewindow.engine.worker.vectorized.group_frame import Array
-from rewindow.engine.worker.vectorized.joins.plan import JoinPlan
+from rewindow.engine.worker.vectorized.arrays import Array, UnfitError
+from rewindow.engine.worker.vectorized.batches import Batch, Merged
+from rewindow.engine.worker.vectorized.joins.join_plan import JoinPlan
 from rewindow.engine.worker.vectorized.joins.value_rows import ValueRows, taken
 from rewindow.engine.worker.vectorized.keys import KeyTable
-from rewindow.engine.worker.vectorized.merged_batches import Merged
 from rewindow.engine.worker.vectorized.prefix_operators import apply_prefix
+from rewindow.engine.worker.vectorized.task_clocks import Clocks
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.metrics import NODE, SKIPPED_RECORDS
 from rewindow.streams.settings import Limits, Semantics

@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rewindow.engine.worker.vectorized.arrays import Operand, objects
-from rewindow.engine.worker.vectorized.group_frame import Array
+from rewindow.engine.worker.vectorized.arrays import Array, Operand, objects
 from rewindow.streams.serde.canonical_json import dump_value, load_value
 from rewindow.streams.serde.schema import Column
 

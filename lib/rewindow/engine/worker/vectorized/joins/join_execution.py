@@ -1,4 +1,7 @@
-"""Send the results of a join: as columns to a table, or one by one through a suffix."""
+"""Run one task of one sub-topology with a join, from files to files.
+
+restore -> for each epoch: merged batches in the task's order, then its end -> stage outputs and changes -> report.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +12,68 @@ from typing import Self
 import numpy as np
 import pyarrow as pa
 
-from rewindow.contracts.staged_files import StagedFile
+from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.contracts.tasks import SubTopologyWork, TaskWork
+from rewindow.dsl.operators.stream_join import StreamJoin
 from rewindow.engine.worker.arrow_rows import arrow_schema, encode, encode_values
-from rewindow.engine.worker.vectorized.downstream import Downstream
-from rewindow.engine.worker.vectorized.errors import UnfitError
-from rewindow.engine.worker.vectorized.group_frame import Array
-from rewindow.engine.worker.vectorized.joins.task import Joined, JoinTask
-from rewindow.engine.worker.vectorized.sent_results import ColumnResults
+from rewindow.engine.worker.staging import staging_target
+from rewindow.engine.worker.vectorized.arrays import Array, UnfitError
+from rewindow.engine.worker.vectorized.batches import merged
+from rewindow.engine.worker.vectorized.joins.join_plan import JoinPlan
+from rewindow.engine.worker.vectorized.joins.join_task import Joined, JoinTask
+from rewindow.engine.worker.vectorized.joins.stream_task import StreamJoinTask
+from rewindow.engine.worker.vectorized.joins.table_task import TableJoinTask, TablesJoinTask
+from rewindow.engine.worker.vectorized.sent_results import ColumnResults, Downstream
+from rewindow.engine.worker.vectorized.topic_reader import epochs_of
+from rewindow.streams.metrics import ENFORCED_PROCESSING
 from rewindow.streams.record import Record
 
 
-class JoinResults(ABC):
+def run_join(work: SubTopologyWork, task_work: TaskWork, plan: JoinPlan) -> TaskReport | None:
+    """Run one task. Return None, without sent files, if record execution must run it (`UnfitError`)."""
+    task = _kind(plan)(plan, work.code.semantics, task_work.state, work.code.settings.limits)
+    results = _join_results(task, work, task_work)
+    targets = {name: staging_target(work, task_work, f"changelog/{name}") for name in plan.stores}
+    if times := task_work.enforced:
+        task.clocks.metrics.measure("task", "", ENFORCED_PROCESSING).record_many(times, times, 1, 1)
+    first = dict(task.clocks.offsets)
+    try:
+        with results:
+            task.restore(work, task_work)
+            _replay(work, task_work, task, results)
+            changed = task.stage(targets, partition=task_work.partition, run=work.identity.run)
+            sent = results.close()
+    except UnfitError:
+        return None
+    state = task.clocks.state({plan.sink.topic: results.emitted}, task.store_clocks, {})
+    return TaskReport(
+        sub_topology=work.sub_topology,
+        partition=task_work.partition,
+        files=(*sent, *changed),
+        state=state.as_json(),
+        metrics=tuple(task.clocks.metrics.as_rows()),
+        consumed={topic: end - first[topic] for topic, end in task.clocks.offsets.items()},
+        is_vectorized=True,
+    )
+
+
+def _kind(plan: JoinPlan) -> type[JoinTask]:
+    if plan.supplier is None:
+        return TablesJoinTask
+    return StreamJoinTask if isinstance(plan.supplier, StreamJoin) else TableJoinTask
+
+
+def _replay(work: SubTopologyWork, task_work: TaskWork, task: JoinTask, results: _JoinResults) -> None:
+    topics = [epochs_of(one, task_work) for one in task.plan.inputs]
+    for epoch in work.epochs:
+        for batch in merged([read_epoch(epoch.number) for read_epoch in topics]):
+            for joined in task.take(batch):
+                results.send(epoch.number, joined)
+        for joined in task.end_epoch(epoch):
+            results.send(epoch.number, joined)
+
+
+class _JoinResults(ABC):
     """Where a join sends its results. A block that raises deletes what it has written."""
 
     def __init__(self, task: JoinTask, most: int) -> None:
@@ -65,7 +118,7 @@ class JoinResults(ABC):
             self.abort()
 
 
-class JoinedColumns(JoinResults):
+class _JoinedColumns(_JoinResults):
     """Writes results to a table."""
 
     def __init__(self, task: JoinTask, work: SubTopologyWork, task_work: TaskWork) -> None:
@@ -75,15 +128,15 @@ class JoinedColumns(JoinResults):
 
     @property
     def emitted(self) -> int:
-        """See `JoinResults`."""
+        """See `_JoinResults`."""
         return self._results.emitted
 
     def close(self) -> list[StagedFile]:
-        """See `JoinResults`."""
+        """See `_JoinResults`."""
         return self._results.close()
 
     def abort(self) -> None:
-        """See `JoinResults`."""
+        """See `_JoinResults`."""
         self._results.abort()
 
     def _send(self, epoch: int, joined: Joined) -> None:
@@ -97,25 +150,25 @@ class JoinedColumns(JoinResults):
         self._results.send(epoch, [*self._task.keys.columns(joined.keys), *columns, pa.array(joined.times)])
 
 
-class JoinedRecords(JoinResults):
+class _JoinedRecords(_JoinResults):
     """Sends results through the nodes of a suffix."""
 
     def __init__(self, task: JoinTask, downstream: Downstream, most: int) -> None:
-        """See `JoinResults`."""
+        """See `_JoinResults`."""
         super().__init__(task, most)
         self._downstream = downstream
 
     @property
     def emitted(self) -> int:
-        """See `JoinResults`."""
+        """See `_JoinResults`."""
         return self._downstream.emitted
 
     def close(self) -> list[StagedFile]:
-        """See `JoinResults`. Raises `UnfitError` for a record that does not fit the sink."""
+        """See `_JoinResults`. Raises `UnfitError` for a record that does not fit the sink."""
         return self._downstream.close()
 
     def abort(self) -> None:
-        """See `JoinResults`."""
+        """See `_JoinResults`."""
         self._downstream.abort()
 
     def _send(self, epoch: int, joined: Joined) -> None:
@@ -129,13 +182,13 @@ class JoinedRecords(JoinResults):
             take(Record(key, value, timestamp))
 
 
-def join_results(task: JoinTask, work: SubTopologyWork, task_work: TaskWork) -> JoinResults:
+def _join_results(task: JoinTask, work: SubTopologyWork, task_work: TaskWork) -> _JoinResults:
     """Return where a task sends its results."""
     plan = task.plan
     if plan.suffix is None:
-        return JoinedColumns(task, work, task_work)
+        return _JoinedColumns(task, work, task_work)
     downstream = Downstream(plan.suffix, task.clocks.metrics, work, task_work)
-    return JoinedRecords(task, downstream, work.code.settings.limits.outputs_per_record)
+    return _JoinedRecords(task, downstream, work.code.settings.limits.outputs_per_record)
 
 
 def _largest_run(positions: Array) -> int:

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from rewindow.dsl.operators.stream_join import StreamJoin
 from rewindow.dsl.operators.stream_table_join import StreamTableJoin
 from rewindow.dsl.operators.table_join import TableJoinSide
-from rewindow.engine.worker.vectorized.batch import name_at
-from rewindow.engine.worker.vectorized.internal_source import InternalSource
+from rewindow.engine.worker.vectorized.batches import InternalSource, name_at
 from rewindow.engine.worker.vectorized.prefix_operators import PrefixOperator
 from rewindow.engine.worker.vectorized.row_functions import Calls
-from rewindow.engine.worker.vectorized.suffix import Suffix
+from rewindow.engine.worker.vectorized.window_plan import Suffix
 from rewindow.streams.nodes import SinkNode
 from rewindow.streams.serde.schema import Shape
 from rewindow.streams.state.stores import StoreBuilder

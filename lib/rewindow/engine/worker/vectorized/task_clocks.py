@@ -9,7 +9,7 @@ import numpy as np
 
 from rewindow.contracts.tasks import Epoch
 from rewindow.engine.worker.arrow_rows import distinct
-from rewindow.engine.worker.vectorized.group_frame import Array
+from rewindow.engine.worker.vectorized.arrays import Array
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.metrics import (
     GRACE_BOUNDS_MS,

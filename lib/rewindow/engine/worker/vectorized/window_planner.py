@@ -18,19 +18,23 @@ from rewindow.dsl.operators.select import Select, Where
 from rewindow.dsl.operators.session_aggregate import Merging, SessionAggregate
 from rewindow.dsl.operators.suppress import NO_BOUNDS, SuppressUntilWindowCloses
 from rewindow.dsl.operators.table_verbs import TableToStream
-from rewindow.engine.worker.vectorized.arrays import fixed_size
-from rewindow.engine.worker.vectorized.batch import name_at
-from rewindow.engine.worker.vectorized.choose_kernel import fold_for, indexes_of
-from rewindow.engine.worker.vectorized.errors import NotVectorizableError
+from rewindow.engine.worker.vectorized.arrays import NotVectorizableError, fixed_size
+from rewindow.engine.worker.vectorized.batches import name_at
 from rewindow.engine.worker.vectorized.folds import ValueFold
-from rewindow.engine.worker.vectorized.joins.plan import JoinPlan
-from rewindow.engine.worker.vectorized.joins.planner import joins_in, plan_join
-from rewindow.engine.worker.vectorized.plan import FinalResultsPlan, Suppressing
+from rewindow.engine.worker.vectorized.joins.join_plan import JoinPlan
+from rewindow.engine.worker.vectorized.joins.join_planner import joins_in, plan_join
+from rewindow.engine.worker.vectorized.kernels import fold_for, indexes_of
 from rewindow.engine.worker.vectorized.prefix_operators import bind_prefix, prune_prefix
+from rewindow.engine.worker.vectorized.result_sizes import only_grow
 from rewindow.engine.worker.vectorized.row_functions import FUNCTIONS
-from rewindow.engine.worker.vectorized.session_list_sizes import only_grow
-from rewindow.engine.worker.vectorized.source_types import source_types
-from rewindow.engine.worker.vectorized.suffix import OPERATORS, shape_of_results, suffix_of
+from rewindow.engine.worker.vectorized.window_plan import (
+    OPERATORS,
+    FinalResultsPlan,
+    Suppressing,
+    shape_of_results,
+    source_types,
+    suffix_of,
+)
 from rewindow.streams.error_policy import policies_of
 from rewindow.streams.nodes import SinkNode, SourceNode
 from rewindow.streams.serde.binding import LogShapes, bind_sink, bind_store

@@ -1,0 +1,137 @@
+"""What every Spark job has around it: session settings for its duration, its progress, and its errors in one line.
+
+A platform may forbid some settings. Errors state the fix, without Java's stack traces.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from rewindow.engine.spark.session import status_tracker
+from rewindow.engine.worker.failures import find_marked, translate_text
+from rewindow.errors import LimitError, RewindowError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+_ZONE = "spark.sql.session.timeZone"
+_BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
+_BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
+_ADAPTIVE = "spark.sql.adaptive.enabled"
+_UNION = "spark.sql.unionOutputPartitioning"
+"""If on, a union of single-partition frames has one partition, and so one Spark task."""
+_ROWS = 2_048
+"""Most rows per batch that Spark hands to a worker: records, or pieces of packs."""
+_NO_LIMIT = 2**31 - 1
+"""Spark's value for no limit of bytes. It then does not measure them."""
+_SECONDS = 0.5
+
+
+@contextmanager
+def in_utc(spark: SparkSession) -> Iterator[None]:
+    """Read times without a zone as UTC. Expressions apply the time zone of the feed."""
+    with _set(spark, _ZONE, "UTC"):
+        yield
+
+
+@contextmanager
+def planned_once(spark: SparkSession) -> Iterator[None]:
+    """Plan each statement once: adaptive execution makes a Spark job of every stage, also of Delta's own queries."""
+    with ExitStack() as settings:
+        with suppress(PySparkException):  # Databricks serverless forbids it
+            settings.enter_context(_set(spark, _ADAPTIVE, "false"))
+        yield
+
+
+@contextmanager
+def for_packs(spark: SparkSession, *, has_files: bool = False) -> Iterator[None]:
+    """Limit the batches for workers by rows, and by bytes only if they contain whole files (``has_files``).
+
+    A limit of bytes makes Spark measure each row, which costs more than the row itself. For large records, lower
+    ``spark.sql.execution.arrow.maxRecordsPerBatch`` in the target.
+    """
+    most = 64 << 20 if has_files else _NO_LIMIT
+    with in_utc(spark), ExitStack() as settings:
+        wishes = {_BATCH_ROWS: _at_most(spark, _BATCH_ROWS, _ROWS), _BATCH_BYTES: most, _UNION: "false"}
+        for name, value in wishes.items():
+            with suppress(PySparkException):  # Databricks serverless forbids reading or setting some of them
+                settings.enter_context(_set(spark, name, str(value)))
+        yield
+
+
+@contextmanager
+def following(spark: SparkSession, say: Callable[[float], None] | None) -> Iterator[None]:
+    """Call ``say`` with the share of finished tasks (0 to 1) during the block. Does nothing on Spark Connect."""
+    tracker = status_tracker(spark) if say is not None else None
+    if tracker is None or say is None:
+        yield
+        return
+    done = threading.Event()
+
+    def poll() -> None:
+        while not done.wait(_SECONDS):
+            try:
+                stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+            except Py4JError:  # the session is stopping; the run itself reports that
+                return
+            tasks = sum(stage.numTasks for stage in stages if stage)
+            if tasks:
+                say(sum(stage.numCompletedTasks for stage in stages if stage) / tasks)
+
+    thread = threading.Thread(target=poll, name="progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+@contextmanager
+def mapped() -> Iterator[None]:
+    """Translate Spark's exceptions in the block into a `RewindowError` with a one-line message."""
+    try:
+        yield
+    except (PySparkException, Py4JError, ConnectionRefusedError, ConnectionResetError) as error:
+        raise translate(error) from error
+
+
+def translate(error: BaseException) -> RewindowError:
+    """Return the `RewindowError` for an exception of Spark. Returns a `RewindowError` unchanged."""
+    if isinstance(error, RewindowError):
+        return error
+    text = str(error)
+    is_lost = isinstance(error, (Py4JNetworkError, ConnectionError))
+    if is_lost and find_marked(text) is None:
+        return LimitError(
+            "Spark's JVM has ended (killed, or out of memory): run again, and give the target more memory if it happens "
+            "twice (spark: {spark.driver.memory: 4g})"
+        )
+    return translate_text(text)
+
+
+def _at_most(spark: SparkSession, name: str, most: int) -> int:
+    with suppress(PySparkException):
+        return min(int(spark.conf.get(name, None) or most), most)
+    return most
+
+
+@contextmanager
+def _set(spark: SparkSession, name: str, value: str) -> Iterator[None]:
+    before = spark.conf.get(name, None)
+    spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        if before is None:
+            spark.conf.unset(name)
+        else:
+            spark.conf.set(name, before)

@@ -1,0 +1,198 @@
+"""The plan of a vectorized sub-topology: everything that its tasks need to know, as values.
+
+What follows final results or a join (`where`, `select` and Python functions, then a table or a repartition topic) is a
+suffix: results pass one by one through the processors of record execution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from rewindow.dsl.operators.select import Select, Where
+from rewindow.dsl.operators.stateless import (
+    Filter,
+    FlatMap,
+    FlatMapValues,
+    KeyedOnly,
+    Map,
+    MapValues,
+    Peek,
+    SelectKey,
+)
+from rewindow.engine.worker.vectorized.arrays import NotVectorizableError, is_decimal
+from rewindow.engine.worker.vectorized.batches import InternalSource, internal_sources, name_at
+from rewindow.engine.worker.vectorized.folds import Fold
+from rewindow.engine.worker.vectorized.prefix_operators import PrefixOperator
+from rewindow.engine.worker.vectorized.result_sizes import ResultSizes
+from rewindow.engine.worker.vectorized.row_functions import Calls
+from rewindow.streams.nodes import SinkNode, SourceNode
+from rewindow.streams.serde.binding import LogShapes
+from rewindow.streams.serde.schema import Column, Shape, row_shape, scalar_shape
+from rewindow.streams.state.stores import StoreBuilder
+from rewindow.streams.topology import SubTopology, Topology
+from rewindow.streams.windows.session_sliding import SessionWindows
+from rewindow.streams.windows.time import TimeWindows
+
+_FUNCTIONS = (Filter, Map, FlatMap, MapValues, FlatMapValues, SelectKey, Peek)
+_ON_COLUMNS = (Where, Select)
+OPERATORS = (*_ON_COLUMNS, *_FUNCTIONS, KeyedOnly)
+"""The suppliers that may follow results: they have no state and ask for no time."""
+_KEY_TYPES = frozenset(("string", "long", "boolean", "binary"))
+
+
+@dataclass(frozen=True, slots=True)
+class Suppressing:
+    """A suppress below the windows: its node, its buffer, and the buffer's key and value shapes."""
+
+    node: str
+    store: str
+    shapes: tuple[Shape, Shape]
+
+
+@dataclass(frozen=True, slots=True)
+class FinalResultsPlan:
+    """The plan of windowed aggregates that send final results."""
+
+    topic: str
+    lag_ms: int
+    """How long nodes above the topic may hold records back: its watermark is lowered by that (D22)."""
+    window_node: str
+    suppress: Suppressing | None
+    """None: the windows send their results themselves when they close."""
+    sink: SinkNode
+    windows: TimeWindows | SessionWindows
+    store: StoreBuilder
+    internal: InternalSource | None
+    """The repartition topic that is read; None: a log of the feed."""
+    key: Shape
+    log_value: Shape
+    """The shape of the values that are read."""
+    value: Shape
+    """The shape of the values that reach the windows."""
+    folds: tuple[Fold, ...]
+    prefix: tuple[PrefixOperator, ...]
+    """The operators between the log and the windows."""
+    reads: frozenset[str]
+    """The names that the prefix reads, or the folds if there is no prefix."""
+    names: tuple[str, ...]
+    """The names of the aggregates; empty for a single unnamed one."""
+    store_shapes: tuple[Shape, Shape]
+    sink_shapes: tuple[Shape, Shape]
+    suffix: Suffix | None = None
+    """What follows the final results; None: they go to a table as they are."""
+    result_shapes: tuple[Shape, Shape] | None = None
+    """The shapes in which a suffix gets the final results."""
+
+    @property
+    def read_indexes(self) -> list[int]:
+        """The indexes of the log's value columns that are read."""
+        count = len(self.log_value.columns)
+        return [index for index in range(count) if name_at(self.log_value, index) in self.reads]
+
+    @property
+    def functions_in_front(self) -> list[str]:
+        """The names of the nodes with Python functions that are called for each record, in front of the windows."""
+        return [name for operator in self.prefix if isinstance(operator, Calls) for name in operator.names]
+
+    @property
+    def functions_behind(self) -> list[str]:
+        """The names of the nodes with Python functions that are called for each final result."""
+        return self.suffix.functions if self.suffix else []
+
+    @property
+    def has_functions(self) -> bool:
+        """Whether tasks call code of the job."""
+        return bool(self.functions_in_front or self.functions_behind)
+
+    @property
+    def is_single(self) -> bool:
+        """Whether the result is one unnamed aggregate, which may be null, and not a row."""
+        return not self.names
+
+    @property
+    def sizes(self) -> ResultSizes:
+        """The encoded sizes of results."""
+        return ResultSizes(self.folds, self.names)
+
+    @property
+    def closing_node(self) -> str:
+        """The node that sends final results; its clock decides when a window closes."""
+        return self.suppress.node if self.suppress else self.window_node
+
+    @property
+    def starts_at_first_value(self) -> bool:
+        """Whether a group has no state before its first operand that is not null."""
+        return self.is_single and self.folds[0].is_null_at_first
+
+    @property
+    def takes_nulls(self) -> bool:
+        """Whether vectorized execution can handle null operands.
+
+        It cannot for sessions without a value, which no store contains, nor for sessions above a suppress whose tombstones
+        need the sizes of results without nulls.
+        """
+        if not isinstance(self.windows, SessionWindows):
+            return True
+        return not self.starts_at_first_value and (self.suppress is None or self.sizes.are_texts)
+
+
+def source_types(topology: Topology, source: SourceNode, logs: LogShapes) -> _SourceTypes:
+    """Return the shapes of a source. Raises `NotVectorizableError` for keys that cannot be numbered."""
+    internal = internal_sources(topology, logs).get(source.topic) if source.is_internal else None
+    if source.is_internal and internal is None:
+        raise NotVectorizableError(f"every task reads all partitions of {source.topic}")
+    key, value = (internal.key, internal.value) if internal else logs[source.topic]
+    for column in key.columns:
+        if column.type not in _KEY_TYPES:
+            raise NotVectorizableError(
+                f"the key column {column.name} is {column.type}, not one of {', '.join(sorted(_KEY_TYPES))}"
+                f"{' (declare the type of a new key: key=...)' if internal and column.type == 'json' else ''}"
+            )
+    if not key.is_bare and key.row_type is None:
+        raise NotVectorizableError(
+            f"the keys of {source.topic} are windows: select_key what to group by, or to join by"
+        )
+    return _SourceTypes(internal, key, value)
+
+
+@dataclass(frozen=True, slots=True)
+class Suffix:
+    """The nodes behind results as a part of a topology whose source stands for the results."""
+
+    part: SubTopology
+    sink_shapes: tuple[Shape, Shape]
+
+    @property
+    def functions(self) -> list[str]:
+        """The names of the nodes with Python functions."""
+        return [node.name for node in self.part.nodes if isinstance(getattr(node, "supplier", None), _FUNCTIONS)]
+
+
+def suffix_of(part: SubTopology, nodes: Sequence[Any], sink_shapes: tuple[Shape, Shape]) -> Suffix:
+    """Return the suffix of the nodes behind results, the sink last."""
+    (results,) = nodes[0].parents
+    source = SourceNode(results, topic=results)
+    return Suffix(replace(part, nodes=(source, *nodes), stores=()), sink_shapes)
+
+
+def shape_of_results(folds: Sequence[Fold], names: Sequence[str]) -> Shape:
+    """Return the shape of results as Python values.
+
+    Raises `NotVectorizableError` for lists, and for decimals, whose scale in a column is not that of the sum.
+    """
+    types = [fold.result_type for fold in folds]
+    if unfit := [kind for kind in types if kind == "json" or is_decimal(kind)]:
+        raise NotVectorizableError(f"the nodes behind the final results read results of type {unfit[0]}")
+    if not names:
+        return scalar_shape("value", types[0])
+    return row_shape([Column(name, kind) for name, kind in zip(names, types, strict=True)])
+
+
+class _SourceTypes(NamedTuple):
+    """The shapes of a topic's records. ``internal``: the repartition topic; None for a log of the feed."""
+
+    internal: InternalSource | None
+    key: Shape
+    value: Shape
