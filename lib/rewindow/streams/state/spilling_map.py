@@ -177,7 +177,7 @@ class SpillingMap:
 
         ``prefix``, ``budget``: of rows that share the file and memory with others. Prefixes have equal lengths.
         """
-        self._builder, self._file, self._rows = builder, file, rows
+        self._builder, self._file, self._rows, self._is_single = builder, file, rows, rows.is_single
         self._key_type, self._changed, self._codec = key_type, changed, codec_of(builder)
         self._expired_until = expired_until
         self._prefix = prefix + b"\x01" if prefix else b""
@@ -212,12 +212,10 @@ class SpillingMap:
             return  # a key without bytes was never put
         self.resident[own] = None
         spill = self._open()
-        if self._rows.is_single:
-            copy = spill.get(start)
-            rows: list[SpilledRow] = [] if copy is None else [(start, *copy, None)]
-        else:
-            rows = list(pages(spill, (start[:-1], start[:-1] + b"\x01")))
-        expired_ms = self._expired_until()
+        if self._is_single:
+            self._take_copy(own, spill.get(start))
+            return
+        rows, expired_ms = list(pages(spill, (start[:-1], start[:-1] + b"\x01"))), self._expired_until()
         moved = [row for row in rows if row[3] is None or row[3] > expired_ms]
         if len(moved) < len(rows) and self.budget.is_held:
             self._partial.append(own)
@@ -230,8 +228,19 @@ class SpillingMap:
             if is_new is not None:
                 self._changed[row_key] = is_new
         self.budget.charge(max(1, len(moved)))
-        if not self._rows.is_single:
-            spill.delete(row[0] for row in moved)
+        spill.delete(row[0] for row in moved)
+
+    def _take_copy(self, key: Any, copy: tuple[str, int] | None) -> None:
+        """Bring the only row of a key into memory. Its copy stays on the spill."""
+        self.budget.left -= 1
+        if copy is not None:
+            text, number = copy
+            is_new = self._file.is_new(number)
+            if is_new is not None:
+                self._changed[key] = is_new
+            if not number & GONE:
+                self._rows.admit(key, self._codec.load(text)[1])
+                self._count -= 1
 
     def hold(self, *, is_held: bool) -> None:
         """See `Store`."""
@@ -417,7 +426,7 @@ class SpillingMap:
             if self.spill is not None:
                 self._delete_expired(self.spill)
             return
-        has_copies = rows.is_single and self.spill is not None and not self.is_restoring
+        has_copies = self._is_single and self.spill is not None and not self.is_restoring
         lacking = [key for key in changed if key in keys] if has_copies else keys
         spill = self._open()
         for scan in self._scans:
@@ -460,11 +469,11 @@ class SpillingMap:
     def _group_bytes(self, key: Any) -> bytes:
         """Return the bytes that start the rows of this key only, ordered as the keys' bytes."""
         at = self._prefix + self._rows.encode(key)
-        return at if self._rows.is_single else at.replace(b"\0", b"\0\xff") + b"\0\0"
+        return at if self._is_single else at.replace(b"\0", b"\0\xff") + b"\0\0"
 
     def _bytes_of(self, row_key: Any) -> bytes:
-        if self._rows.is_single:
-            return self._group_bytes(row_key)
+        if self._is_single:
+            return self._prefix + self._rows.encode(row_key)
         key, numbers = self._rows.position(row_key)
         return self._group_bytes(key) + b"".join(map(_NUMBER.pack, numbers))
 
