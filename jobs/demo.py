@@ -25,6 +25,7 @@ from rich.table import Table
 from jobs import demo_fix
 from jobs.flights_source import write_sources
 from rewindow.app.cli.entry import leave
+from rewindow.app.describe import show_job
 from rewindow.app.open_project import OpenProject
 from rewindow.app.watch import Watch
 from rewindow.contracts.instants import instant
@@ -149,7 +150,7 @@ def _print_counts(out: Console, project: OpenProject) -> None:
     for name in ("job", "records", "rows", "late, by reason", "punctuations"):
         table.add_column(name, justify="left" if name in ("job", "late, by reason") else "right")
     for job in JOBS:
-        shown = project.show(job, branch="main")
+        shown = show_job(project, job)
         late = _totals(shown["metrics"], "late-record-drop")
         fired = _totals(shown["metrics"], "punctuate")
         table.add_row(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
+from rewindow.app.describe import show_job
 from rewindow.app.open_project import OpenProject
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import RunRequest
@@ -63,7 +64,9 @@ def test_a_final_run_closes_every_window_and_seals_the_branch(landed: OpenProjec
     assert closed > still_open
     assert landed.tables.hashes(job, "closed") == landed.tables.hashes(job, "closed2")
     departures = sum(read_rows(f"{landed.warehouse}/flights/{job}__closed")["departures"].to_pylist())
-    late = sum(m["total"] for m in landed.show(job, branch="closed")["metrics"] if m["metric"] == "late-record-drop")
+    late = sum(
+        m["total"] for m in show_job(landed, job, branch="closed")["metrics"] if m["metric"] == "late-record-drop"
+    )
     log = read_rows(f"{landed.warehouse}/logs/flights/departures")
     assert departures + late == log.num_rows - log["dep_delay"].null_count
     again = landed.run(job, RunRequest(branch="closed"))

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from rewindow.app.describe import show_job
 from rewindow.control.plan.spec import RunRequest
 from tests.bench.governed import FEED, JOB, add_rows, cost_of, governed_project, project_of
 
@@ -48,7 +49,7 @@ def _commands(root: Path) -> dict[str, Callable[[], object]]:
         "land": lambda: project_of(root).land(FEED),
         "plan": lambda: project_of(root).plan(JOB, RunRequest()),
         "run": lambda: project_of(root).run(JOB, RunRequest()),
-        "show": lambda: project_of(root).show(JOB),
+        "show": lambda: show_job(project_of(root), JOB),
     }
 
 

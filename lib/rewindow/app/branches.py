@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from rewindow.app.branch_results import Backfilled, Compared
+from rewindow.app.describe import describe_published
 from rewindow.app.drift import check_outputs, check_rows
 from rewindow.app.open_project import OpenProject
 from rewindow.app.readers import outdated_readers
@@ -142,7 +143,7 @@ class JobBranches:
         with self._project.telemetry.operation(PROMOTE, self._job, branch) as told:
             done = self._promote(branch, into, on_step, told.watching(on_step))
             told.done(lambda: branch_changed(self._project.locator, self.state, into, done, branch))
-        published = self._project.published(self._job, into)
+        published = describe_published(self._tables, self._job, into)
         return {**done, "published": published, "outdated": self._outdated(into), "waiting": self._waiting(into)}
 
     def _promote(self, branch: str, into: str, on_step: OnStep, on_own_step: OnStep) -> dict[str, Any]:

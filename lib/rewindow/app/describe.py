@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rewindow.app.open_project import OpenProject
 from rewindow.contracts.expectations import Observation
 from rewindow.contracts.staged_files import QUARANTINE
-from rewindow.contracts.tasks import Execution, LogTable, SubTopologyWork
+from rewindow.contracts.tasks import Execution, LogTable
 from rewindow.control.code_version import run_version
 from rewindow.control.health.inputs import records_of
 from rewindow.control.health.job_health import describe_holds
+from rewindow.control.heartbeat import this_attempt
 from rewindow.control.plan.job_state import Branch, CommittedRun
-from rewindow.control.plan.spec import OUTPUT
-from rewindow.control.run import Job
+from rewindow.control.plan.spec import MAIN, OUTPUT
+from rewindow.control.run import Job, first_run
+from rewindow.errors import naming
 from rewindow.streams.batch_processor import MANY, batch_limits
 from rewindow.streams.error_policy import policies_of
 from rewindow.streams.metrics import SIMULATED_TIME, add_up, kind_of, reason_order
@@ -22,9 +25,37 @@ from rewindow.streams.nodes import SourceNode
 from rewindow.streams.record import known_time
 from rewindow.streams.serde.binding import bind_sink, bind_store
 from rewindow.streams.serde.schema import Column
+from rewindow.tables.shared.paths import safe_name
 from rewindow.tables.shared.warehouse import Warehouse
 
-SparkPlan = Callable[[SubTopologyWork], str]
+
+def show_job(project: OpenProject, job: str, *, branch: str = MAIN, hashes: bool = False) -> dict[str, Any]:
+    """Return what `show` says of a job: the runs, tables and metrics of a branch."""
+    project.job_config(job)
+    with naming(JOB=job):
+        return describe_job(project.tables, job, branch=safe_name(branch, "branch"), hashes=hashes)
+
+
+def explain_job(project: OpenProject, job: str, *, spark: bool = False) -> dict[str, Any]:
+    """Return what `explain` says of a job: its topology; with ``spark``, also Spark's plan of each sub-topology in a first run.
+
+    Before the first landing, the types are those that the sources have now, as far as these decide them.
+    """
+    is_landed = project.was_landed(project.job_config(job).feed)
+    bound = project.bind(job) if is_landed or spark else project.bind_to_sources(job)
+    logs = bound.feed.definition.logs if is_landed else ()
+    tables = {topic: project.tables.log_table(bound.feed, topic) for topic in logs}
+    described = describe_topology(bound, project.execution, tables)
+    described |= {"inline": project.target.most_inline, "landed": is_landed}
+    if spark:
+        from rewindow.engine.spark.spark_engine import SparkEngine  # noqa: PLC0415 - Spark only where it is needed
+
+        paths = [str(project.root)]
+        engine = SparkEngine(project.spark, slots=project.slots, import_paths=paths, execution=project.execution)
+        works = first_run(bound, this_attempt(), project.tables)
+        for part, work in zip(described["sub_topologies"], works, strict=True):
+            part["spark_plan"] = engine.spark_plan(work)
+    return described
 
 
 def describe_job(tables: Warehouse, job: str, *, branch: str, hashes: bool) -> dict[str, Any]:
@@ -70,12 +101,6 @@ def describe_published(tables: Warehouse, job: str, branch: str) -> list[dict[st
             }
         )
     return described
-
-
-def add_spark_plans(described: dict[str, Any], works: Iterable[SubTopologyWork], plan: SparkPlan) -> None:
-    """Add Spark's plan of the work of each sub-topology to the description of a topology."""
-    for part, work in zip(described["sub_topologies"], works, strict=True):
-        part["spark_plan"] = plan(work)
 
 
 def describe_topology(

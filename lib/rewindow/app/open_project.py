@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rewindow.app.bind_job import bind_to_feed
-from rewindow.app.describe import add_spark_plans, describe_job, describe_published, describe_topology
 from rewindow.app.extractors import extractor_versions
 from rewindow.app.kept_landings import naming_kept
 from rewindow.app.never_landed import expected_feed, lands_next
@@ -51,10 +50,9 @@ from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.explain import describe_plan
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import MAIN, RunRequest
-from rewindow.control.run import Engine, Job, RunReport, first_run, steps
+from rewindow.control.run import Engine, Job, RunReport, steps
 from rewindow.errors import SourceError, naming
 from rewindow.tables.delta.feeds import DeltaFeedTables
-from rewindow.tables.shared.paths import safe_name
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -128,9 +126,20 @@ class OpenProject:
         try:
             feed = self._landed(config)
         except SourceError as error:
-            bind_to_feed(self.root, self.target, config, self._expected(config.feed), branch)
+            self.bind_to_sources(job, branch)
             message = f"{error}. The job's code fits the columns that the sources have now"
             raise SourceError(message) from error
+        return bind_to_feed(self.root, self.target, config, feed, branch)
+
+    def bind_to_sources(self, job: str, branch: str = MAIN) -> Job:
+        """Return a job whose feed was never landed, bound to the columns that the feed's sources have now."""
+        config = self.job_config(job)
+        feed = expected_feed(
+            load_feed(self.root, config.feed),
+            self.feed_tables.look,
+            project_root=str(self.root),
+            warehouse=self.warehouse,
+        )
         return bind_to_feed(self.root, self.target, config, feed, branch)
 
     def with_acceptance(self, job: str, request: RunRequest) -> RunRequest:
@@ -161,7 +170,7 @@ class OpenProject:
     def _run(
         self, job: str, config: JobConfig, request: RunRequest, on_step: OnStep, observed: Observed
     ) -> RunReport | UpToDate:
-        if request.is_bounded_by_time and not self._was_landed(config.feed):
+        if request.is_bounded_by_time and not self.was_landed(config.feed):
             reason = f"feed {config.feed!r} has no landings yet: run `rewindow land {config.feed}` first"
             nothing = UpToDate(f"{reason}{self._lands_next(config.feed)}")
             observed.done(lambda: run_skipped(nothing))
@@ -179,38 +188,6 @@ class OpenProject:
         if isinstance(done, UpToDate):
             return with_all_reasons(self.root, self.tables, bound, request, done)
         return replace(done, hints=tuple(hints(bound, done)))
-
-    def show(self, job: str, *, branch: str = MAIN, hashes: bool = False) -> dict[str, Any]:
-        """Return a job's runs, tables and metrics as JSON values."""
-        self.job_config(job)
-        with naming(JOB=job):
-            return describe_job(self.tables, job, branch=safe_name(branch, "branch"), hashes=hashes)
-
-    def published(self, job: str, branch: str = MAIN) -> list[dict[str, Any]]:
-        """Return a branch's output tables: path, Delta version, and the last run with its rows and digest."""
-        return describe_published(self.tables, job, branch)
-
-    def explain(self, job: str, *, spark: bool = False) -> dict[str, Any]:
-        """Return a job's topology as JSON values; with ``spark``, add Spark's plan of each sub-topology in a first run.
-
-        Before the first landing, the types are those that the sources have now, as far as they can be told.
-        """
-        config = self.job_config(job)
-        is_landed = self._was_landed(config.feed)
-        if is_landed or spark:
-            bound = self.bind(job)
-        else:
-            bound = bind_to_feed(self.root, self.target, config, self._expected(config.feed), MAIN)
-        logs = bound.feed.definition.logs if is_landed else ()
-        tables = {topic: self.tables.log_table(bound.feed, topic) for topic in logs}
-        described = describe_topology(bound, self.execution, tables)
-        described |= {"inline": self.target.most_inline, "landed": is_landed}
-        if spark:
-            from rewindow.engine.spark.spark_engine import SparkEngine  # noqa: PLC0415 - Spark only where it is needed
-
-            engine = SparkEngine(self.spark, slots=self.slots, import_paths=[str(self.root)], execution=self.execution)
-            add_spark_plans(described, first_run(bound, this_attempt(), self.tables), engine.spark_plan)
-        return described
 
     @cached_property
     def feed_tables(self) -> DeltaFeedTables | CatalogFeedTables:
@@ -278,12 +255,7 @@ class OpenProject:
     def _lands_next(self, feed: str) -> str:
         return lands_next(load_feed(self.root, feed), project_root=str(self.root), warehouse=self.warehouse)
 
-    def _expected(self, feed: str) -> Feed:
-        """Return a feed that was never landed, with the columns that its sources have now."""
-        config, look = load_feed(self.root, feed), self.feed_tables.look
-        return expected_feed(config, look, project_root=str(self.root), warehouse=self.warehouse)
-
-    def _was_landed(self, feed: str) -> bool:
+    def was_landed(self, feed: str) -> bool:
         """Return whether a feed has a ledger, or is unknown, which `bind` reports."""
         try:
             return feed not in names_of(self.root, "feeds") or bool(self.tables.feed(feed))

@@ -9,6 +9,7 @@ import typer
 
 from rewindow.app.cli.options import Branch, Debug, Folder, Job, Json, Target
 from rewindow.app.cli.printing import Printer
+from rewindow.app.describe import describe_published
 from rewindow.app.open_project import OpenProject
 from rewindow.app.publishing import Published, published_lines
 from rewindow.app.publishing import publish as publish_job
@@ -46,7 +47,7 @@ def publish(
     with printer.progress() as on_step:
         done = publish_job(project, job, branch, accepts=accept, run=run, on_step=on_step)
     if as_json:
-        printer.json(_as_json(job, done) | {"published": project.published(job, branch)})
+        printer.json(_as_json(job, done) | {"published": describe_published(project.tables, job, branch)})
     else:
         for line in published_lines(job, done):
             printer.say(line)

@@ -10,6 +10,7 @@ import typer
 from rewindow.app.cli.options import AcceptChanges, Branch, Debug, Feed, Folder, Job, Json, Takeover, Target
 from rewindow.app.cli.printing import Printer
 from rewindow.app.cli.publish import end_on_hold
+from rewindow.app.describe import describe_published, explain_job, show_job
 from rewindow.app.open_project import OpenProject
 from rewindow.app.publishing import on_hold
 from rewindow.app.run_to_the_end import run_to_the_end
@@ -143,7 +144,8 @@ def run(
     with printer.progress() as on_step:
         results = run_to_the_end(project, job, request, on_step)
     holds = on_hold(project, job, branch)
-    printer.ran(results, on_step, project.published(job, branch) if as_json else (), landed, holds)
+    published = describe_published(project.tables, job, branch) if as_json else ()
+    printer.ran(results, on_step, published, landed, holds)
     end_on_hold(holds)
 
 
@@ -158,7 +160,7 @@ def show(
 ) -> None:
     """Show a job's runs, tables and metrics."""
     project = OpenProject.open(folder, target, debug=debug)
-    Printer(as_json=as_json).shown(project.show(job, branch=branch, hashes=hashes))
+    Printer(as_json=as_json).shown(show_job(project, job, branch=branch, hashes=hashes))
 
 
 def explain(
@@ -176,7 +178,7 @@ def explain(
     if svg is not None:
         check_is_file(svg, f"{job}.svg")
     project = OpenProject.open(folder, target, debug=debug)
-    explained = project.explain(job, spark=spark)
+    explained = explain_job(project, job, spark=spark)
     printer = Printer(as_json=as_json)
     if svg is not None:
         from rewindow.report.topology_svg import topology_svg
