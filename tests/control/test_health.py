@@ -47,6 +47,12 @@ COMMAND = Command("counts", "local")
 REASON = Unknown("a test did not read it")
 
 
+def task_state(clock, held):
+    """Return the small state of a task: its clocks, and how many results the suppress holds."""
+    clocks = {"stream_time_ms": clock, "wall_clock_ms": clock, "node_times": {"closed": clock}}
+    return {**clocks, "schedules": [], "held": {"sums": held}}
+
+
 @dataclass(frozen=True)
 class Scene:
     """A branch, and what a command has read of it."""
@@ -114,7 +120,7 @@ def scenes(draw: st.DrawFn) -> Scene:
     branch = state.branch("main")
     head = branch.runs[-1]
     reports = [
-        TaskReport(0, partition, (), {"node_times": {"closed": clock}, "held": {"sums": held}}, (), {})
+        TaskReport(0, partition, (), task_state(clock, held), (), {})
         for partition in (0, 1)
         for clock in [draw(st.sampled_from([UNKNOWN, 0, HOUR, 2 * HOUR]))]
         for held in [draw(st.integers(0, 2))]
