@@ -20,6 +20,8 @@ class KeyRows:
     path of every store built on this. Values are returned as they are, not copied.
     """
 
+    __slots__ = ("_key_type", "admit", "changed", "encode", "get", "take_in", "values")
+
     is_single, row_bytes = True, 400
     """See `Rows`. A row takes objects, and entries in two dictionaries."""
 
