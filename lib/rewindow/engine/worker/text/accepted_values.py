@@ -86,9 +86,8 @@ def typed(texts: pa.Array, kind: str, column: str, options: TextOptions, zone: s
     if kind == "date":
         return _cast(texts, _DATE, lambda fit: fit.cast(pa.date32()), pa.date32())
     stored = pa.timestamp("us", "UTC")
-    if _all(
-        texts, _USUAL_TIME
-    ):  # Arrow reads this form as it is, so these texts are matched once instead of three times
+    # Arrow reads the usual form as it is, so these texts are matched once instead of three times.
+    if _all(texts, _USUAL_TIME):
         return _converted(texts, lambda fit: fit.cast(stored), stored, None)
     return _cast(texts, _TIME, lambda fit: _times(fit, zone), stored)
 

@@ -24,7 +24,6 @@ from rewindow.streams.record import are_field_names, row_class
 from rewindow.streams.serde.canonical_json import dump_value
 
 Mask = npt.NDArray[np.bool_]
-Spans = npt.NDArray[np.int64]
 Typed = Callable[[pa.Array, str], tuple[pa.Array, Mask]]
 """Converts distinct texts to a type by the accepted forms: the values, and which texts have none of the forms."""
 
@@ -66,26 +65,14 @@ def texts_of(tokens: pa.Array) -> tuple[pa.Array, Mask]:
     is_string = pc.starts_with(tokens, '"').fill_null(False).to_numpy(zero_copy_only=False)
     is_bad = ~is_string & tokens.is_valid().to_numpy(zero_copy_only=False)
     starts, ends = spans(tokens)
-    data = np.frombuffer(tokens.buffers()[2] or b"", np.uint8)
-    if is_string.all():
-        texts = _unquoted(data, starts, ends)
-    else:  # missing texts are empty ones, because spans have to ascend
-        texts = gather(tokens.buffers()[2] or b"", starts + is_string, ends - is_string, is_string)
-    if not (data == _BACKSLASH).any():
+    data = tokens.buffers()[2] or b""
+    # Missing texts are empty ones, because spans have to ascend.
+    texts = gather(data, starts + is_string, ends - is_string, None if is_string.all() else is_string)
+    if not (np.frombuffer(data, np.uint8) == _BACKSLASH).any():
         return texts, is_bad
     has_escape = pc.match_substring(tokens, "\\").fill_null(False).to_numpy(zero_copy_only=False) & is_string
     decoded = pa.array([json.loads(token) for token in tokens.filter(pa.array(has_escape)).to_pylist()], pa.string())
     return pc.replace_with_mask(texts, pa.array(has_escape), decoded), is_bad
-
-
-def _unquoted(data: npt.NDArray[np.uint8], starts: Spans, ends: Spans) -> pa.Array:
-    """Return the texts of tokens that are all strings: their bytes without the two quotes of each."""
-    is_kept = np.ones(ends[-1] - starts[0], np.bool_)
-    is_kept[starts - starts[0]] = False
-    is_kept[ends - 1 - starts[0]] = False
-    offsets = np.append(starts, ends[-1]) - starts[0] - 2 * np.arange(len(starts) + 1)
-    kept = data[starts[0] : ends[-1]][is_kept]
-    return pa.StringArray.from_buffers(len(starts), pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(kept))
 
 
 def nested(tokens: pa.Array, kind: Any, name: str, typed: Typed) -> Nested:
