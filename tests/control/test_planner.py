@@ -14,6 +14,7 @@ from rewindow.control.plan.sequence import History
 from rewindow.control.plan.spec import RunRequest, RunSpec, TableSpec, canonical_json
 from rewindow.errors import CheckpointError, NotNowError, SourceError, UsageError
 from rewindow.streams.serde.schema import Column
+from rewindow.streams.timing import TimedNode
 from tests.control.ledgers import BINDING, HOUR, a_feed, plan, plan_row, planned, run_rows
 
 
@@ -208,6 +209,17 @@ def test_the_text_that_is_hashed_is_the_canonical_json_of_the_whole_plan(accepte
     assert again.binding is read.binding
     other = {**made.as_json(), "job": "another"}
     assert RunSpec.from_json(other, read).binding.job == "another"
+
+
+def test_a_version_that_does_not_know_the_nodes_that_wait_computes_the_same_chain():
+    node = TimedNode("closed", 0, "sums", "buffer", 0, durations={}, sends_nulls=False, topics=(), spans={})
+    before = planned([], "a")
+    made = replace(before, binding=replace(BINDING, timed=(node,)))
+    read = RunSpec.from_json(json.loads(canonical_json(made.as_json())), before)
+    assert read.binding.timed == made.binding.timed
+    assert RunSpec.from_json(before.as_json(), read).binding.timed is None
+    assert made.binding.json == before.binding.json
+    assert made.canonical_json() == before.canonical_json()
 
 
 def test_each_kind_of_difference_is_named():

@@ -157,7 +157,9 @@ def check_same(state: JobState, whole: JobState) -> None:
         assert [*attempts_of(mine.runs)] == [run.commit.attempt for run in branch.runs]
         assert [*attempts_of(mine.runs, branch.inherited)] == [run.commit.attempt for run in branch.own_runs]
     assert run_facts(state) == run_facts(whole)
-    assert {one.text for one in bindings_of(state)} >= {run.spec.binding.text for run in whole.committed}
+    assert {(one.text, one.timed) for one in bindings_of(state)} >= {
+        (run.spec.binding.text, run.spec.binding.timed) for run in whole.committed
+    }
     for path in whole.changes:
         assert state.naming(path) == whole.naming(path)
         assert published_attempts(state.shared(path)) == {run.commit.attempt for run in whole.naming(path)}

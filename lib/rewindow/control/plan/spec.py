@@ -105,11 +105,15 @@ class JobBinding:
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     code: Mapping[str, str] = field(default_factory=dict)
     timed: tuple[TimedNode, ...] | None = None
-    """The nodes that wait for clocks; None in a plan of an older version. They follow from the code, so nothing compares them."""
+    """The nodes that wait for clocks; None in a plan of an older version. They follow from the code: no change of a job is one of
+    them, and no chain has them, so that older versions read the rows of this one."""
 
     @cached_property
     def json(self) -> dict[str, Any]:
-        """The JSON form, without the names of job and feed. The runs of a ledger share it, so it is made once and not changed."""
+        """The JSON form, without the names of job and feed and without ``timed``.
+
+        The runs of a ledger share it, so it is made once and not changed.
+        """
         return {
             "fingerprint": self.fingerprint,
             "topology": [dict(part) for part in self.topology],
@@ -118,9 +122,12 @@ class JobBinding:
             "keys": {name: list(keys) for name, keys in self.keys.items()},
             "tables": {target: table.as_json() for target, table in self.tables.items()},
             "code": dict(self.code),
-            # Omitted if unknown, because the chain hashes of older rows were computed without it.
-            **({} if self.timed is None else {"timed": [node.as_json() for node in self.timed]}),
         }
+
+    @cached_property
+    def timed_json(self) -> dict[str, Any]:
+        """The JSON form of ``timed``, which a plan has beside `json`; empty if unknown."""
+        return {} if self.timed is None else {"timed": [node.as_json() for node in self.timed]}
 
     @cached_property
     def text(self) -> str:
@@ -141,12 +148,13 @@ class JobBinding:
             tables={target: TableSpec.from_json(table) for target, table in bound["tables"].items()},
             keys={name: tuple(keys) for name, keys in bound["keys"].items()},
             code=bound["code"],
-            timed=tuple(map(TimedNode.from_json, bound["timed"])) if "timed" in bound else None,
+            timed=tuple(map(TimedNode.from_json, data["timed"])) if "timed" in data else None,
         )
 
     def is_of(self, data: Mapping[str, Any]) -> bool:
         """Return whether a plan's JSON form has this binding."""
-        return (self.job, self.feed, self.json) == (data["job"], data["feed"], data["binding"])
+        timed = {name: value for name, value in data.items() if name == "timed"}
+        return (self.job, self.feed, self.json, self.timed_json) == (data["job"], data["feed"], data["binding"], timed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,11 +248,15 @@ class RunSpec:
         # Omitted if empty, because the chain hashes of older rows were computed without it.
         accepted = {"accepted": list(self.accepted)} if self.accepted else {}
         feed = {"job": self.job, "feed": self.binding.feed, **self.input.as_json()}
-        return {**feed, **scalars, **accepted, "binding": self.binding.json, "attempt": self.attempt.as_json()}
+        binding = {"binding": self.binding.json, **self.binding.timed_json}
+        return {**feed, **scalars, **accepted, **binding, "attempt": self.attempt.as_json()}
 
     def canonical_json(self) -> str:
-        """Return the canonical JSON text of `as_json`. That of the binding is made once for all runs that share it."""
-        form = self.as_json()
+        """Return the canonical JSON text of what decides the run's rows: `as_json` without ``timed``.
+
+        That of the binding is made once for all runs that share it.
+        """
+        form = {name: value for name, value in self.as_json().items() if name != "timed"}
         before = canonical_json({name: value for name, value in form.items() if name < "binding"})
         after = canonical_json({name: value for name, value in form.items() if name > "binding"})
         return f'{before[:-1]},"binding":{self.binding.text},{after[1:]}'

@@ -231,7 +231,8 @@ class _Positions:
         }
 
     def _binding(self, binding: JobBinding) -> int:
-        text = f'{{"binding":{binding.text},"feed":{canonical_json(binding.feed)},"job":{canonical_json(binding.job)}}}'
+        others = canonical_json({"feed": binding.feed, "job": binding.job, **binding.timed_json})
+        text = f'{{"binding":{binding.text},{others[1:]}'
         return self.shared.setdefault(text, len(self.shared))
 
 
