@@ -7,19 +7,36 @@ from __future__ import annotations
 
 import errno
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Self
+from typing import Any, Self
 
 
 class RewindowError(Exception):
     """Base class. A message says what went wrong, where (record, table, version) and how to fix it.
 
+    ``code`` names the message for scripts, alert rules and tests, and on the page of messages (docs/reference/messages.md);
+    it stays when the wording changes. ``facts`` are the values that the wording shows. The class decides the exit code.
     ``line`` is the line of the user's code that is at fault (``file:line``), if it is known. As text, it follows the message.
     """
 
     exit_code = 1
     line: str | None = None
+
+    def __init__(self, code: str, wording: str | None = None, /, **facts: object) -> None:
+        """Fill the facts into the wording, a template of `str.format`."""
+        if wording is None:  # the tables' messages have no code yet
+            code, wording, facts = "unnamed", "{message}", {"message": code}
+        super().__init__(wording.format_map(facts))
+        self.code = code
+        self.facts = facts
+
+    @classmethod
+    def restored(cls, code: str, message: str, facts: Mapping[str, object]) -> Self:
+        """Return an error that was raised elsewhere, such as in a worker, from its code, message and facts."""
+        error = cls(code, "{message}", message=message)
+        error.facts = dict(facts)
+        return error
 
     @property
     def message(self) -> str:
@@ -30,10 +47,25 @@ class RewindowError(Exception):
         """Return the message and the line."""
         return f"{self.message} ({self.line})" if self.line else self.message
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let copies and other processes restore the error from its message: the wording is filled in once."""
+        return _restored, (type(self), self.code, self.message, self.facts, self.line)
+
     def at_line(self, line: str | None) -> Self:
         """Name the line of code at fault, unless one is named already. Return the error."""
         self.line = self.line or line
         return self
+
+    def surrounded(self, before: str = "", after: str = "") -> Self:
+        """Add to the message what only a caller knows, such as the file or what else can be done. Return the error."""
+        self.args = (f"{before}{self.message}{after}",)
+        return self
+
+
+def _restored(
+    kind: type[RewindowError], code: str, message: str, facts: Mapping[str, object], line: str | None
+) -> RewindowError:
+    return kind.restored(code, message, facts).at_line(line)
 
 
 class NothingFoundError(RewindowError):
@@ -69,21 +101,11 @@ class SourceError(RewindowError):
 
 
 class LandedFileError(SourceError):
-    """A landed file that is gone or has changed (66). ``file`` is its name below the folder of its source."""
-
-    def __init__(self, message: str, file: str = "") -> None:
-        """Keep the name of the file."""
-        super().__init__(message)
-        self.file = file
+    """A landed file that is gone or has changed (66). The fact ``file`` is its name below the folder of its source."""
 
 
 class LandedRunError(SourceError):
-    """A landed run that its job no longer has (66)."""
-
-    def __init__(self, message: str, job: str = "") -> None:
-        """Keep the name of the job."""
-        super().__init__(message)
-        self.job = job
+    """A landed run that its job no longer has (66). The fact ``job`` is the job."""
 
 
 class InvariantError(RewindowError):
@@ -168,19 +190,25 @@ def unreadable(path: str, error: Exception) -> RewindowError | None:
         return None
     if number in _REFUSED:
         return AccessError(
-            f"{path} cannot be read: {one_line(error)}. Grant this user read access to it, then run again"
+            "read-not-permitted",
+            "{path} cannot be read: {reason}. Grant this user read access to it, then run again",
+            path=path,
+            reason=one_line(error),
         )
     return StorageError(
-        f"{path} cannot be read: {one_line(error)}. Run again. If it happens again, look for what is wrong with the machine or "
-        "its disk: nothing is known to be wrong with the data"
+        "read-failed",
+        "{path} cannot be read: {reason}. Run again. If it happens again, look for what is wrong with the machine or its disk: "
+        "nothing is known to be wrong with the data",
+        path=path,
+        reason=one_line(error),
     )
 
 
-def failed_io(error: BaseException | None, message: str) -> RewindowError:
+def failed_io(error: BaseException | None, code: str, wording: str | None = None, /, **facts: object) -> RewindowError:
     """Return the error for a failed read or write: full disk (71), access denied (77), anything else (74)."""
     number = os_error(error)
     kind = LimitError if number in _FULL else AccessError if number in _REFUSED else StorageError
-    return kind(message)
+    return kind(code, wording, **facts)
 
 
 def not_committed(what: str, attempts: int, failure: BaseException | None) -> RewindowError:
@@ -189,8 +217,14 @@ def not_committed(what: str, attempts: int, failure: BaseException | None) -> Re
     ``what``: the table, or the row of a ledger.
     """
     why = f": {one_line(failure)}" if failure else ""
-    message = f"{what} could not be committed in {attempts} attempts{why}. Fix the cause, then run again"
-    return type(failure)(message) if isinstance(failure, RewindowError) else failed_io(failure, message)
+    kind = type(failure) if isinstance(failure, RewindowError) else type(failed_io(failure, "", ""))
+    return kind(
+        "not-committed",
+        "{what} could not be committed in {attempts} attempts{why}. Fix the cause, then run again",
+        what=what,
+        attempts=attempts,
+        why=why,
+    )
 
 
 @contextmanager
@@ -203,7 +237,7 @@ def naming(**names: str) -> Iterator[None]:
         for word, name in names.items():
             for command in _COMMANDS:
                 text = text.replace(f"rewindow {command} {word}", f"rewindow {command} {name}")
-        error.args = (text,)
+        error.args = (text,)  # the same facts
         raise
 
 

@@ -11,7 +11,7 @@ import pytest
 from rewindow import Project
 from rewindow.app.cli.entry import run_command
 from rewindow.app.lint import CLOCK, RANDOM, STATE, lint
-from rewindow.dsl.reads import FIELD, KEYS, ReadsError
+from rewindow.dsl.reads import ReadsError
 from tests.bad_input.nondeterminism import FINE, NEIGHBOURS, Planted
 from tests.bad_input.scene import Bench
 from tests.docs.blocks import ROOT, blocks_of, pages
@@ -61,20 +61,20 @@ IN_SOURCE = {
     ),
 }
 IN_TYPES = {
-    "a misspelt column": Mistake("", '.where("xx > 1")', FIELD, 8),
-    "a misspelt field": Mistake("", ".map_values(lambda row: row.y)", FIELD, 8),
+    "a misspelt column": Mistake("", '.where("xx > 1")', "unknown-field", 8),
+    "a misspelt field": Mistake("", ".map_values(lambda row: row.y)", "unknown-attribute", 8),
     "a misspelt field in a processor": Mistake(
         "from rewindow import Processor\nclass Slip(Processor):\n    def process(self, record):\n        row = record.value\n"
         "        self.context.forward(record.with_value(row.y))",
         '.process(Slip, name="slip", value=int)',
-        FIELD,
+        "unknown-attribute",
         5,
     ),
     "a join of unequal keys": Mistake(
         "",
         '.select_key(lambda key, row: row.x, key=int).repartition(name="by-x")'
         '.join(events.repartition(name="by-user").to_table(store="last"), lambda left, right: left.x, name="joined")',
-        KEYS,
+        "unequal-keys",
         8,
     ),
 }

@@ -43,10 +43,11 @@ def command_line(arguments: Sequence[str], *, project: str, target: str, executa
     line = [*(executable or (sys.executable, "-P", "-m", "rewindow")), *arguments]
     for argument in (*line, project, target):
         if "{{" in argument or "\0" in argument:
-            message = (
-                f"the argument {argument!r} contains an unrendered template, which the scheduler should have replaced"
+            raise UsageError(
+                "CODE",
+                "the argument {argument!r} contains an unrendered template, which the scheduler should have replaced",
+                argument=argument,
             )
-            raise UsageError(message)
     where = [] if arguments[0] in _WITHOUT_TARGET else ["--target", target]
     return [*line, "--project", project, *where, "--json", "--log-format", "text"]
 
@@ -54,7 +55,9 @@ def command_line(arguments: Sequence[str], *, project: str, target: str, executa
 def several(name: str, given: Sequence[str]) -> tuple[str, ...]:
     """Return a list argument as a tuple. Raises `UsageError` (2) for a string, which would be split into letters."""
     if isinstance(given, str):
-        raise UsageError(f'{name}={given!r} is a string, but must be a list: write {name}=["{given}"]')
+        raise UsageError(
+            "CODE", '{name}={given!r} is a string, but must be a list: write {name}=["{given}"]', name=name, given=given
+        )
     return tuple(given)
 
 

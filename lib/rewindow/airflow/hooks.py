@@ -35,7 +35,11 @@ def _aws(conn: Fields) -> _Settings:
         "role_arn", "profile_name", "s3_config_file", instead="use keys, or let the worker itself have the role"
     )
     if session.get("profile_name"):
-        raise ConfigError(f"connection {conn.conn_id}: rewindow cannot use profile_name of session_kwargs: use keys")
+        raise ConfigError(
+            "CODE",
+            "connection {conn_id}: rewindow cannot use profile_name of session_kwargs: use keys",
+            conn_id=conn.conn_id,
+        )
     pairs = (
         (conn.login, conn.password),
         (conn["aws_access_key_id"], conn["aws_secret_access_key"]),
@@ -43,7 +47,11 @@ def _aws(conn: Fields) -> _Settings:
     )
     key, secret = next((pair for pair in pairs if all(pair)), (None, None))
     if key is None and any(any(pair) for pair in pairs):
-        raise ConfigError(f"connection {conn.conn_id} has half of a key: give its id and its secret, or neither")
+        raise ConfigError(
+            "CODE",
+            "connection {conn_id} has half of a key: give its id and its secret, or neither",
+            conn_id=conn.conn_id,
+        )
     token = conn["aws_session_token"] or session.get("aws_session_token")
     found: _Settings = dict(zip(_AWS, (key, secret, token), strict=True)) if key else {}
     if region := conn["region_name"] or session.get("region_name"):
@@ -59,11 +67,15 @@ def _azure(conn: Fields) -> _Settings:
     if text := conn["connection_string"]:
         key = dict(part.partition("=")[::2] for part in str(text).split(";")).get("AccountKey")
         if not key:
-            raise ConfigError(f"connection {conn.conn_id}: its connection_string has no AccountKey: add one")
+            raise ConfigError(
+                "CODE", "connection {conn_id}: its connection_string has no AccountKey: add one", conn_id=conn.conn_id
+            )
     elif tenant := conn["tenant_id"]:
         if not (conn.login and conn.password):
             raise ConfigError(
-                f"connection {conn.conn_id} has a tenant_id, but not the client's id and secret: add them"
+                "CODE",
+                "connection {conn_id} has a tenant_id, but not the client's id and secret: add them",
+                conn_id=conn.conn_id,
             )
         return dict(zip(_AZURE, (None, tenant, conn.login, conn.password), strict=True))
     else:
@@ -151,7 +163,13 @@ class Fields:
         """Raise `ConfigError` (78) if one of these fields of the extra is set."""
         for name in names:
             if self[name]:
-                raise ConfigError(f"connection {self.conn_id}: rewindow cannot use {name} of its extra: {instead}")
+                raise ConfigError(
+                    "CODE",
+                    "connection {conn_id}: rewindow cannot use {name} of its extra: {instead}",
+                    conn_id=self.conn_id,
+                    name=name,
+                    instead=instead,
+                )
 
 
 def bucket_settings(conn: Fields) -> _Settings:
@@ -162,17 +180,30 @@ def bucket_settings(conn: Fields) -> _Settings:
     """
     if conn.conn_type not in _BUCKETS:
         types = ", ".join(_BUCKETS)
-        raise ConfigError(f"connection {conn.conn_id} has the type {conn.conn_type!r}: for a bucket use one of {types}")
+        raise ConfigError(
+            "CODE",
+            "connection {conn_id} has the type {conn_type!r}: for a bucket use one of {types}",
+            conn_id=conn.conn_id,
+            conn_type=conn.conn_type,
+            types=types,
+        )
     return _BUCKETS[conn.conn_type](conn)
 
 
 def workspace_settings(conn: Fields) -> dict[str, str]:
     """Return the arguments of the SDK's client for a Databricks workspace. Raises `ConfigError` (78) as `bucket_settings`."""
     if conn.conn_type != "databricks":
-        raise ConfigError(f"connection {conn.conn_id} has the type {conn.conn_type!r}: use one of the type databricks")
+        raise ConfigError(
+            "CODE",
+            "connection {conn_id} has the type {conn_type!r}: use one of the type databricks",
+            conn_id=conn.conn_id,
+            conn_type=conn.conn_type,
+        )
     host = conn["host"] or conn.host
     if not host:
-        raise ConfigError(f"connection {conn.conn_id} has no host: add the address of the workspace")
+        raise ConfigError(
+            "CODE", "connection {conn_id} has no host: add the address of the workspace", conn_id=conn.conn_id
+        )
     found = {"host": str(host)}
     if token := conn["token"] or (conn.password if conn.login in ("", "token") else None):
         return {**found, "token": token, "auth_type": "pat"}
@@ -181,11 +212,13 @@ def workspace_settings(conn: Fields) -> dict[str, str]:
     )
     tenant = conn["azure_tenant_id"]
     if not (tenant or conn["service_principal_oauth"]) or not (conn.login and conn.password):
-        message = (
-            f"connection {conn.conn_id} has neither a token nor a service principal: put a token into its password, or "
-            "add service_principal_oauth to its extra, with the client's id and secret as login and password"
+        raise ConfigError(
+            "CODE",
+            "connection {conn_id} has neither a token nor a service principal: put a token into its "
+            "password, or add service_principal_oauth to its extra, with the client's id and secret as "
+            "login and password",
+            conn_id=conn.conn_id,
         )
-        raise ConfigError(message)
     if tenant:
         azure = {"azure_tenant_id": tenant, "azure_client_id": conn.login, "azure_client_secret": conn.password}
         return {**found, **azure, "auth_type": "azure-client-secret"}
@@ -209,7 +242,11 @@ async def _afields(conn_id: str) -> Fields:
 
 
 def _unknown(conn_id: str) -> ConfigError:
-    return ConfigError(f"there is no connection {conn_id}: add it in Airflow, its environment or its secrets backend")
+    return ConfigError(
+        "CODE",
+        "there is no connection {conn_id}: add it in Airflow, its environment or its secrets backend",
+        conn_id=conn_id,
+    )
 
 
 def _of(found: Any, extra: dict[str, Any]) -> Fields:

@@ -29,8 +29,11 @@ def complete_through(
     config = load_target(root, target)
     if config.catalog is not None:
         raise ConfigError(
-            f"the sensor reads the ledger of feed {feed!r} without Spark, but target {target!r} has `commit: spark`: start the "
-            "run after the task that lands the feed instead"
+            "CODE",
+            "the sensor reads the ledger of feed {feed!r} without Spark, but target {target!r} has "
+            "`commit: spark`: start the run after the task that lands the feed instead",
+            feed=feed,
+            target=target,
         )
     if is_uri(config.warehouse):
         use(config.warehouse, {**_without_mixing(settings or {}), **config.storage_options})
@@ -58,7 +61,9 @@ def _without_mixing(settings: Mapping[str, str | None]) -> dict[str, str]:
     for name, value in settings.items():
         if value is None and os.environ.get(name):
             raise ConfigError(
-                f"the environment sets {name}, which does not belong to the credentials of the connection: unset it"
+                "CODE",
+                "the environment sets {name}, which does not belong to the credentials of the connection: unset it",
+                name=name,
             )
     return {name: value for name, value in settings.items() if value is not None}
 
@@ -70,7 +75,7 @@ def epoch_ms(text: str) -> int:
     except ValueError:
         parsed = None
     if not isinstance(parsed, pendulum.DateTime):
-        raise UsageError(f"{text!r} is not a valid time: write it like 2013-02-01T06:00:00Z")
+        raise UsageError("CODE", "{text!r} is not a valid time: write it like 2013-02-01T06:00:00Z", text=text)
     return round(parsed.timestamp() * 1000)
 
 

@@ -27,7 +27,9 @@ _POLL_S = 0.5
 def check_reports(given: str) -> str:
     """Return what ``reports=`` is. Raises `UsageError` (2) for anything else."""
     if given not in (WAREHOUSE, NONE):
-        raise UsageError(f"reports={given!r}: use {WAREHOUSE!r} or {NONE!r}")
+        raise UsageError(
+            "CODE", "reports={given!r}: use {warehouse!r} or {none!r}", given=given, warehouse=WAREHOUSE, none=NONE
+        )
     return given
 
 

@@ -68,7 +68,7 @@ def _fits(root: Path, job: str) -> Iterator[None]:
         own, line = f"{root}/", error.line or ""
         if line.startswith(own):
             named = "" if error.message.startswith("job ") else f"job {job!r}: "
-            error.args, error.line = (f"{line.removeprefix(own)}: {named}{error.message}",), None
+            error.surrounded(f"{line.removeprefix(own)}: {named}").line = None
             raise
         with at(root, "jobs", job, "topology"):
             raise
@@ -98,7 +98,7 @@ def _topology(root: Path, config: JobConfig, code: JobCode) -> Topology:
         with at(root, "jobs", config.job, "topology"):
             parent = module.rpartition(".")[0]
             hint = f". Did you mean `{parent and f'{parent}.'}{near}`?" if near else ""
-            raise ConfigError(f"{error}{hint}") from error
+            raise ConfigError("CODE", "{error}{hint}", error=error, hint=hint) from error
 
 
 def _output(root: Path, target: TargetConfig, config: JobConfig, branch: str, topic: str) -> str:

@@ -87,8 +87,9 @@ class JobBranches:
         ``accept_changes`` allows code that differs from the parent checkpoint's, if its stores are still compatible.
         """
         if branch == MAIN:
-            message = f"cannot backfill {MAIN!r} itself: use another --branch, then `rewindow promote` it"
-            raise UsageError(message)
+            raise UsageError(
+                "CODE", "cannot backfill {main!r} itself: use another --branch, then `rewindow promote` it", main=MAIN
+            )
         with self._project.telemetry.operation(BACKFILL, self._job) as told:
             done = self._backfill(start, end, branch, on_step, told, accept_changes=accept_changes)
             told.done(lambda: backfill_done(done.branch, done.stands_on, done.first_epoch, done.results))

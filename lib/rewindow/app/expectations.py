@@ -102,23 +102,31 @@ def _checked(one: Expectation, types: Mapping[str, str], keys: Sequence[str]) ->
         if name not in types:
             hint = did_you_mean(name, list(types))
             raise ConfigError(
-                f"{one.name}: output {one.output!r} has no column {name!r}: {hint}It has {', '.join(types)}"
+                "CODE",
+                "{one}: output {output!r} has no column {name!r}: {hint}It has {types}",
+                one=one.name,
+                output=one.output,
+                name=name,
+                hint=hint,
+                types=", ".join(types),
             )
     if one.kind is Kind.UNIQUE and not (one.columns or keys):
-        raise ConfigError(f"output {one.output!r} has no key columns: list the columns that no two rows share")
+        raise ConfigError(
+            "CODE", "output {output!r} has no key columns: list the columns that no two rows share", output=one.output
+        )
     if one.kind not in (Kind.RANGE, Kind.VALUES):
         return one
     column = one.columns[0]
     if types[column] == "binary":
-        raise ConfigError(f"{column!r} is binary, which has no bounds and words: use `sql`")
+        raise ConfigError("CODE", "{column!r} is binary, which has no bounds and words: use `sql`", column=column)
     typed = partial(_typed, column, types[column])
     if one.kind is Kind.VALUES:
         return replace(one, allowed=tuple(map(typed, one.allowed)))
     if types[column] == "boolean":
-        raise ConfigError(f"{column!r} is boolean, which has no range: use `values`")
+        raise ConfigError("CODE", "{column!r} is boolean, which has no range: use `values`", column=column)
     low, high = (None if bound is None else typed(bound) for bound in (one.minimum, one.maximum))
     if low is not None and high is not None and low > high:
-        raise ConfigError(f"{one.name}: min {low} is above max {high}: swap them")
+        raise ConfigError("CODE", "{one}: min {low} is above max {high}: swap them", one=one.name, low=low, high=high)
     return replace(one, minimum=low, maximum=high)
 
 
@@ -128,7 +136,13 @@ def _typed(column: str, column_type: str, value: Any) -> Any:
         typed = _converted(column_type, value)
         pa.scalar(typed, arrow_schema([Column(column, column_type)]).field(0).type)
     except (ValueError, OverflowError, InvalidOperation, pa.ArrowException) as error:
-        raise ConfigError(f"{value!r} is no value of column {column!r}, which is {column_type}") from error
+        raise ConfigError(
+            "CODE",
+            "{value!r} is no value of column {column!r}, which is {column_type}",
+            value=value,
+            column=column,
+            column_type=column_type,
+        ) from error
     return typed
 
 
@@ -150,7 +164,7 @@ def _check_query(one: Expectation, columns: Sequence[Column]) -> None:
     try:
         check_query(one.query, {NEW_ROWS: _new(columns), PREVIOUS_ROWS: arrow_schema(columns)})
     except QueryError as error:
-        raise ConfigError(f"{one.name}: this query cannot be used: {error}") from error
+        raise ConfigError("CODE", "{one}: this query cannot be used: {error}", one=one.name, error=error) from error
 
 
 def _new(columns: Sequence[Column]) -> pa.Schema:
@@ -211,7 +225,13 @@ def _returned(one: Expectation, queries: RowQueries) -> Observation:
             rows = examples_of(pa.table([as_text(column) for column in batch.columns], names=names))
             first = heapq.nsmallest(MOST_EXAMPLES, [*first, *rows])
     except QueryError as error:
-        raise ExpectationError(f"{one.output}: {one.name}: the query fails on the rows of this run: {error}") from error
+        raise ExpectationError(
+            "CODE",
+            "{output}: {one}: the query fails on the rows of this run: {error}",
+            output=one.output,
+            one=one.name,
+            error=error,
+        ) from error
     return observation(one, count, f"the query returned {counted(count, 'row')}", "none", first)
 
 

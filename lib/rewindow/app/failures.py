@@ -34,18 +34,33 @@ def as_rewindow_error(error: BaseException, *, debug: str = "run with --debug") 
     if isinstance(error, RewindowError):
         return error
     if isinstance(error, KeyboardInterrupt):
-        return StoppedError("interrupted. Nothing was committed: run the command again")
+        return StoppedError("CODE", "interrupted. Nothing was committed: run the command again")
     if isinstance(error, MemoryError):
         return LimitError(
-            f"out of memory ({error}): give the process more, then run the command again, which finishes what this one began. "
-            "A run takes less with `limits: {store_memory: ..}` in the job's file, a landing with `landing: {memory: ..}` in "
-            "the feed's"
+            "CODE",
+            "out of memory ({error}): give the process more, then run the command again, which "
+            "finishes what this one began. A run takes less with `limits: {{store_memory: ..}}` in "
+            "the job's file, a landing with `landing: {{memory: ..}}` in the feed's",
+            error=error,
         )
     if isinstance(error, OSError):
         where = f" ({error.filename})" if error.filename else ""
-        message = f"{error.strerror or error}{where}. Check that the warehouse in conf/targets exists, is writable and has space"
-        return failed_io(error, message)
+        return failed_io(
+            error,
+            "CODE",
+            "{reason}{where}. Check that the warehouse in conf/targets exists, is writable and has space",
+            reason=error.strerror or error,
+            where=where,
+        )
     if isinstance(error, SystemExit):
-        return ConfigError(f"the job's code ended the process (SystemExit: {error}): remove the call of exit()")
+        return ConfigError(
+            "CODE", "the job's code ended the process (SystemExit: {error}): remove the call of exit()", error=error
+        )
     first = (str(error).strip().splitlines() or [""])[0]
-    return InvariantError(f"{type(error).__name__}: {first}. This is a bug in rewindow: {debug} and report it")
+    return InvariantError(
+        "CODE",
+        "{__name__}: {first}. This is a bug in rewindow: {debug} and report it",
+        __name__=type(error).__name__,
+        first=first,
+        debug=debug,
+    )

@@ -48,7 +48,12 @@ def output_rows(
         yield _quarantine(project, limit, last=last, of=of, branch=branch)
         return
     if of is not None:
-        raise UsageError(f"--of selects records of {_QUARANTINE}, and {name!r} is not that: leave it out")
+        raise UsageError(
+            "CODE",
+            "--of selects records of {quarantine}, and {name!r} is not that: leave it out",
+            quarantine=_QUARANTINE,
+            name=name,
+        )
     config, topics = find_outputs(project, name, or_else=f", or {_QUARANTINE}")
     tables = direct(project.tables, "query the table there")
     state = tables.state(config.job)
@@ -95,7 +100,13 @@ def _quarantine(project: OpenProject, limit: int, *, last: bool, of: str | None,
     known = [*names_of(project.root, "jobs"), *names_of(project.root, "feeds")]
     if of is not None and of not in known:
         hint = did_you_mean(of, known)
-        raise UsageError(f"--of {of}: there is no such job or feed. {hint}Known are {', '.join(sorted(set(known)))}")
+        raise UsageError(
+            "CODE",
+            "--of {of}: there is no such job or feed. {hint}Known are {known}",
+            of=of,
+            hint=hint,
+            known=", ".join(sorted(set(known))),
+        )
     tables = direct(project.tables, f"query {project.target.catalog}.rewindow_quarantine there")
     feeds = [feed for feed in names_of(project.root, "feeds") if of in (None, feed)]
     quarantine = open_quarantine(tables, feeds)
@@ -121,7 +132,9 @@ def _where(project: OpenProject, tables: DeltaTables, of: str | None, branch: st
         return mine
     if of is None or of not in names_of(project.root, "jobs"):
         raise UsageError(
-            f"--branch selects the records that a job dropped on a branch: name the job, `--of JOB`, with {_QUARANTINE}"
+            "CODE",
+            "--branch selects the records that a job dropped on a branch: name the job, `--of JOB`, with {quarantine}",
+            quarantine=_QUARANTINE,
         )
     state = tables.state(of)
     check_has_branch(of, state, branch)
@@ -176,10 +189,15 @@ def find_outputs(project: OpenProject, name: str, *, or_else: str = "") -> tuple
         topics += config.outputs
     shown = [", ".join(names) or "there are none" for names in (jobs, known)]
     hint = did_you_mean(name, [*jobs, *known, *topics])
-    message = (
-        f"{name!r} is neither a job ({shown[0]}) nor an output table ({shown[1]}): {hint}name one of these{or_else}"
+    raise UsageError(
+        "CODE",
+        "{name!r} is neither a job ({shown}) nor an output table ({shown2}): {hint}name one of these{or_else}",
+        name=name,
+        shown=shown[0],
+        shown2=shown[1],
+        hint=hint,
+        or_else=or_else,
     )
-    raise UsageError(message)
 
 
 def topic_of(config: JobConfig, name: str) -> str | None:

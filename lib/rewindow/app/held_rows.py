@@ -33,17 +33,20 @@ def held_rows(project: OpenProject, name: str, *, branch: str, limit: int, last:
     config, topics = find_outputs(project, name)
     tables = project.tables
     if not isinstance(tables, DeltaTables):
-        message = (
-            "--held opens the files that a run staged, which belong to the catalog with `commit: spark`. To see the rows, set "
-            f"`on_fail: warn` and run on a branch: `rewindow backfill {config.job} --from N --branch NAME`"
+        raise ConfigError(
+            "CODE",
+            "--held opens the files that a run staged, which belong to the catalog with `commit: spark`. "
+            "To see the rows, set `on_fail: warn` and run on a branch: `rewindow backfill {job} --from N "
+            "--branch NAME`",
+            job=config.job,
         )
-        raise ConfigError(message)
     state = tables.state(config.job)
     holds = describe_holds(state, safe_name(branch, "branch"))
     if not holds:
         shows = f"`rewindow head {command_words(config.job, branch)}` shows what is published"
-        message = f"no run of {config.job} is on hold on branch {branch}: {shows}"
-        raise NothingFoundError(message)
+        raise NothingFoundError(
+            "CODE", "no run of {job} is on hold on branch {branch}: {shows}", job=config.job, branch=branch, shows=shows
+        )
     run = state.on_hold(branch)[0]
     for topic in topics:
         if (table := run.spec.binding.tables.get(f"{OUTPUT}{topic}")) is not None:
@@ -69,8 +72,13 @@ def _output(
             rows = folder.read_table(file.path)
         except StorageError as error:
             fix = repeat_run(run.spec.job, branch)
-            message = f"run {run.spec.name} is on hold, and what it staged cannot be read: {folder.full_path(file.path)}. {fix}"
-            raise StorageError(message) from error
+            raise StorageError(
+                "CODE",
+                "run {spec} is on hold, and what it staged cannot be read: {path}. {fix}",
+                spec=run.spec.name,
+                path=folder.full_path(file.path),
+                fix=fix,
+            ) from error
         kept = _best(rows if kept is None else pa.concat_tables([kept, rows]), table, limit, last=last)
     shown = [] if kept is None else as_rows(kept)
     return {

@@ -22,14 +22,14 @@ def naming_kept(tables: Warehouse, feed: FeedConfig) -> Iterator[None]:
         yield
     except (LandedFileError, LandedRunError) as error:
         if keep := _kept(tables, feed.feed, error):
-            error.args = (f"{error.message} With `--keep {keep}`, landings up to {keep} stay as they are",)
+            error.surrounded(after=f" With `--keep {keep}`, landings up to {keep} stay as they are")
         raise
 
 
 def _kept(tables: Warehouse, feed: str, error: LandedFileError | LandedRunError) -> int:
     if isinstance(error, LandedFileError):
-        return _landings_before(tables, feed, error.file)
-    return standing_landings(tables, feed, error.job)[0]
+        return _landings_before(tables, feed, str(error.facts["file"]))
+    return standing_landings(tables, feed, str(error.facts["job"]))[0]
 
 
 def _landings_before(tables: Warehouse, feed: str, file: str) -> int:

@@ -116,11 +116,11 @@ class JobMaintenance:
 
     def _reset_tables(self) -> tuple[DeltaTables, list[str]]:
         if self._project.target.commit == "spark":
-            message = (
-                "`reset` is not available with `commit: spark`: a Spark commit cannot fence a process that still publishes. "
-                "Choose another name for the job and its tables"
+            raise ConfigError(
+                "CODE",
+                "`reset` is not available with `commit: spark`: a Spark commit cannot fence a process that "
+                "still publishes. Choose another name for the job and its tables",
             )
-            raise ConfigError(message)
         config = self._project.job_config(self._job)
         outputs = [output_location(config, MAIN, None, topic) for topic in config.outputs]
         return direct(self._project.tables, "choose another name for the job and its tables"), outputs

@@ -44,8 +44,12 @@ def create_project(root: Path, example: Example) -> NewProject:
         wanted[f"conf/schemas/{kind}.json"] = schema_text(kind)
     others = [path for path, text in wanted.items() if (root / path).exists() and (root / path).read_text() != text]
     if others:
-        message = f"{root} has another {', '.join(sorted(others))}: choose an empty folder, or remove what is there"
-        raise UsageError(message)
+        raise UsageError(
+            "CODE",
+            "{root} has another {others}: choose an empty folder, or remove what is there",
+            root=root,
+            others=", ".join(sorted(others)),
+        )
     made = [path for path in sorted(wanted) if not (root / path).exists()]
     for path in made:
         (root / path).parent.mkdir(parents=True, exist_ok=True)

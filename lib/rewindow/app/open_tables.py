@@ -43,12 +43,13 @@ def warehouse_location(root: Path, target: TargetConfig) -> str:
         use(location, target.storage_options)
         return location.rstrip("/")
     if location.startswith(UNSAFE):
-        message = (
-            f"warehouse: {target.warehouse} is an object store mounted as a file system, which does not support "
+        raise ConfigError(
+            "CODE",
+            "warehouse: {warehouse} is an object store mounted as a file system, which does not support "
             "put-if-absent. Use the bucket's URI (s3://...), a folder on a shared disk, or governed tables "
-            "(`commit: spark`)"
+            "(`commit: spark`)",
+            warehouse=target.warehouse,
         )
-        raise ConfigError(message)
     return str((root / location).absolute())
 
 
@@ -79,7 +80,9 @@ def output_location(config: JobConfig, branch: str, catalog: str | None, topic: 
     if output is None:
         near = nearest(topic, list(config.outputs))
         rename = f"rename `{near}`, or " if near else ""
-        raise ConfigError(f"the topology writes to {topic!r}: {rename}add it to `outputs:`")
+        raise ConfigError(
+            "CODE", "the topology writes to {topic!r}: {rename}add it to `outputs:`", topic=topic, rename=rename
+        )
     if catalog is not None:
         return output_name(output.table, branch, catalog.partition(".")[0])
     return output_path(output.table, branch)
@@ -91,8 +94,11 @@ def direct(tables: Warehouse, instead: str) -> DeltaTables:
     Raises `ConfigError` (78) if a catalog governs them, which says what to do ``instead``.
     """
     if not isinstance(tables, DeltaTables):
-        message = f"this command opens the files of tables, which belong to the catalog with `commit: spark`: {instead}"
-        raise ConfigError(message)
+        raise ConfigError(
+            "CODE",
+            "this command opens the files of tables, which belong to the catalog with `commit: spark`: {instead}",
+            instead=instead,
+        )
     return tables
 
 

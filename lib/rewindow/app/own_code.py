@@ -25,8 +25,11 @@ def check_own_code(root: Path, running: str = RUNNING) -> None:
     is_tree = used == other / _PACKAGE and (other / "pyproject.toml").is_file()
     if not own.is_file() or not is_tree or own.resolve() == used:
         return
-    message = (
-        f"{root} has rewindow's code in lib/, but this command runs the code of {other}: its environment was made there, and "
-        "copied or shared. Make one here with `make clean setup`, or set PYTHONPATH to this lib/"
+    raise ConfigError(
+        "CODE",
+        "{root} has rewindow's code in lib/, but this command runs the code of {other}: its environment "
+        "was made there, and copied or shared. Make one here with `make clean setup`, or set PYTHONPATH to "
+        "this lib/",
+        root=root,
+        other=other,
     )
-    raise ConfigError(message)

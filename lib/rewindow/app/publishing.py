@@ -48,8 +48,12 @@ def publish(
     name, tables = safe_name(branch, "branch"), project.tables
     state = tables.state(job)
     if name != MAIN and name not in state.branches:
-        message = f"there is no branch {name!r} to publish (branches: {', '.join(state.branches) or 'none'})"
-        raise UsageError(message)
+        raise UsageError(
+            "CODE",
+            "there is no branch {name!r} to publish (branches: {branches})",
+            name=name,
+            branches=", ".join(state.branches) or "none",
+        )
     lagged, accepted = list(tables.lagging(job, state, name)), None
     with naming(JOB=job), project.telemetry.operation(PUBLISH, job, name) as told:
         if accepts:
@@ -73,7 +77,7 @@ def _accept(project: OpenProject, job: str, branch: str, run: str | None, on_ste
         return drive(accept(job, branch, run, project.tables), on_step)
     except StorageError as error:
         if len(project.tables.state(job).accepted) > before:
-            error.args = (f"{error}. The run is accepted, and is published then",)
+            error.surrounded(after=". The run is accepted, and is published then")
         raise
 
 

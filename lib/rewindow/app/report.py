@@ -94,8 +94,7 @@ def _selected(job: str, state: JobState, branch: Branch, wanted: Wanted) -> tupl
     if not branch.runs:
         raise no_runs(job, state, branch.name)
     if wanted.run is not None and wanted.since is not None:
-        message = "--run and --since cannot be used together: choose one"
-        raise UsageError(message)
+        raise UsageError("CODE", "--run and --since cannot be used together: choose one")
     if wanted.run is not None:
         return [find_run(state, branch, wanted.run)], "one run"
     if wanted.since is None:
@@ -106,8 +105,12 @@ def _selected(job: str, state: JobState, branch: Branch, wanted: Wanted) -> tupl
     after = parse_time(wanted.since) or 0
     chosen = [run for run in branch.runs if run.recorded_at >= after]
     if not chosen:
-        message = f"no run of branch {branch.name!r} was committed since {wanted.since}: name an earlier time, or omit --since"
-        raise UsageError(message)
+        raise UsageError(
+            "CODE",
+            "no run of branch {branch!r} was committed since {since}: name an earlier time, or omit --since",
+            branch=branch.name,
+            since=wanted.since,
+        )
     return chosen, f"the runs committed since {wanted.since}"
 
 

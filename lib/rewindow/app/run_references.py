@@ -41,8 +41,9 @@ def with_runs(job: str, state: JobState, name: str) -> Branch:
     if not branch.runs:
         known = ", ".join(one.name for one in state.branches.values() if one.runs)
         others = f"branches: {known}" if known else "there is no run yet"
-        message = f"job {job!r} has no runs on branch {name!r} ({others})"
-        raise UsageError(message)
+        raise UsageError(
+            "CODE", "job {job!r} has no runs on branch {name!r} ({others})", job=job, name=name, others=others
+        )
     return branch
 
 
@@ -56,4 +57,6 @@ def no_runs(job: str, state: JobState, branch: str) -> UsageError:
     """Return the error of a branch without runs."""
     others = sorted(name for name, one in state.branches.items() if one.runs)
     more = f" (branches with runs: {', '.join(others)})" if others else f": run `rewindow run {job}` first"
-    return UsageError(f"job {job!r} has no runs on branch {branch!r} yet{more}")
+    return UsageError(
+        "CODE", "job {job!r} has no runs on branch {branch!r} yet{more}", job=job, branch=branch, more=more
+    )

@@ -31,14 +31,11 @@ def parse_time(text: str | None) -> int | None:
     try:
         parsed: object = pendulum.parse(text, exact=True)
     except ValueError as error:
-        message = f"{text!r} is not a valid time: {_HOW}"
-        raise UsageError(message) from error
+        raise UsageError("CODE", "{text!r} is not a valid time: {how}", text=text, how=_HOW) from error
     if isinstance(parsed, time):
-        message = f"{text!r} names no day: {_HOW}"
-        raise UsageError(message)
+        raise UsageError("CODE", "{text!r} names no day: {how}", text=text, how=_HOW)
     if not isinstance(parsed, date):
-        message = f"{text!r} is not a point in time: {_HOW}"
-        raise UsageError(message)
+        raise UsageError("CODE", "{text!r} is not a point in time: {how}", text=text, how=_HOW)
     if not isinstance(parsed, datetime):
         parsed = datetime(parsed.year, parsed.month, parsed.day, tzinfo=UTC)
     return round(parsed.timestamp() * 1000)
@@ -48,13 +45,13 @@ def parse_through(text: str | None, until: str | None = None, **others: Any) -> 
     """Return a run request. ``text`` is a landing number, an event time or None for all; ``until`` is an arrival time."""
     if until is not None:
         if text is not None:
-            message = "--through and --until cannot be used together: choose one"
-            raise UsageError(message)
+            raise UsageError("CODE", "--through and --until cannot be used together: choose one")
         return RunRequest(until_ms=parse_time(until), **others)
     number = whole_number(text)
     if number == 0 or (text is not None and text.startswith("-") and whole_number(text[1:]) is not None):
-        message = f"--through {text}: landings are numbered from 1. Omit --through to take all"
-        raise UsageError(message)
+        raise UsageError(
+            "CODE", "--through {text}: landings are numbered from 1. Omit --through to take all", text=text
+        )
     if number is not None:
         return RunRequest(through_landing=number, **others)
     return RunRequest(through_ms=parse_time(text), **others)

@@ -40,15 +40,15 @@ def play_all(root: Path, paths: Sequence[Path] = ()) -> Iterator[Played]:
     """
     files = [Path(path) for path in paths] or _with_transcripts(root / _FOLDER)
     if not files:
-        message = f"{root / _FOLDER} has no YAML files with a transcript: write one, or name files"
-        raise ConfigError(message)
+        raise ConfigError(
+            "CODE", "{root} has no YAML files with a transcript: write one, or name files", root=root / _FOLDER
+        )
     if str(root) not in sys.path:
         sys.path.insert(0, str(root))  # the topologies are modules of the project
     for file in files:
         shown = str(file.relative_to(root)) if file.is_relative_to(root) else str(file)
         if not file.is_file():
-            message = f"{shown} is no file: name a YAML file with transcripts"
-            raise ConfigError(message)
+            raise ConfigError("CODE", "{shown} is no file: name a YAML file with transcripts", shown=shown)
         for name, case in load_each(file):
             if isinstance(case, ConfigError):
                 yield Played(shown, name, cut=False, failure=str(case).removeprefix(str(file)).lstrip(":, "))

@@ -102,11 +102,16 @@ def _governed(tables: CatalogTables) -> list[StoredTable]:
         return [StoredTable(name, str(own.name), Fit.ABSENT, {}) for name in parts]
     for one in stated_formats(own):
         if not one.stated.isdigit():
-            message = (
-                f"{own.name} has {counted(one.rows, 'row')} of {one.name} (kind {one.kind}) of format {one.stated or 'unknown'}, "
-                "which no version wrote: RESTORE an earlier version of the table"
+            raise StorageError(
+                "CODE",
+                "{own} has {rows} of {one} (kind {kind}) of format {stated}, which no version wrote: "
+                "RESTORE an earlier version of the table",
+                own=own.name,
+                rows=counted(one.rows, "row"),
+                one=one.name,
+                kind=one.kind,
+                stated=one.stated or "unknown",
             )
-            raise StorageError(message)
         parts[one.part].append((one.name, int(one.stated), one.rows))
     return [_of_part(name, str(own.name), found) for name, found in parts.items()]
 
@@ -125,9 +130,19 @@ def _formats(path: str, file: str, column: str) -> Iterator[int]:
         try:
             stated = json.loads(text).get("format", OLDEST)
         except (ValueError, AttributeError) as error:
-            message = f"{path} has a row in {file} that is no JSON object: restore the table from a copy"
-            raise StorageError(message) from error
+            raise StorageError(
+                "CODE",
+                "{path} has a row in {file} that is no JSON object: restore the table from a copy",
+                path=path,
+                file=file,
+            ) from error
         if not isinstance(stated, int):
-            message = f"{path} has a row in {file} of format {stated!r}, which no version wrote: restore the table from a copy"
-            raise StorageError(message)
+            raise StorageError(
+                "CODE",
+                "{path} has a row in {file} of format {stated!r}, which no version wrote: restore the "
+                "table from a copy",
+                path=path,
+                file=file,
+                stated=stated,
+            )
         yield stated

@@ -69,8 +69,11 @@ def commands_of(arguments: Sequence[str]) -> list[list[str]]:
     for argument in arguments:
         if "{{" in argument:
             # Databricks passes a misspelt reference through unchanged.
-            message = f"{argument!r} contains an unresolved reference: check its spelling in databricks.yml"
-            raise UsageError(message)
+            raise UsageError(
+                "CODE",
+                "{argument!r} contains an unresolved reference: check its spelling in databricks.yml",
+                argument=argument,
+            )
     given = _parsed(arguments)
     root = find_project(Path(given.project).absolute())
     job = load_job(root, given.job)
@@ -98,4 +101,4 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> None:  # type: ignore[override]
-        raise UsageError(f"the task's parameters: {message}")
+        raise UsageError("CODE", "the task's parameters: {message}", message=message)

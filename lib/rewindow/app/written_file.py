@@ -15,7 +15,7 @@ _WITH_TYPES = ("s3://", "s3a://")
 def check_is_file(path: Path, name: str) -> None:
     """Raise `UsageError` (2) if a path is a folder; the message suggests a ``name`` in it."""
     if path.is_dir():
-        raise UsageError(f"{path} is a folder: name a file in it, such as {path / name}")
+        raise UsageError("CODE", "{path} is a folder: name a file in it, such as {path2}", path=path, path2=path / name)
 
 
 def write_text(path: Path, text: str) -> str:
@@ -32,7 +32,9 @@ def write_text(path: Path, text: str) -> str:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror or error}. Name another file") from error
+        raise UsageError(
+            "CODE", "cannot write {path}: {strerror}. Name another file", path=path, strerror=error.strerror or error
+        ) from error
     return str(path)
 
 

@@ -35,7 +35,11 @@ def find_project(start: Path | None = None) -> Path:
     for folder in (begin, *begin.parents):
         if (folder / "conf").is_dir():
             return folder
-    raise ConfigError(f"no folder conf/ in {begin} or above it: change to the project's root, or use --project FOLDER")
+    raise ConfigError(
+        "CODE",
+        "no folder conf/ in {begin} or above it: change to the project's root, or use --project FOLDER",
+        begin=begin,
+    )
 
 
 def load_feed(root: Path, name: str) -> FeedConfig:
@@ -59,7 +63,13 @@ def check_feed_exists(root: Path, config: JobConfig) -> None:
         known = names_of(root, "feeds")
         with at(root, "jobs", config.job, "feed"):
             hint = did_you_mean(config.feed, known)
-            raise ConfigError(f"there is no feed {config.feed!r}: {hint}conf/feeds has {', '.join(known) or 'none'}")
+            raise ConfigError(
+                "CODE",
+                "there is no feed {feed!r}: {hint}conf/feeds has {known}",
+                feed=config.feed,
+                hint=hint,
+                known=", ".join(known) or "none",
+            )
 
 
 def load_jobs(root: Path) -> dict[str, JobConfig]:
@@ -71,7 +81,9 @@ def load_jobs(root: Path) -> dict[str, JobConfig]:
         pair = overlapping(tables) or ("", "")
         (_, other, _), *_, (_, name, topic) = [owner for owner in owners if owner[0] in pair]
         with at(root, "jobs", name, "outputs", topic, "table"):
-            raise ConfigError(f"{problem}. The other output is in conf/jobs/{other}.yaml")
+            raise ConfigError(
+                "CODE", "{problem}. The other output is in conf/jobs/{other}.yaml", problem=problem, other=other
+            )
     return jobs
 
 
@@ -85,7 +97,11 @@ def names_of(root: Path, kind: Kind) -> list[str]:
     folder = root / "conf" / kind
     if misnamed := min(folder.glob("*.yml"), default=None):
         raise ConfigError(
-            f"conf/{kind}/{misnamed.name}: configuration files end in .yaml: rename it to {misnamed.stem}.yaml"
+            "CODE",
+            "conf/{kind}/{misnamed}: configuration files end in .yaml: rename it to {stem}.yaml",
+            kind=kind,
+            misnamed=misnamed.name,
+            stem=misnamed.stem,
         )
     return _stems(root, kind)
 
@@ -116,14 +132,26 @@ def _load(root: Path, folder: Kind, kind: str, name: str, model: type[_Config]) 
         if kind != "target" and name in names_of(root, "jobs" if kind == "feed" else "feeds"):
             other = f"a job: `rewindow run {name}`" if kind == "feed" else f"a feed: `rewindow land {name}`"
             available = f"{available}. {name} is {other}"
-        raise ConfigError(f"no conf/{folder}/{name}.yaml in {root}: {available}")
+        raise ConfigError(
+            "CODE",
+            "no conf/{folder}/{name}.yaml in {root}: {available}",
+            folder=folder,
+            name=name,
+            root=root,
+            available=available,
+        )
     shown = f"conf/{folder}/{name}.yaml"
     _check_inside(root, path, shown)
     loaded = read_model(path, shown, model)
     stated = getattr(loaded, kind)
     if stated != name:
         with at(root, folder, name, kind):
-            raise ConfigError(f"{kind} is {stated!r}, but must equal the file's name: rename one of them")
+            raise ConfigError(
+                "CODE",
+                "{kind} is {stated!r}, but must equal the file's name: rename one of them",
+                kind=kind,
+                stated=stated,
+            )
     return loaded
 
 
@@ -131,7 +159,9 @@ def _check_inside(root: Path, path: Path, shown: str) -> None:
     """Raise `ConfigError` (78) for a link out of the project, whose target messages would quote. conf/ may be a link."""
     target = path.resolve()
     if not any(target.is_relative_to(folder.resolve()) for folder in (root, root / "conf")):
-        raise ConfigError(f"{shown} is a link to a file outside the project: put the file itself there")
+        raise ConfigError(
+            "CODE", "{shown} is a link to a file outside the project: put the file itself there", shown=shown
+        )
 
 
 @lru_cache(maxsize=1024)
@@ -157,19 +187,32 @@ def _read_text(path: Path, shown: str) -> str:
     try:
         facts = path.stat()
         if not stat.S_ISREG(facts.st_mode):  # reading a pipe would never end
-            raise ConfigError(f"{shown} is not a regular file: replace it with one")
+            raise ConfigError("CODE", "{shown} is not a regular file: replace it with one", shown=shown)
         if facts.st_size > _MAX_BYTES:
-            raise ConfigError(f"{shown} is larger than {_MAX_BYTES:,} bytes: is this the right file?")
+            raise ConfigError(
+                "CODE",
+                "{shown} is larger than {max_bytes:,} bytes: is this the right file?",
+                shown=shown,
+                max_bytes=_MAX_BYTES,
+            )
         data = path.read_bytes()
     except PermissionError as error:
-        raise AccessError(f"no permission to read {shown}: {error.strerror}") from error
+        raise AccessError(
+            "CODE", "no permission to read {shown}: {strerror}", shown=shown, strerror=error.strerror
+        ) from error
     except OSError as error:
-        raise ConfigError(f"cannot read {shown}: {error.strerror}") from error
+        raise ConfigError("CODE", "cannot read {shown}: {strerror}", shown=shown, strerror=error.strerror) from error
     try:
         return data.decode()
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise ConfigError(f"{shown}, line {line}: this is not UTF-8 (byte {error.start}): save it as UTF-8") from error
+        raise ConfigError(
+            "CODE",
+            "{shown}, line {line}: this is not UTF-8 (byte {start}): save it as UTF-8",
+            shown=shown,
+            line=line,
+            start=error.start,
+        ) from error
 
 
 @contextmanager
@@ -178,7 +221,7 @@ def _at_key(path: Path, shown: str, *keys: int | str) -> Iterator[None]:
     try:
         yield
     except ConfigError as error:
-        error.args = (f"{shown}{_line(path, shown, keys)}: {error.message}",)
+        error.surrounded(f"{shown}{_line(path, shown, keys)}: ")
         raise
 
 

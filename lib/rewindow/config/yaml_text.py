@@ -103,7 +103,7 @@ def parse(text: str, shown: str) -> Document:
         loader = _Loader(text)
         root = loader.get_single_node()
         if root is None:
-            raise ConfigError(f"{shown} is empty: it needs lines like `key: value`")
+            raise ConfigError("CODE", "{shown} is empty: it needs lines like `key: value`", shown=shown)
         if not isinstance(root, yaml.MappingNode):
             found = Mistake(
                 position_of(root, ()), "this is not a mapping of keys to values: write lines like `partitions: 8`"

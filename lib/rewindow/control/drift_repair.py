@@ -155,8 +155,13 @@ def _targets(known: Sequence[str], asked: Asked, drift: Iterable[str]) -> list[s
     for target in asked.targets or ():
         if target not in known:
             outputs = ", ".join(one.removeprefix(OUTPUT) for one in known if one.startswith(OUTPUT)) or "none"
-            message = f"branch {asked.branch!r} has no table for {target.removeprefix(OUTPUT)!r} (outputs: {outputs})"
-            raise UsageError(message)
+            raise UsageError(
+                "CODE",
+                "branch {branch!r} has no table for {OUTPUT!r} (outputs: {outputs})",
+                branch=asked.branch,
+                OUTPUT=target.removeprefix(OUTPUT),
+                outputs=outputs,
+            )
     wanted = {*drift, *(known if asked.targets is None else asked.targets)}
     return sorted(wanted, key=lambda target: (not target.startswith(OUTPUT), target))
 
@@ -176,11 +181,15 @@ def _repeat(
         check_same_code(run, job.binding)
     except CheckpointError as error:
         if run.spec.branch != MAIN:
-            error.args = (f"{error}; or {start_over}",)
+            error.surrounded(after=f"; or {start_over}")
         raise
     if (missing := missing_landing(run.spec, job.feed)) is not None:
-        message = f"{missing}, so its rows cannot be made again. Restore the table from a copy, or {start_over}"
-        raise SourceError(message)
+        raise SourceError(
+            "CODE",
+            "{missing}, so its rows cannot be made again. Restore the table from a copy, or {start_over}",
+            missing=missing,
+            start_over=start_over,
+        )
     spec = replace(run.spec, attempt=attempt)
     before = repair.known_reports(run)
     engine_as_before: Engine = LikeBefore(engine, before) if before else engine
@@ -189,13 +198,15 @@ def _repeat(
     made, committed = repair.totals(reports), run.commit.targets
     for target in sorted({*made, *committed}):
         if content(made.get(target)) != content(committed.get(target)):
-            message = (
-                f"run {run.spec.name} was repeated and gave other rows than it committed. {target.removeprefix(OUTPUT)}: "
-                f"{repair.first_difference(run, target, spec, reports)}. Nothing was changed. Either the job is not "
-                "deterministic (a clock, a random number, the order of a set) or its input was altered: restore the lost "
-                "files from a copy"
+            raise InvariantError(
+                "CODE",
+                "run {spec} was repeated and gave other rows than it committed. {OUTPUT}: {run}. Nothing "
+                "was changed. Either the job is not deterministic (a clock, a random number, the order of "
+                "a set) or its input was altered: restore the lost files from a copy",
+                spec=run.spec.name,
+                OUTPUT=target.removeprefix(OUTPUT),
+                run=repair.first_difference(run, target, spec, reports),
             )
-            raise InvariantError(message)
     repair.audit(spec, job.feed, reports)
     yield f"stage {run.spec.name}"
     journal = tables.stage(spec, reports)

@@ -41,7 +41,8 @@ def update(
         rows = [decision] if isinstance(decision, LedgerRow) else decision
         if not isinstance(rows, list) or ledger.append(name, *rows):
             return decision
-    message = (
-        f"the ledger of {name} is busy: other processes keep appending to it. Run the command again when they are done"
+    raise NotNowError(
+        "CODE",
+        "the ledger of {name} is busy: other processes keep appending to it. Run the command again when they are done",
+        name=name,
     )
-    raise NotNowError(message)

@@ -30,13 +30,21 @@ class TopologyLoader:
         module_name, _, function_name = self.reference.partition(":")
         build = getattr(self._module(module_name), function_name, None)
         if not callable(build):
-            message = (
-                f"job {self.job!r}: {module_name} has no function {function_name!r}: fix `topology:` or the module"
+            raise ConfigError(
+                "CODE",
+                "job {job!r}: {module_name} has no function {function_name!r}: fix `topology:` or the module",
+                job=self.job,
+                module_name=module_name,
+                function_name=function_name,
             )
-            raise ConfigError(message)
         if iscoroutinefunction(build):
-            message = f"job {self.job!r}: {self.reference} is `async`: write `def {function_name}` without it"
-            raise ConfigError(message)
+            raise ConfigError(
+                "CODE",
+                "job {job!r}: {reference} is `async`: write `def {function_name}` without it",
+                job=self.job,
+                reference=self.reference,
+                function_name=function_name,
+            )
         try:
             with redirect_stdout(sys.stderr):  # standard output is for the command's own, such as JSON
                 topology = build()
@@ -45,11 +53,17 @@ class TopologyLoader:
             raise
         except (Exception, SystemExit) as error:
             what = f"{type(error).__name__}: {error}{_instead(error)}"
-            message = f"job {self.job!r}: {self.reference} failed with {what}"
-            raise ConfigError(message).at_line(line_of(error)) from error
+            raise ConfigError(
+                "CODE", "job {job!r}: {reference} failed with {what}", job=self.job, reference=self.reference, what=what
+            ).at_line(line_of(error)) from error
         if not isinstance(topology, Topology):
-            message = f"job {self.job!r}: {self.reference} returned a {type(topology).__name__}: return builder.build()"
-            raise ConfigError(message)
+            raise ConfigError(
+                "CODE",
+                "job {job!r}: {reference} returned a {__name__}: return builder.build()",
+                job=self.job,
+                reference=self.reference,
+                __name__=type(topology).__name__,
+            )
         return topology
 
     def _module(self, name: str) -> ModuleType:
@@ -60,20 +74,41 @@ class TopologyLoader:
                 return importlib.import_module(name)
         except ModuleNotFoundError as error:
             if not f"{name}.".startswith(f"{error.name}."):
-                message = f"job {self.job!r}: cannot import {name!r}: {error}. Fix the import, or install the module"
-                raise ConfigError(message).at_line(line_of(error)) from error
+                raise ConfigError(
+                    "CODE",
+                    "job {job!r}: cannot import {name!r}: {error}. Fix the import, or install the module",
+                    job=self.job,
+                    name=name,
+                    error=error,
+                ).at_line(line_of(error)) from error
             fix = "Write the module without .py" if name.endswith(".py") else "Fix `topology:` or the import"
-            message = f"job {self.job!r}: cannot import {name!r} from {self.root}: {error}. {fix}"
-            raise ConfigError(message) from error
+            raise ConfigError(
+                "CODE",
+                "job {job!r}: cannot import {name!r} from {root}: {error}. {fix}",
+                job=self.job,
+                name=name,
+                root=self.root,
+                error=error,
+                fix=fix,
+            ) from error
         except SyntaxError as error:
-            message = f"job {self.job!r}: {error.filename}:{error.lineno}: {error.msg}. Fix that line"
-            raise ConfigError(message) from error
+            raise ConfigError(
+                "CODE",
+                "job {job!r}: {filename}:{lineno}: {msg}. Fix that line",
+                job=self.job,
+                filename=error.filename,
+                lineno=error.lineno,
+                msg=error.msg,
+            ) from error
         except (Exception, SystemExit) as error:
             reason = f"{type(error).__name__}: {error}"
-            message = (
-                f"job {self.job!r}: importing {name!r} failed with {reason}. Fix the module: workers import it too"
-            )
-            raise ConfigError(message).at_line(line_of(error)) from error
+            raise ConfigError(
+                "CODE",
+                "job {job!r}: importing {name!r} failed with {reason}. Fix the module: workers import it too",
+                job=self.job,
+                name=name,
+                reason=reason,
+            ).at_line(line_of(error)) from error
 
 
 def _instead(error: BaseException) -> str:

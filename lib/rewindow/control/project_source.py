@@ -81,7 +81,9 @@ class Module:
         try:
             self.tree = ast.parse(file.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, SyntaxError, ValueError) as error:
-            raise ConfigError(f"{shown}: the code cannot be read: {error}. Fix the file") from error
+            raise ConfigError(
+                "CODE", "{shown}: the code cannot be read: {error}. Fix the file", shown=shown, error=error
+            ) from error
 
     @cached_property
     def bindings(self) -> dict[str, list[ast.stmt]]:

@@ -290,9 +290,13 @@ def _commit(spec: RunSpec, commit: Commit, tables: Tables, step: Step) -> Genera
     yield from update(tables, spec.job, step, decide)
     state = tables.state(spec.job)
     if state.ledger != ledger:
-        message = f"run {spec.name} was committed, but `reset` has started the job over since: run again"
-        raise NotNowError(message)
+        raise NotNowError(
+            "CODE", "run {spec} was committed, but `reset` has started the job over since: run again", spec=spec.name
+        )
     if state.find_run(spec.run) is None:
-        message = f"run {spec.name}: its COMMIT row was appended and has disappeared. Restore the ledger table"
-        raise InvariantError(message)
+        raise InvariantError(
+            "CODE",
+            "run {spec}: its COMMIT row was appended and has disappeared. Restore the ledger table",
+            spec=spec.name,
+        )
     return state

@@ -48,11 +48,15 @@ def check_met(spec: RunSpec, observed: Sequence[Observation]) -> None:
     if failed:
         listed = "\n".join(f"  - {one.told}" for one in failed)
         what = "an expectation" if len(failed) == 1 else f"{len(failed)} expectations"
-        message = (
-            f"run {spec.name} of {spec.job} does not meet {what}:\n{listed}\nNothing was committed. Fix the data or the code, "
-            "or change `expect:` (on_fail: hold commits without publishing, warn publishes)"
+        raise ExpectationError(
+            "CODE",
+            "run {spec} of {job} does not meet {what}:\n{listed}\nNothing was committed. Fix the data or "
+            "the code, or change `expect:` (on_fail: hold commits without publishing, warn publishes)",
+            spec=spec.name,
+            job=spec.job,
+            what=what,
+            listed=listed,
         )
-        raise ExpectationError(message)
 
 
 def result_rows(spec: RunSpec, observed: Sequence[Observation]) -> list[tuple[Any, ...]]:

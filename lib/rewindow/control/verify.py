@@ -89,8 +89,12 @@ def verify(
     found = differences_besides_tables(run.spec.binding, job.binding)
     if found:
         listed = "\n".join(f"  - {line}" for line in found)
-        message = f"run {run.spec.name} was made by different code:\n{listed}\nCheck out the version that made it, then verify"
-        raise CheckpointError(message)
+        raise CheckpointError(
+            "CODE",
+            "run {spec} was made by different code:\n{listed}\nCheck out the version that made it, then verify",
+            spec=run.spec.name,
+            listed=listed,
+        )
     spec = replace(run.spec, attempt=attempt)
     check_has_landings(run, job.feed)
     try:

@@ -75,13 +75,16 @@ def workspace(profile: str | None = None, settings: Mapping[str, str] | None = N
     try:
         from databricks.sdk import WorkspaceClient  # noqa: PLC0415 - the extra, and slow to load
     except ImportError as error:
-        raise ConfigError("the Databricks SDK is missing: pip install 'rewindow[databricks]'") from error
+        raise ConfigError("CODE", "the Databricks SDK is missing: pip install 'rewindow[databricks]'") from error
     try:
         return WorkspaceClient(**(settings or {}), profile=profile, product="rewindow")
     except ValueError as error:
         first = str(error).strip().splitlines()[0]
-        message = f"no Databricks workspace is configured ({first}): set DATABRICKS_HOST and a token, or --profile"
-        raise ConfigError(message) from error
+        raise ConfigError(
+            "CODE",
+            "no Databricks workspace is configured ({first}): set DATABRICKS_HOST and a token, or --profile",
+            first=first,
+        ) from error
 
 
 def start(
@@ -104,7 +107,11 @@ def start(
     for name, value in parameters.items():
         if "{{" in value:
             raise UsageError(
-                f"the parameter {name}={value!r} contains an unrendered template, which the scheduler should have replaced"
+                "CODE",
+                "the parameter {name}={value!r} contains an unrendered template, which the scheduler "
+                "should have replaced",
+                name=name,
+                value=value,
             )
     with errors():
         job_id = _job_id(client, job)
@@ -118,7 +125,12 @@ def start(
         if new or run.code in {None, 0}:
             return run
     raise ConfigError(
-        f"{job}: {_TRIES} runs with these parameters failed, the last one is {run.url}. Fix the cause, then {again}"
+        "CODE",
+        "{job}: {tries} runs with these parameters failed, the last one is {url}. Fix the cause, then {again}",
+        job=job,
+        tries=_TRIES,
+        url=run.url,
+        again=again,
     )
 
 
@@ -179,7 +191,14 @@ def wait(
         if run.code is not None:
             return run
         if end is not None and time.monotonic() >= end:
-            raise NotNowError(f"run {run_id} is still {run.state} after {timeout_s:g} s and continues: {_FOLLOW}")
+            raise NotNowError(
+                "CODE",
+                "run {run_id} is still {state} after {timeout_s:g} s and continues: {follow}",
+                run_id=run_id,
+                state=run.state,
+                timeout_s=timeout_s,
+                follow=_FOLLOW,
+            )
         time.sleep(poll_s)
 
 
@@ -200,13 +219,21 @@ def errors(fix: str = "", *, retry: str = _RETRY) -> Iterator[None]:
     try:
         yield
     except (sdk.PermissionDenied, sdk.Unauthenticated) as error:
-        message = f"Databricks denied access: {error}. {fix or 'Check the token and its permission to run the job'}"
-        raise AccessError(message) from error
+        raise AccessError(
+            "CODE",
+            "Databricks denied access: {error}. {fix}",
+            error=error,
+            fix=fix or "Check the token and its permission to run the job",
+        ) from error
     except (sdk.NotFound, sdk.InvalidParameterValue, sdk.BadRequest) as error:
-        raise ConfigError(f"Databricks: {error}. {fix or 'Check the id of the job and its parameters'}") from error
+        raise ConfigError(
+            "CODE", "Databricks: {error}. {fix}", error=error, fix=fix or "Check the id of the job and its parameters"
+        ) from error
     except (sdk.DatabricksError, OSError, TimeoutError) as error:
         first = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        raise StorageError(f"Databricks did not answer ({first}){f': {retry}' if retry else ''}") from error
+        raise StorageError(
+            "CODE", "Databricks did not answer ({first}){note}", first=first, note=f": {retry}" if retry else ""
+        ) from error
 
 
 def ended(code: int, message: str) -> str:
@@ -253,7 +280,12 @@ def _job_id(client: WorkspaceClient, job: str) -> int:
     found = [one.job_id for one in client.jobs.list(name=job) if one.job_id is not None]
     if len(found) != 1:
         count = "no job" if not found else f"{len(found)} jobs"
-        raise ConfigError(f"the workspace has {count} called {job!r}: deploy the bundle, or use the job's id")
+        raise ConfigError(
+            "CODE",
+            "the workspace has {count} called {job!r}: deploy the bundle, or use the job's id",
+            count=count,
+            job=job,
+        )
     return int(found[0])
 
 

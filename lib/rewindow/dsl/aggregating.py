@@ -36,10 +36,11 @@ def aggregator_of(aggregate: AggregateSpec, aggregator: AddFunction | None, valu
         return Custom(aggregate, aggregator, value or returned_type(aggregator))
     if is_aggregate(aggregate):
         return aggregate
-    message = (
-        f"aggregate({shown(aggregate)}): give a built-in aggregate, a dict of them, or an initializer and an aggregator"
+    raise TopologyError(
+        "CODE",
+        "aggregate({aggregate}): give a built-in aggregate, a dict of them, or an initializer and an aggregator",
+        aggregate=shown(aggregate),
     )
-    raise TopologyError(message)
 
 
 def merger_of(aggregate: AggregateSpec, made: Aggregator, merger: Merger | None) -> Merger:
@@ -51,9 +52,11 @@ def merger_of(aggregate: AggregateSpec, made: Aggregator, merger: Merger | None)
     for part in parts:
         if not isinstance(part, Mergeable):
             what = "aggregate(initializer, aggregator)" if isinstance(part, Custom) else shown(part)
-            message = (
-                f"sessions can merge, and {what} cannot merge their states: give aggregate(initializer, aggregator, merger) "
-                "a merger(key, one, later), or your own aggregator a method merge(state, later)"
+            raise TopologyError(
+                "CODE",
+                "sessions can merge, and {what} cannot merge their states: give aggregate(initializer, "
+                "aggregator, merger) a merger(key, one, later), or your own aggregator a method "
+                "merge(state, later)",
+                what=what,
             )
-            raise TopologyError(message)
     return Merging(made)

@@ -64,8 +64,12 @@ class BranchedKStream:
         chain: Callable[[KStream], KStream | None] | None,
     ) -> BranchedKStream:
         if self.is_done:
-            message = f"split {self.name!r}: the default branch is the last one: add {name!r} before it"
-            raise TopologyError(message)
+            raise TopologyError(
+                "CODE",
+                "split {name!r}: the default branch is the last one: add {name2!r} before it",
+                name=self.name,
+                name2=name,
+            )
         full = f"{self.name}-{name}"
         node = self.stream.graph.add("branch", PassThrough("branch"), self.stream.node, name=full)
         self.stream.graph.reads(node, predicate, self.stream.key, self.stream.value)

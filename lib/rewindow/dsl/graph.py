@@ -85,8 +85,7 @@ class Graph:
     def add_user_stores(self, what: str, stores: Iterable[StoreBuilder | str]) -> tuple[str, ...]:
         """Add the stores among ``stores`` that are not names, and return the names of all. ``what`` needs them, for errors."""
         if isinstance(stores, str | StoreBuilder):
-            message = f"{what}: give its stores as a list, as in stores=[store]"
-            raise TopologyError(message)
+            raise TopologyError("CODE", "{what}: give its stores as a list, as in stores=[store]", what=what)
         stores = tuple(stores)
         for store in stores:
             if isinstance(store, StoreBuilder):
@@ -113,8 +112,7 @@ def function_of(given: Any, verb: str, *arguments: str) -> Any:
     Raises `TopologyError`, with file and line, if it is not callable or does not take that many.
     """
     if not callable(given):
-        message = f"{verb}({shown(given)}): give it a function"
-        raise TopologyError(message)
+        raise TopologyError("CODE", "{verb}({given}): give it a function", verb=verb, given=shown(given))
     if arguments:
         _check_takes(given, verb, arguments)
     return given
@@ -132,10 +130,15 @@ def _check_takes(function: Callable[..., Any], verb: str, arguments: tuple[str, 
         at = f" ({code.co_filename}:{code.co_firstlineno})" if code else ""
         name = getattr(function, "__name__", type(function).__name__)
         what = "the lambda" if name == "<lambda>" else name
-        message = (
-            f"{verb}: {what}{at} takes {signature}, but is called with ({', '.join(arguments)}): change its parameters"
-        )
-        raise TopologyError(message) from error
+        raise TopologyError(
+            "CODE",
+            "{verb}: {what}{at} takes {signature}, but is called with ({arguments}): change its parameters",
+            verb=verb,
+            what=what,
+            at=at,
+            signature=signature,
+            arguments=", ".join(arguments),
+        ) from error
 
 
 def internal_ends(repartition: str) -> tuple[str, str]:

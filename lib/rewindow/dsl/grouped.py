@@ -221,15 +221,22 @@ def _check_input(inputs: tuple[_Input, ...], grouped: KGroupedStream) -> None:
     first = inputs[0].grouped
     given: object = grouped  # user code may pass anything
     if not isinstance(given, type(first)):
-        message = f"cogroup({grouped!r}, ...): give it a grouped stream, stream.group_by_key() or stream.group_by(...)"
-        raise TopologyError(message)
+        raise TopologyError(
+            "CODE",
+            "cogroup({grouped!r}, ...): give it a grouped stream, stream.group_by_key() or stream.group_by(...)",
+            grouped=grouped,
+        )
     what = f"cogroup of {first.stream.node!r} with {grouped.stream.node!r}"
     if grouped.stream.graph is not first.stream.graph:
-        message = f"{what}: its sides come from two builders, read both topics with one StreamsBuilder"
-        raise TopologyError(message)
+        raise TopologyError(
+            "CODE", "{what}: its sides come from two builders, read both topics with one StreamsBuilder", what=what
+        )
     if any(one.grouped is grouped for one in inputs):
-        message = f"{what}: the grouped stream is there already, give it one aggregator that does what both do"
-        raise TopologyError(message)
+        raise TopologyError(
+            "CODE",
+            "{what}: the grouped stream is there already, give it one aggregator that does what both do",
+            what=what,
+        )
     check_keys(first.stream.key, grouped.stream.key, what)
 
 
@@ -264,6 +271,10 @@ def _common_result(store: str, aggregators: list[AddFunction]) -> Any:
     known = dict.fromkeys(kind for kind in map(returned_type, aggregators) if kind is not None)
     if len(known) > 1:
         names = ", ".join(getattr(kind, "__name__", str(kind)) for kind in known)
-        message = f"cogroup {store!r}: its aggregators return {names}: declare the type of the aggregate, value=..."
-        raise TopologyError(message)
+        raise TopologyError(
+            "CODE",
+            "cogroup {store!r}: its aggregators return {names}: declare the type of the aggregate, value=...",
+            store=store,
+            names=names,
+        )
     return next(iter(known), None)

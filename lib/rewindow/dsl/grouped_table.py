@@ -82,11 +82,12 @@ class KGroupedTable:
         for part in parts:
             if not (is_aggregate(part) and isinstance(part, Subtractable)):
                 what = described(part) if is_aggregate(part) else repr(part)
-                message = (
-                    f"aggregate({what}) of a grouped table cannot subtract a row: use Count, Sum, Mean or Collect, or give "
-                    "initializer, adder and subtractor"
+                raise TopologyError(
+                    "CODE",
+                    "aggregate({what}) of a grouped table cannot subtract a row: use Count, Sum, Mean or "
+                    "Collect, or give initializer, adder and subtractor",
+                    what=what,
                 )
-                raise TopologyError(message)
         return _aggregated(self, built_in, store, name)
 
 

@@ -64,14 +64,17 @@ def join(
 ) -> KStream:
     """Join a stream with a stream or a table. Raises `TopologyError` if the arguments do not fit: see `KStream.join`."""
     if not isinstance(other, type(left) | KTable):
-        message = (
-            f"join of {left.node!r} with {other!r}: give it a KStream or a KTable (outer joins have no GlobalKTable)"
+        raise TopologyError(
+            "CODE",
+            "join of {node!r} with {other!r}: give it a KStream or a KTable (outer joins have no GlobalKTable)",
+            node=left.node,
+            other=other,
         )
-        raise TopologyError(message)
     what = f"join of {left.node!r} with {other.node!r}" if options.name is None else f"join {options.name!r}"
     if left.graph is not other.graph:
-        message = f"{what}: its sides come from two builders, read both topics with one StreamsBuilder"
-        raise TopologyError(message)
+        raise TopologyError(
+            "CODE", "{what}: its sides come from two builders, read both topics with one StreamsBuilder", what=what
+        )
     check_keys(left.key, other.key, what)
     function_of(joiner, "join", *(("key", "left", "right") if options.with_key else ("left", "right")))
     joined = joiner if options.with_key else _without_key(joiner)
@@ -92,11 +95,14 @@ def join(
 def check_keys(left: Any, right: Any, what: str) -> None:
     """Raise `TopologyError` if equal keys of two sides would be in different partitions."""
     if isinstance(left, type) and isinstance(right, type) and left is not right:
-        message = (
-            f"{what}: the keys of its sides are {left.__name__} and {right.__name__}, so equal keys would be in "
-            "different partitions: convert one side with select_key"
+        raise TopologyError(
+            "CODE",
+            "{what}: the keys of its sides are {__name__} and {__name__2}, so equal keys would be in "
+            "different partitions: convert one side with select_key",
+            what=what,
+            __name__=left.__name__,
+            __name__2=right.__name__,
         )
-        raise TopologyError(message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,16 +135,19 @@ def join_global(
     """Join a stream with a global table. Raises `TopologyError` if the arguments do not fit: see `KStream.join`."""
     what = f"join of {stream.node!r} with {table.store!r}" if options.name is None else f"join {options.name!r}"
     if stream.graph is not table.graph:
-        message = f"{what}: its sides come from two builders, read both topics with one StreamsBuilder"
-        raise TopologyError(message)
-    if not callable(joiner):
-        message = (
-            f"{what}: a join with a global table takes a key selector and a joiner, join(table, key_selector, joiner)"
+        raise TopologyError(
+            "CODE", "{what}: its sides come from two builders, read both topics with one StreamsBuilder", what=what
         )
-        raise TopologyError(message)
+    if not callable(joiner):
+        raise TopologyError(
+            "CODE",
+            "{what}: a join with a global table takes a key selector and a joiner, join(table, key_selector, joiner)",
+            what=what,
+        )
     if options.store is not None or options.grace is not None:
-        message = f"{what}: a join with a global table takes neither store= nor grace=: leave them out"
-        raise TopologyError(message)
+        raise TopologyError(
+            "CODE", "{what}: a join with a global table takes neither store= nor grace=: leave them out", what=what
+        )
     function_of(key_selector, "join", "key", "value")
     function_of(joiner, "join", *(("key", "left", "right") if options.with_key else ("left", "right")))
     joined = joiner if options.with_key else _without_key(joiner)
@@ -154,15 +163,22 @@ def _stream_join(
 ) -> str:
     graph, windows, name = left.graph, options.windows, options.name
     if not isinstance(windows, JoinWindows):
-        message = f'{what}: a join of two streams needs windows, as in JoinWindows.of("10m", grace="1m")'
-        raise TopologyError(message)
+        raise TopologyError(
+            "CODE", '{what}: a join of two streams needs windows, as in JoinWindows.of("10m", grace="1m")', what=what
+        )
     check_made(windows)
     if options.grace is not None:
-        message = f"{what}: the grace of a join of two streams belongs to its windows, JoinWindows.of(..., grace=...)"
-        raise TopologyError(message)
+        raise TopologyError(
+            "CODE",
+            "{what}: the grace of a join of two streams belongs to its windows, JoinWindows.of(..., grace=...)",
+            what=what,
+        )
     if name is None:
-        message = f"{what}: a join of two streams stores the records of both sides: give it a name, name=..."
-        raise TopologyError(message)
+        raise TopologyError(
+            "CODE",
+            "{what}: a join of two streams stores the records of both sides: give it a name, name=...",
+            what=what,
+        )
     left_kept, right_kept = _kept(options.store or name)
     first, second = _side(left, f"{name}-left"), _side(right, f"{name}-right")
     stores = (
@@ -182,19 +198,20 @@ def _stream_join(
 def _table_join(left: KStream, table: KTable, unmatched: Unmatched, joiner: Joiner, options: Options, what: str) -> str:
     graph, name, view = left.graph, options.name, view_of(table, options.name or table.node)
     if options.windows is not None or options.store is not None:
-        message = f"{what}: a join with a table takes neither windows= nor store=: leave them out"
-        raise TopologyError(message)
-    if unmatched.right:
-        message = (
-            f"{what}: updates of a table send no results, so a table has no outer join: use left_join, or to_stream()"
+        raise TopologyError(
+            "CODE", "{what}: a join with a table takes neither windows= nor store=: leave them out", what=what
         )
-        raise TopologyError(message)
+    if unmatched.right:
+        raise TopologyError(
+            "CODE",
+            "{what}: updates of a table send no results, so a table has no outer join: use left_join, or to_stream()",
+            what=what,
+        )
     if name is None and (left.is_rekeyed or options.grace is not None):
         why = (
             "its records were re-keyed and cross a repartition" if left.is_rekeyed else "its records wait for the grace"
         )
-        message = f"{what}: {why}, give it a name, name=..."
-        raise TopologyError(message)
+        raise TopologyError("CODE", "{what}: {why}, give it a name, name=...", what=what, why=why)
     if options.grace is None:
         side = _side(left, str(name))
         return graph.add(
@@ -202,15 +219,19 @@ def _table_join(left: KStream, table: KTable, unmatched: Unmatched, joiner: Join
         )
     name, grace_ms = str(name), to_ms(options.grace)
     if grace_ms < 0:
-        message = f"{what}: the grace {options.grace!r} is negative: give 0 or more"
-        raise TopologyError(message)
+        raise TopologyError(
+            "CODE", "{what}: the grace {grace!r} is negative: give 0 or more", what=what, grace=options.grace
+        )
     if view.history_ms is None or grace_ms > view.history_ms:
         kept = "no history" if view.history_ms is None else f"a history of {in_words(view.history_ms)}"
-        message = (
-            f"{what}: the grace {options.grace!r} needs a versioned table with at least that much history, and this one has "
-            f"{kept}: use versioned_store(name, history=...) for its store"
+        raise TopologyError(
+            "CODE",
+            "{what}: the grace {grace!r} needs a versioned table with at least that much history, and this "
+            "one has {kept}: use versioned_store(name, history=...) for its store",
+            what=what,
+            grace=options.grace,
+            kept=kept,
         )
-        raise TopologyError(message)
     side = _side(left, name)
     graph.topology.add_store(StoreBuilder(name, RECORDS, side.key, side.value))
     supplier = StreamTableJoin(view, joiner, unmatched.left, grace_ms, name)
@@ -230,13 +251,15 @@ def _kept(store: JoinStores) -> tuple[Materialized, Materialized]:
     if isinstance(store, tuple):
         this, other = materialized(store[0]), materialized(store[1])
         if this.name == other.name:
-            message = f"store {this.name!r} cannot keep both sides of a join: give each its own name"
-            raise TopologyError(message)
+            raise TopologyError(
+                "CODE", "store {this!r} cannot keep both sides of a join: give each its own name", this=this.name
+            )
         return this, other
     both = materialized(store)
     if both.ready_made is not None:
-        message = f"store {both.name!r} cannot keep both sides of a join: give a pair, store=(this, other)"
-        raise TopologyError(message)
+        raise TopologyError(
+            "CODE", "store {both!r} cannot keep both sides of a join: give a pair, store=(this, other)", both=both.name
+        )
     return replace(both, name=f"{both.name}-left"), replace(both, name=f"{both.name}-right")
 
 

@@ -37,19 +37,28 @@ class Materialized:
             return made if retention is None else made.with_retention(retention)
         given: object = store  # user code may pass anything
         if not isinstance(given, str) or not given:
-            message = f"store={store!r}: give it a name, Materialized.as_(name, retention=...) or a ready-made store"
-            raise TopologyError(message)
+            raise TopologyError(
+                "CODE",
+                "store={store!r}: give it a name, Materialized.as_(name, retention=...) or a ready-made store",
+                store=store,
+            )
         named = cls(store)
         return named if retention is None else named.with_retention(retention)
 
     def with_retention(self, retention: str | timedelta) -> Materialized:
         """Return a copy with this retention. Raises `TopologyError` as `as_` does, and `ConfigError` if it is negative."""
         if self.ready_made is not None:
-            message = f"store {self.name!r} is ready-made and has its own retention: change it there"
-            raise TopologyError(message)
+            raise TopologyError(
+                "CODE", "store {name!r} is ready-made and has its own retention: change it there", name=self.name
+            )
         retention_ms = to_ms(retention)
         if retention_ms < 0:
-            raise ConfigError(f"store {self.name!r}: the retention {retention!r} is negative: give 0 or more")
+            raise ConfigError(
+                "CODE",
+                "store {name!r}: the retention {retention!r} is negative: give 0 or more",
+                name=self.name,
+                retention=retention,
+            )
         return replace(self, retention_ms=retention_ms)
 
     def retained_ms(self, needed_ms: int, default_ms: int | None = None) -> int:
@@ -58,11 +67,14 @@ class Materialized:
         if given_ms is None:
             return needed_ms if default_ms is None else default_ms
         if given_ms < needed_ms:
-            message = (
-                f"store {self.name!r}: its retention of {in_words(given_ms)} is less than its windows need, "
-                f"{in_words(needed_ms)} (with their grace): make it at least that, or leave it out"
+            raise TopologyError(
+                "CODE",
+                "store {name!r}: its retention of {given_ms} is less than its windows need, {needed_ms} "
+                "(with their grace): make it at least that, or leave it out",
+                name=self.name,
+                given_ms=in_words(given_ms),
+                needed_ms=in_words(needed_ms),
             )
-            raise TopologyError(message)
         return given_ms
 
     def key_values(self, key: Any, value: Any) -> StoreBuilder:
@@ -78,11 +90,14 @@ class Materialized:
         kind, size_ms = windows.store_kind, windows.size_ms
         self._check_kind(kind)
         if self.ready_made is not None and self.ready_made.window_size_ms != size_ms:
-            message = (
-                f"store {self.name!r} was made for windows of {in_words(self.ready_made.window_size_ms)}, and these are "
-                f"{in_words(size_ms)} long: make it with size={in_words(size_ms)!r}"
+            raise TopologyError(
+                "CODE",
+                "store {name!r} was made for windows of {window_size_ms}, and these are {size_ms} long: "
+                "make it with size={size_ms!r}",
+                name=self.name,
+                window_size_ms=in_words(self.ready_made.window_size_ms),
+                size_ms=in_words(size_ms),
             )
-            raise TopologyError(message)
         return replace(
             self._builder(kind, key, value),
             is_stamped=kind == WINDOW,
@@ -106,8 +121,13 @@ class Materialized:
 
     def _check_kind(self, kind: str) -> None:
         if self.ready_made is not None and self.ready_made.kind != kind:
-            message = f"store {self.name!r} is a {self.ready_made.kind} store where a {kind} store is needed"
-            raise TopologyError(message)
+            raise TopologyError(
+                "CODE",
+                "store {name!r} is a {kind} store where a {kind2} store is needed",
+                name=self.name,
+                kind=self.ready_made.kind,
+                kind2=kind,
+            )
 
 
 StoreSpec = str | Materialized | StoreBuilder

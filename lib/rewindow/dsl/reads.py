@@ -22,8 +22,6 @@ from rewindow.streams.record import Record, Windowed
 from rewindow.streams.serde.binding import LogShapes, LogType, WindowedType, bind
 from rewindow.streams.serde.schema import Shape, named_key
 
-FIELD, COMPARISON, KEYS = "unknown-field", "unequal-types", "unequal-keys"
-
 _CLASSES: Mapping[str, type[Any]] = {"string": str, "long": int, "double": float, "boolean": bool, "binary": bytes}
 _SHOWN = {str: "text", int: "a whole number", float: "a number", bool: "a truth", bytes: "bytes", Decimal: "a decimal"}
 _NUMBERS = (int, float, Decimal, bool)
@@ -32,12 +30,7 @@ _DEFENSIVE = frozenset(("hasattr", "getattr", "isinstance", "type", "_fields"))
 
 
 class ReadsError(ConfigError):
-    """Code that reads what its records do not have (78). ``code`` is the kind of mistake."""
-
-    def __init__(self, message: str, code: str = FIELD) -> None:
-        """Keep the code."""
-        super().__init__(message)
-        self.code = code
+    """Code that reads what its records do not have (78)."""
 
 
 class RecordOf(NamedTuple):
@@ -74,7 +67,7 @@ class FunctionReads:
         arguments = {name: _argument(declared, logs) for name, declared in zip(names, self.arguments, strict=False)}
         for of, attribute, line in _attributes(code, arguments):
             if not hasattr(of, attribute):
-                raise ReadsError(_lacks(of, attribute, self._keys(logs))).at_line(f"{code.co_filename}:{line}")
+                raise _lacks(of, attribute, self._keys(logs)).at_line(f"{code.co_filename}:{line}")
 
     def _keys(self, logs: LogShapes) -> list[str]:
         """Return the names of the keys of the logs whose rows the function gets."""
@@ -103,8 +96,15 @@ class ConditionReads:
                 key = _shape(self.key, logs)
                 fix = named_key(name, key.names if key is not None else (), "write key") or _near(name, names)
                 times = " (the log's own times are called timestamp)" if isinstance(self.value, LogType) else ""
-                message = f"where({self.condition}): there is no field {name!r} (there are {', '.join(names)}){fix}"
-                raise ReadsError(message + times)
+                raise ReadsError(
+                    "unknown-field",
+                    "where({condition}): there is no field {field!r} (there are {fields}){fix}{times}",
+                    condition=self.condition,
+                    field=name,
+                    fields=", ".join(names),
+                    fix=fix,
+                    times=times,
+                )
         for compare in compares_in(self.condition):
             _check_types(self.condition, compare, {name: _class_of(of) for name, of in (names | fields).items()})
 
@@ -126,8 +126,13 @@ class EqualKeys:
         if types[0] == types[1] or any(of == "json" or of.startswith("decimal") for of in (*types[0], *types[1])):
             return
         shown = [", ".join(_SHOWN.get(_class_of(one) or object, one) for one in of) for of in types]
-        message = f"{self.what}: the keys of its sides are {shown[0]} and {shown[1]}, which are never equal"
-        raise ReadsError(f"{message}: convert one side with select_key", KEYS)
+        raise ReadsError(
+            "unequal-keys",
+            "{what}: the keys of its sides are {left} and {right}, which are never equal: convert one side with select_key",
+            what=self.what,
+            left=shown[0],
+            right=shown[1],
+        )
 
 
 def _check_types(condition: Condition, compare: Compare, types: Mapping[str, type[Any] | None]) -> None:
@@ -138,10 +143,17 @@ def _check_types(condition: Condition, compare: Compare, types: Mapping[str, typ
     )
     if left is None or right is None or left is right or (left in _NUMBERS and right in _NUMBERS):
         return
-    what = f"{compare.left} is {_SHOWN[left]} and {compare.right} is {_SHOWN[right]}, which cannot be compared"
     times = " (times are landed as epoch milliseconds)" if {left, right} == {int, str} else ""
     raise ReadsError(
-        f"where({condition}): {what}{times}. Change the condition, or the type in the source's `schema`", COMPARISON
+        "unequal-types",
+        "where({condition}): {left} is {left_type} and {right} is {right_type}, which cannot be compared{times}. Change the "
+        "condition, or the type in the source's `schema`",
+        condition=condition,
+        left=compare.left,
+        left_type=_SHOWN[left],
+        right=compare.right,
+        right_type=_SHOWN[right],
+        times=times,
     )
 
 
@@ -209,14 +221,29 @@ def _stored(step: dis.Instruction) -> tuple[str, ...]:
     return tuple(names) if step.opname == "STORE_FAST_STORE_FAST" else tuple(names[:1])
 
 
-def _lacks(of: Any, attribute: str, keys: Iterable[str]) -> str:
+def _lacks(of: Any, attribute: str, keys: Iterable[str]) -> ReadsError:
     fields = getattr(of, "_fields", None)
     if fields is None:
-        return f"the value is {_SHOWN[of]}, not a row, so it has no field {attribute!r}: use it as it is"
+        return ReadsError(
+            "value-is-no-row",
+            "the value is {type}, not a row, so it has no field {field!r}: use it as it is",
+            type=_SHOWN[of],
+            field=attribute,
+        )
     if attribute.startswith("["):
-        return f"the value is a row, not a dict: write its fields as attributes, as in row.{fields[0]}"
+        return ReadsError(
+            "row-is-no-dict",
+            "the value is a row, not a dict: write its fields as attributes, as in row.{field}",
+            field=fields[0],
+        )
     fix = named_key(attribute, [*keys], "not a field of the value: read it from the key") or _near(attribute, fields)
-    return f"there is no field {attribute!r} (there are {', '.join(fields)}){fix}"
+    return ReadsError(
+        "unknown-attribute",
+        "there is no field {field!r} (there are {fields}){fix}",
+        field=attribute,
+        fields=", ".join(fields),
+        fix=fix,
+    )
 
 
 def _near(name: str, names: Iterable[str]) -> str:

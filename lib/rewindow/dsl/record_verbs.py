@@ -121,10 +121,11 @@ class RecordVerbs(_LegacyVerbs):
         """
         given: object = condition  # user code may pass anything
         if not isinstance(given, str):
-            message = (
-                f'where({shown(given)}): a condition is a text, as in where("amount >= 10"). For a function use filter'
+            raise TopologyError(
+                "CODE",
+                'where({given}): a condition is a text, as in where("amount >= 10"). For a function use filter',
+                given=shown(given),
             )
-            raise TopologyError(message)
         read = Where(parse(condition))
         stream = self._then("where", read, name)
         self.graph.topology.reads.append((stream.node, ConditionReads(read.condition, self.key, self.value)))
@@ -140,11 +141,12 @@ class RecordVerbs(_LegacyVerbs):
         """
         given: object = fields  # user code may pass anything
         if not isinstance(given, str):
-            message = (
-                f'select({shown(given)}): name the fields in one text, as in select("user, price * pieces as total"). '
-                "For a function use map_values"
+            raise TopologyError(
+                "CODE",
+                'select({given}): name the fields in one text, as in select("user, price * pieces as '
+                'total"). For a function use map_values',
+                given=shown(given),
             )
-            raise TopologyError(message)
         read = read_fields(fields)
         return replace(self._then("select", Select(read), name), value=type_of(read, self.key, self.value))
 

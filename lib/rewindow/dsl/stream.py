@@ -58,11 +58,13 @@ class KStream(RecordVerbs):
         given: tuple[object, ...] = streams  # user code may pass anything
         for stream in given:
             if not isinstance(stream, KStream) or stream.graph is not self.graph:
-                message = (
-                    f"merge of {self.node!r} with {getattr(stream, 'node', stream)!r}: give it streams of the same "
-                    "StreamsBuilder, and table.to_stream() for a table"
+                raise TopologyError(
+                    "CODE",
+                    "merge of {node!r} with {stream!r}: give it streams of the same StreamsBuilder, and "
+                    "table.to_stream() for a table",
+                    node=self.node,
+                    stream=getattr(stream, "node", stream),
                 )
-                raise TopologyError(message)
         node = self.graph.add("merge", stateless.PassThrough(), *(stream.node for stream in streams), name=name)
         return KStream(
             self.graph,
@@ -96,7 +98,7 @@ class KStream(RecordVerbs):
         """Split by predicates and return the branches in their order (deprecated by KIP-418: use `split`)."""
         deprecated("branch(*predicates)", "split().branch(predicate)...")
         if not predicates:
-            raise TopologyError("branch(): give it a predicate for each branch")
+            raise TopologyError("CODE", "branch(): give it a predicate for each branch")
         branched = self.split(name=name)
         for predicate in predicates:
             branched.branch(predicate)
@@ -324,18 +326,23 @@ def _add_sinks(
             graph.topology.add_sink(sink, output, parent, **types)
         return
     if outputs is not None:
-        message = f"to({topic!r}): outputs= is for a function that names the topic: leave it out"
-        raise TopologyError(message)
+        raise TopologyError(
+            "CODE", "to({topic!r}): outputs= is for a function that names the topic: leave it out", topic=topic
+        )
     graph.topology.add_sink(name or f"{topic}-sink", topic, parent, **types)
 
 
 def _declared(outputs: object) -> Sequence[str]:
     if not isinstance(outputs, list | tuple) or not outputs or not all(isinstance(one, str) and one for one in outputs):
-        message = f"to(function, outputs={outputs!r}): list the topics that the function may name, outputs=['a', 'b']"
-        raise TopologyError(message)
+        raise TopologyError(
+            "CODE",
+            "to(function, outputs={outputs!r}): list the topics that the function may name, outputs=['a', 'b']",
+            outputs=outputs,
+        )
     if len(set(outputs)) < len(outputs):
-        message = f"to(function, outputs={outputs!r}): a topic is listed twice: list each once"
-        raise TopologyError(message)
+        raise TopologyError(
+            "CODE", "to(function, outputs={outputs!r}): a topic is listed twice: list each once", outputs=outputs
+        )
     return outputs
 
 
@@ -357,11 +364,13 @@ def _check_class(graph: Graph, node: str, supplier: Callable[[], Any], key: Any,
         own = [name for name in vars(supplier) if name not in vars(Processor)]
         meant = [*get_close_matches("process", own, 1), *(name for name in own if name in _MEANT)]
         if meant:
-            message = (
-                f"{what}: {supplier.__name__} has no method process, so it would ignore every record: rename "
-                f"{meant[0]} to process"
+            raise TopologyError(
+                "CODE",
+                "{what}: {__name__} has no method process, so it would ignore every record: rename {meant} to process",
+                what=what,
+                __name__=supplier.__name__,
+                meant=meant[0],
             )
-            raise TopologyError(message)
         return  # it may do all its work in punctuations
     arguments = ("key", "value") if issubclass(supplier, LegacyProcessor) else ("record",)
     function_of(supplier.process, what, "self", *arguments)
@@ -374,7 +383,13 @@ def _check_batches(what: str, supplier: type[BatchProcessor]) -> None:
     if supplier.process_batch is BatchProcessor.process_batch:
         meant = get_close_matches("process_batch", [name for name in vars(supplier) if name not in vars(Processor)], 1)
         fix = f"rename {meant[0]} to process_batch" if meant else "define it, or derive the class from Processor"
-        raise TopologyError(f"{what}: {supplier.__name__} has no method process_batch: {fix}")
+        raise TopologyError(
+            "CODE",
+            "{what}: {__name__} has no method process_batch: {fix}",
+            what=what,
+            __name__=supplier.__name__,
+            fix=fix,
+        )
     function_of(supplier.process_batch, what, "self", "batch")
     function_of(supplier.init, what, "self", "context")
     _refuse_yield(what, supplier, supplier.process_batch, "batch.forward(index, record)")
@@ -383,8 +398,14 @@ def _check_batches(what: str, supplier: type[BatchProcessor]) -> None:
 def _refuse_yield(what: str, supplier: type[Processor], process: Callable[..., Any], send: str) -> None:
     if inspect.isgeneratorfunction(process) or inspect.iscoroutinefunction(process):
         code = process.__code__
-        message = (
-            f"{what}: {supplier.__name__}.{process.__name__} ({code.co_filename}:{code.co_firstlineno}) uses yield or is "
-            f"async, so it would never run: send each record with {send}"
+        raise TopologyError(
+            "CODE",
+            "{what}: {__name__}.{__name__2} ({co_filename}:{co_firstlineno}) uses yield or is async, so it "
+            "would never run: send each record with {send}",
+            what=what,
+            __name__=supplier.__name__,
+            __name__2=process.__name__,
+            co_filename=code.co_filename,
+            co_firstlineno=code.co_firstlineno,
+            send=send,
         )
-        raise TopologyError(message)

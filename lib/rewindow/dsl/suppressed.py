@@ -99,11 +99,11 @@ def until_window_closes(buffer: BufferConfig | None = None, *, name: str | None 
     """
     given = _buffer(buffer, "until_window_closes")
     if not given.is_strict:
-        message = (
+        raise TopologyError(
+            "CODE",
             "until_window_closes: its buffer emits early when it is full, so results would not be final: "
-            "add .shut_down_when_full() or .spill_to_disk_when_full()"
+            "add .shut_down_when_full() or .spill_to_disk_when_full()",
         )
-        raise TopologyError(message)
     return Suppressed(buffer=given, name=name)
 
 
@@ -123,11 +123,18 @@ def until_time_limit(
     """
     limit_ms = to_ms(time_to_wait_for_more_events)
     if limit_ms < 0:
-        message = f"until_time_limit({time_to_wait_for_more_events!r}): the time is negative: give 0 or more"
-        raise ConfigError(message)
+        raise ConfigError(
+            "CODE",
+            "until_time_limit({time_to_wait_for_more_events!r}): the time is negative: give 0 or more",
+            time_to_wait_for_more_events=time_to_wait_for_more_events,
+        )
     if buffer_time not in list(BufferTime):
-        message = f"until_time_limit(buffer_time={buffer_time!r}): give one of {', '.join(BufferTime)}"
-        raise ConfigError(message)
+        raise ConfigError(
+            "CODE",
+            "until_time_limit(buffer_time={buffer_time!r}): give one of {BufferTime}",
+            buffer_time=buffer_time,
+            BufferTime=", ".join(BufferTime),
+        )
     return Suppressed(limit_ms, _buffer(buffer, "until_time_limit"), BufferTime(buffer_time), name)
 
 
@@ -135,13 +142,16 @@ def _buffer(buffer: object, where: str) -> BufferConfig:
     if buffer is None:
         return _UNBOUNDED
     if not isinstance(buffer, BufferConfig):
-        message = f"{where}({buffer!r}): the buffer must be unbounded(), max_records(n) or max_bytes(n)"
-        raise TopologyError(message)
+        raise TopologyError(
+            "CODE",
+            "{where}({buffer!r}): the buffer must be unbounded(), max_records(n) or max_bytes(n)",
+            where=where,
+            buffer=buffer,
+        )
     return buffer
 
 
 def _limit(limit: object, what: str) -> int:
     if not isinstance(limit, int) or isinstance(limit, bool) or limit < 0:
-        message = f"{what}({limit!r}): give a whole number, 0 or more"
-        raise ConfigError(message)
+        raise ConfigError("CODE", "{what}({limit!r}): give a whole number, 0 or more", what=what, limit=limit)
     return limit

@@ -199,12 +199,16 @@ class KTable:
         """
         given: object = suppressed  # user code may pass anything
         if not isinstance(given, Suppressed):
-            message = f"suppress({shown(suppressed)}) after {self.node!r}: give it until_window_closes() or until_time_limit(...)"
-            raise TopologyError(message)
+            raise TopologyError(
+                "CODE",
+                "suppress({suppressed}) after {node!r}: give it until_window_closes() or until_time_limit(...)",
+                suppressed=shown(suppressed),
+                node=self.node,
+            )
         self.check_old("suppress")
         if self.view is not None and self.view.history_ms is not None:
             message = f"suppress after {self.node!r}, which is versioned: keep its values in an unversioned store first"
-            raise TopologyError(f"{message}, map_values(..., store=...)")
+            raise TopologyError("CODE", "{message}, map_values(..., store=...)", message=message)
         store = name or suppressed.name or f"{self.node}-suppress"
         bounds, windows = suppressed.buffer.bounds, self.windows
         supplier: SuppressUntilTimeLimit | SuppressUntilWindowCloses
@@ -216,11 +220,13 @@ class KTable:
             holds_ms = windows.holds_ms
             keep_until_final(self.graph, self.node)
         else:
-            message = (
-                f"suppress({store!r}) after {self.node!r}: the table is not windowed: use windowed_by before it, or a "
-                "time limit"
+            raise TopologyError(
+                "CODE",
+                "suppress({store!r}) after {node!r}: the table is not windowed: use windowed_by before it, "
+                "or a time limit",
+                store=store,
+                node=self.node,
             )
-            raise TopologyError(message)
         records, size = bounds.memory
         buffer = StoreBuilder(store, BUFFER, self.key, self.value, memory_records=records, memory_bytes=size)
         is_final = isinstance(supplier, SuppressUntilWindowCloses)
@@ -246,14 +252,15 @@ class KTable:
         given: object = other  # user code may pass anything
         if not isinstance(given, KTable) or given.graph is not self.graph:
             message = f"join of {self.node!r} with {getattr(other, 'node', other)!r}: give it a KTable of the same StreamsBuilder"
-            raise TopologyError(f"{message}; a stream joins a table, stream.join(table, ...)")
+            raise TopologyError("CODE", "{message}; a stream joins a table, stream.join(table, ...)", message=message)
         function_of(joiner, "join", "left", "right")
         if foreign_key is None:
             return join_tables(self, other, joiner, unmatched, store=store, value=value, name=name)
         function_of(foreign_key, "foreign_key=", "key", "value")
         if store is None:
-            message = f"the foreign-key join of {self.node!r} must keep its result: give it a store=..."
-            raise TopologyError(message)
+            raise TopologyError(
+                "CODE", "the foreign-key join of {node!r} must keep its result: give it a store=...", node=self.node
+            )
         return join_by_foreign_key(
             self, other, foreign_key, joiner, store=store, keeps_left=unmatched.left, value=value, name=name
         )
@@ -291,11 +298,13 @@ class KTable:
     def check_old(self, verb: str) -> None:
         """Ask for the value last sent, which a verb needs. Raises `TopologyError` if the table's updates do not carry it."""
         if not self.knows_old:
-            message = (
-                f"{verb} after {self.node!r} needs the value that was last sent for a key, and a join above it gets the same "
-                "update on both sides: give the join a store=..."
+            raise TopologyError(
+                "CODE",
+                "{verb} after {node!r} needs the value that was last sent for a key, and a join above it "
+                "gets the same update on both sides: give the join a store=...",
+                verb=verb,
+                node=self.node,
             )
-            raise TopologyError(message)
         _ask_for_old_values(self.graph.topology, self.node)
 
 

@@ -100,8 +100,12 @@ def join_tables(
 def view_of(table: KTable, name: str) -> TableView:
     """Return the view that looks up a table's values. Raises `TopologyError` if the table keeps none."""
     if table.view is None:
-        message = f"the join {name!r} looks values up in {table.node!r}, which keeps none: give it a store=..."
-        raise TopologyError(message)
+        raise TopologyError(
+            "CODE",
+            "the join {name!r} looks values up in {node!r}, which keeps none: give it a store=...",
+            name=name,
+            node=table.node,
+        )
     return table.view
 
 

@@ -47,8 +47,9 @@ class TimeWindowedKStream:
         key bytes. Raises `TopologyError` for windows that never close.
         """
         if emit is EmitStrategy.ON_WINDOW_CLOSE and isinstance(self.windows, UnlimitedWindows):
-            message = "an unlimited window never closes: use emit_strategy(EmitStrategy.on_window_update())"
-            raise TopologyError(message)
+            raise TopologyError(
+                "CODE", "an unlimited window never closes: use emit_strategy(EmitStrategy.on_window_update())"
+            )
         return replace(self, emit=_strategy(emit))
 
     def count(self, *, store: StoreSpec, name: str | None = None) -> KTable:
@@ -174,8 +175,11 @@ def _windowed_table(
 def check_windows(windows: object) -> None:
     """Raise `TopologyError` if a verb was given something else than windows."""
     if not isinstance(windows, GridWindows | SlidingWindows | SessionWindows):
-        message = f"windowed_by({windows!r}): give TimeWindows, SlidingWindows, SessionWindows or UnlimitedWindows"
-        raise TopologyError(message)
+        raise TopologyError(
+            "CODE",
+            "windowed_by({windows!r}): give TimeWindows, SlidingWindows, SessionWindows or UnlimitedWindows",
+            windows=windows,
+        )
     check_made(windows)
 
 
@@ -183,12 +187,18 @@ def check_made(windows: Any) -> None:
     """Raise `TopologyError` for windows made without ``of``, whose durations were not read."""
     if any(not isinstance(getattr(windows, one.name), int | None) for one in fields(windows)):
         name = type(windows).__name__
-        message = f'{name} was not given milliseconds: use {name}.of(...), as in {name}.of("30m", grace="1h")'
-        raise TopologyError(message)
+        raise TopologyError(
+            "CODE",
+            '{name} was not given milliseconds: use {name}.of(...), as in {name}.of("30m", grace="1h")',
+            name=name,
+        )
 
 
 def _strategy(emit: Any) -> EmitStrategy:
     if not isinstance(emit, EmitStrategy):
-        message = f"emit_strategy({emit!r}): give EmitStrategy.on_window_update() or EmitStrategy.on_window_close()"
-        raise TopologyError(message)
+        raise TopologyError(
+            "CODE",
+            "emit_strategy({emit!r}): give EmitStrategy.on_window_update() or EmitStrategy.on_window_close()",
+            emit=emit,
+        )
     return emit

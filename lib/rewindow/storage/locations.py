@@ -58,11 +58,13 @@ def use(uri: str, options: Mapping[str, str]) -> None:
     origin = Origin(_endpoint(get).rstrip("/"), _region(get)) if urlsplit(uri).scheme in _S3 else Origin()
     if (before := _ORIGINS.get(uri, origin)) != origin:
         names = (name for name, one, other in zip(Origin._fields, before, origin, strict=True) if one != other)
-        message = (
-            f"{uri}: this process has opened it with another {' and '.join(names)}. Open it in another process, or restart this "
-            "one (in a notebook: the kernel), or give the two warehouses different URIs"
+        raise ConfigError(
+            "CODE",
+            "{uri}: this process has opened it with another {names}. Open it in another process, or "
+            "restart this one (in a notebook: the kernel), or give the two warehouses different URIs",
+            uri=uri,
+            names=" and ".join(names),
         )
-        raise ConfigError(message)
     _ORIGINS[uri], _KNOWN[uri] = origin, given
 
 
@@ -114,10 +116,12 @@ def filesystem_of(path: str) -> tuple[Any, str]:
 def check_spark_reads(location: str, why: str) -> None:
     """Raise `ConfigError` (78) for a table in a bucket that only Spark can read: our Spark has no bucket client."""
     if is_uri(location):
-        message = (
-            f"{location} can only be read by Spark ({why}), which has no client for buckets. Keep it on a local disk"
+        raise ConfigError(
+            "CODE",
+            "{location} can only be read by Spark ({why}), which has no client for buckets. Keep it on a local disk",
+            location=location,
+            why=why,
         )
-        raise ConfigError(message)
 
 
 def failed(path: str, error: Exception) -> RewindowError:
@@ -137,29 +141,39 @@ def _options_of(path: str) -> Mapping[str, str]:
 def _check(uri: str, options: Mapping[str, str]) -> None:
     scheme, get = urlsplit(uri).scheme, _Settings(options)
     if scheme not in BUCKETS:
-        message = f"{uri}: a warehouse must be a local folder or a URI with one of the schemes {', '.join(BUCKETS)}"
-        raise ConfigError(message)
-    if scheme == "gs" and options:
-        message = (
-            f"storage_options: not supported for {uri}. Set GOOGLE_APPLICATION_CREDENTIALS in the environment instead"
+        raise ConfigError(
+            "CODE",
+            "{uri}: a warehouse must be a local folder or a URI with one of the schemes {BUCKETS}",
+            uri=uri,
+            BUCKETS=", ".join(BUCKETS),
         )
-        raise ConfigError(message)
+    if scheme == "gs" and options:
+        raise ConfigError(
+            "CODE",
+            "storage_options: not supported for {uri}. Set GOOGLE_APPLICATION_CREDENTIALS in the environment instead",
+            uri=uri,
+        )
     if scheme not in _S3:
         return
     for name in ("AWS_S3_ALLOW_UNSAFE_RENAME", "AWS_ALLOW_UNSAFE_RENAME"):
         if get.is_on(name):
-            message = f"{name} is set, so two writers could commit the same version of the ledger in {uri}. Unset it"
-            raise ConfigError(message)
+            raise ConfigError(
+                "CODE",
+                "{name} is set, so two writers could commit the same version of the ledger in {uri}. Unset it",
+                name=name,
+                uri=uri,
+            )
     if get("AWS_CONDITIONAL_PUT", "CONDITIONAL_PUT") not in (None, "etag"):
-        message = (
-            f"AWS_CONDITIONAL_PUT must be etag or unset: otherwise two writers could commit the same version in {uri}"
+        raise ConfigError(
+            "CODE",
+            "AWS_CONDITIONAL_PUT must be etag or unset: otherwise two writers could commit the same version in {uri}",
+            uri=uri,
         )
-        raise ConfigError(message)
     if _endpoint(get).startswith("http://") and not get.is_on("AWS_ALLOW_HTTP"):
-        message = (
-            "AWS_ENDPOINT_URL is http://, which does not encrypt traffic. Use https://, or set AWS_ALLOW_HTTP: true"
+        raise ConfigError(
+            "CODE",
+            "AWS_ENDPOINT_URL is http://, which does not encrypt traffic. Use https://, or set AWS_ALLOW_HTTP: true",
         )
-        raise ConfigError(message)
 
 
 class _Settings:
@@ -181,8 +195,7 @@ class _Settings:
 def _endpoint(get: _Settings) -> str:
     found = get(*_ENDPOINT) or ""
     if found and not found.startswith(("http://", "https://")):
-        message = f"AWS_ENDPOINT_URL: {found} has no scheme. Write https://{found}"
-        raise ConfigError(message)
+        raise ConfigError("CODE", "AWS_ENDPOINT_URL: {found} has no scheme. Write https://{found}", found=found)
     return found
 
 
@@ -197,8 +210,13 @@ def _client(scheme: str, host: str, options: tuple[tuple[str, str], ...]) -> Any
     try:
         return fs.GcsFileSystem() if scheme == "gs" else _azure(host, get) if scheme == "abfss" else _s3(get)
     except ValueError as error:
-        message = f"{scheme}://{host} cannot be opened: {error}. Fix storage_options or the environment"
-        raise ConfigError(message) from error
+        raise ConfigError(
+            "CODE",
+            "{scheme}://{host} cannot be opened: {error}. Fix storage_options or the environment",
+            scheme=scheme,
+            host=host,
+            error=error,
+        ) from error
 
 
 def _azure(host: str, get: _Settings) -> Any:

@@ -88,11 +88,12 @@ def check_suppliers(part: SubTopology) -> None:
             for _ in range(2):
                 processor = _make(node)
                 if any(processor is other for other in made):
-                    message = (
-                        f"node {node.name!r}: its supplier returned the same processor twice, whose fields would outlive "
-                        "the epoch: pass the class, or a function that makes a new one"
+                    raise ConfigError(
+                        "CODE",
+                        "node {node!r}: its supplier returned the same processor twice, whose fields would "
+                        "outlive the epoch: pass the class, or a function that makes a new one",
+                        node=node.name,
                     )
-                    raise ConfigError(message)
                 made.append(processor)
             refuse_both_forms(f"node {node.name!r}", type(processor))
 
@@ -105,10 +106,14 @@ def _make(node: ProcessorNode) -> Processor:
     except Exception as error:
         message = f"node {node.name!r}: its supplier failed, {type(error).__name__}: {error}"
         fix = "pass a class without arguments, or a function that makes a new one"
-        raise ConfigError(f"{message}: {fix}").at_line(line_of(error)) from error
+        raise ConfigError("CODE", "{message}: {fix}", message=message, fix=fix).at_line(line_of(error)) from error
     if not isinstance(processor, Processor):
-        message = f"node {node.name!r}: its supplier returned a {type(processor).__name__}, not a Processor"
-        raise ConfigError(message)
+        raise ConfigError(
+            "CODE",
+            "node {node!r}: its supplier returned a {__name__}, not a Processor",
+            node=node.name,
+            __name__=type(processor).__name__,
+        )
     return processor
 
 

@@ -97,8 +97,12 @@ class Batch:
         """
         given: object = record  # user code may pass anything
         if not isinstance(given, Record):
-            message = f"{self.name} forwarded {record!r}: give forward(index, Record(key, value))"
-            raise DataError(message)
+            raise DataError(
+                "CODE",
+                "{name} forwarded {record!r}: give forward(index, Record(key, value))",
+                name=self.name,
+                record=record,
+            )
         self._check_indexes((index,))
         timestamp: Any = record.timestamp
         if to is not None:
@@ -147,18 +151,29 @@ class Batch:
 
     def _check_indexes(self, indexes: Sequence[int]) -> Sequence[int]:
         if self.is_closed:
-            message = f"{self.name} forwards a batch's records after process_batch: forward them before it returns"
-            raise DataError(message)
+            raise DataError(
+                "CODE",
+                "{name} forwards a batch's records after process_batch: forward them before it returns",
+                name=self.name,
+            )
         if not set(map(type, indexes)) <= {int}:
-            message = f"{self.name} gives {indexes!r:.80} as indexes of a batch's records: give ints"
-            raise DataError(message)
+            raise DataError(
+                "CODE",
+                "{name} gives {indexes!r:.80} as indexes of a batch's records: give ints",
+                name=self.name,
+                indexes=indexes,
+            )
         if indexes and not (min(indexes) >= 0 and max(indexes) < len(self)):
             wrong = next(index for index in indexes if not 0 <= index < len(self))
-            message = (
-                f"{self.name} sends a record for index {wrong} of a batch of {len(self)} records: give the index of the "
-                f"record that causes it, 0 to {len(self) - 1}"
+            raise DataError(
+                "CODE",
+                "{name} sends a record for index {wrong} of a batch of {self} records: give the index of "
+                "the record that causes it, 0 to {self2}",
+                name=self.name,
+                wrong=wrong,
+                self=len(self),
+                self2=len(self) - 1,
             )
-            raise DataError(message)
         return indexes
 
     def _check_timestamps(self, timestamps: Sequence[Any]) -> None:
@@ -169,21 +184,26 @@ def check_lengths(name: str, *columns: Sequence[Any]) -> None:
     """Raise `DataError` if columns that a node forwards differ in length."""
     lengths = [len(column) for column in columns]
     if len(set(lengths)) > 1:
-        message = (
-            f"{name} forwards columns of {', '.join(map(str, lengths))} items: give each column an item per record"
+        raise DataError(
+            "CODE",
+            "{name} forwards columns of {str} items: give each column an item per record",
+            name=name,
+            str=", ".join(map(str, lengths)),
         )
-        raise DataError(message)
 
 
 def check_timestamps(name: str, timestamps: Sequence[Any]) -> None:
     """Raise `DataError` if one of the timestamps that a node forwards is not an int of at least 0."""
     if timestamps and not (set(map(type, timestamps)) == {int} and min(timestamps) >= 0):
         wrong = next(one for one in timestamps if one.__class__ is not int or one < 0)
-        message = (
-            f"{name} forwarded a record with the timestamp {wrong!r} ({type(wrong).__name__}): "
-            "give an int of epoch milliseconds, never negative"
+        raise DataError(
+            "CODE",
+            "{name} forwarded a record with the timestamp {wrong!r} ({__name__}): give an int of epoch "
+            "milliseconds, never negative",
+            name=name,
+            wrong=wrong,
+            __name__=type(wrong).__name__,
         )
-        raise DataError(message)
 
 
 def frozen(values: Sequence[Any]) -> Sequence[Any]:

@@ -133,13 +133,20 @@ class BatchContext(ProcessorContext):
 
     def _refuse_in_batch(self, what: str, instead: str) -> None:
         if self.is_in_batch:
-            message = f"{self.name} uses {what} in process_batch, where there is no current record: {instead}"
-            raise DataError(message)
+            raise DataError(
+                "CODE",
+                "{name} uses {what} in process_batch, where there is no current record: {instead}",
+                name=self.name,
+                what=what,
+                instead=instead,
+            )
 
     def _check_to(self, to: To) -> None:
         given: object = to  # user code may pass anything
         if not isinstance(given, To):
-            raise DataError(f"{self.name} forwarded with to={to!r}: give To.child(name) or To.all()")
+            raise DataError(
+                "CODE", "{name} forwarded with to={to!r}: give To.child(name) or To.all()", name=self.name, to=to
+            )
         if to.child_name is not None:
             self._child(to.child_name)
 
@@ -199,14 +206,20 @@ def refuse_both_forms(what: str, made: type[Processor]) -> None:
     """Raise `TopologyError` (78) for a class whose `process` or ``process_batch`` would never be called."""
     if issubclass(made, BatchProcessor):
         if made.process is not Processor.process:
-            message = f"{what}: {made.__name__} has process and process_batch, and only process_batch would be called: keep one"
-            raise TopologyError(message)
+            raise TopologyError(
+                "CODE",
+                "{what}: {__name__} has process and process_batch, and only process_batch would be called: keep one",
+                what=what,
+                __name__=made.__name__,
+            )
     elif hasattr(made, "process_batch"):
-        message = (
-            f"{what}: {made.__name__} has process_batch, which only a BatchProcessor gets called: derive the class from "
-            "BatchProcessor"
+        raise TopologyError(
+            "CODE",
+            "{what}: {__name__} has process_batch, which only a BatchProcessor gets called: derive the "
+            "class from BatchProcessor",
+            what=what,
+            __name__=made.__name__,
         )
-        raise TopologyError(message)
 
 
 def batch_limits(part: SubTopology, policies: Collection[str], *, keeps_dropped: bool) -> dict[str, str]:

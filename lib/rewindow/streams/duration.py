@@ -29,18 +29,17 @@ def to_ms(value: str | timedelta) -> int:
     given: object = value  # user code may pass anything
     if isinstance(given, timedelta):
         if given % _MILLISECOND:
-            message = f"the duration {value!r} is finer than a millisecond: round it"
-            raise ConfigError(message)
+            raise ConfigError("CODE", "the duration {value!r} is finer than a millisecond: round it", value=value)
         return _in_range(given // _MILLISECOND, value)
     if _is_number(given):
         if given == 0:
             return 0
-        raise ConfigError(f"the duration {value!r} has no unit: {HOW}")
+        raise ConfigError("CODE", "the duration {value!r} has no unit: {how}", value=value, how=HOW)
     text = given.strip() if isinstance(given, str) else ""
     if text == "0":
         return 0
     if not _WHOLE.fullmatch(text):
-        raise ConfigError(f"{value!r} is not a duration: {HOW}")
+        raise ConfigError("CODE", "{value!r} is not a duration: {how}", value=value, how=HOW)
     total = sum(int(number) * _UNIT_MS[unit] for number, unit in _PART.findall(text))
     return _in_range(-total if text.startswith("-") else total, value)
 
@@ -74,7 +73,7 @@ def _is_number(value: object) -> bool:
 
 def _in_range(duration_ms: int, given: object) -> int:
     if abs(duration_ms) > LONGEST_MS:
-        raise ConfigError(f"the duration {given!r} is out of range: use at most 10,000 years")
+        raise ConfigError("CODE", "the duration {given!r} is out of range: use at most 10,000 years", given=given)
     return duration_ms
 
 

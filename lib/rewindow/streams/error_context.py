@@ -47,15 +47,20 @@ def explained(task_context: TaskContext) -> Iterator[None]:
         at = f"at {task_context.record_context}, partition {task_context.partition}" + (
             f", node {node!r}" if node else ""
         )
-        raise type(error)(f"{error.message} [{at}]{_record(error, task_context)}").at_line(error.line) from error
+        error.surrounded(after=f" [{at}]{_record(error, task_context)}")
+        raise
     except RewindowError:
         raise
     except MemoryError as error:
         raise LimitError(
-            f"node {_node(error, task_context)!r} ran out of memory at {task_context.record_context}, "
-            f"partition {task_context.partition}{where(error)}. "
-            + ("" if task_context.is_test else "Nothing was committed: run with more memory or fewer cores, or ")
-            + "fix the code that takes so much"
+            "CODE",
+            "node {error!r} ran out of memory at {record_context}, partition {partition}{error2}. "
+            "{note}fix the code that takes so much",
+            error=_node(error, task_context),
+            record_context=task_context.record_context,
+            partition=task_context.partition,
+            error2=where(error),
+            note="" if task_context.is_test else "Nothing was committed: run with more memory or fewer cores, or ",
         ) from error
     except (KeyboardInterrupt, GeneratorExit):
         raise
@@ -72,7 +77,17 @@ def _explain(error: BaseException, task_context: TaskContext) -> DataError:
     record = _record(error, task_context)
     is_unprotected = is_of_record and bool(node) and not has_policy
     advice = _advice(node if is_unprotected else "", is_test=task_context.is_test)
-    return DataError(f"node {node!r} failed at {at}: {what}{note}{_signature(error)}. {advice}.{record}")
+    return DataError(
+        "CODE",
+        "node {node!r} failed at {at}: {what}{note}{error}. {advice}.{record}",
+        node=node,
+        at=at,
+        what=what,
+        note=note,
+        error=_signature(error),
+        advice=advice,
+        record=record,
+    )
 
 
 def _advice(unprotected: str, *, is_test: bool) -> str:

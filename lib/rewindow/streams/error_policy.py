@@ -136,11 +136,15 @@ def policies_of(part: SubTopology, given: Mapping[str, OnError]) -> dict[str, On
                 continue
             for store in node.stores:
                 if kinds[store] not in UNDOABLE:
-                    message = (
-                        f"node {node.name!r} has on_error, but runs no code of yours (its store {store!r} is a "
-                        f"{kinds[store]} store): give the policy to the node before it, whose function makes its records"
+                    raise ConfigError(
+                        "CODE",
+                        "node {node!r} has on_error, but runs no code of yours (its store {store!r} is a "
+                        "{kinds} store): give the policy to the node before it, whose function makes its "
+                        "records",
+                        node=node.name,
+                        store=store,
+                        kinds=kinds[store],
                     )
-                    raise ConfigError(message)
             found[node.name] = policy
     return found
 
@@ -163,7 +167,11 @@ def check_policies(topology: Topology, given: Mapping[str, OnError]) -> bool:
     nodes = [node.name for node in topology.nodes.values() if isinstance(node, ProcessorNode)]
     for name in given:
         if name not in nodes:
-            message = f"on_error names {name!r}, which is not a node with code (those are {', '.join(nodes)})"
-            raise ConfigError(message)
+            raise ConfigError(
+                "CODE",
+                "on_error names {name!r}, which is not a node with code (those are {nodes})",
+                name=name,
+                nodes=", ".join(nodes),
+            )
     policies = [policies_of(part, given) for part in topology.sub_topologies()]
     return any(policy.quarantines for found in policies for policy in found.values())

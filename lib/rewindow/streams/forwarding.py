@@ -60,8 +60,12 @@ class Forwarding:
         try:
             timestamp: Any = record.timestamp
         except AttributeError as error:
-            message = f"{self.name} forwarded {record!r}: give a Record(key, value), with To.child(name) as to="
-            raise DataError(message) from error
+            raise DataError(
+                "CODE",
+                "{name} forwarded {record!r}: give a Record(key, value), with To.child(name) as to=",
+                name=self.name,
+                record=record,
+            ) from error
         if timestamp is before and to is None and before >= 0:  # the common case: the very same int, so it is valid
             self._to_all(record)
             return
@@ -69,7 +73,9 @@ class Forwarding:
         target: Any = to  # its fields may be of any class, too
         if to is not None:
             if to.__class__ is not To:
-                raise DataError(f"{self.name} forwarded with to={to!r}: give To.child(name) or To.all()")
+                raise DataError(
+                    "CODE", "{name} forwarded with to={to!r}: give To.child(name) or To.all()", name=self.name, to=to
+                )
             if target.child_name is not None:
                 take = self._child(target.child_name)
             if target.timestamp is not None:
@@ -77,11 +83,14 @@ class Forwarding:
         if timestamp is None:
             timestamp = before
         if timestamp.__class__ is not int or timestamp < 0:
-            message = (
-                f"{self.name} forwarded a record with the timestamp {timestamp!r} ({type(timestamp).__name__}): "
-                "give an int of epoch milliseconds, never negative"
+            raise DataError(
+                "CODE",
+                "{name} forwarded a record with the timestamp {timestamp!r} ({__name__}): give an int of "
+                "epoch milliseconds, never negative",
+                name=self.name,
+                timestamp=timestamp,
+                __name__=type(timestamp).__name__,
             )
-            raise DataError(message)
         if timestamp is not record.timestamp:
             record = Record(record.key, record.value, timestamp, record.headers)
         if timestamp == before:
@@ -94,14 +103,24 @@ class Forwarding:
             record_context.timestamp = before
 
     def _refuse(self, record: Record) -> None:
-        raise DataError(f"{self.name} forwards {record.key!r} in close(): the epoch is over; forward before it ends")
+        raise DataError(
+            "CODE",
+            "{name} forwards {key!r} in close(): the epoch is over; forward before it ends",
+            name=self.name,
+            key=record.key,
+        )
 
     def _child(self, name: Any) -> Take:
         child = self._by_name.get(name)
         if child is None:
             known = ", ".join(self._by_name) or "none"
-            message = f"{self.name} has no child {name!r} (children: {known}): name one of them in To.child"
-            raise DataError(message)
+            raise DataError(
+                "CODE",
+                "{name} has no child {name2!r} (children: {known}): name one of them in To.child",
+                name=self.name,
+                name2=name,
+                known=known,
+            )
         return child
 
 
@@ -149,11 +168,14 @@ def refuse_result(process: Callable[[Any], Any], result: object, *, send: str = 
         result.close()  # otherwise Python warns that it was never awaited
     code = getattr(process, "__code__", None)
     at = f" ({code.co_filename}:{code.co_firstlineno})" if code else ""
-    message = (
-        f"{getattr(process, '__qualname__', 'process')}{at} returned a {type(result).__name__}, which nobody gets: send "
-        f"records with {send}, and return nothing"
+    raise ConfigError(
+        "CODE",
+        "{process}{at} returned a {__name__}, which nobody gets: send records with {send}, and return nothing",
+        process=getattr(process, "__qualname__", "process"),
+        at=at,
+        __name__=type(result).__name__,
+        send=send,
     )
-    raise ConfigError(message)
 
 
 @lru_cache(maxsize=1024)  # each epoch asks again

@@ -72,11 +72,13 @@ class LegacyContext(ProcessorContext):
             processor: Any = self._task_context.schedules.processors[self.name]
             type, callback = PunctuationType.STREAM_TIME, processor.call_punctuate  # noqa: A001
         elif type is None or callback is None:
-            message = (
-                f"{self.name}: schedule({interval!r}) needs a type, PunctuationType.STREAM_TIME or WALL_CLOCK_TIME, and a "
-                "callback, self.<method>: give both"
+            raise ConfigError(
+                "CODE",
+                "{name}: schedule({interval!r}) needs a type, PunctuationType.STREAM_TIME or "
+                "WALL_CLOCK_TIME, and a callback, self.<method>: give both",
+                name=self.name,
+                interval=interval,
             )
-            raise ConfigError(message)
         return super().schedule(
             interval, type, callback, name=name, time_shift=time_shift, start_time=start_time, args=args
         )
@@ -90,8 +92,13 @@ class LegacyContext(ProcessorContext):
             return To.child(child)
         children = tuple(self._by_name)
         if not isinstance(child, int) or not 0 <= child < len(children):
-            message = f"{self.name} has no child {child!r} (children: {', '.join(children) or 'none'}, counted from 0)"
-            raise DataError(message)
+            raise DataError(
+                "CODE",
+                "{name} has no child {child!r} (children: {children}, counted from 0)",
+                name=self.name,
+                child=child,
+                children=", ".join(children) or "none",
+            )
         return To.child(children[child])
 
 
@@ -103,10 +110,11 @@ class ValueContext(LegacyContext):
     def forward(self, record: Any, *value_and_child: Any, to: To | None = None) -> None:
         """Raise `DataError`, as Kafka does."""
         del record, value_and_child, to
-        message = (
-            f"{self.name}: a value transformer returns its result and cannot forward: use process_values, on a stream"
+        raise DataError(
+            "CODE",
+            "{name}: a value transformer returns its result and cannot forward: use process_values, on a stream",
+            name=self.name,
         )
-        raise DataError(message)
 
     def send(self, record: Record) -> None:
         """Forward the transformer's result."""
@@ -178,8 +186,13 @@ class Transformer(_Legacy):
         context = self.context
         for pair in _several(result, is_flat=self.is_flat):
             if not isinstance(pair, tuple) or len(pair) != 2:
-                message = f"{context.name}: {what} must return (key, value), or None for nothing, not {pair!r}"
-                raise DataError(message)
+                raise DataError(
+                    "CODE",
+                    "{context}: {what} must return (key, value), or None for nothing, not {pair!r}",
+                    context=context.name,
+                    what=what,
+                    pair=pair,
+                )
             context.forward(Record(*pair, headers=context.headers))
 
 
@@ -200,8 +213,11 @@ class ValueTransformer(_Legacy):
     def call_punctuate(self, timestamp: int) -> None:
         """Call ``punctuate``. Raises `DataError` if it returns a value, as Kafka did: a punctuation has no key."""
         if self.punctuate(timestamp) is not None:
-            message = f"{self.context.name}: punctuate of a value transformer must return None: there is no key"
-            raise DataError(message)
+            raise DataError(
+                "CODE",
+                "{context}: punctuate of a value transformer must return None: there is no key",
+                context=self.context.name,
+            )
 
     def _handle(self, record: Record) -> None:
         if self.of_table is not None:

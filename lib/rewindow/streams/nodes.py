@@ -102,8 +102,13 @@ def partition_for(sink: SinkNode, record: Record, partitions: int) -> int:
 def _checked_partition(chosen: object, sink: SinkNode, record: Record, partitions: int) -> int:
     if type(chosen) is int and 0 <= chosen < partitions:
         return chosen
-    message = (
-        f"the partitioner of {sink.topic!r} returned {chosen!r} for the key {record.key!r}, and there are {partitions} "
-        f"partitions: return one number from 0 to {partitions - 1}, or None for the partition of the key"
+    raise DataError(
+        "CODE",
+        "the partitioner of {topic!r} returned {chosen!r} for the key {key!r}, and there are {partitions} "
+        "partitions: return one number from 0 to {partitions2}, or None for the partition of the key",
+        topic=sink.topic,
+        chosen=chosen,
+        key=record.key,
+        partitions=partitions,
+        partitions2=partitions - 1,
     )
-    raise DataError(message)

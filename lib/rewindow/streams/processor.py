@@ -77,11 +77,17 @@ class ProcessorContext(Forwarding):
         processor, and `DataError` in `close`.
         """
         if self.is_closed:
-            raise DataError(f"{self.name} schedules in close(): the epoch is over; schedule in init or process")
+            raise DataError(
+                "CODE", "{name} schedules in close(): the epoch is over; schedule in init or process", name=self.name
+            )
         given: object = type  # user code may pass anything
         if not isinstance(given, PunctuationType):
-            message = f"{self.name}: schedule(type={type!r}): give PunctuationType.STREAM_TIME or WALL_CLOCK_TIME"
-            raise ConfigError(message)
+            raise ConfigError(
+                "CODE",
+                "{name}: schedule(type={type!r}): give PunctuationType.STREAM_TIME or WALL_CLOCK_TIME",
+                name=self.name,
+                type=type,
+            )
         task_context = self._task_context
         return task_context.schedules.schedule(
             self.name,
@@ -107,13 +113,22 @@ class ProcessorContext(Forwarding):
         """Raise `LimitError` (71) if a key's list has more items than ``limits: {list_items: ..}`` of the job's file allows."""
         limit = self._task_context.limits.list_items
         if items > limit:
-            message = (
-                f"the limit list_items is {limit}, and the list of key {repr(key)[:200]} in store {store!r} has {items} items "
-                f"(node {self.name}, at {self._record_context}, partition {self.partition}). Each record copies the list, so the "
-                "time grows with the square of its length. Use an aggregate without a list, shorter windows or vectorized "
-                f"execution; or raise the limit in the job's file: limits: {{list_items: {2 * limit}}}"
+            raise LimitError(
+                "CODE",
+                "the limit list_items is {limit}, and the list of key {key} in store {store!r} has {items} "
+                "items (node {name}, at {_record_context}, partition {partition}). Each record copies the "
+                "list, so the time grows with the square of its length. Use an aggregate without a list, "
+                "shorter windows or vectorized execution; or raise the limit in the job's file: limits: "
+                "{{list_items: {value}}}",
+                limit=limit,
+                key=repr(key)[:200],
+                store=store,
+                items=items,
+                name=self.name,
+                _record_context=self._record_context,
+                partition=self.partition,
+                value=2 * limit,
             )
-            raise LimitError(message)
 
     @property
     def stream_time_ms(self) -> int:
@@ -230,11 +245,14 @@ class FixedKeyContext(ProcessorContext):
         handled = self._handled
         given: object = record  # user code may pass anything
         if handled is not None and isinstance(given, Record) and not _same_key(given, handled):
-            message = (
-                f"{self.name} forwarded the key {record.key!r} while it handles {handled.key!r}: process_values keeps "
-                "the key, and with it the partition; to change it use process"
+            raise DataError(
+                "CODE",
+                "{name} forwarded the key {key!r} while it handles {key2!r}: process_values keeps the key, "
+                "and with it the partition; to change it use process",
+                name=self.name,
+                key=record.key,
+                key2=handled.key,
             )
-            raise DataError(message)
         super().forward(record, to=to)
 
 
@@ -267,6 +285,11 @@ def _same_key(one: Record, other: Record) -> bool:
 def _whole_ms(value: str | timedelta, what: str, *, at_least: int) -> int:
     milliseconds = to_ms(value)
     if milliseconds < at_least:
-        message = f"schedule({what}={value!r}): {what} must be at least {at_least} ms"
-        raise ConfigError(message)
+        raise ConfigError(
+            "CODE",
+            "schedule({what}={value!r}): {what} must be at least {at_least} ms",
+            what=what,
+            value=value,
+            at_least=at_least,
+        )
     return milliseconds

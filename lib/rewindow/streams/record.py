@@ -147,10 +147,11 @@ class To:
         Raises `DataError` if it is negative or not an integer.
         """
         if timestamp.__class__ is not int or timestamp < 0:
-            message = (
-                f"To.with_timestamp({timestamp!r}): a timestamp must be an int of epoch milliseconds, never negative"
+            raise DataError(
+                "CODE",
+                "To.with_timestamp({timestamp!r}): a timestamp must be an int of epoch milliseconds, never negative",
+                timestamp=timestamp,
             )
-            raise DataError(message)
         return To(self.child_name, timestamp)
 
 

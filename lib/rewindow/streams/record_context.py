@@ -115,11 +115,12 @@ class CallIds:
         if record_context.topic is not None:
             return f"{record_context.topic}/{self._partition}/{record_context.offset}"
         if record_context.firing is None:
-            message = (
-                f"{node} asks for a random number, an id or an idempotency key in init or close, which are called once an "
-                "epoch: ask while a record or a punctuation is handled"
+            raise DataError(
+                "CODE",
+                "{node} asks for a random number, an id or an idempotency key in init or close, which are "
+                "called once an epoch: ask while a record or a punctuation is handled",
+                node=node,
             )
-            raise DataError(message)
         what, number = record_context.firing
         return f"{self._partition}/{what}/{number}"
 
@@ -138,7 +139,7 @@ class SeededRandom:
     def getrandbits(self, k: int) -> int:
         """Return an integer of ``k`` random bits. Raises `DataError` if ``k`` is negative."""
         if k < 0:
-            raise DataError(f"getrandbits({k}): the number of bits must be 0 or more")
+            raise DataError("CODE", "getrandbits({k}): the number of bits must be 0 or more", k=k)
         while self._left < k:
             block = hashlib.sha256(self._seed + self._round.to_bytes(8)).digest()
             self._round += 1
@@ -160,7 +161,7 @@ class SeededRandom:
     def randbelow(self, n: int) -> int:
         """Return a uniformly distributed integer in [0, n). Raises `DataError` if ``n`` is below 1."""
         if n < 1:
-            raise DataError(f"there is no integer in [0, {n}): give 1 or more")
+            raise DataError("CODE", "there is no integer in [0, {n}): give 1 or more", n=n)
         bits = (n - 1).bit_length()
         while (drawn := self.getrandbits(bits)) >= n:
             pass
@@ -183,7 +184,9 @@ class SeededRandom:
     def sample(self, population: Sequence[Item], k: int) -> list[Item]:
         """Return ``k`` items from distinct positions, in random order. Raises `DataError` if there are fewer."""
         if not 0 <= k <= len(population):
-            raise DataError(f"a sample of {k} out of {len(population)}: give 0 to {len(population)}")
+            raise DataError(
+                "CODE", "a sample of {k} out of {population}: give 0 to {population}", k=k, population=len(population)
+            )
         items = list(population)
         self.shuffle(items)
         return items[:k]

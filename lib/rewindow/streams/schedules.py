@@ -67,7 +67,9 @@ class Schedules:
     ) -> Cancellable:
         """See `ProcessorContext.schedule`. ``now_ms`` is the clock that ``type_`` names."""
         if time_shift_ms is not None and start_time_ms is not None:
-            raise ConfigError(f"{node}: a schedule may have a time_shift or a start_time, not both (D4)")
+            raise ConfigError(
+                "CODE", "{node}: a schedule may have a time_shift or a start_time, not both (D4)", node=node
+            )
         method = self._method_name(node, callback)
         identity = self._identity(node, name)
         known = self._known.get((node, identity))
@@ -93,7 +95,12 @@ class Schedules:
         """See `ProcessorContext.cancellable`."""
         schedule = self._known.get((node, f"name:{name}"))
         if schedule is None:
-            raise ConfigError(f"{node} has no schedule named {name!r}: pass name={name!r} to schedule() first")
+            raise ConfigError(
+                "CODE",
+                "{node} has no schedule named {name!r}: pass name={name!r} to schedule() first",
+                node=node,
+                name=name,
+            )
         return Cancellable(schedule)
 
     def callback(self, schedule: Schedule) -> Callable[..., object]:
@@ -161,11 +168,14 @@ class Schedules:
                 if getattr(owner, spelled, None) == callback:
                     return spelled
         shown = getattr(callback, "__name__", callback)
-        message = (
-            f"{node}: the callback {shown} is not a method of this processor. A schedule outlives the processor, "
-            "so it is stored by the method's name: pass self.<method>, and its arguments as args=(...)"
+        raise ConfigError(
+            "CODE",
+            "{node}: the callback {shown} is not a method of this processor. A schedule outlives the "
+            "processor, so it is stored by the method's name: pass self.<method>, and its arguments as "
+            "args=(...)",
+            node=node,
+            shown=shown,
         )
-        raise ConfigError(message)
 
     def _forget_cancelled(self) -> None:
         """Occasionally discard cancelled schedules that no call can refer to, so that memory stays bounded."""
@@ -183,8 +193,10 @@ def _is_forgotten(schedule: Schedule) -> bool:
 
 def method_is_gone(node: str, method: str) -> CheckpointError:
     """Return the error (76) of a processor that no longer has the method of one of its schedules."""
-    message = (
-        f"the checkpoint has a schedule of {node} that calls {method!r}, which is gone: keep the method, or start a new "
-        "branch with --branch"
+    return CheckpointError(
+        "CODE",
+        "the checkpoint has a schedule of {node} that calls {method!r}, which is gone: keep the method, or "
+        "start a new branch with --branch",
+        node=node,
+        method=method,
     )
-    return CheckpointError(message)

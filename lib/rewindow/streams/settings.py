@@ -28,7 +28,10 @@ class OnError:
         found = _POLICY.fullmatch(text) if isinstance(text, str) else None
         if found is None or not isinstance(text, str):
             raise ConfigError(
-                f"on_error={text!r} is not a policy: write fail, retry 3, quarantine, or retry 3 quarantine (1 to 999 times)"
+                "CODE",
+                "on_error={text!r} is not a policy: write fail, retry 3, quarantine, or retry 3 "
+                "quarantine (1 to 999 times)",
+                text=text,
             )
         return cls(int(found["times"] or 0), text.endswith("quarantine"))
 
@@ -114,7 +117,13 @@ class Semantics:
             given = getattr(self, name)
             if given not in list(kind):
                 words = ", ".join(kind)
-                raise ConfigError(f"semantics: {name} must be one of {words}, not {given!r}")
+                raise ConfigError(
+                    "CODE",
+                    "semantics: {name} must be one of {words}, not {given!r}",
+                    name=name,
+                    words=words,
+                    given=given,
+                )
             object.__setattr__(self, name, kind(given))
 
 

@@ -183,7 +183,12 @@ class Task:
         current_rank, last_rank, last_offset = UNKNOWN, UNKNOWN, UNKNOWN
         for order_ms, rank, offset, timestamp, key, value in events:
             if order_ms < last_order_ms:
-                raise InvariantError(f"{topics[rank]} offset {offset} violates the order of its epoch")
+                raise InvariantError(
+                    "CODE",
+                    "{topics} offset {offset} violates the order of its epoch",
+                    topics=topics[rank],
+                    offset=offset,
+                )
             last_order_ms = order_ms
             if timestamp == order_ms and timestamp > partition_times[rank]:  # only then can a clock advance
                 clocks.take(rank, timestamp)

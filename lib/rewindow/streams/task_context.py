@@ -87,8 +87,12 @@ class TaskContext:
         """See `ProcessorContext.store`."""
         store, users = self._stores.get(name, (None, ()))
         if store is None or node not in users:
-            message = f"{node} is not connected to a store {name!r}: name it in stores=(...) where the node is added"
-            raise ConfigError(message)
+            raise ConfigError(
+                "CODE",
+                "{node} is not connected to a store {name!r}: name it in stores=(...) where the node is added",
+                node=node,
+                name=name,
+            )
         return store
 
     def drop(self, node: str, reason: str, key: Any, value: Any, timestamp: int | None = None) -> None:

@@ -83,7 +83,7 @@ class BatchReplay:
         limits: Limits,
     ) -> None:
         if not isinstance(processor, BatchProcessor):
-            raise InvariantError(f"a {type(processor).__name__} takes no batches")
+            raise InvariantError("CODE", "a {__name__} takes no batches", __name__=type(processor).__name__)
         self._processor, self._rank, self._topic = processor, rank, topic
         self._clocks, self._task_context = clocks, task_context
         self._most_outputs = limits.outputs_per_record

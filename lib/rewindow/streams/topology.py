@@ -106,22 +106,33 @@ class Topology:
         given: object = supplier  # user code may pass anything
         if not callable(given):
             raise TopologyError(
-                f"processor {name!r} was given {supplier!r}: pass the class, or a function that makes one"
+                "CODE",
+                "processor {name!r} was given {supplier!r}: pass the class, or a function that makes one",
+                name=name,
+                supplier=supplier,
             )
         if holds_ms < 0:
-            raise TopologyError(f"processor {name!r} holds results for {in_words(holds_ms)}: give 0 or more")
+            raise TopologyError(
+                "CODE",
+                "processor {name!r} holds results for {holds_ms}: give 0 or more",
+                name=name,
+                holds_ms=in_words(holds_ms),
+            )
         for store in stores:
             if store not in self.stores:
                 raise TopologyError(
-                    f"processor {name!r} needs the store {store!r}, which was not added: give the store itself, "
-                    "stores=[store], or call add_store(store) first"
+                    "CODE",
+                    "processor {name!r} needs the store {store!r}, which was not added: give the "
+                    "store itself, stores=[store], or call add_store(store) first",
+                    name=name,
+                    store=store,
                 )
         return self._add(ProcessorNode(name, parents, supplier, stores, holds_ms, on_error))
 
     def add_store(self, builder: StoreBuilder) -> Topology:
         """Declare a store. Processors that name it are connected to it."""
         if self.stores.get(builder.name, builder) != builder:
-            raise TopologyError(f"two stores are called {builder.name!r}: rename one of them")
+            raise TopologyError("CODE", "two stores are called {builder!r}: rename one of them", builder=builder.name)
         self.stores[builder.name] = builder
         self.lines.setdefault(f"store {builder.name}", _call_line())
         return self
@@ -163,7 +174,7 @@ class Topology:
         source.
         """
         if not any(isinstance(node, SourceNode) for node in self.nodes.values()):
-            raise TopologyError("a topology must read at least one topic: add a source")
+            raise TopologyError("CODE", "a topology must read at least one topic: add a source")
         _check_global_tables(self.nodes.values())
         parts = _in_run_order(_connected(self.nodes.values()))
         made: list[SubTopology] = []
@@ -212,25 +223,36 @@ class Topology:
     def _add(self, node: Node) -> Topology:
         topics = [one.topic for one in self.nodes.values() if isinstance(one, SinkNode) and not one.is_internal]
         if isinstance(node, SinkNode) and node.topic in topics:
-            raise TopologyError(f"topic {node.topic!r} is written twice: merge the streams before .to({node.topic!r})")
+            raise TopologyError(
+                "CODE", "topic {topic!r} is written twice: merge the streams before .to({topic!r})", topic=node.topic
+            )
         if not isinstance(node.name, str):
-            raise TopologyError(f"{node.name!r} cannot name a node: give a string")
+            raise TopologyError("CODE", "{node!r} cannot name a node: give a string", node=node.name)
         if node.name in self.nodes:
-            raise TopologyError(f"two nodes are called {node.name!r}: rename one of them")
+            raise TopologyError("CODE", "two nodes are called {node!r}: rename one of them", node=node.name)
         if not node.parents and not isinstance(node, SourceNode):
-            raise TopologyError(f"node {node.name!r} has no parent: name the nodes whose records it should get")
+            raise TopologyError(
+                "CODE", "node {node!r} has no parent: name the nodes whose records it should get", node=node.name
+            )
         for parent in node.parents:
             if not isinstance(self.nodes.get(parent), SourceNode | ProcessorNode):
-                message = f"node {node.name!r} names the parent {parent!r}, which is not a source or processor added before it"
-                raise TopologyError(message)
+                raise TopologyError(
+                    "CODE",
+                    "node {node!r} names the parent {parent!r}, which is not a source or processor added before it",
+                    node=node.name,
+                    parent=parent,
+                )
         self.nodes[node.name] = node
         self.lines[f"node {node.name}"] = _call_line()
         return self
 
     def _check_topic_is_read_once(self, topic: str) -> None:
         if any(isinstance(node, SourceNode) and node.topic == topic for node in self.nodes.values()):
-            message = f"topic {topic!r} has a source already: use that source's name as the parent of both"
-            raise TopologyError(message)
+            raise TopologyError(
+                "CODE",
+                "topic {topic!r} has a source already: use that source's name as the parent of both",
+                topic=topic,
+            )
 
     def _stores_of(self, part: list[Node]) -> tuple[StoreBuilder, ...]:
         names = [name for node in part if isinstance(node, ProcessorNode) for name in node.stores]
@@ -373,11 +395,13 @@ def _check_global_tables(nodes: Collection[Node]) -> None:
     for node in nodes:
         for store in _stores(node):
             if store in tables and node.name not in tables[store] and not _only_reads(node):
-                message = (
-                    f"node {node.name!r} uses the store {store!r} of a global table, which only joins with that table "
-                    "read: give the node a store of its own"
+                raise TopologyError(
+                    "CODE",
+                    "node {node!r} uses the store {store!r} of a global table, which only joins with that "
+                    "table read: give the node a store of its own",
+                    node=node.name,
+                    store=store,
                 )
-                raise TopologyError(message)
 
 
 def _only_reads(node: Node) -> bool:
@@ -419,11 +443,12 @@ def _in_run_order(parts: list[list[Node]]) -> list[list[Node]]:
         ]
         if not ready:
             names = ", ".join(sorted(unwritten))
-            message = (
-                f"the repartitions {names} form a cycle, but a run processes sub-topologies one after the other: send "
-                "each stream that is joined below them through its own .repartition(name=...)"
+            raise TopologyError(
+                "CODE",
+                "the repartitions {names} form a cycle, but a run processes sub-topologies one after the "
+                "other: send each stream that is joined below them through its own .repartition(name=...)",
+                names=names,
             )
-            raise TopologyError(message)
         ordered.append(ready[0])
         waiting = [part for part in waiting if part is not ready[0]]
     return ordered

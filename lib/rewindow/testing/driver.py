@@ -111,11 +111,19 @@ class TopologyTestDriver:
         self._check_open()
         for topic, key, value, timestamp in records:
             if topic not in self._blueprint.logs:
-                message = f"the topology does not read {topic!r} (it reads {', '.join(self._blueprint.logs)})"
-                raise ConfigError(message)
+                raise ConfigError(
+                    "CODE",
+                    "the topology does not read {topic!r} (it reads {logs})",
+                    topic=topic,
+                    logs=", ".join(self._blueprint.logs),
+                )
             if timestamp.__class__ is not int:
-                message = f"the timestamp {timestamp!r} of a record for {topic!r} is not an int of epoch milliseconds"
-                raise ConfigError(message)
+                raise ConfigError(
+                    "CODE",
+                    "the timestamp {timestamp!r} of a record for {topic!r} is not an int of epoch milliseconds",
+                    timestamp=timestamp,
+                    topic=topic,
+                )
             row = as_log_row(key), as_log_row(value)
             for queued in self._readers[TopicPartition(topic, self._partition_of(key))]:
                 queued.enqueue(topic, *row, timestamp)
@@ -129,7 +137,9 @@ class TopologyTestDriver:
         self._check_open()
         by_ms = to_ms(by)
         if by_ms < 0:
-            raise ConfigError(f"advance_wall_clock({by!r}): the wall clock never goes back: give 0 or more")
+            raise ConfigError(
+                "CODE", "advance_wall_clock({by!r}): the wall clock never goes back: give 0 or more", by=by
+            )
         clocks = [queued.local.task.task_context.wall_clock_ms for queued in self._tasks]
         self._now_ms = max(self._now_ms, *clocks) + by_ms
         for queued in self._tasks:
@@ -143,8 +153,12 @@ class TopologyTestDriver:
         """
         self._check_open()
         if watermark_ms < self._watermark_ms:
-            message = f"the watermark is already {self._watermark_ms} and cannot fall to {watermark_ms}"
-            raise ConfigError(message)
+            raise ConfigError(
+                "CODE",
+                "the watermark is already {_watermark_ms} and cannot fall to {watermark_ms}",
+                _watermark_ms=self._watermark_ms,
+                watermark_ms=watermark_ms,
+            )
         self._watermark_ms = watermark_ms
         self._end_epoch(watermark_ms, released_ms=watermark_ms)
 
@@ -175,8 +189,12 @@ class TopologyTestDriver:
     def read(self, topic: str) -> list[Record]:
         """Return the unread records of a topic and mark them as read. Raises `ConfigError` for an unknown topic."""
         if topic not in self._outputs:
-            message = f"the topology does not write {topic!r} (it writes {', '.join(self.outputs)})"
-            raise ConfigError(message)
+            raise ConfigError(
+                "CODE",
+                "the topology does not write {topic!r} (it writes {outputs})",
+                topic=topic,
+                outputs=", ".join(self.outputs),
+            )
         records = [record for sent_to, record in self._sent if sent_to == topic]
         self._sent = [sent for sent in self._sent if sent[0] != topic]
         return records
@@ -190,8 +208,12 @@ class TopologyTestDriver:
         """Return a store's keys and values from all partitions. Raises `ConfigError` for an unknown store."""
         tasks = [queued.local.task for queued in self._tasks if name in queued.local.task.stores]
         if not tasks:
-            message = f"there is no store {name!r} (stores: {', '.join(self.store_names) or 'none'})"
-            raise ConfigError(message)
+            raise ConfigError(
+                "CODE",
+                "there is no store {name!r} (stores: {store_names})",
+                name=name,
+                store_names=", ".join(self.store_names) or "none",
+            )
         return {key: value for task in tasks for key, value in task.stores[name].rows()}
 
     def checkpoints(self) -> list[str]:
@@ -294,8 +316,7 @@ class TopologyTestDriver:
 
     def _check_open(self) -> None:
         if self._is_finished:
-            message = "the driver is finished: create a new one, or call finish() later"
-            raise ConfigError(message)
+            raise ConfigError("CODE", "the driver is finished: create a new one, or call finish() later")
 
 
 class _QueuedTask:

@@ -42,7 +42,12 @@ class Rebuilding:
     def __init__(self, build: Build) -> None:
         """Build nothing yet. Raises `ConfigError` for a function that cannot be found again."""
         if not can_be_found_again(build):
-            raise ConfigError(f"a cut cannot build the topology again with {build!r}: {_HOW}, or the topology itself")
+            raise ConfigError(
+                "CODE",
+                "a cut cannot build the topology again with {build!r}: {how}, or the topology itself",
+                build=build,
+                how=_HOW,
+            )
         self._build = build
         self._function: Any = build.func if isinstance(build, partial) else build
         self._in_use: dict[str, ModuleType] = {}
@@ -59,7 +64,13 @@ class Rebuilding:
             try:
                 build: Build = getattr(importlib.import_module(where), name)
             except (ImportError, AttributeError) as error:
-                raise ConfigError(f"{where} cannot be imported again: {error}: {_HOW} of the project") from error
+                raise ConfigError(
+                    "CODE",
+                    "{where} cannot be imported again: {error}: {how} of the project",
+                    where=where,
+                    error=error,
+                    how=_HOW,
+                ) from error
             if isinstance(self._build, partial):
                 build = partial(build, *self._build.args, **self._build.keywords)
             fresh = {one: module for one, module in sys.modules.items() if one in known}
@@ -67,7 +78,10 @@ class Rebuilding:
             topology = build()
         if topology.fingerprint() != self.topology.fingerprint():
             raise ConfigError(
-                f"{where}:{name} builds another topology in a new process: let it depend on constants only"
+                "CODE",
+                "{where}:{name} builds another topology in a new process: let it depend on constants only",
+                where=where,
+                name=name,
             )
         self._in_use, self.topology = fresh, topology
         if lost:

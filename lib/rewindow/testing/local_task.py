@@ -56,8 +56,7 @@ class Blueprint:
             coerce(record.timestamp, OUTPUT_META[0])
             rows = [shape.encode_checked(item) for shape, item in zip(shapes, (record.key, record.value), strict=True)]
         except DataError as error:
-            message = f"topic {sink.topic}: {error}"
-            raise DataError(message) from error
+            raise DataError("CODE", "topic {topic}: {error}", topic=sink.topic, error=error) from error
         key, value = (shape.decode(load_value(dump_value(row))) for shape, row in zip(shapes, rows, strict=True))
         return key, value
 

@@ -192,8 +192,13 @@ class _Queue:
         if self._invalid is InvalidTimestamp.PARTITION_TIME and self.time_ms != UNKNOWN:
             return self.time_ms
         topic, partition = self._partition
-        message = (
-            f"{topic} partition {partition} offset {offset} has the timestamp {timestamp}, but epoch milliseconds are "
-            "never negative. In a run, `invalid_timestamp` of the log decides about such records when they are landed"
+        raise DataError(
+            "CODE",
+            "{topic} partition {partition} offset {offset} has the timestamp {timestamp}, but epoch "
+            "milliseconds are never negative. In a run, `invalid_timestamp` of the log decides about such "
+            "records when they are landed",
+            topic=topic,
+            partition=partition,
+            offset=offset,
+            timestamp=timestamp,
         )
-        raise DataError(message)

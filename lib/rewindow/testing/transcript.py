@@ -199,7 +199,13 @@ def _with_topic(record: list[Any], topics: Iterable[str], verb: str) -> list[Any
     if len(record) == 3 and len(known) == 1:
         return [known[0], *record]
     if len(record) != 4:
-        raise ConfigError(f"{record}: write [topic, key, value, timestamp]; the topology {verb} {', '.join(known)}")
+        raise ConfigError(
+            "CODE",
+            "{record}: write [topic, key, value, timestamp]; the topology {verb} {known}",
+            record=record,
+            verb=verb,
+            known=", ".join(known),
+        )
     return record
 
 
@@ -218,18 +224,19 @@ def _topology(transcript: Transcript, given: Topology | Callable[..., Topology] 
 def _named_function(case: str, reference: str | None) -> Callable[..., Topology]:
     """Return the function that ``module:function`` names. Raises `ConfigError` (78) if there is none."""
     if reference is None:
-        message = f"{case}: add `topology: module:function`, or pass a topology to check()"
-        raise ConfigError(message)
+        raise ConfigError("CODE", "{case}: add `topology: module:function`, or pass a topology to check()", case=case)
     name, _, function = reference.partition(":")
     try:
         module = import_module(name)
     except ModuleNotFoundError as error:
-        message = f"cannot import {name!r}: {error}. Fix `topology:` or the import"
-        raise ConfigError(message) from error
+        raise ConfigError(
+            "CODE", "cannot import {name!r}: {error}. Fix `topology:` or the import", name=name, error=error
+        ) from error
     named: Callable[..., Topology] | None = getattr(module, function, None)
     if not callable(named):
-        message = f"{name} has no function {function!r}: fix `topology:` or the module"
-        raise ConfigError(message)
+        raise ConfigError(
+            "CODE", "{name} has no function {function!r}: fix `topology:` or the module", name=name, function=function
+        )
     return named
 
 
@@ -239,15 +246,26 @@ def _building(case: str) -> Iterator[None]:
     try:
         yield
     except RewindowError as error:
-        error.args = (error.message if case in error.message else f"{case}: {error.message}",)
+        error.surrounded("" if case in error.message else f"{case}: ")
         error.at_line(line_of(error))
         raise
     except SyntaxError as error:
-        message = f"{case}: {error.filename}:{error.lineno}: {error.msg}. Fix that line"
-        raise ConfigError(message) from error
+        raise ConfigError(
+            "CODE",
+            "{case}: {filename}:{lineno}: {msg}. Fix that line",
+            case=case,
+            filename=error.filename,
+            lineno=error.lineno,
+            msg=error.msg,
+        ) from error
     except Exception as error:
-        message = f"{case}: the topology cannot be built: {type(error).__name__}: {error}. Fix that line"
-        raise ConfigError(message).at_line(line_of(error)) from error
+        raise ConfigError(
+            "CODE",
+            "{case}: the topology cannot be built: {__name__}: {error}. Fix that line",
+            case=case,
+            __name__=type(error).__name__,
+            error=error,
+        ).at_line(line_of(error)) from error
 
 
 def _compared(wanted: Sequence[list[Any]], sent: Sequence[list[Any]]) -> str:

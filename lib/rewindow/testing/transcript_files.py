@@ -67,7 +67,7 @@ def load_each(path: str | Path) -> Iterator[tuple[str, Transcript | ConfigError]
                 name = str(case.get("name", "")) if isinstance(case, dict) else ""
                 yield name or f"document {number}", _parsed_or_wrong(case, str(path))
     except yaml.YAMLError as error:
-        yield f"document {number + 1}", ConfigError(f"{path} is not YAML: {error}")
+        yield f"document {number + 1}", ConfigError("CODE", "{path} is not YAML: {error}", path=path, error=error)
 
 
 def as_given(value: Any) -> Any:
@@ -99,7 +99,13 @@ def yaml_value(value: Any) -> Any:
 def _semantics(given: Any, where: str) -> Semantics:
     known = [one.name for one in fields(Semantics)]
     if not isinstance(given, dict) or not set(given) <= set(known):
-        raise ConfigError(f"{where}: semantics: {given}: write a mapping with keys among {', '.join(known)}")
+        raise ConfigError(
+            "CODE",
+            "{where}: semantics: {given}: write a mapping with keys among {known}",
+            where=where,
+            given=given,
+            known=", ".join(known),
+        )
     return Semantics(**{"wall_clock": "run", **given})
 
 
@@ -112,17 +118,38 @@ def _parsed_or_wrong(case: Any, path: str) -> Transcript | ConfigError:
 
 def _parsed(case: Any, path: str) -> Transcript:
     if not isinstance(case, dict) or "name" not in case or not isinstance(case.get("transcript"), list):
-        raise ConfigError(f"{path}: each document of a transcript file needs a `name` and a list `transcript`")
+        raise ConfigError(
+            "CODE", "{path}: each document of a transcript file needs a `name` and a list `transcript`", path=path
+        )
     where = f"{path}, {case['name']}"
     if unknown := set(case) - _FIELDS:
-        raise ConfigError(f"{where}: unknown keys {', '.join(sorted(unknown))}: use {', '.join(sorted(_FIELDS))}")
+        raise ConfigError(
+            "CODE",
+            "{where}: unknown keys {unknown}: use {FIELDS}",
+            where=where,
+            unknown=", ".join(sorted(unknown)),
+            FIELDS=", ".join(sorted(_FIELDS)),
+        )
     steps = [step if isinstance(step, dict) else {step: True} for step in case["transcript"]]
     for step in steps:
         if len(set(step) - {"error"}) != 1 or not set(step) <= {*_VERBS, "error"}:
-            raise ConfigError(f"{where}: {step} is not a step: use one of {', '.join(_VERBS)}")
+            raise ConfigError(
+                "CODE",
+                "{where}: {step} is not a step: use one of {VERBS}",
+                where=where,
+                step=step,
+                VERBS=", ".join(_VERBS),
+            )
         for verb, kind in _LISTS.items():
             if not isinstance(step.get(verb, kind()), kind):
-                raise ConfigError(f"{where}: {step}: {verb} needs a {kind.__name__}")
+                raise ConfigError(
+                    "CODE",
+                    "{where}: {step}: {verb} needs a {__name__}",
+                    where=where,
+                    step=step,
+                    verb=verb,
+                    __name__=kind.__name__,
+                )
     settings: dict[str, Any] = {}
     if "semantics" in case:
         settings["semantics"] = _semantics(case["semantics"], where)

@@ -142,10 +142,12 @@ class RemoteCode:
         now, sent = self._digest(), RemoteCode._sent
         if sent is not None and sent != (self._root, now):
             why = "the project's code has changed" if sent[0] == self._root else f"it was started for {sent[0]}"
-            message = (
-                f"Spark's workers have other code than {self._root} has now: {why}. Restart the process (the kernel)"
+            raise ConfigError(
+                "CODE",
+                "Spark's workers have other code than {_root} has now: {why}. Restart the process (the kernel)",
+                _root=self._root,
+                why=why,
             )
-            raise ConfigError(message)
         return now
 
     def was_sent(self, digest: str) -> None:

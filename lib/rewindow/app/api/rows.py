@@ -194,7 +194,13 @@ class OutputSource(Source):
         project.tables.check_published(self.job, at_run.state, self.branch)
         table = at_run.branch.tables.get(f"{OUTPUT}{self.name}")
         if table is None:
-            raise UsageError(f"run {self.run} of job {self.job!r} has no output {self.name!r}: it was added later")
+            raise UsageError(
+                "CODE",
+                "run {run} of job {job!r} has no output {name!r}: it was added later",
+                run=self.run,
+                job=self.job,
+                name=self.name,
+            )
         keys = at_run.run.spec.binding.keys.get(f"{OUTPUT}{self.name}", ())
         return table, keys, {run.spec.run: run.spec.name for run in at_run.runs}
 
@@ -231,7 +237,7 @@ def output_source(project: OpenProject, job: str, name: str | None, *, branch: s
     topic = topic_of(config, name) if name is not None else topics[0] if len(topics) == 1 else None
     if topic is None:
         reason = f"job {job!r} has no output {name!r}" if name is not None else f"job {job!r} has {len(topics)} outputs"
-        raise UsageError(f"{reason}: name one of {', '.join(topics) or 'none'}")
+        raise UsageError("CODE", "{reason}: name one of {topics}", reason=reason, topics=", ".join(topics) or "none")
     at_run = as_of(project, job, branch, run)
     published = at_run.branch.published_runs
     last = published[-1] if run is None and published else at_run.run

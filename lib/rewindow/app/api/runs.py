@@ -79,8 +79,13 @@ class Run:
     @property
     def _name(self) -> str:
         if self.name is None:
-            message = f"job {self.job!r} has no run on branch {self.branch!r} yet: {self.reason or 'run it first'}"
-            raise UsageError(message)
+            raise UsageError(
+                "CODE",
+                "job {job!r} has no run on branch {branch!r} yet: {reason}",
+                job=self.job,
+                branch=self.branch,
+                reason=self.reason or "run it first",
+            )
         return self.name
 
     def _repr_html_(self) -> str:

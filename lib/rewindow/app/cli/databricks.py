@@ -60,5 +60,5 @@ def submit(
 def _pair(text: str) -> tuple[str, str]:
     name, sign, value = text.partition("=")
     if not sign or not name:
-        raise UsageError(f"--parameter {text!r}: write it as NAME=VALUE")
+        raise UsageError("CODE", "--parameter {text!r}: write it as NAME=VALUE", text=text)
     return name, value

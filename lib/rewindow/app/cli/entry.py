@@ -71,10 +71,11 @@ def _is_of_the_command_line(error: SystemExit) -> bool:
 def _check(arguments: list[str]) -> None:
     for argument in arguments:
         if "{{" in argument:
-            message = (
-                f"the argument {argument!r} contains an unrendered template, which the scheduler should have replaced"
+            raise UsageError(
+                "CODE",
+                "the argument {argument!r} contains an unrendered template, which the scheduler should have replaced",
+                argument=argument,
             )
-            raise UsageError(message)
 
 
 def _usage(error: TyperException) -> str:

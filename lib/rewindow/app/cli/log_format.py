@@ -29,8 +29,13 @@ def take_log_format(arguments: Sequence[str]) -> tuple[list[str], str | None]:
         else:
             rest.append(word)
     if wanted is not None and wanted not in FORMATS:
-        message = f"unknown {OPTION} {wanted!r}: use {' or '.join(FORMATS)}"
-        raise UsageError(message)
+        raise UsageError(
+            "CODE",
+            "unknown {option} {wanted!r}: use {FORMATS}",
+            option=OPTION,
+            wanted=wanted,
+            FORMATS=" or ".join(FORMATS),
+        )
     return rest, wanted
 
 

@@ -93,8 +93,9 @@ def reset(
     if tables and not yes:
         question = reset_question(job, tables)
         if as_json or not _is_confirmed(question):
-            message = f"`reset {job}` was not confirmed, so nothing was changed: answer y, or add --yes"
-            raise UsageError(message)
+            raise UsageError(
+                "CODE", "`reset {job}` was not confirmed, so nothing was changed: answer y, or add --yes", job=job
+            )
     with printer.progress() as on_step:
         done = maintenance.reset(on_step=on_step)
     printer.was_reset(job, done, maintenance.outdated() if done else [])
@@ -152,11 +153,17 @@ def _selected(project: OpenProject, name: str | None, kind: Kind | None) -> tupl
     if name is None:
         return jobs, feeds
     if name in jobs and name in feeds:
-        message = f"{name} is both a job and a feed: choose one with --kind job or --kind feed"
-        raise UsageError(message)
+        raise UsageError(
+            "CODE", "{name} is both a job and a feed: choose one with --kind job or --kind feed", name=name
+        )
     if name not in jobs and name not in feeds:
-        message = f"there is no job or feed {name}: jobs are {', '.join(jobs) or 'none'}, feeds are {', '.join(feeds) or 'none'}"
-        raise UsageError(message)
+        raise UsageError(
+            "CODE",
+            "there is no job or feed {name}: jobs are {jobs}, feeds are {feeds}",
+            name=name,
+            jobs=", ".join(jobs) or "none",
+            feeds=", ".join(feeds) or "none",
+        )
     return [job for job in jobs if job == name], [feed for feed in feeds if feed == name]
 
 
@@ -166,6 +173,5 @@ def _duration(text: str) -> int:
     except ConfigError as error:
         raise UsageError(str(error)) from error
     if duration_ms < 0:
-        message = f"--keep {text}: a retention cannot be negative"
-        raise UsageError(message)
+        raise UsageError("CODE", "--keep {text}: a retention cannot be negative", text=text)
     return duration_ms

@@ -16,8 +16,7 @@ def checked_branch(name: str | None) -> str | None:
     try:
         return name if name is None else safe_name(name, "branch")
     except ConfigError as error:
-        message = f"--branch: {error}"
-        raise UsageError(message) from error
+        raise UsageError("CODE", "--branch: {error}", error=error) from error
 
 
 Job = Annotated[

@@ -111,11 +111,14 @@ def _check_names(project: OpenProject, names: Collection[str], existing: Collect
     for name in names:
         if name not in existing:
             feeds, jobs = names_in(project.root, "feeds"), names_in(project.root, "jobs")
-            message = (
-                f"there is no job or feed {name!r}: {did_you_mean(name, [*jobs, *feeds])}jobs are "
-                f"{', '.join(jobs) or 'none'}, feeds are {', '.join(feeds) or 'none'}"
+            raise UsageError(
+                "CODE",
+                "there is no job or feed {name!r}: {name2}jobs are {jobs}, feeds are {feeds}",
+                name=name,
+                name2=did_you_mean(name, [*jobs, *feeds]),
+                jobs=", ".join(jobs) or "none",
+                feeds=", ".join(feeds) or "none",
             )
-            raise UsageError(message)
 
 
 def _having(branch: str, jobs: Sequence[str], names: Collection[str], looks: Looks) -> list[str]:
@@ -129,11 +132,18 @@ def _having(branch: str, jobs: Sequence[str], names: Collection[str], looks: Loo
         if has_branch:
             having.append(name)
         elif name in names:
-            message = f"job {name!r} has no open branch {branch!r}: `rewindow branch list {name}` shows its branches"
-            raise UsageError(message)
+            raise UsageError(
+                "CODE",
+                "job {name!r} has no open branch {branch!r}: `rewindow branch list {name}` shows its branches",
+                name=name,
+                branch=branch,
+            )
     if not having:
-        message = f"no job has an open branch {branch!r}: `rewindow branch list JOB` shows the branches of a job"
-        raise UsageError(message)
+        raise UsageError(
+            "CODE",
+            "no job has an open branch {branch!r}: `rewindow branch list JOB` shows the branches of a job",
+            branch=branch,
+        )
     return having
 
 

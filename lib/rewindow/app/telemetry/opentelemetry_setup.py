@@ -67,11 +67,13 @@ def _exporters(signal: str, environ: Mapping[str, str]) -> Iterator[Any]:
     for name in exporter_names(signal, environ):
         found = next(iter(entry_points(group=_GROUPS[signal], name=name)), None)
         if found is None:
-            message = (
-                f"OTEL_{signal}_EXPORTER: there is no exporter {name!r}. pip install 'rewindow[opentelemetry]' installs "
-                "otlp and console"
+            raise ConfigError(
+                "CODE",
+                "OTEL_{signal}_EXPORTER: there is no exporter {name!r}. pip install "
+                "'rewindow[opentelemetry]' installs otlp and console",
+                signal=signal,
+                name=name,
             )
-            raise ConfigError(message)
         made = found.load()
         # Standard output is the command's result.
         yield made(out=sys.stderr) if name == "console" else made()

@@ -42,10 +42,12 @@ class History:
         for topic in self.output.layout.external:
             table = self.output.tables.log_table(self.output.job.feed, topic)
             if table is not None:
-                message = (
-                    f"the log {topic!r} can only be read by Spark, because {table.why}: `why` opens the files of logs"
+                raise ConfigError(
+                    "CODE",
+                    "the log {topic!r} can only be read by Spark, because {why}: `why` opens the files of logs",
+                    topic=topic,
+                    why=table.why,
                 )
-                raise ConfigError(message)
 
     @cached_property
     def runs(self) -> tuple[CommittedRun, ...]:

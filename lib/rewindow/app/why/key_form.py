@@ -38,8 +38,9 @@ def read_key(output: Output, words: Sequence[str]) -> dict[str, Sequence[Any]]:
     try:
         return parse_key(output.own_columns, words)
     except UsageError as error:
-        message = f"{error}{_options_first(output, words) or example(output)}"
-        raise UsageError(message) from error
+        raise UsageError(
+            "CODE", "{error}{output}", error=error, output=_options_first(output, words) or example(output)
+        ) from error
 
 
 def _options_first(output: Output, words: Sequence[str]) -> str:
@@ -64,11 +65,15 @@ def check_columns(output: Output, words: Sequence[str], key: Mapping[str, Sequen
     named = _COLUMN_AND_VALUE.fullmatch(words[0]) if len(words) == len(columns) == 1 else None
     if named is None or named[1] in columns or is_landed(output, key):
         return
-    message = (
-        f"the key of {output.table} has no column {named[1]!r}: it is the column {columns[0]!r}. Write its value alone, or "
-        f"{columns[0]}=VALUE{example(output)}"
+    raise UsageError(
+        "CODE",
+        "the key of {table} has no column {named!r}: it is the column {columns!r}. Write its value alone, "
+        "or {columns}=VALUE{output}",
+        table=output.table,
+        named=named[1],
+        columns=columns[0],
+        output=example(output),
     )
-    raise UsageError(message)
 
 
 def is_landed(output: Output, key: Mapping[str, Sequence[Any]]) -> bool:
@@ -120,8 +125,15 @@ def choose_row(
         named = ", ".join(instant(one) for one in starts[-_MOST_NAMED:])
         known = f" (it has windows from {named}{last})" if starts else ""
         where = "" if at is None or start_ms is None else at.where(start_ms)
-        message = f"{output.table} has no row of the key {key}{where}{known}: {ask}"
-        raise NothingFoundError(message)
+        raise NothingFoundError(
+            "CODE",
+            "{table} has no row of the key {key}{where}{known}: {ask}",
+            table=output.table,
+            key=key,
+            where=where,
+            known=known,
+            ask=ask,
+        )
     if run is None:
         return found, found[-1]
     own = [row for row in found if chosen is not None and row["_run"] == chosen.spec.run]
@@ -131,8 +143,9 @@ def choose_row(
         others = (
             f"has rows of {', '.join(names)}: name one of these" if names else "has rows of runs that are forgotten"
         )
-        message = f"run {run} wrote no row of the key {key}, which {others}"
-        raise NothingFoundError(message)
+        raise NothingFoundError(
+            "CODE", "run {run} wrote no row of the key {key}, which {others}", run=run, key=key, others=others
+        )
     return found, own[-1]
 
 

@@ -29,17 +29,23 @@ def not_given(output: Output, run: CommittedRun) -> RewindowError:
     """Return the error: `StorageError` (74) if the table lacks rows that were published, else `CheckpointError` (76)."""
     name = run.spec.name
     for told in _altered(output):
-        return StorageError(f"a replay of run {name} does not give this row, and {told}")
+        return StorageError("CODE", "a replay of run {name} does not give this row, and {told}", name=name, told=told)
     if changed := _changes(run.spec.binding, output.job.binding):
         listed = "\n".join(f"  - {line}" for line in changed)
-        message = (
-            f"run {name} wrote this row with other code, and the code that there is now does not give it:\n{listed}\n"
-            "Check out the version that wrote it, then ask again"
+        return CheckpointError(
+            "CODE",
+            "run {name} wrote this row with other code, and the code that there is now does not give "
+            "it:\n{listed}\nCheck out the version that wrote it, then ask again",
+            name=name,
+            listed=listed,
         )
-        return CheckpointError(message)
     reasons = [*_other_code(output, run), "the code is not deterministic (`rewindow verify`)"]
-    message = f"a replay of run {name} and the runs before it does not give this row: {', or '.join(reasons)}"
-    return CheckpointError(message)
+    return CheckpointError(
+        "CODE",
+        "a replay of run {name} and the runs before it does not give this row: {reasons}",
+        name=name,
+        reasons=", or ".join(reasons),
+    )
 
 
 def _altered(output: Output) -> Iterator[str]:

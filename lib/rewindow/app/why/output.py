@@ -55,17 +55,22 @@ class Output:
         that a catalog governs.
         """
         if is_quarantine(name):
-            message = (
-                "the quarantine has the rows that landings and jobs refused, each with its reason, so `why` has nothing to add: "
-                "`rewindow head rewindow.quarantine` shows them. `rewindow why TABLE KEY --missing`, with a job's output table, "
-                "says what became of a key's records"
+            raise UsageError(
+                "CODE",
+                "the quarantine has the rows that landings and jobs refused, each with its reason, so "
+                "`why` has nothing to add: `rewindow head rewindow.quarantine` shows them. `rewindow why "
+                "TABLE KEY --missing`, with a job's output table, says what became of a key's records",
             )
-            raise UsageError(message)
         config, topics = find_outputs(project, name)
         if len(topics) != 1:
             listed = ", ".join(config.outputs[topic].table for topic in topics)
-            message = f"job {name!r} has {len(topics)} outputs: name the table, one of {listed}"
-            raise UsageError(message)
+            raise UsageError(
+                "CODE",
+                "job {name!r} has {topics} outputs: name the table, one of {listed}",
+                name=name,
+                topics=len(topics),
+                listed=listed,
+            )
         tables = direct(project.tables, "to explain a row, land and run its records in a target whose tables are files")
         job = project.bind(config.job, safe_name(branch, "branch"))
         state = tables.state(config.job)
@@ -142,14 +147,20 @@ def parse_key(columns: Sequence[Column], words: Sequence[str]) -> dict[str, Sequ
         for word in words:
             name, equals, value = word.partition("=")
             if not equals:
-                message = f"{word!r} names no column: write COLUMN=VALUE for each of {', '.join(known)}"
-                raise UsageError(message)
+                raise UsageError(
+                    "CODE",
+                    "{word!r} names no column: write COLUMN=VALUE for each of {known}",
+                    word=word,
+                    known=", ".join(known),
+                )
             given[name] = value
     if set(given) != set(known):
-        message = (
-            f"the key has the columns {', '.join(known)}, but {', '.join(given) or 'none'} was given: name each once"
+        raise UsageError(
+            "CODE",
+            "the key has the columns {known}, but {given} was given: name each once",
+            known=", ".join(known),
+            given=", ".join(given) or "none",
         )
-        raise UsageError(message)
     return {name: _values(given[name], Column(name, known[name])) for name in known}
 
 
@@ -189,8 +200,13 @@ def _values(text: str | None, column: Column) -> Sequence[Any]:
             case _:
                 return [coercer(column.type)(Decimal(text))]
     except (ValueError, KeyError, InvalidOperation, DataError) as error:
-        message = f"{text!r} is no value of the column {column.name!r}, which has the type {column.type}"
-        raise UsageError(message) from error
+        raise UsageError(
+            "CODE",
+            "{text!r} is no value of the column {column!r}, which has the type {type}",
+            text=text,
+            column=column.name,
+            type=column.type,
+        ) from error
 
 
 def _canonical(text: str) -> Iterable[str]:

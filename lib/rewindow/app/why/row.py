@@ -50,10 +50,12 @@ def explain_row(output: Output, rows: Sequence[Row], row: Row, asked_ms: int | N
     run = output.state.find_run(row["_run"])
     if run is None:
         job = output.job.name
-        message = (
-            f"the row's run {row['_run']} is not in the ledger of {job}: restore the table, `rewindow republish {job}`"
+        raise CheckpointError(
+            "CODE",
+            "the row's run {row} is not in the ledger of {job}: restore the table, `rewindow republish {job}`",
+            row=row["_run"],
+            job=job,
         )
-        raise CheckpointError(message)
     head = output.branch.head
     past = History(output, head if head and run in output.state.chain_to(head.spec.run) else run)
     past.check()

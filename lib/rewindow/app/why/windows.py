@@ -36,8 +36,7 @@ class AskedTime:
         `UsageError` (2) if no window or several can contain it, and if the table has no windows.
         """
         if not self.output.is_windowed:
-            message = f"{self.output.table} has no windows: omit --window"
-            raise UsageError(message)
+            raise UsageError("CODE", "{table} has no windows: omit --window", table=self.output.table)
         windows = windows_of(self.output)
         first, last = (column.name for column in self.output.key_columns[-2:])
         bounds = list(dict.fromkeys((row[first], row[last]) for row in rows))
@@ -87,8 +86,14 @@ class AskedTime:
         named = min(len(starts), _MOST_NAMED)
         which = "" if named == (count or len(starts)) else f", such as these {named}" if named > 1 else ", such as"
         return UsageError(
-            f"{instant(self.time_ms)} is not the start of a window of {self.output.table}, and {count or len(starts)} windows "
-            f"contain it: ask for one of them by its start{which}:{listed}"
+            "CODE",
+            "{time_ms} is not the start of a window of {table}, and {count} windows contain it: ask "
+            "for one of them by its start{which}:{listed}",
+            time_ms=instant(self.time_ms),
+            table=self.output.table,
+            count=count or len(starts),
+            which=which,
+            listed=listed,
         )
 
 

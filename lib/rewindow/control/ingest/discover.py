@@ -107,8 +107,10 @@ def without_landings(call: Call) -> Due:
 def nothing_to_begin_with(call: Call) -> SourceError:
     """Return the error for a new generation without landings."""
     return SourceError(
-        f"feed {call.feed.feed}: nothing in its sources is due, so no generation was started, and its landings stay as they "
-        "are. Land it again when its sources have rows that are due"
+        "CODE",
+        "feed {feed}: nothing in its sources is due, so no generation was started, and its landings "
+        "stay as they are. Land it again when its sources have rows that are due",
+        feed=call.feed.feed,
     )
 
 
@@ -135,12 +137,15 @@ def _arrivals(
         if window.through_ms is None and found.fault and not found.waiting and found.starts == {None}:
             column = spec.arrived_at or spec.timestamp
             fix = f"{other_form(spec.source, column)}Fix `arrived_at: {column}`, `units:` or the source"
-            message = (
-                f"feed {call.feed.feed}: no row of the log {spec.topic} has a valid arrival, the first because: "
-                f"{found.fault}. Nothing was landed. "
-                + ("Fix the file, or the options of the source" if found.is_unreadable else fix)
+            raise DataError(
+                "CODE",
+                "feed {feed}: no row of the log {topic} has a valid arrival, the first because: {fault}. "
+                "Nothing was landed. {note}",
+                feed=call.feed.feed,
+                topic=spec.topic,
+                fault=found.fault,
+                note="Fix the file, or the options of the source" if found.is_unreadable else fix,
             )
-            raise DataError(message)
     return frozenset[int | None]().union(*(found.starts for found in seen.values()))
 
 

@@ -165,7 +165,15 @@ class _Rules:
         similar = get_close_matches(self.fold(field), new, n=1, cutoff=0.4)
         names = [new[name] for name in sorted(new, key=lambda one: (one not in similar, _depth(one)))]
         advice = self._how_to_read(file, field) or self._how_to_go_on(field, gone, names)
-        return SourceError(f"log {self._spec.topic}: {file.name} has no {field}, {self._why_needed(field)}. {advice}")
+        return SourceError(
+            "CODE",
+            "log {topic}: {file} has no {field}, {field2}. {advice}",
+            topic=self._spec.topic,
+            file=file.name,
+            field=field,
+            field2=self._why_needed(field),
+            advice=advice,
+        )
 
     def _why_needed(self, field: str) -> str:
         spec, is_named = self._spec, self.fold(field) in self._folded(named_columns(self._spec))
@@ -232,18 +240,28 @@ class _Rules:
                 f"{leave_out}. Or land it: with `optional: [{field}]`, `rewindow land FEED --new-generation --keep "
                 f"{self._landings}` lands it from here on, and without `--keep {self._landings}` in all files that have it"
             )
-        message = (
-            f"log {spec.topic}: {file.name} has the field {field}, which {_landed(spec, 'no')}.{hint} Nothing was landed. "
-            f"{ways}"
+        return SourceError(
+            "CODE",
+            "log {topic}: {file} has the field {field}, which {spec}.{hint} Nothing was landed. {ways}",
+            topic=spec.topic,
+            file=file.name,
+            field=field,
+            spec=_landed(spec, "no"),
+            hint=hint,
+            ways=ways,
         )
-        return SourceError(message)
 
     def _renamed(self, file: FileFields, new: str, lacks: str) -> SourceError:
-        message = (
-            f"log {self._spec.topic}: {file.name} has the field {new}, which {_landed(self._spec, 'no')}, and no {lacks}: was "
-            f"{lacks} renamed? Nothing was landed. Fix the file, or set `ignore: [{new}]` if it is another field"
+        return SourceError(
+            "CODE",
+            "log {topic}: {file} has the field {new}, which {_spec}, and no {lacks}: was {lacks} renamed? "
+            "Nothing was landed. Fix the file, or set `ignore: [{new}]` if it is another field",
+            topic=self._spec.topic,
+            file=file.name,
+            new=new,
+            _spec=_landed(self._spec, "no"),
+            lacks=lacks,
         )
-        return SourceError(message)
 
 
 def _landed(spec: LogSpec, which: str) -> str:

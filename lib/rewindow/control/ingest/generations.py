@@ -178,11 +178,17 @@ def grown(spec: LogSpec, kept: LogColumns, now: LogColumns) -> LogColumns:
         what = "it is left out" if gone else f"it is {found[other[0]].type} now"
         column = landed[(gone or other)[0]]
         first = f"{other_name(column.name)}, and land" if other and not gone else "Land"
-        message = (
-            f"log {spec.topic}: {column.name} was landed as {column.type}, but {what}, so kept landings and new ones would not "
-            f"fit together. {first[0].upper()}{first[1:]} everything again: `rewindow land FEED --new-generation`"
+        raise ConfigError(
+            "CODE",
+            "log {topic}: {column} was landed as {type}, but {what}, so kept landings and new ones would "
+            "not fit together. {first}{first2} everything again: `rewindow land FEED --new-generation`",
+            topic=spec.topic,
+            column=column.name,
+            type=column.type,
+            what=what,
+            first=first[0].upper(),
+            first2=first[1:],
         )
-        raise ConfigError(message)
     values = [landed.get(column.name, column) for column in now.value]
     if spec.value is None:
         values = [*kept.value, *(column for column in now.value if column.name not in landed)]
@@ -263,7 +269,12 @@ def _changed(feed: FeedSpec, progress: Progress, mistakes: Sequence[str]) -> Sou
     changes = "; ".join(differences(before, now)) or "an older version of the definition"
     message = f"feed {feed.feed} was landed under a different definition ({changes})"
     if mistakes:
-        return SourceError(f"{message}, and the present one cannot be landed: {'; '.join(mistakes)}")
+        return SourceError(
+            "CODE",
+            "{message}, and the present one cannot be landed: {mistakes}",
+            message=message,
+            mistakes="; ".join(mistakes),
+        )
     message += f". Restore the configuration, or land everything again: `rewindow land {feed.feed} --new-generation`"
     condition = "" if feed.every else _kept_if(before, now)
     if progress.number and condition is not None and not _unkept(before, now):
@@ -293,17 +304,26 @@ def _check_keep(feed: FeedSpec, progress: Progress, kept: int, keep: int) -> Non
     landed = progress.number
     if keep and (progress.feed is None or not 0 <= keep <= landed):
         can = f"it can keep 1 to {landed}" if landed else "leave out `--keep`"
-        message = f"--keep {keep}: feed {feed.feed} has {landed} landings, so {can}"
-        raise ConfigError(message)
+        raise ConfigError(
+            "CODE",
+            "--keep {keep}: feed {feed} has {landed} landings, so {can}",
+            keep=keep,
+            feed=feed.feed,
+            landed=landed,
+            can=can,
+        )
     if not kept:
         return
     changed = _unkept(progress.declared, _declared(feed))
     if changed:
-        message = (
-            f"--keep {keep}: {', '.join(changed)} changed, so kept landings and new ones would not fit together. "
-            f"Land everything again: `rewindow land {feed.feed} --new-generation`"
+        raise ConfigError(
+            "CODE",
+            "--keep {keep}: {changed} changed, so kept landings and new ones would not fit together. Land "
+            "everything again: `rewindow land {feed} --new-generation`",
+            keep=keep,
+            changed=", ".join(changed),
+            feed=feed.feed,
         )
-        raise ConfigError(message)
 
 
 def _unkept(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

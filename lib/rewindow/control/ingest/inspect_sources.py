@@ -164,7 +164,7 @@ def _check_goes_on(call: Call, spec: LogSpec, position: Mapping[str, Any], windo
         try:
             call.engine.look(source, position)
         except LandedFileError as error:
-            raise _another(call, spec, was, f"does not have the landed file {error.file} as it was") from error
+            raise _another(call, spec, was, f"does not have the landed file {error.facts['file']} as it was") from error
     elif call.tables.look(spec, None, window).position["id"] != position["id"]:
         raise _another(call, spec, was, "is another table")
 
@@ -172,9 +172,15 @@ def _check_goes_on(call: Call, spec: LogSpec, position: Mapping[str, Any], windo
 def _another(call: Call, spec: LogSpec, was: str | None, why: str) -> ConfigError:
     feed, name = call.feed.feed, spec.source.name
     change = f"{was} -> {name}" if was and was != name else name
-    message = (
-        f"--keep {call.generation.kept}: the log {spec.topic} has another source now ({change}), which {why}. Without `every`, "
-        "nothing tells which of its rows the kept landings have, and these would be landed twice. Restore the source, give the "
-        f"new one a log of its own, or land everything again: `rewindow land {feed} --new-generation`"
+    return ConfigError(
+        "CODE",
+        "--keep {kept}: the log {topic} has another source now ({change}), which {why}. Without `every`, "
+        "nothing tells which of its rows the kept landings have, and these would be landed twice. Restore "
+        "the source, give the new one a log of its own, or land everything again: `rewindow land {feed} "
+        "--new-generation`",
+        kept=call.generation.kept,
+        topic=spec.topic,
+        change=change,
+        why=why,
+        feed=feed,
     )
-    return ConfigError(message)

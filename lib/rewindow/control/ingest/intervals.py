@@ -63,13 +63,19 @@ class Grid:
         """Raise `ConfigError` (78) for an unknown unit or zone."""
         if self.count < 1 or (self.unit not in _FIXED_MS and self.unit not in _CALENDAR):
             units = ", ".join((*_FIXED_MS, *_CALENDAR))
-            message = f"every: {self.count}{self.unit} is not an interval: use a whole number and one of {units}"
-            raise ConfigError(message)
+            raise ConfigError(
+                "CODE",
+                "every: {count}{unit} is not an interval: use a whole number and one of {units}",
+                count=self.count,
+                unit=self.unit,
+                units=units,
+            )
         try:
             pendulum.timezone(self.zone)
         except Exception as error:
-            message = f"unknown time zone {self.zone}: use a name such as Europe/Berlin or UTC"
-            raise ConfigError(message) from error
+            raise ConfigError(
+                "CODE", "unknown time zone {zone}: use a name such as Europe/Berlin or UTC", zone=self.zone
+            ) from error
 
     def start_of(self, time_ms: int) -> int:
         """Return the start of the interval that contains a time."""
@@ -311,9 +317,11 @@ def _limited(grid: Grid | Epochs, first_ms: int, until_ms: int) -> list[int]:
 
 def _few(grid: Grid | Epochs, starts: list[int]) -> list[int]:
     if len(starts) > _INTERVALS_MAX:
-        message = (
-            f"more than {_INTERVALS_MAX} intervals ({grid}) between the first arrival and --until: check `arrived_at`, "
-            "choose a longer `every:`, or land in steps with --until"
+        raise LimitError(
+            "CODE",
+            "more than {intervals_max} intervals ({grid}) between the first arrival and --until: check "
+            "`arrived_at`, choose a longer `every:`, or land in steps with --until",
+            intervals_max=_INTERVALS_MAX,
+            grid=grid,
         )
-        raise LimitError(message)
     return starts

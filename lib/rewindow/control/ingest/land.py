@@ -175,11 +175,14 @@ def _check_declared(call: Call) -> None:
         return
     last_ms = max(call.request.now_ms, call.progress.watermark_ms) + ahead_ms
     if declared_ms > last_ms:
-        message = (
-            f"feed {call.feed.feed}: the declared watermark {instant(declared_ms)} is in the future, and all records up to then "
-            f"would be late. Declare at most {instant(last_ms)}, or set `landing: {{max_ahead: none}}`"
+        raise UsageError(
+            "CODE",
+            "feed {feed}: the declared watermark {declared_ms} is in the future, and all records up to "
+            "then would be late. Declare at most {last_ms}, or set `landing: {{max_ahead: none}}`",
+            feed=call.feed.feed,
+            declared_ms=instant(declared_ms),
+            last_ms=instant(last_ms),
         )
-        raise UsageError(message)
 
 
 def _call(feed: FeedSpec, tables: LandingTables, engine: LandingEngine, request: LandRequest, attempt: Attempt) -> Call:
@@ -210,10 +213,13 @@ def _refuse_if_alive(feed: FeedSpec, progress: Progress, attempt: Attempt, alive
     for other in progress.unfinished:
         is_me = (other.host, other.pid, other.pid_started) == (attempt.host, attempt.pid, attempt.pid_started)
         if not is_me and alive(other):
-            message = (
-                f"feed {feed.feed} is being landed by process {other.pid} on {other.host}: wait for it, or stop it"
+            raise NotNowError(
+                "CODE",
+                "feed {feed} is being landed by process {pid} on {host}: wait for it, or stop it",
+                feed=feed.feed,
+                pid=other.pid,
+                host=other.host,
             )
-            raise NotNowError(message)
 
 
 def _ledger_rows(call: Call, due: Due, decided: Sequence[DecidedLanding]) -> list[LedgerRow]:
@@ -247,8 +253,9 @@ def _refuse_if_overtaken(call: Call, error: StorageError) -> None:
 
 
 def _overtaken(call: Call) -> NotNowError:
-    message = f"feed {call.feed.feed}: another `land` was faster, so this one landed nothing: run it again"
-    return NotNowError(message)
+    return NotNowError(
+        "CODE", "feed {feed}: another `land` was faster, so this one landed nothing: run it again", feed=call.feed.feed
+    )
 
 
 def _nothing(call: Call, found: NothingDue, with_nulls: str = "") -> LandReport:
@@ -342,10 +349,11 @@ def _write_logs(call: Call, due: Due) -> Generator[str, None, tuple[Due, list[De
             return due, decided
         due = replace(due, slots=slots)
         call.tables.remove_orphans(feed.feed, [spec.topic for spec in feed.logs], [call.attempt.id])
-    message = (
-        f"feed {feed.feed}: its sources give different rows on each read, so they cannot be landed: fix the source"
+    raise InvariantError(
+        "CODE",
+        "feed {feed}: its sources give different rows on each read, so they cannot be landed: fix the source",
+        feed=feed.feed,
     )
-    raise InvariantError(message)
 
 
 def _check_some_landed(call: Call, spec: LogSpec, blocks: Sequence[Block]) -> None:
@@ -362,11 +370,16 @@ def _check_some_landed(call: Call, spec: LogSpec, blocks: Sequence[Block]) -> No
     if unit is not None:
         fix = spec.unit_fix(why, unit)
     what = "the only record" if quarantined == 1 else f"all {quarantined} records"
-    message = (
-        f"feed {call.feed.feed}: {what} of the log {spec.topic} would be quarantined, the first "
-        f"because of: {why}. Nothing was landed: {fix}"
+    raise DataError(
+        "CODE",
+        "feed {feed}: {what} of the log {topic} would be quarantined, the first because of: {why}. Nothing "
+        "was landed: {fix}",
+        feed=call.feed.feed,
+        what=what,
+        topic=spec.topic,
+        why=why,
+        fix=fix,
     )
-    raise DataError(message)
 
 
 def _first_above(call: Call, file: HeldFile, offset: int, time_ms: int) -> int | None:

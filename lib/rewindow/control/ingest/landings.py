@@ -245,8 +245,12 @@ def definition_from_json(body: Mapping[str, Any]) -> FeedDefinition:
 
 def _check_follows(landings: Sequence[Landing], landing: Landing) -> None:
     if landing.number != len(landings) + 1:
-        message = f"landing {landing.number} follows landing {len(landings)}: the landing ledger is corrupt. Do not land or run"
-        raise InvariantError(message)
+        raise InvariantError(
+            "CODE",
+            "landing {number} follows landing {landings}: the landing ledger is corrupt. Do not land or run",
+            number=landing.number,
+            landings=len(landings),
+        )
     if not landings:
         return
     last = landings[-1]
@@ -254,8 +258,10 @@ def _check_follows(landings: Sequence[Landing], landing: Landing) -> None:
         landed.release < last.ranges[tp].release for tp, landed in landing.ranges.items() if tp in last.ranges
     )
     if decreases:
-        message = (
-            f"landing {landing.number} revokes what landing {last.number} released: the landing ledger is corrupt. Do not "
-            "land or run"
+        raise InvariantError(
+            "CODE",
+            "landing {number} revokes what landing {number2} released: the landing ledger is corrupt. Do "
+            "not land or run",
+            number=landing.number,
+            number2=last.number,
         )
-        raise InvariantError(message)

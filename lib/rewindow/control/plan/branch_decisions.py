@@ -37,11 +37,16 @@ def find_run(state: JobState, branch: Branch, text: str, or_else: str = "") -> C
     found = [run for run in branch.runs if text in (run.spec.name, str(run.spec.number))]
     if len(found) > 1:
         names = [run.spec.name for run in found]
-        message = (
-            f"{len(found)} runs of branch {branch.name!r} have the number {text}, because a promotion has brought runs of "
-            f"another branch: {', '.join(names)}. Name the run in full, such as {names[-1]}"
+        raise UsageError(
+            "CODE",
+            "{found} runs of branch {branch!r} have the number {text}, because a promotion has brought "
+            "runs of another branch: {names}. Name the run in full, such as {names2}",
+            found=len(found),
+            branch=branch.name,
+            text=text,
+            names=", ".join(names),
+            names2=names[-1],
         )
-        raise UsageError(message)
     if found:
         return found[0]
     name = text.rpartition("/")[0]
@@ -55,8 +60,7 @@ def find_run(state: JobState, branch: Branch, text: str, or_else: str = "") -> C
         if known
         else f"There is no run on branch {branch.name!r} {'any more' if state.committed else 'yet'}, so there is none to name"
     )
-    message = f"run {text!r} {why}. {choices}{undo}"
-    raise UsageError(message)
+    raise UsageError("CODE", "run {text!r} {why}. {choices}{undo}", text=text, why=why, choices=choices, undo=undo)
 
 
 def decide_rewind(state: JobState, name: str, to: str) -> LedgerRow | None:
@@ -67,8 +71,7 @@ def decide_rewind(state: JobState, name: str, to: str) -> LedgerRow | None:
     branch = state.branch(name)
     if name != MAIN and name not in state.branches:
         known = f"branches: {', '.join(state.branches)}" if state.branches else "there is no run yet"
-        message = f"there is no branch {name!r} to rewind ({known})"
-        raise UsageError(message)
+        raise UsageError("CODE", "there is no branch {name!r} to rewind ({known})", name=name, known=known)
     check_open(branch)
     target = run_or_beginning(state, branch, to)
     kept = branch.index_of(target.spec.run if target else None) or 0
@@ -76,10 +79,13 @@ def decide_rewind(state: JobState, name: str, to: str) -> LedgerRow | None:
         return None
     if kept < branch.inherited:
         fork = branch.runs[branch.inherited - 1].spec.name
-        message = (
-            f"branch {name!r} starts after run {fork}: rewind its parent {branch.parent!r}, or create another branch"
+        raise UsageError(
+            "CODE",
+            "branch {name!r} starts after run {fork}: rewind its parent {parent!r}, or create another branch",
+            name=name,
+            fork=fork,
+            parent=branch.parent,
         )
-        raise UsageError(message)
     check_has_state(state, target.spec.run if target else None)
     body = {"branch": name, "to": target.spec.run if target else None, "head": branch.head.spec.run}
     return LedgerRow(state.rows + 1, REWIND, body)
@@ -94,8 +100,9 @@ def decide_branch(state: JobState, name: str, parent: str, at: CommittedRun | No
     if known is not None and known.is_open and (known.parent, known.base) == (parent, at):
         return None
     if known is not None or name == MAIN:
-        message = f"branch name {name!r} was used before and cannot be reused: choose another name"
-        raise ConfigError(message)
+        raise ConfigError(
+            "CODE", "branch name {name!r} was used before and cannot be reused: choose another name", name=name
+        )
     check_case(state, name)
     check_has_state(state, at.spec.run if at else None)
     return LedgerRow(state.rows + 1, BRANCH, {"branch": name, "parent": parent, "at": at.spec.run if at else None})
@@ -109,11 +116,13 @@ def check_case(state: JobState, name: str) -> None:
     if name == MAIN or name in state.branches:
         return
     if same := [other for other in (MAIN, *state.branches) if other.casefold() == name.casefold()]:
-        message = (
-            f"branch name {name!r} differs only in case from {same[0]!r}, which was used before. Where case is ignored, both "
-            "would write the same tables: choose another name"
+        raise ConfigError(
+            "CODE",
+            "branch name {name!r} differs only in case from {same!r}, which was used before. Where case is "
+            "ignored, both would write the same tables: choose another name",
+            name=name,
+            same=same[0],
         )
-        raise ConfigError(message)
 
 
 def decide_promote(state: JobState, branch: str, into: str, binding: JobBinding) -> LedgerRow | None:
@@ -125,30 +134,43 @@ def decide_promote(state: JobState, branch: str, into: str, binding: JobBinding)
     source, target = state.branch(branch), state.branch(into)
     if branch not in state.branches or branch == into:
         known = ", ".join(name for name in state.branches if name != into) or "none"
-        message = f"there is no branch {branch!r} to promote (branches: {known})"
-        raise UsageError(message)
+        raise UsageError(
+            "CODE", "there is no branch {branch!r} to promote (branches: {known})", branch=branch, known=known
+        )
     if was_promoted(state, branch, into):
         return None
     check_open(source)
     check_open(target)
     if held := state.holding(source.runs):
         spec, why = held[0].spec, held[0].commit.held_by[0].told
-        message = (
-            f"run {spec.name} is on hold, so branch {branch!r} cannot be promoted: {why}. Accept it, `rewindow publish "
-            f"{binding.job} --branch {branch} --accept --run {spec.name}`; or rewind the branch to an earlier run"
+        raise CheckpointError(
+            "CODE",
+            "run {spec} is on hold, so branch {branch!r} cannot be promoted: {why}. Accept it, `rewindow "
+            "publish {job} --branch {branch} --accept --run {spec}`; or rewind the branch to an earlier run",
+            spec=spec.name,
+            branch=branch,
+            why=why,
+            job=binding.job,
         )
-        raise CheckpointError(message)
     if source.last_epoch < target.last_epoch:
-        message = (
-            f"branch {branch!r} is at epoch {source.last_epoch}, but {into!r} is at {target.last_epoch}: "
-            f"let it catch up with `rewindow run {binding.job} --branch {branch}`"
+        raise NotNowError(
+            "CODE",
+            "branch {branch!r} is at epoch {last_epoch}, but {into!r} is at {last_epoch2}: let it catch up "
+            "with `rewindow run {job} --branch {branch}`",
+            branch=branch,
+            last_epoch=source.last_epoch,
+            into=into,
+            last_epoch2=target.last_epoch,
+            job=binding.job,
         )
-        raise NotNowError(message)
     if shared_runs(source.runs, target.runs) < target.inherited:
-        message = (
-            f"branch {branch!r} diverged from {into!r} before {into!r} itself starts: promote it into {target.parent!r}"
+        raise CheckpointError(
+            "CODE",
+            "branch {branch!r} diverged from {into!r} before {into!r} itself starts: promote it into {parent!r}",
+            branch=branch,
+            into=into,
+            parent=target.parent,
         )
-        raise CheckpointError(message)
     tables = {name: table for name, table in binding.tables.items() if name in source.tables or not source.has_own_runs}
     for name, table in source.tables.items():
         if name.startswith(OUTPUT) and name in tables:
@@ -171,12 +193,15 @@ def _with_its_columns(
     """Return an output table with the columns of a branch. Raises `CheckpointError` (76) if it exists with others."""
     if before is not None and before.path == here.path and before.columns != of_branch.columns:
         output = target.removeprefix(OUTPUT)
-        message = (
-            f"{output}: the branch's table has other columns than {here.path}, whose readers know the present ones: "
-            f"{column_changes(before.columns, of_branch.columns)}. Name "
-            f"another table for {output} in conf/jobs/{job}.yaml, then promote"
+        raise CheckpointError(
+            "CODE",
+            "{output}: the branch's table has other columns than {path}, whose readers know the present "
+            "ones: {columns}. Name another table for {output} in conf/jobs/{job}.yaml, then promote",
+            output=output,
+            path=here.path,
+            columns=column_changes(before.columns, of_branch.columns),
+            job=job,
         )
-        raise CheckpointError(message)
     return replace(here, columns=of_branch.columns)
 
 
@@ -189,18 +214,18 @@ def was_promoted(state: JobState, branch: str, into: str) -> bool:
 def decide_drop(state: JobState, name: str) -> LedgerRow | None:
     """Return the row that drops a branch; None if it is dropped. Raises `UsageError` (2) for `main` or an unknown branch."""
     if name == MAIN:
-        message = (
-            f"{MAIN!r} is the published branch and cannot be dropped: `rewindow rewind JOB --to RUN` takes its later runs "
-            "back, `rewindow reset JOB` starts the job over"
+        raise UsageError(
+            "CODE",
+            "{main!r} is the published branch and cannot be dropped: `rewindow rewind JOB --to RUN` takes "
+            "its later runs back, `rewindow reset JOB` starts the job over",
+            main=MAIN,
         )
-        raise UsageError(message)
     branch = state.branches.get(name)
     if branch is not None and not branch.is_kept:
         return None
     if branch is None:
         known = ", ".join(one.name for one in state.branches.values() if one.name != MAIN and one.is_kept) or "none"
-        message = f"there is no branch {name!r} to drop (branches: {known})"
-        raise UsageError(message)
+        raise UsageError("CODE", "there is no branch {name!r} to drop (branches: {known})", name=name, known=known)
     return LedgerRow(state.rows + 1, DROP, {"branch": name})
 
 
@@ -211,11 +236,19 @@ def decide_accept(state: JobState, name: str, text: str | None) -> LedgerRow | N
     """
     branch, held = state.branch(name), state.on_hold(name)
     if name != MAIN and name not in state.branches:
-        message = f"there is no branch {name!r} to publish (branches: {', '.join(state.branches) or 'none'})"
-        raise UsageError(message)
+        raise UsageError(
+            "CODE",
+            "there is no branch {name!r} to publish (branches: {branches})",
+            name=name,
+            branches=", ".join(state.branches) or "none",
+        )
     if text is None and len(held) > 1:
-        message = f"{len(held)} runs are on hold: accept one of them, --run {' or --run '.join(run.spec.name for run in held)}"
-        raise UsageError(message)
+        raise UsageError(
+            "CODE",
+            "{held} runs are on hold: accept one of them, --run {held2}",
+            held=len(held),
+            held2=" or --run ".join(run.spec.name for run in held),
+        )
     named = find_run(state, branch, text) if text is not None else None
     chosen = next(iter(held if named is None else state.holding([named])), None)
     return None if chosen is None else LedgerRow(state.rows + 1, ACCEPT, {"run": chosen.spec.run})
@@ -241,15 +274,22 @@ def check_has_state(state: JobState, run: int | None) -> None:
     Raises `NotNowError` (75) for a run that the ledger no longer has.
     """
     if run is not None and state.find_run(run) is None:
-        message = f"`reset` has started the job over, so there is no state after its earlier run {run}: run again"
-        raise NotNowError(message)
+        raise NotNowError(
+            "CODE",
+            "`reset` has started the job over, so there is no state after its earlier run {run}: run again",
+            run=run,
+        )
     if state.has_state(run):
         return
     wanted = state.chain_to(run)[-1]
     near = ", ".join(one.spec.name for one in _nearest_with_state(state, wanted))
     choices = f"the beginning ({BEGINNING}), or one of {near}" if near else f"the beginning ({BEGINNING})"
-    message = f"`rewindow gc` has removed the state after run {wanted.spec.name}: choose {choices}"
-    raise CheckpointError(message)
+    raise CheckpointError(
+        "CODE",
+        "`rewindow gc` has removed the state after run {spec}: choose {choices}",
+        spec=wanted.spec.name,
+        choices=choices,
+    )
 
 
 def _nearest_with_state(state: JobState, wanted: CommittedRun) -> list[CommittedRun]:
@@ -267,5 +307,9 @@ def _nearest_with_state(state: JobState, wanted: CommittedRun) -> list[Committed
 def check_open(branch: Branch) -> None:
     """Raise `CheckpointError` (76) for a branch that was promoted or dropped."""
     if branch.standing is not Standing.OPEN:
-        message = f"branch {branch.name!r} was {branch.standing} and takes no more runs: use another branch"
-        raise CheckpointError(message)
+        raise CheckpointError(
+            "CODE",
+            "branch {branch!r} was {standing} and takes no more runs: use another branch",
+            branch=branch.name,
+            standing=branch.standing,
+        )

@@ -410,8 +410,13 @@ def _with_branch(state: JobState, branch: Branch) -> JobState:
 
 def _broken(row: LedgerRow, why: str) -> InvariantError:
     """Return the error of a row that does not fit."""
-    message = f"the ledger is broken at row {row.seq} ({row.kind}): {why}. Nothing was done; restore the ledger table"
-    return InvariantError(message)
+    return InvariantError(
+        "CODE",
+        "the ledger is broken at row {seq} ({kind}): {why}. Nothing was done; restore the ledger table",
+        seq=row.seq,
+        kind=row.kind,
+        why=why,
+    )
 
 
 _FOLDS: Mapping[str, Callable[[JobState, LedgerRow], JobState]] = {

@@ -27,7 +27,10 @@ def other_columns(table: str, found: Sequence[tuple[str, str]], due: Sequence[tu
     """Return the error for a table that exists with other columns than a job writes."""
     what = column_changes(found, due)
     return CheckpointError(
-        f"{table} has other columns than the present code makes: {what}. Name another table, or start a new branch"
+        "CODE",
+        "{table} has other columns than the present code makes: {what}. Name another table, or start a new branch",
+        table=table,
+        what=what,
     )
 
 
@@ -53,11 +56,16 @@ def check_publishable(main: Branch, now: JobBinding) -> None:
         return
     told = "; ".join(f"output {output} has other columns than {table.path}: {what}" for output, table, what in changed)
     fix = another_table(now.job, [output for output, _, _ in changed])
-    message = (
-        f"job {now.job!r}: {told}. Readers of that table do not expect them, so the branch could not be promoted. "
-        f"{fix[0].upper()}{fix[1:]}, then backfill{keep_key(main, now)}"
+    raise CheckpointError(
+        "CODE",
+        "job {job!r}: {told}. Readers of that table do not expect them, so the branch could not be "
+        "promoted. {fix}{fix2}, then backfill{main}",
+        job=now.job,
+        told=told,
+        fix=fix[0].upper(),
+        fix2=fix[1:],
+        main=keep_key(main, now),
     )
-    raise CheckpointError(message)
 
 
 def keep_key(main: Branch, now: JobBinding) -> str:
@@ -101,8 +109,13 @@ def check_kept(branch: Branch, now: JobBinding) -> None:
     for output, table, what in changed_columns(branch.tables, now.tables):
         if sorted(table.columns) == sorted(now.tables[f"{OUTPUT}{output}"].columns):
             continue
-        message = (
-            f"output {output} has other columns than {table.path}, the table of branch {branch.name!r}: {what}. Backfill on "
-            f"another branch; or {another_table(now.job, [output])}, and this branch starts over with it"
+        raise CheckpointError(
+            "CODE",
+            "output {output} has other columns than {path}, the table of branch {branch!r}: {what}. "
+            "Backfill on another branch; or {job}, and this branch starts over with it",
+            output=output,
+            path=table.path,
+            branch=branch.name,
+            what=what,
+            job=another_table(now.job, [output]),
         )
-        raise CheckpointError(message)

@@ -113,11 +113,13 @@ def bind_job(
 def _check_topics(topology: Topology, feed: Feed, part: SubTopology, logs: LogShapes) -> None:
     for source in part.sources:
         if not source.is_internal and source.topic not in logs:
-            message = (
-                f"the topology reads {source.topic!r}, which feed {feed.definition.feed!r} does not have (it has "
-                f"{', '.join(sorted(logs))})"
-            )
-            raise ConfigError(message).at_line(topology.lines.get(f"node {source.name}"))
+            raise ConfigError(
+                "CODE",
+                "the topology reads {topic!r}, which feed {feed!r} does not have (it has {logs})",
+                topic=source.topic,
+                feed=feed.definition.feed,
+                logs=", ".join(sorted(logs)),
+            ).at_line(topology.lines.get(f"node {source.name}"))
 
 
 def _check_internal_topics(job: str, topology: Topology, feed: Feed, part: SubTopology) -> None:
@@ -128,12 +130,17 @@ def _check_internal_topics(job: str, topology: Topology, feed: Feed, part: SubTo
     for source in part.sources:
         if source.is_internal and source.topic in feed.definition.logs:
             what, (name, *_) = "global table" if source.is_global else "repartition", source.topic.rpartition("-")
-            message = (
-                f"job {job!r}: the internal topic of its {what} {name!r} is called {source.topic}, and so is a log of feed "
-                f"{feed.definition.feed!r}, so their records would be mixed up. Give the {what} another name: that of the "
-                "step or store that makes it"
-            )
-            raise ConfigError(message).at_line(topology.lines.get(f"node {source.name}"))
+            raise ConfigError(
+                "CODE",
+                "job {job!r}: the internal topic of its {what} {name!r} is called {topic}, and so is a log "
+                "of feed {feed!r}, so their records would be mixed up. Give the {what} another name: that "
+                "of the step or store that makes it",
+                job=job,
+                what=what,
+                name=name,
+                topic=source.topic,
+                feed=feed.definition.feed,
+            ).at_line(topology.lines.get(f"node {source.name}"))
 
 
 def _check_partitions(job: str, topology: Topology, feed: Feed, part: SubTopology) -> None:
@@ -141,12 +148,15 @@ def _check_partitions(job: str, topology: Topology, feed: Feed, part: SubTopolog
     ours = [source for source in part.sources if source.is_internal and not source.is_global]
     theirs = [source.topic for source in part.sources if source.topic in feed.definition.source_offsets]
     if ours and theirs:
-        message = (
-            f"job {job!r}: {theirs[0]} keeps the partitions of its source, but {ours[0].topic} is repartitioned by this job, so "
-            f"equal keys do not meet. Remove `partition:` and `offset:` of {theirs[0]} from the feed's configuration and "
-            "land it again"
-        )
-        raise ConfigError(message).at_line(topology.lines.get(f"node {ours[0].name}"))
+        raise ConfigError(
+            "CODE",
+            "job {job!r}: {theirs} keeps the partitions of its source, but {topic} is repartitioned by "
+            "this job, so equal keys do not meet. Remove `partition:` and `offset:` of {theirs} from the "
+            "feed's configuration and land it again",
+            job=job,
+            theirs=theirs[0],
+            topic=ours[0].topic,
+        ).at_line(topology.lines.get(f"node {ours[0].name}"))
 
 
 @contextmanager
@@ -155,7 +165,7 @@ def _naming(job: str, topology: Topology, what: str, name: str) -> Iterator[None
     try:
         yield
     except ConfigError as error:
-        error.args = (f"job {job!r}, {what} {name!r}: {error.message}",)
+        error.surrounded(f"job {job!r}, {what} {name!r}: ")
         error.at_line(topology.lines.get(f"{what} {name}"))
         raise
 

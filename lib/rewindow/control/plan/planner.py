@@ -110,11 +110,14 @@ def last_epoch_asked(feed: Feed, request: RunRequest) -> int:
     count = len(feed.landings)
     if request.through_landing is not None:
         if request.through_landing > count:
-            message = (
-                f"landing {request.through_landing} of feed {feed.definition.feed!r} does not exist yet (it has {count}): "
-                f"run `rewindow land {feed.definition.feed}` first"
+            raise NotNowError(
+                "CODE",
+                "landing {through_landing} of feed {feed!r} does not exist yet (it has {count}): run "
+                "`rewindow land {feed}` first",
+                through_landing=request.through_landing,
+                feed=feed.definition.feed,
+                count=count,
             )
-            raise NotNowError(message)
         return request.through_landing
     if request.through_ms is not None:
         return bisect_right(feed.landings, request.through_ms, key=lambda landing: landing.watermark_ms)
@@ -148,8 +151,7 @@ def check_has_landings(head: CommittedRun, feed: Feed, branch: Branch | None = N
             )
     if head.spec.binding.feed != feed.definition.feed:
         fix += f". Or, if only the name of the feed was changed, name it {head.spec.binding.feed!r} again"
-    message = f"{missing}. {fix}"
-    raise SourceError(message)
+    raise SourceError("CODE", "{missing}. {fix}", missing=missing, fix=fix)
 
 
 def missing_landing(run: RunSpec, feed: Feed) -> str | None:
@@ -180,10 +182,15 @@ def check_is_pending(state: JobState, spec: RunSpec) -> None:
     if state.is_pending(spec):
         return
     if state.find_run(spec.run) is not None:
-        message = f"run {spec.name} (ledger row {spec.run}) is already committed: an attempt can commit only once"
-        raise InvariantError(message)
-    message = f"run {spec.name} was fenced by another attempt and was not committed: run again"
-    raise NotNowError(message)
+        raise InvariantError(
+            "CODE",
+            "run {spec} (ledger row {run}) is already committed: an attempt can commit only once",
+            spec=spec.name,
+            run=spec.run,
+        )
+    raise NotNowError(
+        "CODE", "run {spec} was fenced by another attempt and was not committed: run again", spec=spec.name
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,9 +228,15 @@ def _sealed(branch: Branch, job: str) -> CheckpointError:
     before = branch.runs[-2].spec.name if len(branch.runs) > 1 else BEGINNING
     of_branch = "" if branch.name == MAIN else f" --branch {branch.name}"
     return CheckpointError(
-        f"branch {branch.name!r} is sealed: run {branch.runs[-1].spec.name} was final. Take that run back with `rewindow rewind "
-        f"{job}{of_branch} --to {before}`, or replay on a new branch: `rewindow run {job} --branch NAME`. If the job is done, "
-        f"remove conf/jobs/{job}.yaml"
+        "CODE",
+        "branch {branch!r} is sealed: run {spec} was final. Take that run back with `rewindow "
+        "rewind {job}{of_branch} --to {before}`, or replay on a new branch: `rewindow run {job} "
+        "--branch NAME`. If the job is done, remove conf/jobs/{job}.yaml",
+        branch=branch.name,
+        spec=branch.runs[-1].spec.name,
+        job=job,
+        of_branch=of_branch,
+        before=before,
     )
 
 
@@ -231,8 +244,11 @@ def _arrived_by(feed: Feed, until_ms: int) -> int:
     """Return the last landing whose interval of arrival ended by a time. Raises `UsageError` (2) without intervals."""
     ends = [*interval_ends(feed)]
     if None in ends:
-        message = f"--until: feed {feed.definition.feed!r} is not landed in intervals (`landing: {{every: ..}}`): use --through"
-        raise UsageError(message)
+        raise UsageError(
+            "CODE",
+            "--until: feed {feed!r} is not landed in intervals (`landing: {{every: ..}}`): use --through",
+            feed=feed.definition.feed,
+        )
     return sum(1 for end in ends if end is not None and end <= until_ms)
 
 
@@ -254,12 +270,15 @@ def _check_binding(branch: Branch, binding: JobBinding, request: RunRequest) -> 
     if changes:
         _check_accepted(branch, binding, changes, request, lost)
     if lost and not request.drop_buffered:
-        message = (
-            f"job {binding.job!r}: a suppress was removed or renamed, but at the end of run {head.spec.name} {lost}, which would "
-            "be lost. If only its store was renamed, restore the name. Or put the suppress back with "
-            'until_time_limit("0s") until it is empty, or pass --drop-buffered'
+        raise CheckpointError(
+            "CODE",
+            "job {job!r}: a suppress was removed or renamed, but at the end of run {spec} {lost}, which "
+            "would be lost. If only its store was renamed, restore the name. Or put the suppress back with "
+            'until_time_limit("0s") until it is empty, or pass --drop-buffered',
+            job=binding.job,
+            spec=head.spec.name,
+            lost=lost,
         )
-        raise CheckpointError(message)
     return tuple(changes)
 
 
@@ -290,13 +309,15 @@ def _check_accepted(branch: Branch, binding: JobBinding, changes: list[str], req
         fix = f"Cannot resume from this checkpoint. Restore the code and settings of that run; or {replay}"
     else:
         fix = f"Restore the code and settings of that run; or resume with these changes, --accept-changes; or {replay}"
-    message = (
-        f"job {binding.job!r} has changed since the checkpoint of run {head.spec.name}:\n"
-        + "".join(f"  - {line}\n" for line in changes)
-        + (f"Effect on the checkpoint: {'; '.join(effects)}.\n" if effects else "")
-        + fix
+    raise CheckpointError(
+        "CODE",
+        "job {job!r} has changed since the checkpoint of run {spec}:\n{changes}{note}{fix}",
+        job=binding.job,
+        spec=head.spec.name,
+        changes="".join(f"  - {line}\n" for line in changes),
+        note=f"Effect on the checkpoint: {'; '.join(effects)}.\n" if effects else "",
+        fix=fix,
     )
-    raise CheckpointError(message)
 
 
 def _pending(branch: Branch, feed: Feed, request: RunRequest, through: int, alive: Alive) -> RunSpec | None:
@@ -318,11 +339,13 @@ def _check_not_live(branch: Branch, request: RunRequest, alive: Alive) -> None:
     if planned is None or request.take_over or not alive(planned.attempt):
         return
     owner = planned.attempt
-    message = (
-        f"run {planned.name} is being executed by process {owner.pid} on {owner.host or 'this host'}: "
-        "wait for it, or pass --takeover to fence it"
+    raise NotNowError(
+        "CODE",
+        "run {planned} is being executed by process {pid} on {host}: wait for it, or pass --takeover to fence it",
+        planned=planned.name,
+        pid=owner.pid,
+        host=owner.host or "this host",
     )
-    raise NotNowError(message)
 
 
 def _why_nothing(branch: Branch, feed: Feed, through: int) -> str:
@@ -357,9 +380,13 @@ def _check_covers(wanted: Backfill, branch: Branch) -> None:
     base = branch.base
     if base is None or base.spec.input.last < wanted.first_epoch:
         return
-    message = (
-        f"branch {branch.name!r} starts after run {base.spec.name}, with epoch {base.spec.input.last + 1}, so it cannot "
-        f"replay from epoch {wanted.first_epoch}: use another branch, or drop this one with "
-        f"`rewindow branch drop {wanted.binding.job} {branch.name}`"
+    raise UsageError(
+        "CODE",
+        "branch {branch!r} starts after run {spec}, with epoch {last}, so it cannot replay from epoch "
+        "{first_epoch}: use another branch, or drop this one with `rewindow branch drop {job} {branch}`",
+        branch=branch.name,
+        spec=base.spec.name,
+        last=base.spec.input.last + 1,
+        first_epoch=wanted.first_epoch,
+        job=wanted.binding.job,
     )
-    raise UsageError(message)

@@ -43,11 +43,11 @@ def decide_give_up(state: JobState, runs: Collection[int]) -> LedgerRow | None:
     try:
         fold_row(state, row)
     except InvariantError as error:
-        message = (
-            "the files of a state snapshot are missing, and the runs before it were forgotten: restore the files from a "
-            "backup, or replay on a new branch"
-        )
-        raise StorageError(message) from error
+        raise StorageError(
+            "CODE",
+            "the files of a state snapshot are missing, and the runs before it were forgotten: restore the "
+            "files from a backup, or replay on a new branch",
+        ) from error
     return row
 
 
@@ -70,8 +70,12 @@ def check_same_code(run: CommittedRun, binding: JobBinding) -> None:
         listed = "\n".join(f"  - {line}" for line in changes)
         versions = run.spec.attempt.versions
         shown = ", ".join(f"{name} {version}" for name, version in versions.items()) or "unknown versions"
-        message = (
-            f"run {run.spec.name} must be replayed, but was made by different code (fingerprint "
-            f"{run.spec.binding.fingerprint[:12]}, {shown}):\n{listed}\nCheck out the code that made it and try again"
+        raise CheckpointError(
+            "CODE",
+            "run {spec} must be replayed, but was made by different code (fingerprint {fingerprint}, "
+            "{shown}):\n{listed}\nCheck out the code that made it and try again",
+            spec=run.spec.name,
+            fingerprint=run.spec.binding.fingerprint[:12],
+            shown=shown,
+            listed=listed,
         )
-        raise CheckpointError(message)

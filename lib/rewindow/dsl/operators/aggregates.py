@@ -384,15 +384,21 @@ def _precedes(one: Any, other: Any) -> bool:
 def _no_row(operand: Any, what: str) -> Any:
     if isinstance(operand, tuple):
         fields = ", ".join(getattr(operand, "_fields", ())) or "none"
-        message = f"{what}() of rows: name a field (fields: {fields}), as in {what}('field')"
-        raise DataError(message)
+        raise DataError(
+            "CODE", "{what}() of rows: name a field (fields: {fields}), as in {what}('field')", what=what, fields=fields
+        )
     return operand
 
 
 def _number(operand: Any, what: str) -> Any:
     if not isinstance(_no_row(operand, what), bool | int | float | Decimal):
-        message = f"{what} of {operand!r} ({type(operand).__name__}): it takes numbers"
-        raise DataError(message)
+        raise DataError(
+            "CODE",
+            "{what} of {operand!r} ({__name__}): it takes numbers",
+            what=what,
+            operand=operand,
+            __name__=type(operand).__name__,
+        )
     return int(operand) if operand.__class__ is bool else operand
 
 
@@ -406,5 +412,9 @@ def _added(state: Any, operand: Any) -> Any:
     try:
         return _EXACT.add(state, operand)
     except DecimalException as error:
-        message = f"the sum of {state} and {operand} has more than 38 digits: round the values first (map_values)"
-        raise DataError(message) from error
+        raise DataError(
+            "CODE",
+            "the sum of {state} and {operand} has more than 38 digits: round the values first (map_values)",
+            state=state,
+            operand=operand,
+        ) from error

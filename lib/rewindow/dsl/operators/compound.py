@@ -166,12 +166,15 @@ def several(parts: Mapping[str, Aggregator]) -> Several:
     for name in parts:
         if not name.isidentifier() or iskeyword(name) or name.startswith("_"):
             message = f"aggregate({{{name!r}: ...}}): a result's name becomes a column, so it must be an identifier"
-            raise ConfigError(f"{message}, not a Python keyword, and not begin with '_'")
+            raise ConfigError("CODE", "{message}, not a Python keyword, and not begin with '_'", message=message)
     for name, part in parts.items():
         if not is_aggregate(part):
-            message = f"aggregate({{{name!r}: {part!r}}}): give an aggregate, as in Count() or Sum('amount')"
-            raise ConfigError(message)
+            raise ConfigError(
+                "CODE",
+                "aggregate({{{name!r}: {part!r}}}): give an aggregate, as in Count() or Sum('amount')",
+                name=name,
+                part=part,
+            )
     if not parts:
-        message = "aggregate({}) computes nothing: give at least one named aggregate"
-        raise ConfigError(message)
+        raise ConfigError("CODE", "aggregate({{}}) computes nothing: give at least one named aggregate")
     return Several(tuple(parts.items()))

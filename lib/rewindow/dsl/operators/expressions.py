@@ -91,11 +91,13 @@ class Computed:
         left, right = self.left.value(look), self.right.value(look)
         for one in (left, right):
             if one is not None and one.__class__ not in (int, float):
-                message = (
-                    f"{self} of {one!r} ({type(one).__name__}): it takes whole numbers and floats; use map_values "
-                    "for other types"
+                raise DataError(
+                    "CODE",
+                    "{self} of {one!r} ({__name__}): it takes whole numbers and floats; use map_values for other types",
+                    self=self,
+                    one=one,
+                    __name__=type(one).__name__,
                 )
-                raise DataError(message)
         return None if left is None or right is None else COMPUTED[self.operator](left, right)
 
 
@@ -175,7 +177,15 @@ class Reader:
     def _wrong(self, what: str) -> ConfigError:
         before = self._tokens[self._at - 1] if self._at else ""
         instead = _instead("==" if before == self._next() == "=" else self._next())
-        return ConfigError(f"{self._verb}({self._text!r}): {what} {self._next() or 'the end'!r}{instead}")
+        return ConfigError(
+            "CODE",
+            "{_verb}({_text!r}): {what} {self!r}{instead}",
+            _verb=self._verb,
+            _text=self._text,
+            what=what,
+            self=self._next() or "the end",
+            instead=instead,
+        )
 
     def _split(self) -> Iterator[str]:
         at = 0
@@ -183,7 +193,14 @@ class Reader:
             found = _TOKEN.match(self._text, at)
             if found is None:
                 rest = self._text[at:].strip()
-                raise ConfigError(f"{self._verb}({self._text!r}): cannot read {rest!r}{_instead(rest)}")
+                raise ConfigError(
+                    "CODE",
+                    "{_verb}({_text!r}): cannot read {rest!r}{rest2}",
+                    _verb=self._verb,
+                    _text=self._text,
+                    rest=rest,
+                    rest2=_instead(rest),
+                )
             yield found[0].strip()
             at = found.end()
 

@@ -95,7 +95,12 @@ class _Reader(Reader):
         names = [name for name, _ in fields]
         for name in names:
             if names.count(name) > 1:
-                raise ConfigError(f"select({self._text!r}): two fields are called {name!r}: rename one of them")
+                raise ConfigError(
+                    "CODE",
+                    "select({_text!r}): two fields are called {name!r}: rename one of them",
+                    _text=self._text,
+                    name=name,
+                )
         return tuple(fields)
 
     def _field(self) -> tuple[str, Expression]:
@@ -108,7 +113,7 @@ class _Reader(Reader):
             name = made
         if not isinstance(name, Name) or iskeyword(name.name) or name.name.startswith("_"):
             message = f"select({self._text!r}): {str(name)!r} cannot be a column's name: it must be an identifier"
-            raise ConfigError(f"{message}, not a Python keyword, and not begin with '_'")
+            raise ConfigError("CODE", "{message}, not a Python keyword, and not begin with '_'", message=message)
         return name.name, made
 
 
@@ -130,5 +135,10 @@ def _look_in(record: Record, verb: str, name: str) -> Any:
         return getattr(record, name)
     if record.value is None:
         return None  # as on whole columns: the fields of a null row are null
-    message = f"{verb}(...): there is no field {name!r}: use one of {', '.join([*fields, 'key', 'value', 'timestamp'])}"
-    raise DataError(message)
+    raise DataError(
+        "CODE",
+        "{verb}(...): there is no field {name!r}: use one of {value}",
+        verb=verb,
+        name=name,
+        value=", ".join([*fields, "key", "value", "timestamp"]),
+    )

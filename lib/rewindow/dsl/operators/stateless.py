@@ -264,9 +264,12 @@ class _Route(Processor):
         target = self._targets.get(topic) if isinstance(topic, str) else None
         if target is None:
             declared = ", ".join(map(repr, self._targets))
-            message = (
-                f"the extractor returned {topic!r} for the key {record.key!r}, which is not a declared output "
-                f"({declared}): add it to outputs=[...], or return one of these"
+            raise DataError(
+                "CODE",
+                "the extractor returned {topic!r} for the key {key!r}, which is not a declared output "
+                "({declared}): add it to outputs=[...], or return one of these",
+                topic=topic,
+                key=record.key,
+                declared=declared,
             )
-            raise DataError(message)
         self.context.forward(record, to=target)

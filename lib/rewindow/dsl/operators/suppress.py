@@ -201,12 +201,19 @@ class _Suppress(Processor):
             )
             if bound is not None and held > bound
         ]
-        message = (
-            f"suppress {self.context.name!r} is full at {at.topic}-{at.partition} offset {at.offset}: its buffer holds "
-            f"{len(buffer)} records in {buffer.size} bytes, more than {' and '.join(over)}. Raise the "
-            "limit, or let the buffer spill_to_disk_when_full()"
+        return LimitError(
+            "CODE",
+            "suppress {context!r} is full at {topic}-{partition} offset {offset}: its buffer holds "
+            "{buffer} records in {size} bytes, more than {over}. Raise the limit, or let the buffer "
+            "spill_to_disk_when_full()",
+            context=self.context.name,
+            topic=at.topic,
+            partition=at.partition,
+            offset=at.offset,
+            buffer=len(buffer),
+            size=buffer.size,
+            over=" and ".join(over),
         )
-        return LimitError(message)
 
 
 def _headers_bytes(record: Record) -> int:

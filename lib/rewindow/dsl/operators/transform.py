@@ -153,7 +153,7 @@ class ForEach:
 def calling(action: Callable[..., Any]) -> Callable[[Any, Any, str], Any]:
     """Return the action as a function of key, value and idempotency key. Raises `TopologyError` for any other signature."""
     if not callable(action):
-        raise TopologyError(f"foreach({action!r}): give it a function")
+        raise TopologyError("CODE", "foreach({action!r}): give it a function", action=action)
     try:
         accepted = signature(action)
     except (TypeError, ValueError):  # some builtins have no signature
@@ -165,17 +165,23 @@ def calling(action: Callable[..., Any]) -> Callable[[Any, Any, str], Any]:
         return lambda key, value, _: action(key, value)
     if _fits(accepted, None, None, ""):
         return action
-    message = (
-        f"foreach: the action takes {accepted}, but it is called with (key, value) or (key, value, idempotency_key)"
+    raise TopologyError(
+        "CODE",
+        "foreach: the action takes {accepted}, but it is called with (key, value) or (key, value, idempotency_key)",
+        accepted=accepted,
     )
-    raise TopologyError(message)
 
 
 def _checked(made: object, wanted: type[Made], verb: str) -> Made:
     """Return what a supplier made. Raises `ConfigError` if it is not of the wanted class."""
     if not isinstance(made, wanted):
-        message = f"{verb}: the supplier returned a {type(made).__name__}, not a {wanted.__name__}"
-        raise ConfigError(message)
+        raise ConfigError(
+            "CODE",
+            "{verb}: the supplier returned a {__name__}, not a {__name__2}",
+            verb=verb,
+            __name__=type(made).__name__,
+            __name__2=wanted.__name__,
+        )
     return made
 
 
@@ -193,11 +199,12 @@ class _LookupContext(ValueContext):
     ) -> Cancellable:
         """Raise `ConfigError`."""
         del interval, type, callback, options
-        message = (
-            f"the join {self.name!r} looks values up in a transform_values whose transformer has a schedule, which only "
-            "a table with its own values can have: give transform_values a store=..."
+        raise ConfigError(
+            "CODE",
+            "the join {name!r} looks values up in a transform_values whose transformer has a schedule, "
+            "which only a table with its own values can have: give transform_values a store=...",
+            name=self.name,
         )
-        raise ConfigError(message)
 
     def at(self, timestamp: int) -> int:
         """Set the timestamp that the transformer sees, and return the one before."""

@@ -41,7 +41,7 @@ def connect_session(url: str, *, cores: int, conf: Mapping[str, str], ships: Seq
     if url == _PLATFORM:
         _check_platform()
     if find_spec("grpc") is None:
-        raise ConfigError("Spark Connect needs its client: pip install 'rewindow[connect]'")
+        raise ConfigError("CODE", "Spark Connect needs its client: pip install 'rewindow[connect]'")
     server = urlsplit(url).netloc or url  # the rest may contain a token
     silence_queries()
     try:
@@ -57,8 +57,12 @@ def connect_session(url: str, *, cores: int, conf: Mapping[str, str], ships: Seq
             session.conf.set(key, value)
     except (PySparkException, OSError) as error:
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        message = f"the Spark Connect server at {server} cannot be used ({reason[:200]}): start it, or fix `connect:`"
-        raise ConfigError(message) from error
+        raise ConfigError(
+            "CODE",
+            "the Spark Connect server at {server} cannot be used ({reason}): start it, or fix `connect:`",
+            server=server,
+            reason=reason[:200],
+        ) from error
     for path in ships:  # one at a time: a session that is no remote one takes no more
         with mapped():
             session.addArtifacts(str(path), pyfile=True)
@@ -69,12 +73,13 @@ def _check_platform() -> None:
     """Raise `ConfigError` (78) if nothing provides a session: Spark would start one of its own, without Delta and the catalog."""
     if any(os.environ.get(name) for name in _PROVIDED) or _has_databricks_connect():
         return
-    message = (
-        "connect: platform uses the session that Databricks gives to its jobs and notebooks, and there is none here. Run the "
-        "command there (`rewindow databricks submit JOB`), install and configure databricks-connect, set SPARK_REMOTE to a Spark "
-        "Connect server, or name another target (`--target`)"
+    raise ConfigError(
+        "CODE",
+        "connect: platform uses the session that Databricks gives to its jobs and notebooks, and there is "
+        "none here. Run the command there (`rewindow databricks submit JOB`), install and configure "
+        "databricks-connect, set SPARK_REMOTE to a Spark Connect server, or name another target "
+        "(`--target`)",
     )
-    raise ConfigError(message)
 
 
 def _has_databricks_connect() -> bool:

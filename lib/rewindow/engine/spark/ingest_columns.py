@@ -54,8 +54,12 @@ def landed(spec: LogSpec, column: Column, found: Mapping[str, SourceColumn]) -> 
             now = source.type.simpleString()
             what = f"is now {now}. Restore it, or {other_name(column.name)}, and land a new generation"
         landed_as = f"column {column.name}, landed as {column.type}, {what}"
-        message = f"{spec.source.name}: {landed_as}: `rewindow land FEED --new-generation`"
-        raise SourceError(message)
+        raise SourceError(
+            "CODE",
+            "{source}: {landed_as}: `rewindow land FEED --new-generation`",
+            source=spec.source.name,
+            landed_as=landed_as,
+        )
     return _converted(source, spec.zone).alias(column.name)
 
 
@@ -79,11 +83,14 @@ def time_ms(spec: LogSpec, name: str, found: Mapping[str, SourceColumn]) -> Expr
         return F.unix_millis(F.to_utc_timestamp(source.read.cast("timestamp"), spec.zone))
     if isinstance(kind, (T.TimestampType, T.TimestampNTZType)):
         return _converted(source, spec.zone)
-    message = (
-        f"log {spec.topic}: {name} is {kind.simpleString()}, which is not a time. Use a TIMESTAMP or a BIGINT of epoch "
-        "milliseconds, or `timestamp: module:function`"
+    raise ConfigError(
+        "CODE",
+        "log {topic}: {name} is {kind}, which is not a time. Use a TIMESTAMP or a BIGINT of epoch "
+        "milliseconds, or `timestamp: module:function`",
+        topic=spec.topic,
+        name=name,
+        kind=kind.simpleString(),
     )
-    raise ConfigError(message)
 
 
 def arrival_unit(spec: LogSpec, found: Mapping[str, SourceColumn]) -> Expression | None:

@@ -222,11 +222,14 @@ def exact_paths(pieces: Sequence[Piece]) -> list[str]:
     """
     for piece in pieces:
         if _WILDCARD.search(piece.path) and ":" in _without_scheme(piece.path):
-            message = (
-                f"{_named(piece)}: Spark cannot read a file whose path has a colon and also {_SHOWN}. Nothing was landed. "
-                f"Rename the file or its folder: {piece.path}"
+            raise SourceError(
+                "CODE",
+                "{piece}: Spark cannot read a file whose path has a colon and also {shown}. Nothing was "
+                "landed. Rename the file or its folder: {path}",
+                piece=_named(piece),
+                shown=_SHOWN,
+                path=piece.path,
             )
-            raise SourceError(message)
     return [_WILDCARD.sub(r"\\\g<0>", piece.path) for piece in pieces]
 
 

@@ -64,7 +64,13 @@ def required_jars(spark: str | None = None) -> tuple[Jar, ...]:
     minor = ".".join(spark.split(".")[:2])
     if minor not in _DELTA_SPARK:
         known = ", ".join(f"{version}.x" for version in _DELTA_SPARK)
-        raise ConfigError(f"Delta {DELTA} has no jar for pyspark {spark}: install one of {known}")
+        raise ConfigError(
+            "CODE",
+            "Delta {delta} has no jar for pyspark {spark}: install one of {known}",
+            delta=DELTA,
+            spark=spark,
+            known=known,
+        )
     return Jar("io.delta", f"delta-spark_{minor}_2.13", DELTA, _DELTA_SPARK[minor]), _STORAGE
 
 
@@ -92,7 +98,9 @@ def find_jars() -> tuple[Path, ...]:
     for jar in jars:
         problem = _problem(folder / jar.file_name, jar)
         if problem:
-            raise ConfigError(f"{folder / jar.file_name} {problem}: run `rewindow setup` once")
+            raise ConfigError(
+                "CODE", "{folder} {problem}: run `rewindow setup` once", folder=folder / jar.file_name, problem=problem
+            )
     return tuple(folder / jar.file_name for jar in jars)
 
 
@@ -139,8 +147,16 @@ def _fetch(jar: Jar, folder: Path) -> None:
             return
     reason = problem if "absent" not in problem else f"could not be fetched ({_reason(output)})"
     raise ConfigError(
-        f"{jar.group}:{jar.artifact}:{jar.version} {reason}: check the network or proxy (HTTPS_PROXY), "
-        f"set REWINDOW_IVY_SETTINGS to the Ivy settings of your mirror, or copy {jar.file_name} into {folder} manually"
+        "CODE",
+        "{group}:{artifact}:{version} {reason}: check the network or proxy (HTTPS_PROXY), set "
+        "REWINDOW_IVY_SETTINGS to the Ivy settings of your mirror, or copy {file_name} into {folder} "
+        "manually",
+        group=jar.group,
+        artifact=jar.artifact,
+        version=jar.version,
+        reason=reason,
+        file_name=jar.file_name,
+        folder=folder,
     )
 
 

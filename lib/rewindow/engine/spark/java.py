@@ -47,7 +47,7 @@ def find_java(environ: Mapping[str, str] | None = None, installed: Iterable[str]
         if java is not None:
             unusable.append(f"{java.version} in {java.home}")
     found = f"; found only {', '.join(unusable)}" if unusable else ""
-    raise ConfigError(_FIX + found)
+    raise ConfigError("CODE", "{fix}{found}", fix=_FIX, found=found)
 
 
 def check_launcher(environ: Mapping[str, str] | None = None) -> None:
@@ -57,8 +57,12 @@ def check_launcher(environ: Mapping[str, str] | None = None) -> None:
     missing = [name for name in _LAUNCHED_WITH if shutil.which(name, path=path) is None]
     if missing:
         shown = f"PATH={path}" if path else "PATH, which is empty"
-        message = f"Spark's launcher needs {' and '.join(missing)} on {shown}: add the folder, as in PATH=/usr/bin:/bin"
-        raise ConfigError(message)
+        raise ConfigError(
+            "CODE",
+            "Spark's launcher needs {missing} on {shown}: add the folder, as in PATH=/usr/bin:/bin",
+            missing=" and ".join(missing),
+            shown=shown,
+        )
 
 
 def _homes(environ: Mapping[str, str], installed: Iterable[str]) -> Iterator[Path]:

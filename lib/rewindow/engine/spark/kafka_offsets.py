@@ -110,16 +110,23 @@ def _check_partition(write: LogWrite, row: Any) -> None:
     names = " and ".join(write.spec.source_offsets or ())
     partition = row[PARTITION]
     if partition is None or row["count"] < row["all"] or row["first"] < 0:
-        message = (
-            f"{write.spec.source.name} has records without a valid {names}. Fix the table or configure other columns"
+        raise DataError(
+            "CODE",
+            "{source} has records without a valid {names}. Fix the table or configure other columns",
+            source=write.spec.source.name,
+            names=names,
         )
-        raise DataError(message)
     if not 0 <= partition < write.partitions:
-        message = (
-            f"{write.spec.source.name} has records of partition {partition}, but the feed {write.feed} has the partitions 0 "
-            f"to {write.partitions - 1}. Set `partitions: {partition + 1}` or the number of partitions of the topic"
+        raise ConfigError(
+            "CODE",
+            "{source} has records of partition {partition}, but the feed {feed} has the partitions 0 to "
+            "{partitions}. Set `partitions: {partition2}` or the number of partitions of the topic",
+            source=write.spec.source.name,
+            partition=partition,
+            feed=write.feed,
+            partitions=write.partitions - 1,
+            partition2=partition + 1,
         )
-        raise ConfigError(message)
 
 
 def _bad_time(write: LogWrite, row: Any) -> DataError:
@@ -127,17 +134,29 @@ def _bad_time(write: LogWrite, row: Any) -> DataError:
     what = "no timestamp" if time is None else f"the timestamp {time}, which is negative or beyond `max_ahead`"
     if time is not None and checks_units(write) and (unit := unit_of(time, write.now_ms)):
         what = f"the timestamp {time}, which is in {UNITS[unit]} (`units: {{{write.spec.timestamp}: ms}}` if it is not)"
-    message = (
-        f"feed {write.feed}, topic {write.spec.topic}, partition {row[PARTITION]}: the record at offset {offset} has {what}. "
-        "Nothing was landed. Fix the table or configure another `timestamp:`. A log with its source's offsets cannot skip records"
+    return DataError(
+        "CODE",
+        "feed {feed}, topic {topic}, partition {row}: the record at offset {offset} has {what}. Nothing "
+        "was landed. Fix the table or configure another `timestamp:`. A log with its source's offsets "
+        "cannot skip records",
+        feed=write.feed,
+        topic=write.spec.topic,
+        row=row[PARTITION],
+        offset=offset,
+        what=what,
     )
-    return DataError(message)
 
 
 def _offset_error(write: LogWrite, partition: int, offset: int, what: str) -> DataError:
-    message = (
-        f"feed {write.feed}, topic {write.spec.topic}: offset {offset} of partition {partition} {what} in "
-        f"{write.spec.source.name}. Nothing was landed. Fix the table, or let rewindow assign offsets: remove `partition:` "
-        "and `offset:` (a compacted topic has gaps)"
+    return DataError(
+        "CODE",
+        "feed {feed}, topic {topic}: offset {offset} of partition {partition} {what} in {source}. Nothing "
+        "was landed. Fix the table, or let rewindow assign offsets: remove `partition:` and `offset:` (a "
+        "compacted topic has gaps)",
+        feed=write.feed,
+        topic=write.spec.topic,
+        offset=offset,
+        partition=partition,
+        what=what,
+        source=write.spec.source.name,
     )
-    return DataError(message)

@@ -45,8 +45,11 @@ def key_bytes(column: Column, column_type: str) -> Column:
         scale = int(column_type[:-1].split(",")[1])
         text = F.replace(F.format_number(column, scale), F.lit(","))
         return F.encode(F.regexp_replace(text, r"\.?0+$", "") if scale else text, "UTF-8")
-    message = f"a column of type {column_type} cannot be a key. Use text, numbers, booleans or bytes"
-    raise ConfigError(message)
+    raise ConfigError(
+        "CODE",
+        "a column of type {column_type} cannot be a key. Use text, numbers, booleans or bytes",
+        column_type=column_type,
+    )
 
 
 def repartition_by(rows: DataFrame, tasks: int, number: Column) -> DataFrame:

@@ -219,7 +219,12 @@ def _start(master: str, settings: Mapping[str, str], python_path: Sequence[str |
         _silence(context)
     if context.pythonExec != python:
         context.stop()
-        raise ConfigError(f"Spark's workers would run {context.pythonExec} instead of {python}. Unset PYSPARK_PYTHON")
+        raise ConfigError(
+            "CODE",
+            "Spark's workers would run {pythonExec} instead of {python}. Unset PYSPARK_PYTHON",
+            pythonExec=context.pythonExec,
+            python=python,
+        )
     return SparkSession.builder.getOrCreate()
 
 
@@ -244,7 +249,9 @@ def _is_loopback(master: str) -> bool:
 
 def _ours(session: SparkSession) -> SparkSession:
     if session.conf.get(_MARK, None) != "true":
-        raise ConfigError("a Spark session that rewindow did not start is running in this process. Stop it first")
+        raise ConfigError(
+            "CODE", "a Spark session that rewindow did not start is running in this process. Stop it first"
+        )
     return session
 
 
@@ -300,7 +307,9 @@ def _launch(conf: SparkConf, *, debug: bool) -> JavaGateway:
         gateway: JavaGateway = launch_gateway(conf, pipes)  # type: ignore[no-untyped-call]  # PySpark's
     except PySparkRuntimeError as error:
         relay.close()
-        raise ConfigError(f"the JVM did not start ({relay.last_line()}): check JAVA_HOME and free memory") from error
+        raise ConfigError(
+            "CODE", "the JVM did not start ({relay}): check JAVA_HOME and free memory", relay=relay.last_line()
+        ) from error
     relay.close()
     return gateway
 

@@ -41,11 +41,19 @@ def _find(root: Path, named: str) -> Path:
     found = [Path(named)] if Path(named).is_absolute() else sorted(root.glob(named))
     if not found or not found[-1].is_file():
         build = "python -m pip wheel --no-deps -w dist rewindow"
-        raise ConfigError(f"ships: {named} does not exist below {root}. Build it (`{build}`) or fix the path")
+        raise ConfigError(
+            "CODE",
+            "ships: {named} does not exist below {root}. Build it (`{build}`) or fix the path",
+            named=named,
+            root=root,
+            build=build,
+        )
     path = found[-1]  # of several versions, the last by name
     if path.suffix not in {".whl", ".zip"} or not zipfile.is_zipfile(path):
         raise ConfigError(
-            f"ships: {path.name} is neither a wheel nor a zip, the only files that Spark's workers import from"
+            "CODE",
+            "ships: {path} is neither a wheel nor a zip, the only files that Spark's workers import from",
+            path=path.name,
         )
     return path
 

@@ -164,8 +164,7 @@ def _run_with_files(work: SubTopologyWork, task: TaskWork, files: Mapping[str, S
             table.source_offsets.table if table.source_offsets else shown(table.location)
             for table in work.tables.values()
         )
-        message = f"{error} [read by Spark from {tables}]"
-        raise StorageError(message) from error
+        raise StorageError("CODE", "{error} [read by Spark from {tables}]", error=error, tables=tables) from error
     for file in chain.from_iterable(files.values()):
         Path(file.path).unlink()
     return report

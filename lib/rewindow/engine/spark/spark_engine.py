@@ -123,11 +123,12 @@ def verified(frame: DataFrame, work: SubTopologyWork) -> Iterator[None]:
         raise
     files = _read_by(frame, work)
     if not files and _has_landed_rows(work):
-        message = (
-            "Spark does not report which log files it read, so their checksums cannot be verified. Nothing was "
-            "committed. Let tasks open the files (`source: auto` in the target), or land a new generation"
+        raise StorageError(
+            "CODE",
+            "Spark does not report which log files it read, so their checksums cannot be verified. Nothing "
+            "was committed. Let tasks open the files (`source: auto` in the target), or land a new "
+            "generation",
         )
-        raise StorageError(message)
     _check(work, files)
 
 

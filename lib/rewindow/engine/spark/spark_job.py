@@ -112,8 +112,9 @@ def translate(error: BaseException) -> RewindowError:
     is_lost = isinstance(error, (Py4JNetworkError, ConnectionError))
     if is_lost and find_marked(text) is None:
         return LimitError(
-            "Spark's JVM has ended (killed, or out of memory): run again, and give the target more memory if it happens "
-            "twice (spark: {spark.driver.memory: 4g})"
+            "CODE",
+            "Spark's JVM has ended (killed, or out of memory): run again, and give the target more "
+            "memory if it happens twice (spark: {{spark.driver.memory: 4g}})",
         )
     return translate_text(text)
 

@@ -158,4 +158,4 @@ def _column_type(arrow: pa.DataType) -> str:
 
 
 def _at(target: str, error: DataError) -> DataError:
-    return DataError(f"{target}: {error}")
+    return DataError("CODE", "{target}: {error}", target=target, error=error)

@@ -96,8 +96,13 @@ def changelog_batches(
             else:
                 yield from known.of(partition)
         except UNREADABLE as error:
-            message = f"cannot read the checkpoint file {path}: {error}. Repeat the run that wrote it: `rewindow republish JOB`"
-            raise StorageError(message) from error
+            raise StorageError(
+                "CODE",
+                "cannot read the checkpoint file {path}: {error}. Repeat the run that wrote it: `rewindow "
+                "republish JOB`",
+                path=path,
+                error=error,
+            ) from error
 
 
 class RowGroupFilter:

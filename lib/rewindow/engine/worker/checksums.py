@@ -67,7 +67,13 @@ def check_bytes(path: str) -> None:
 
 def unreadable(topic: str, path: str, error: BaseException) -> StorageError:
     """Return the error to raise for an unreadable file of a log."""
-    return StorageError(f"log {topic!r}: cannot read {path}: {error}. Restore the file or land a new generation")
+    return StorageError(
+        "CODE",
+        "log {topic!r}: cannot read {path}: {error}. Restore the file or land a new generation",
+        topic=topic,
+        path=path,
+        error=error,
+    )
 
 
 def _verified(path: str) -> tuple[Any, dict[str, Any]]:

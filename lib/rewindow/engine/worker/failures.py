@@ -164,7 +164,7 @@ def translate_text(text: str) -> RewindowError:
             return kind(f"{message}: {fix}")
     if _TRACEBACK in text:
         fix = "an error in the job's code, or a record that it does not expect; --debug shows the traceback"
-        return DataError(f"{message}: {fix}")
+        return DataError("CODE", "{message}: {fix}", message=message, fix=fix)
     state = _SQLSTATE.search(text)
     kind, fix = _STATES.get(
         state.group(1)[:2] if state else "", (StorageError, "run again; --debug shows Java's stack trace")

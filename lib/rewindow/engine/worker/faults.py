@@ -117,7 +117,14 @@ def naming_bad_rows(write: LogWrite, look: SourceLook, of_texts: _BadTimesOf | N
             raise
         fixes = dict.fromkeys(fix.removeprefix(_NOTHING) for _, own in found for fix in own)
         where = ". ".join(where for where, _ in found)
-        raise BadRowsError(f"log {write.spec.topic}: {where}. {_NOTHING}{'. '.join(fixes)}") from error
+        raise BadRowsError(
+            "CODE",
+            "log {topic}: {where}. {nothing}{fixes}",
+            topic=write.spec.topic,
+            where=where,
+            nothing=_NOTHING,
+            fixes=". ".join(fixes),
+        ) from error
 
 
 class BadTimesFound:

@@ -48,8 +48,11 @@ def check_not_empty(pieces: Sequence[Piece]) -> None:
     """Raise `StorageError` (74) for an empty file. Only text formats allow them, and Spark skips them."""
     for path in local_files(pieces):
         if not path.stat().st_size:
-            message = f"{path} is empty: it is corrupt or not written yet. Restore it or wait for it, then land again"
-            raise StorageError(message)
+            raise StorageError(
+                "CODE",
+                "{path} is empty: it is corrupt or not written yet. Restore it or wait for it, then land again",
+                path=path,
+            )
 
 
 def parquet_fields(spec: SourceSpec, pieces: Sequence[Piece], base: str | None = None) -> list[FileFields]:
@@ -96,11 +99,15 @@ def check_has(spec: LogSpec, path: str, header: Sequence[str], needed: Collectio
         names = ", ".join(missing)
         role = role_of(spec, missing)
         ways = f"or set `optional: [{names}]` to land null where it is missing"
-        message = (
-            f"log {spec.topic}: {Path(path).name} has no column {names}. It has {', '.join(map(written, header))}. "
-            + (f"{role}. Fix the file, or remove it" if role else f"Fix the file, {ways}")
+        raise SourceError(
+            "CODE",
+            "log {topic}: {name} has no column {names}. It has {written}. {note}",
+            topic=spec.topic,
+            name=Path(path).name,
+            names=names,
+            written=", ".join(map(written, header)),
+            note=f"{role}. Fix the file, or remove it" if role else f"Fix the file, {ways}",
         )
-        raise SourceError(message)
 
 
 def has_rows(spec: SourceSpec, path: str) -> bool:

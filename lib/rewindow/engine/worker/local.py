@@ -56,8 +56,9 @@ class LocalEngine:
         Raises `ConfigError` (78) for a log that only Spark can read.
         """
         if work.tables:
-            message = f"the log {next(iter(work.tables))} can only be read by Spark: use a Spark engine"
-            raise ConfigError(message)
+            raise ConfigError(
+                "CODE", "the log {tables} can only be read by Spark: use a Spark engine", tables=next(iter(work.tables))
+            )
         return self.run_here(self.with_execution(work))
 
     def run_here(
@@ -101,11 +102,14 @@ def chosen_execution(work: SubTopologyWork, wanted: Execution = Execution.AUTO) 
     one_by_one = why_one_by_one(code.topology, part, code.settings, has_quarantine=has_quarantine)
     plan = choose_execution(wanted, code.topology, part, code.load_logs(), one_by_one=one_by_one)
     if isinstance(plan, str) and wanted is Execution.VECTORIZED:
-        message = (
-            f"sub-topology {part.index} of job {work.identity.job!r} cannot use vectorized execution: {plan}. "
-            "Set execution: auto in the target, or see `rewindow explain`"
+        raise ConfigError(
+            "CODE",
+            "sub-topology {index} of job {job!r} cannot use vectorized execution: {plan}. Set execution: "
+            "auto in the target, or see `rewindow explain`",
+            index=part.index,
+            job=work.identity.job,
+            plan=plan,
         )
-        raise ConfigError(message)
     return Execution.RECORD if isinstance(plan, str) else Execution.VECTORIZED
 
 

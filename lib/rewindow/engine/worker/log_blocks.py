@@ -209,12 +209,17 @@ class OpenBlock:
 
     def _named(self, row: pa.RecordBatch, error: InvalidTimestampError) -> DataError:
         write, reason = self._write, _described(row, 0, error.reason)
-        message = (
-            f"feed {write.feed}, topic {write.spec.topic}, partition {self.partition}, the record "
-            f"{record_text(write.columns.all, row)[0]} ({_arrived(row.column(ARRIVED)[0].as_py())}): {reason}. "
-            f"{fix_of(reason, write.spec)}"
+        return DataError(
+            "CODE",
+            "feed {feed}, topic {topic}, partition {partition}, the record {all} ({ARRIVED}): {reason}. {reason2}",
+            feed=write.feed,
+            topic=write.spec.topic,
+            partition=self.partition,
+            all=record_text(write.columns.all, row)[0],
+            ARRIVED=_arrived(row.column(ARRIVED)[0].as_py()),
+            reason=reason,
+            reason2=fix_of(reason, write.spec),
         )
-        return DataError(message)
 
     def _new_file(self) -> FileWriter:
         write = self._write

@@ -252,11 +252,13 @@ def _sorted_batches(
 
 
 def _not_exactly_once(topic: str, offset: int) -> StorageError:
-    message = (
-        f"log {topic!r}: offset {offset} is missing or duplicated, so the log table was changed from outside. "
-        "Restore it from Delta's history, or land a new generation"
+    return StorageError(
+        "CODE",
+        "log {topic!r}: offset {offset} is missing or duplicated, so the log table was changed from "
+        "outside. Restore it from Delta's history, or land a new generation",
+        topic=topic,
+        offset=offset,
     )
-    return StorageError(message)
 
 
 def _between(batch: pa.RecordBatch, start: int, end: int) -> pa.RecordBatch:
@@ -309,5 +311,9 @@ def _file_batches(path: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]
             for batch in parquet.iter_batches(batch_size.read_rows(), columns=list(columns), use_threads=threads):
                 yield batch.select(list(columns))
     except UNREADABLE as error:
-        message = f"cannot read the internal log file {path}: {error}. Nothing was committed. Run the command again"
-        raise StorageError(message) from error
+        raise StorageError(
+            "CODE",
+            "cannot read the internal log file {path}: {error}. Nothing was committed. Run the command again",
+            path=path,
+            error=error,
+        ) from error

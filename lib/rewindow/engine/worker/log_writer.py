@@ -66,10 +66,12 @@ def load_extractor(name: str) -> Extractor:
         with redirect_stdout(sys.stderr):  # standard output is for the command's own, such as JSON
             extractor: Extractor = getattr(importlib.import_module(module_name), function_name)
     except (ImportError, AttributeError) as error:
-        message = (
-            f"timestamp: {name} cannot be imported ({error}). Use a module:function that the project's root can import"
-        )
-        raise ConfigError(message) from error
+        raise ConfigError(
+            "CODE",
+            "timestamp: {name} cannot be imported ({error}). Use a module:function that the project's root can import",
+            name=name,
+            error=error,
+        ) from error
     return extractor
 
 
@@ -103,7 +105,11 @@ def _next_landing(write: LogWrite, starts: list[int], rows: pa.RecordBatch) -> t
     landing = write.landings[max(bisect_right(starts, int(times[0])) - 1, 0)]
     count = int(np.searchsorted(times, landing.end_ms, side="left"))
     if count == 0:
-        message = f"{write.spec.source.name} received rows during the landing (arrival {int(times[0])}). Land again"
-        raise SourceError(message)
+        raise SourceError(
+            "CODE",
+            "{source} received rows during the landing (arrival {times}). Land again",
+            source=write.spec.source.name,
+            times=int(times[0]),
+        )
     unknown = rows.column(ARRIVED).slice(0, count).null_count  # they come first, and nobody knows whether they are late
     return landing, count, int(np.searchsorted(times[:count], landing.start_ms, side="left")) - unknown

@@ -188,9 +188,13 @@ class FileWriter:
         return file, parquet
 
     def _failure(self, error: OSError) -> RewindowError:
-        why = error.strerror or error
-        message = f"cannot write {self._new_draft()}: {why}. Free space or fix access, then run the command again"
-        return failed_io(error, message)
+        return failed_io(
+            error,
+            "CODE",
+            "cannot write {path}: {reason}. Free space or fix access, then run the command again",
+            path=self._new_draft(),
+            reason=error.strerror or error,
+        )
 
 
 class _DigestedFile:

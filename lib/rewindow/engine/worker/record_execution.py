@@ -65,8 +65,11 @@ def run_tasks(work: SubTopologyWork, tasks: Iterable[TaskWork]) -> Iterator[Task
 
 def _vectorized_plan(work: SubTopologyWork, topology: Topology) -> Plan | None:
     if work.execution is Execution.AUTO:
-        message = f"the execution of sub-topology {work.sub_topology} was not chosen before it ran"
-        raise InvariantError(message)
+        raise InvariantError(
+            "CODE",
+            "the execution of sub-topology {sub_topology} was not chosen before it ran",
+            sub_topology=work.sub_topology,
+        )
     if work.execution is Execution.RECORD:
         return None
     part = _checked(work, topology).sub_topologies()[work.sub_topology]
@@ -75,11 +78,11 @@ def _vectorized_plan(work: SubTopologyWork, topology: Topology) -> Plan | None:
 
 def _checked(work: SubTopologyWork, topology: Topology) -> Topology:
     if topology.fingerprint() != work.identity.fingerprint:
-        message = (
-            "the worker built another topology than the driver. Make the topology function deterministic: no iteration "
-            "over sets, no hash(), no clock, no random numbers"
+        raise InvariantError(
+            "CODE",
+            "the worker built another topology than the driver. Make the topology function deterministic: "
+            "no iteration over sets, no hash(), no clock, no random numbers",
         )
-        raise InvariantError(message)
     return topology
 
 

@@ -47,8 +47,7 @@ class RecordBuffer(ABC):
         try:
             return self._value.encode(value)
         except DataError as error:
-            message = f"{self._target}: {error}"
-            raise DataError(message) from error
+            raise DataError("CODE", "{_target}: {error}", _target=self._target, error=error) from error
 
     def close(self) -> list[StagedFile]:
         """Finish the file. Returns nothing if there were no records."""
@@ -97,11 +96,17 @@ class RecordBuffer(ABC):
             self._columns([key], [value], [timestamp])
         except DataError as error:
             epoch, number = self._epoch_and_number(index)
-            message = (
-                f"{error} [the record with the key {key!r} and the timestamp {timestamp}, number {number} "
-                f"of its topic, sent by {self._sender} in epoch {epoch}]"
-            )
-            raise EmissionError(message) from error
+            raise EmissionError(
+                "CODE",
+                "{error} [the record with the key {key!r} and the timestamp {timestamp}, number {number} "
+                "of its topic, sent by {_sender} in epoch {epoch}]",
+                error=error,
+                key=key,
+                timestamp=timestamp,
+                number=number,
+                _sender=self._sender,
+                epoch=epoch,
+            ) from error
 
 
 class OutputWriter(RecordBuffer, Sink):

@@ -67,8 +67,13 @@ def look_at_files(spec: SourceSpec, position: Mapping[str, Any] | None, *, to_la
         is_header = spec.format == CSV and text_options(CSV, spec.options).header
         why = ", because its first line is the header" if is_header else ""
         what = f"has no rows{why}" if found[first].facts[0] else "is empty"
-        message = f"{spec.name}: {first} {what}, and no other file has rows: restore it, or wait for its rows"
-        raise SourceError(message)
+        raise SourceError(
+            "CODE",
+            "{spec}: {first} {what}, and no other file has rows: restore it, or wait for its rows",
+            spec=spec.name,
+            first=first,
+            what=what,
+        )
     for name, file in found.items():
         try:
             if name in known:
@@ -101,8 +106,12 @@ def unchanged(look: SourceLook, spec: SourceSpec) -> None:
     for piece in (*look.fresh, *look.rest):  # in a generation that keeps landings, all files are to be read
         if piece.name in marks and list(_facts(piece.path) or ()) != marks[piece.name][:2]:
             name = piece.name
-            message = f"{spec.name}: {name} was changed while it was being landed. Nothing was landed. Land again"
-            raise SourceError(message)
+            raise SourceError(
+                "CODE",
+                "{spec}: {name} was changed while it was being landed. Nothing was landed. Land again",
+                spec=spec.name,
+                name=name,
+            )
 
 
 class _File(NamedTuple):
@@ -131,8 +140,12 @@ def _find(spec: SourceSpec) -> tuple[str, dict[str, _File]]:
     names = {path[begin:]: path for path in paths}
     found = {name: _file(spec, name, names[name]) for name in sorted(names) if not _is_ignored(name)}
     if not found:
-        message = f"the source {spec.name} has no files at {location}: fix `path:`, or wait for the first file"
-        raise SourceError(message)
+        raise SourceError(
+            "CODE",
+            "the source {spec} has no files at {location}: fix `path:`, or wait for the first file",
+            spec=spec.name,
+            location=location,
+        )
     return base, found
 
 
@@ -145,8 +158,12 @@ def _parts(spec: SourceSpec) -> tuple[str, str]:
 def _file(spec: SourceSpec, name: str, path: str) -> _File:
     facts = _facts(path)
     if facts is None:  # reading a pipe would never end
-        message = f"{spec.name}: {name} is not a regular file (a pipe, or a link to nothing): remove it"
-        raise SourceError(message)
+        raise SourceError(
+            "CODE",
+            "{spec}: {name} is not a regular file (a pipe, or a link to nothing): remove it",
+            spec=spec.name,
+            name=name,
+        )
     return _File(path, facts)
 
 
@@ -162,7 +179,9 @@ def _facts(path: str) -> tuple[int, int] | None:
 
 
 def _refused(path: str, error: PermissionError) -> AccessError:
-    return AccessError(f"cannot read {path}: {error.strerror}. Grant this user read access")
+    return AccessError(
+        "CODE", "cannot read {path}: {strerror}. Grant this user read access", path=path, strerror=error.strerror
+    )
 
 
 def _gone(mark: Sequence[Any], fresh: Mapping[str, Sequence[Any]]) -> str:
@@ -187,11 +206,15 @@ def _refuse_copies(
         other = next((first[content] for content in _contents(mark) if first[content] != name), name)
         if other != name and has_rows(spec, found[name].path):
             is_landed = f", because {other} is landed and has to stay" if other in known else " or the other"
-            message = (
-                f"{spec.name}: {name} has the same content as {other}, so its rows would be landed twice. Nothing was "
-                f"landed. Remove {name}{is_landed}, or set `copies: land` for this source"
+            raise SourceError(
+                "CODE",
+                "{spec}: {name} has the same content as {other}, so its rows would be landed twice. "
+                "Nothing was landed. Remove {name}{is_landed}, or set `copies: land` for this source",
+                spec=spec.name,
+                name=name,
+                other=other,
+                is_landed=is_landed,
             )
-            raise SourceError(message)
 
 
 def _contents(mark: Sequence[Any]) -> list[tuple[int, str]]:
@@ -226,12 +249,15 @@ def _refuse_tables(spec: SourceSpec, base: str, paths: Iterable[str]) -> None:
 
 
 def _is_table(spec: SourceSpec, folder: str) -> ConfigError:
-    message = (
-        f"{spec.name}: {folder} is a Delta table, and some of its files may hold rows that were replaced or deleted. Read it "
-        f"with `format: delta` instead of `format: {spec.format}` in the feed's file in conf/feeds, or with `table:` if it is "
-        "in the warehouse"
+    return ConfigError(
+        "CODE",
+        "{spec}: {folder} is a Delta table, and some of its files may hold rows that were replaced or "
+        "deleted. Read it with `format: delta` instead of `format: {format}` in the feed's file in "
+        "conf/feeds, or with `table:` if it is in the warehouse",
+        spec=spec.name,
+        folder=folder,
+        format=spec.format,
     )
-    return ConfigError(message)
 
 
 def _is_ignored(name: str) -> bool:
@@ -259,11 +285,14 @@ def _check_same(spec: SourceSpec, name: str, file: _File, mark: Sequence[Any], *
 
 
 def _broken(spec: SourceSpec, name: str, what: str) -> LandedFileError:
-    message = (
-        f"{spec.name}: the landed file {name} {what}. Restore it, and put new data into new files. If history did "
-        f"change, land a new generation: `rewindow land FEED --new-generation`."
+    return LandedFileError(
+        "landed-file-changed",
+        "{source}: the landed file {file} {what}. Restore it, and put new data into new files. If history did change, land a "
+        "new generation: `rewindow land FEED --new-generation`.",
+        source=spec.name,
+        file=name,
+        what=what,
     )
-    return LandedFileError(message, name)
 
 
 def _open_ended(spec: SourceSpec, fresh: Sequence[Piece], landed: Sequence[Piece]) -> tuple[str, ...]:

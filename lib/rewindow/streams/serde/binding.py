@@ -147,8 +147,12 @@ def bind(declared: Any, name: str, logs: LogShapes) -> Shape:
     """
     if isinstance(declared, LogType):
         if declared.topic not in logs:
-            message = f"the topology reads {declared.topic!r}, which the feed does not have (it has {', '.join(sorted(logs))})"
-            raise ConfigError(message)
+            raise ConfigError(
+                "CODE",
+                "the topology reads {topic!r}, which the feed does not have (it has {logs})",
+                topic=declared.topic,
+                logs=", ".join(sorted(logs)),
+            )
         return logs[declared.topic][0 if declared.part == "key" else 1]
     if isinstance(declared, WindowedType):
         return windowed_shape(bind(declared.key, name, logs), session=declared.is_session)
@@ -296,8 +300,12 @@ def _change_shape(value: Shape) -> Shape:
         if change is None:
             change = Change(None, None)
         if change.__class__ is not Change:
-            message = f"{change!r} ({type(change).__name__}) was given where an update of a table is declared"
-            raise DataError(message)
+            raise DataError(
+                "CODE",
+                "{change!r} ({__name__}) was given where an update of a table is declared",
+                change=change,
+                __name__=type(change).__name__,
+            )
         return (*value.encode(change.new), *value.encode(change.old))
 
     return Shape(

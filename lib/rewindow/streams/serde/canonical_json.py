@@ -55,8 +55,12 @@ def to_tagged(value: Any) -> Any:
     if isinstance(value, Decimal):
         return {"$decimal": str(value)}
     what = type(value).__name__
-    message = f"a value of type {what} cannot be stored: use numbers, text, bytes, Decimal, lists, tuples, dicts or NamedTuples"
-    raise DataError(message)
+    raise DataError(
+        "CODE",
+        "a value of type {what} cannot be stored: use numbers, text, bytes, Decimal, lists, tuples, dicts "
+        "or NamedTuples",
+        what=what,
+    )
 
 
 def from_tagged(data: Any) -> Any:

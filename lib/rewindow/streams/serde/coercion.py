@@ -57,8 +57,9 @@ def coerce_text(value: Any) -> Any:
         try:
             value.encode()
         except UnicodeEncodeError as error:
-            message = f"the text {value!r} has a surrogate, which UTF-8 cannot write"
-            raise DataError(message) from error
+            raise DataError(
+                "CODE", "the text {value!r} has a surrogate, which UTF-8 cannot write", value=value
+            ) from error
         return value
     return None if value is None else _refuse(value, "string")
 
@@ -131,5 +132,10 @@ def _decimal_coercer(precision: int, scale: int) -> Normalizer:
 
 
 def _refuse(value: Any, column_type: str) -> Any:
-    message = f"{value!r} ({type(value).__name__}) does not fit the type {column_type}"
-    raise DataError(message)
+    raise DataError(
+        "CODE",
+        "{value!r} ({__name__}) does not fit the type {column_type}",
+        value=value,
+        __name__=type(value).__name__,
+        column_type=column_type,
+    )

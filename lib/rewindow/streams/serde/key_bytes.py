@@ -59,8 +59,11 @@ def encode_key(key: Any) -> bytes:
         return _DOUBLE.pack(key or 0.0)
     if isinstance(key, Decimal):
         return _encode_decimal(key)
-    message = f"a key of type {type(key).__name__} has no bytes: use str, int, float, bool, bytes, Decimal or a tuple"
-    raise DataError(message)
+    raise DataError(
+        "CODE",
+        "a key of type {__name__} has no bytes: use str, int, float, bool, bytes, Decimal or a tuple",
+        __name__=type(key).__name__,
+    )
 
 
 def encode_pair(pair: tuple[Any, Any]) -> bytes:
@@ -125,14 +128,12 @@ def _encode_text(key: str) -> bytes:
     try:
         return key.encode()
     except UnicodeEncodeError as error:
-        message = f"the key {key!r} has a surrogate, which UTF-8 cannot write"
-        raise DataError(message) from error
+        raise DataError("CODE", "the key {key!r} has a surrogate, which UTF-8 cannot write", key=key) from error
 
 
 def _encode_decimal(key: Decimal) -> bytes:
     if not key.is_finite():
-        message = f"a key that is {key} has no bytes: use a number"
-        raise DataError(message)
+        raise DataError("CODE", "a key that is {key} has no bytes: use a number", key=key)
     text = format(key, "f") if key else "0"
     return (text.rstrip("0").rstrip(".") if "." in text else text).encode()
 
@@ -141,8 +142,7 @@ def _encode_long(key: int) -> bytes:
     try:
         return _LONG.pack(key)
     except struct.error as error:
-        message = f"the key {key} does not fit in 64 bits: use str for longer numbers"
-        raise DataError(message) from error
+        raise DataError("CODE", "the key {key} does not fit in 64 bits: use str for longer numbers", key=key) from error
 
 
 def _encode_windowed(key: Windowed) -> bytes:

@@ -105,11 +105,13 @@ def coerce(value: Any, column: Column) -> Any:
     try:
         return coercer(column.type)(value)
     except DataError as error:
-        message = (
-            f"{error} of column {column.name!r}: declare the type that the code gives (key= / value= in the "
-            "topology), or convert the value"
-        )
-        raise DataError(message) from error
+        raise DataError(
+            "CODE",
+            "{error} of column {column!r}: declare the type that the code gives (key= / value= in the "
+            "topology), or convert the value",
+            error=error,
+            column=column.name,
+        ) from error
 
 
 def scalar_shape(name: str, column_type: str, json_type: JsonType | None = None) -> Shape:
@@ -185,8 +187,12 @@ def windowed_shape(key: Shape, *, session: bool = False) -> Shape:
 
     def encode(windowed: Any) -> tuple[Any, ...]:
         if windowed.__class__ is not Windowed:
-            message = f"{windowed!r} ({type(windowed).__name__}) was given where a windowed key is declared"
-            raise DataError(message)
+            raise DataError(
+                "CODE",
+                "{windowed!r} ({__name__}) was given where a windowed key is declared",
+                windowed=windowed,
+                __name__=type(windowed).__name__,
+            )
         return (*key.encode(windowed.key), *windowed.window[:2])
 
     def normalize(windowed: Any) -> Any:
@@ -197,8 +203,12 @@ def windowed_shape(key: Shape, *, session: bool = False) -> Shape:
         *_, start_ms, end_ms = encode(windowed)
         normal = Windowed(key.normalize(windowed.key), Window(coerce_long(start_ms), coerce_long(end_ms), session))
         if normal.window != windowed.window:
-            message = f"{windowed.window!r} was given, but would be read back as {normal.window!r}"
-            raise DataError(message)
+            raise DataError(
+                "CODE",
+                "{window!r} was given, but would be read back as {window2!r}",
+                window=windowed.window,
+                window2=normal.window,
+            )
         return normal
 
     bounds = tuple(Column(name, "long") for name in _BOUNDS)
@@ -227,8 +237,12 @@ def check_distinct(columns: Sequence[Column], what: str) -> None:
         if folded in seen:
             other = seen[folded]
             both = repr(other) if other == column.name else f"{other!r} and {column.name!r}"
-            message = f"{what} would have the column {both} twice: give the key, field or aggregate another name"
-            raise ConfigError(message)
+            raise ConfigError(
+                "CODE",
+                "{what} would have the column {both} twice: give the key, field or aggregate another name",
+                what=what,
+                both=both,
+            )
         seen[folded] = column.name
 
 
@@ -249,8 +263,13 @@ def shape_of(declared: Any, name: str) -> Shape:
         )
     if typing.get_origin(declared) in (dict, list, tuple) or declared in (dict, list, tuple):
         return scalar_shape(name, "json", json_type_of(declared))
-    message = f"no columns for the type {declared!r} of {name}: use str, int, float, bool, bytes, Decimal or a NamedTuple of them"
-    raise ConfigError(message)
+    raise ConfigError(
+        "CODE",
+        "no columns for the type {declared!r} of {name}: use str, int, float, bool, bytes, Decimal or a "
+        "NamedTuple of them",
+        declared=declared,
+        name=name,
+    )
 
 
 def named_key(name: str, key: Sequence[str], fix: str) -> str:
@@ -269,17 +288,25 @@ def field_type(row: Shape, field: str | None, key: Sequence[str] = ()) -> str:
     if field is None and row.is_bare:
         return row.columns[0].type
     if field is None:
-        message = f"whole rows cannot be aggregated: name a field (fields: {', '.join(row.names)}), as in Sum({row.names[0]!r})"
-        raise ConfigError(message)
+        raise ConfigError(
+            "CODE",
+            "whole rows cannot be aggregated: name a field (fields: {names}), as in Sum({names2!r})",
+            names=", ".join(row.names),
+            names2=row.names[0],
+        )
     if row.is_bare:
-        message = f"there is no field {field!r} because the values are not rows: leave the field out, as in Sum()"
-        raise ConfigError(message)
+        raise ConfigError(
+            "CODE",
+            "there is no field {field!r} because the values are not rows: leave the field out, as in Sum()",
+            field=field,
+        )
     for column in row.columns:
         if column.name == field:
             return column.type
     fix = named_key(field, key, "not a field of the value: name one of them") or ": name one of them"
-    message = f"there is no field {field!r} (fields: {', '.join(row.names)}){fix}"
-    raise ConfigError(message)
+    raise ConfigError(
+        "CODE", "there is no field {field!r} (fields: {names}){fix}", field=field, names=", ".join(row.names), fix=fix
+    )
 
 
 def sum_type(row: Shape, field: str | None, key: Sequence[str] = (), *, aggregate: str, is_landed: bool) -> str:
@@ -298,8 +325,21 @@ def sum_type(row: Shape, field: str | None, key: Sequence[str] = (), *, aggregat
             "`columns:`, as a log keeps the type of each name, and land with --new-generation"
         )
         if is_landed:
-            raise ConfigError(f"{what}: {field or 'the value'} was landed as {kind}, and it takes numbers: {fix}")
-        raise ConfigError(f"{what}: {field or 'the value'} is {kind}, and it takes numbers: convert it with map_values")
+            raise ConfigError(
+                "CODE",
+                "{what}: {field} was landed as {kind}, and it takes numbers: {fix}",
+                what=what,
+                field=field or "the value",
+                kind=kind,
+                fix=fix,
+            )
+        raise ConfigError(
+            "CODE",
+            "{what}: {field} is {kind}, and it takes numbers: convert it with map_values",
+            what=what,
+            field=field or "the value",
+            kind=kind,
+        )
     return "long" if column_type == "boolean" else column_type
 
 
@@ -317,12 +357,17 @@ def named_shape(named: str, name: str, key: Shape, value: Shape) -> Shape:
         found = key if named == "key" else value
         if found.row_type is None:
             return found
-        message = f"select(...): {named} is a row ({', '.join(found.names)}): name its fields, or use map_values(with_key=True)"
-        raise ConfigError(message)
+        raise ConfigError(
+            "CODE",
+            "select(...): {named} is a row ({names}): name its fields, or use map_values(with_key=True)",
+            named=named,
+            names=", ".join(found.names),
+        )
     names = ", ".join([*(column.name for column in fields), "key", "value", "timestamp"])
     fix = named_key(named, key.names, "write key") or ": name one of them"
-    message = f"select(...): there is no field {named!r} (there are {names}){fix}"
-    raise ConfigError(message)
+    raise ConfigError(
+        "CODE", "select(...): there is no field {named!r} (there are {names}){fix}", named=named, names=names, fix=fix
+    )
 
 
 def number_type(parts: Sequence[Shape], text: str) -> str:
@@ -332,7 +377,7 @@ def number_type(parts: Sequence[Shape], text: str) -> str:
         types |= {column.type for column in shape.columns} if shape.row_type is None else {"a row"}
     if wrong := types - {"long", "double", "json"}:
         message = f"select(...): {text} of {', '.join(sorted(wrong))}: it takes whole numbers and floats"
-        raise ConfigError(f"{message}; use map_values for others")
+        raise ConfigError("CODE", "{message}; use map_values for others", message=message)
     return "json" if "json" in types else "double" if "double" in types else "long"
 
 
@@ -368,9 +413,11 @@ def _decimal_type(text: str) -> str:
     found = _DECIMAL.fullmatch(text.strip())
     precision, scale = (int(found[1]), int(found[2])) if found else (0, 0)
     if not 1 <= precision <= _MOST_DIGITS or scale > precision:
-        message = (
-            f"Annotated[Decimal, {text!r}]: {text!r} is no type of a decimal: write all its digits, at most {_MOST_DIGITS}, "
-            "and those after the point, as in Annotated[Decimal, 'DECIMAL(12,2)']"
+        raise TopologyError(
+            "CODE",
+            "Annotated[Decimal, {text!r}]: {text!r} is no type of a decimal: write all its digits, at most "
+            "{most_digits}, and those after the point, as in Annotated[Decimal, 'DECIMAL(12,2)']",
+            text=text,
+            most_digits=_MOST_DIGITS,
         )
-        raise TopologyError(message)
     return f"decimal({precision},{scale})"

@@ -47,11 +47,13 @@ def normalize_undeclared(value: Any) -> Any:
         return by_text({normalize_undeclared(key): normalize_undeclared(item) for key, item in value.items()})
     if cls is tuple or cls in TAGGED or (hasattr(cls, "_fields") and cls is row_class(cls._fields)):
         return same_tuple(value, [normalize_undeclared(item) for item in value])
-    message = (
-        f"{value!r} is a {cls.__name__}, which would come back from a checkpoint as plain data: declare it if it is a "
-        "NamedTuple, or keep numbers, text, bytes, Decimal, lists, tuples and dicts"
+    raise DataError(
+        "CODE",
+        "{value!r} is a {__name__}, which would come back from a checkpoint as plain data: declare it if "
+        "it is a NamedTuple, or keep numbers, text, bytes, Decimal, lists, tuples and dicts",
+        value=value,
+        __name__=cls.__name__,
     )
-    raise DataError(message)
 
 
 def same_tuple(value: Any, items: Sequence[Any]) -> Any:
@@ -118,8 +120,12 @@ def hints_of(row_type: type[Any]) -> dict[str, Any]:
     try:
         return typing.get_type_hints(row_type, include_extras=True)
     except NameError as error:
-        message = f"the types of {row_type.__name__} cannot be resolved ({error}): define them at the top of the module"
-        raise ConfigError(message) from error
+        raise ConfigError(
+            "CODE",
+            "the types of {__name__} cannot be resolved ({error}): define them at the top of the module",
+            __name__=row_type.__name__,
+            error=error,
+        ) from error
 
 
 def without_none(hint: Any) -> Any:
@@ -146,11 +152,15 @@ def as_row(value: Any, row_type: type[Any]) -> Any:
     fields = row_type._fields
     if (value.__class__ is tuple and len(value) == len(fields)) or getattr(value, "_fields", None) == fields:
         return row_type._make(value)
-    message = (
-        f"{value!r} ({type(value).__name__}) was given where {row_type.__name__}({', '.join(fields)}) is declared: "
-        "use one, a row with its fields or a tuple of its length"
+    raise DataError(
+        "CODE",
+        "{value!r} ({__name__}) was given where {__name__2}({fields}) is declared: use one, a row with its "
+        "fields or a tuple of its length",
+        value=value,
+        __name__=type(value).__name__,
+        __name__2=row_type.__name__,
+        fields=", ".join(fields),
     )
-    raise DataError(message)
 
 
 def row_normalizer(row_type: type[Any], normalizers: Sequence[Normalizer]) -> Normalizer:
@@ -198,8 +208,7 @@ def _normalized_row(row: Any, normalizers: Sequence[Normalizer]) -> Any:
         try:
             items.append(normalize(item))
         except DataError as error:
-            message = f"field {name!r}: {error}"
-            raise DataError(message) from error
+            raise DataError("CODE", "field {name!r}: {error}", name=name, error=error) from error
     return row._make(items)
 
 

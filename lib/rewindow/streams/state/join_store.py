@@ -156,8 +156,12 @@ def join_store(name: str, *, retention: str | timedelta, key: Any = None, value:
     """
     retention_ms = to_ms(retention)
     if retention_ms < 0:
-        message = f"join_store({name!r}, retention={retention!r}): the retention must be 0 or more"
-        raise ConfigError(message)
+        raise ConfigError(
+            "CODE",
+            "join_store({name!r}, retention={retention!r}): the retention must be 0 or more",
+            name=name,
+            retention=retention,
+        )
     return StoreBuilder(name, JOIN, key, value, retention_ms=retention_ms)
 
 
@@ -173,8 +177,13 @@ class RecordStore(GroupedStore):
     def put(self, key: Any, value: Any, timestamp: int) -> None:
         """Add a record. Raises `DataError` as `KeyValueStore.put` does, and for a null value."""
         if value is None:
-            message = f"store {self.name!r} takes records with values, but that of {key!r} at {timestamp} is null"
-            raise DataError(message)
+            raise DataError(
+                "CODE",
+                "store {name!r} takes records with values, but that of {key!r} at {timestamp} is null",
+                name=self.name,
+                key=key,
+                timestamp=timestamp,
+            )
         if key.__class__ is not self._keys.exact_class:
             key = self._keys.normalize(key)
         try:

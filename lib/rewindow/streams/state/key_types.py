@@ -40,8 +40,13 @@ class KeyType:
                 return normal
             own = _type_of(normal)
         except DataError as error:
-            message = f"store {self._name!r} cannot have the key {key!r}: {error}. Declare key=... or make another key"
-            raise DataError(message) from error
+            raise DataError(
+                "CODE",
+                "store {_name!r} cannot have the key {key!r}: {error}. Declare key=... or make another key",
+                _name=self._name,
+                key=key,
+                error=error,
+            ) from error
         common = own if self._type is None else _common(self._type, own)
         if common is _NONE:
             # Deleted keys leave no trace in a checkpoint, so only live keys count.
@@ -78,11 +83,16 @@ class KeyType:
         self.exact_class = key.__class__ if key.__class__ in _NEVER_NORMALIZED and normal is key else None
 
     def _conflict(self, key: Any, other: Any) -> DataError:
-        message = (
-            f"store {self._name!r} has keys such as {other!r} ({type(other).__name__}), so {key!r} "
-            f"({type(key).__name__}) cannot be one: declare key=... and convert, or use two stores"
+        return DataError(
+            "CODE",
+            "store {_name!r} has keys such as {other!r} ({__name__}), so {key!r} ({__name__2}) cannot be "
+            "one: declare key=... and convert, or use two stores",
+            _name=self._name,
+            other=other,
+            __name__=type(other).__name__,
+            key=key,
+            __name__2=type(key).__name__,
         )
-        return DataError(message)
 
 
 _NONE = object()
@@ -93,8 +103,7 @@ def _type_of(key: Any) -> Any:
     if isinstance(key, tuple):
         return (key.__class__, *(_type_of(item) for item in key))
     if key != key:  # noqa: PLR0124 - only NaN is not equal to itself
-        message = "'not a number' is not equal to itself"
-        raise DataError(message)
+        raise DataError("CODE", "'not a number' is not equal to itself")
     return None if key is None else key.__class__
 
 

@@ -94,8 +94,12 @@ class KeyValueStore(Store):
         """
         given: object = rows  # user code may pass anything
         if not isinstance(given, Mapping):
-            message = f"store {self.name!r}: put_many takes a dict of keys and values, not a {type(rows).__name__}"
-            raise DataError(message)
+            raise DataError(
+                "CODE",
+                "store {name!r}: put_many takes a dict of keys and values, not a {__name__}",
+                name=self.name,
+                __name__=type(rows).__name__,
+            )
         values = self._normalized(rows)
         if values is not None:
             self._rows.put_many(values)
@@ -107,8 +111,12 @@ class KeyValueStore(Store):
         """Delete several keys: a list, a dict or the like. Raises `DataError` for an iterator."""
         given: object = keys  # user code may pass anything
         if not isinstance(given, Collection) or isinstance(given, str):
-            message = f"store {self.name!r}: delete_many takes a list of keys, not a {type(keys).__name__}"
-            raise DataError(message)
+            raise DataError(
+                "CODE",
+                "store {name!r}: delete_many takes a list of keys, not a {__name__}",
+                name=self.name,
+                __name__=type(keys).__name__,
+            )
         self._rows.pop_many(keys)
 
     def all(self) -> Iterator[tuple[Any, Any]]:

@@ -129,8 +129,9 @@ def session_store(name: str, *, retention: str | timedelta, key: Any = None, val
     """
     retention_ms = to_ms(retention)
     if retention_ms < 0:
-        message = f"store {name!r}: the retention ({retention!r}) must be 0 or more"
-        raise ConfigError(message)
+        raise ConfigError(
+            "CODE", "store {name!r}: the retention ({retention!r}) must be 0 or more", name=name, retention=retention
+        )
     return StoreBuilder(name, SESSION, key, value, retention_ms=retention_ms)
 
 
@@ -253,10 +254,12 @@ class SessionStore(GroupedStore):
         """Return a session as a checkpoint gives it back, with the rows of its key in memory."""
         key, (start_ms, end_ms, _) = session
         if start_ms.__class__ is not int or end_ms.__class__ is not int or not 0 <= start_ms <= end_ms:
-            message = (
-                f"store {self.name!r}: a session must have a start and an end in epoch milliseconds, not {session!r}"
+            raise DataError(
+                "CODE",
+                "store {name!r}: a session must have a start and an end in epoch milliseconds, not {session!r}",
+                name=self.name,
+                session=session,
             )
-            raise DataError(message)
         if key.__class__ is not self._keys.exact_class:
             key = self._keys.normalize(key)
         if key not in self._rows.keys():  # noqa: SIM118 - the rows are no mapping

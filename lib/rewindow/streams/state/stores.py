@@ -47,8 +47,12 @@ def stamped_normalizer(normalize_value: Normalizer) -> Normalizer:
 
     def normalize(stamped: Any) -> Any:
         if stamped.__class__ is not Stamped:
-            message = f"{stamped!r} ({type(stamped).__name__}) is not a Stamped(value, timestamp)"
-            raise DataError(message)
+            raise DataError(
+                "CODE",
+                "{stamped!r} ({__name__}) is not a Stamped(value, timestamp)",
+                stamped=stamped,
+                __name__=type(stamped).__name__,
+            )
         value, timestamp = stamped
         own, at = normalize_value(value), coerce_long(timestamp)
         return stamped if own is value and at is timestamp else Stamped(own, at)
@@ -99,7 +103,7 @@ class StoreBuilder:
         """Raise `ConfigError` for a store without a name."""
         name: object = self.name  # user input
         if not isinstance(name, str) or not name:
-            raise ConfigError(f"{name!r} cannot name a store: use a non-empty str")
+            raise ConfigError("CODE", "{name!r} cannot name a store: use a non-empty str", name=name)
 
     @property
     def normalizers(self) -> Normalizers:
@@ -126,8 +130,14 @@ def window_store(
     """
     size_ms, retention_ms = to_ms(size), to_ms(retention)
     if not 0 <= size_ms <= retention_ms:
-        message = f"store {name!r}: size={size!r}, retention={retention!r}: the size is 0 or more, the retention at least that"
-        raise ConfigError(message)
+        raise ConfigError(
+            "CODE",
+            "store {name!r}: size={size!r}, retention={retention!r}: the size is 0 or more, the retention "
+            "at least that",
+            name=name,
+            size=size,
+            retention=retention,
+        )
     return StoreBuilder(name, WINDOW, key, value, window_size_ms=size_ms, retention_ms=retention_ms)
 
 
@@ -190,7 +200,9 @@ class Store(ABC):
 def codec_of(builder: StoreBuilder) -> Codec:
     """Return the codec of a store that spills. Raises `InvariantError` if its types are not bound."""
     if builder.codec is None:
-        raise InvariantError(f"the store {builder.name!r} spills to disk, but its types are not bound")
+        raise InvariantError(
+            "CODE", "the store {builder!r} spills to disk, but its types are not bound", builder=builder.name
+        )
     return builder.codec
 
 
@@ -205,6 +217,10 @@ def restore_flags(changed: dict[Any, bool], before: Mapping[Any, bool | None]) -
 def refused(store: str, key: Any, error: DataError) -> DataError:
     """Return the error for a value that cannot be put. It names the store, the key and the fix."""
     return DataError(
-        f"store {store!r}, key {key!r}: {error}. The store's value=... declares the type: declare what the code puts, "
-        "or convert it"
+        "CODE",
+        "store {store!r}, key {key!r}: {error}. The store's value=... declares the type: declare "
+        "what the code puts, or convert it",
+        store=store,
+        key=key,
+        error=error,
     )

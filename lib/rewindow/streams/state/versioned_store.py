@@ -65,8 +65,12 @@ def versioned_store(name: str, *, history: str | timedelta, key: Any = None, val
     """
     history_ms = to_ms(history)
     if history_ms < 0:
-        message = f"versioned_store({name!r}, history={history!r}): the history must be 0 or more"
-        raise ConfigError(message)
+        raise ConfigError(
+            "CODE",
+            "versioned_store({name!r}, history={history!r}): the history must be 0 or more",
+            name=name,
+            history=history,
+        )
     return StoreBuilder(name, VERSIONED, key, value, retention_ms=history_ms)
 
 
@@ -138,8 +142,12 @@ class VersionedStore(GroupedStore):
         Raises `DataError` as `KeyValueStore.put` does, and for a timestamp that is negative or not an integer.
         """
         if timestamp.__class__ is not int or timestamp < 0:
-            message = f"store {self.name!r}: a version must start at epoch milliseconds (0 or more), not {timestamp!r}"
-            raise DataError(message)
+            raise DataError(
+                "CODE",
+                "store {name!r}: a version must start at epoch milliseconds (0 or more), not {timestamp!r}",
+                name=self.name,
+                timestamp=timestamp,
+            )
         if timestamp < self._oldest_ms:
             self._lose(key, value)
             return Put.REFUSED

@@ -182,8 +182,12 @@ class WindowStore(Store):
     def _advance_to(self, start_ms: Any) -> KeyRows | None:
         """Return the rows of a new window, advancing the clock; None if the window has expired."""
         if start_ms.__class__ is not int:
-            message = f"store {self.name!r}: the start of a window must be epoch milliseconds, not {start_ms!r}"
-            raise DataError(message)
+            raise DataError(
+                "CODE",
+                "store {name!r}: the start of a window must be epoch milliseconds, not {start_ms!r}",
+                name=self.name,
+                start_ms=start_ms,
+            )
         if start_ms > self._newest_start_ms:
             self._newest_start_ms = start_ms
             self._forget_expired()

@@ -44,10 +44,11 @@ class JoinWindows:
         """
         difference_ms = to_ms(difference)
         if difference_ms < 0:
-            message = (
-                f"JoinWindows.of({difference!r}): the difference must be 0 or more (before() and after() may be less)"
+            raise ConfigError(
+                "CODE",
+                "JoinWindows.of({difference!r}): the difference must be 0 or more (before() and after() may be less)",
+                difference=difference,
             )
-            raise ConfigError(message)
         if grace is not None:
             return cls(difference_ms, difference_ms, grace_of("JoinWindows", grace))
         warnings.warn(
@@ -85,8 +86,12 @@ class JoinWindows:
         until_ms = to_ms(retention)
         least_ms = self.size_ms if self.is_eager else self.needed_retention_ms
         if until_ms < least_ms:
-            message = f"until({retention!r}): the records of a join must be kept for at least {in_words(least_ms)}"
-            raise ConfigError(message)
+            raise ConfigError(
+                "CODE",
+                "until({retention!r}): the records of a join must be kept for at least {least_ms}",
+                retention=retention,
+                least_ms=in_words(least_ms),
+            )
         return replace(self, until_ms=until_ms)
 
     @property
@@ -111,11 +116,14 @@ class JoinWindows:
 
     def _checked(self, changed: JoinWindows, what: str) -> JoinWindows:
         if changed.size_ms < 0:
-            message = (
-                f"{what}: the window would end before it starts (before {in_words(changed.before_ms)}, after "
-                f"{in_words(changed.after_ms)}): their sum must be 0 or more"
+            raise ConfigError(
+                "CODE",
+                "{what}: the window would end before it starts (before {before_ms}, after {after_ms}): "
+                "their sum must be 0 or more",
+                what=what,
+                before_ms=in_words(changed.before_ms),
+                after_ms=in_words(changed.after_ms),
             )
-            raise ConfigError(message)
         return changed
 
     def __str__(self) -> str:

@@ -38,8 +38,11 @@ class SlidingWindows(Windows):
         """
         difference_ms = to_ms(difference)
         if difference_ms < 0:
-            message = f"SlidingWindows.of({difference!r}): the maximum difference of two timestamps must be 0 or more"
-            raise ConfigError(message)
+            raise ConfigError(
+                "CODE",
+                "SlidingWindows.of({difference!r}): the maximum difference of two timestamps must be 0 or more",
+                difference=difference,
+            )
         return cls(difference_ms, grace_of("SlidingWindows", grace))
 
     @property
@@ -86,8 +89,7 @@ class SessionWindows(Windows):
         """
         gap_ms = to_ms(gap)
         if gap_ms < 0:
-            message = f"SessionWindows.of({gap!r}): the gap must be 0 or more"
-            raise ConfigError(message)
+            raise ConfigError("CODE", "SessionWindows.of({gap!r}): the gap must be 0 or more", gap=gap)
         return cls(gap_ms, grace_of("SessionWindows", grace))
 
     def until(self, retention: str | timedelta) -> SessionWindows:

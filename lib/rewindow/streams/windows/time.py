@@ -96,8 +96,7 @@ class TimeWindows(GridWindows):
         """
         size_ms = to_ms(size)
         if size_ms < 1:
-            message = f"TimeWindows.of({size!r}): a window must be at least 1 ms long"
-            raise ConfigError(message)
+            raise ConfigError("CODE", "TimeWindows.of({size!r}): a window must be at least 1 ms long", size=size)
         return cls(size_ms, size_ms, grace_of("TimeWindows", grace))
 
     def advance_by(self, advance: str | timedelta) -> TimeWindows:
@@ -107,8 +106,12 @@ class TimeWindows(GridWindows):
         """
         advance_ms = to_ms(advance)
         if not 0 < advance_ms <= self.size_ms:
-            message = f"advance_by({advance!r}): the advance must be more than 0 and at most the size, {in_words(self.size_ms)}"
-            raise ConfigError(message)
+            raise ConfigError(
+                "CODE",
+                "advance_by({advance!r}): the advance must be more than 0 and at most the size, {size_ms}",
+                advance=advance,
+                size_ms=in_words(self.size_ms),
+            )
         return replace(self, advance_ms=advance_ms)
 
     def until(self, retention: str | timedelta) -> TimeWindows:
@@ -189,8 +192,9 @@ class UnlimitedWindows(GridWindows):
         """Set the start: epoch milliseconds, or a duration since 1970. Raises `ConfigError` if it is negative."""
         start_ms = time_to_ms(start)
         if start_ms < 0:
-            message = f"start_on({start!r}): a window cannot start before 1970-01-01T00:00Z, which is 0"
-            raise ConfigError(message)
+            raise ConfigError(
+                "CODE", "start_on({start!r}): a window cannot start before 1970-01-01T00:00Z, which is 0", start=start
+            )
         return UnlimitedWindows(start_ms, MAX_MS - start_ms)
 
     def starts(self, timestamp: int) -> tuple[int, ...]:
@@ -215,8 +219,7 @@ def grace_of(kind: str, grace: str | timedelta) -> int:
     """Return the grace of a kind of windows in milliseconds. Raises `ConfigError` if it is negative."""
     grace_ms = to_ms(grace)
     if grace_ms < 0:
-        message = f"{kind}.of(grace={grace!r}): the grace must be 0 or more"
-        raise ConfigError(message)
+        raise ConfigError("CODE", "{kind}.of(grace={grace!r}): the grace must be 0 or more", kind=kind, grace=grace)
     return grace_ms
 
 
@@ -230,6 +233,10 @@ def until_of(windows: Windows, retention: str | timedelta) -> int:
     until_ms = to_ms(retention)
     if until_ms < windows.needed_retention_ms:
         least = in_words(windows.needed_retention_ms)
-        message = f"until({retention!r}): windows must be kept for at least {least}, with grace"
-        raise ConfigError(message)
+        raise ConfigError(
+            "CODE",
+            "until({retention!r}): windows must be kept for at least {least}, with grace",
+            retention=retention,
+            least=least,
+        )
     return until_ms

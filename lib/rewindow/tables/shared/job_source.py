@@ -146,11 +146,13 @@ def standing_landings(tables: Warehouse, feed: str, job: str) -> tuple[int, int]
 def _check_same_run(job: str, position: Mapping[str, Any], runs: Sequence[CommittedRun], ledger: str) -> None:
     at = _at(runs, position["epoch"])
     if not _is_of(runs[at] if at < len(runs) else None, ledger, position):
-        message = (
-            f"epoch {position['epoch']} of the job {job} was landed from a run that has been rewound, reset or replaced by a "
-            f"promoted branch since. Land its output again: `rewindow land FEED --new-generation`."
+        raise LandedRunError(
+            "landed-run-replaced",
+            "epoch {epoch} of the job {job} was landed from a run that has been rewound, reset or replaced by a promoted branch "
+            "since. Land its output again: `rewindow land FEED --new-generation`.",
+            epoch=position["epoch"],
+            job=job,
         )
-        raise LandedRunError(message, job)
 
 
 def _at(runs: Sequence[CommittedRun], epoch: int) -> int:

@@ -148,7 +148,7 @@ class _Parser:
         return token
 
     def _refuse(self, what: str) -> NoReturn:
-        raise ConfigError(f"log {self._spec.topic}: `schema` {what}")
+        raise ConfigError("CODE", "log {topic}: `schema` {what}", topic=self._spec.topic, what=what)
 
 
 def _tokens(ddl: str) -> Iterator[_Token]:

@@ -79,11 +79,15 @@ def check_values(spec: LogSpec, values: Values, types: dict[str, str]) -> None:
             pa.scalar(text, pa.string()).cast(arrow_type(kind))
         except pa.ArrowInvalid as error:
             shown = "DATE" if kind == "date" else "whole number"
-            message = (
-                f"log {spec.topic}: the directory {name}={text} is no {shown}, as those of earlier files are. Nothing was "
-                "landed. Rename the directory"
-            )
-            raise SourceError(message) from error
+            raise SourceError(
+                "CODE",
+                "log {topic}: the directory {name}={text} is no {shown}, as those of earlier files are. "
+                "Nothing was landed. Rename the directory",
+                topic=spec.topic,
+                name=name,
+                text=text,
+                shown=shown,
+            ) from error
 
 
 def _inferred(name: str, texts: Iterable[str | None]) -> str:

@@ -62,8 +62,13 @@ def source_types(spec: LogSpec, schema: str, hidden: Sequence[str] = ()) -> dict
     for path, kind in every:
         name = renames.get(".".join(path), ".".join(path))
         if name in found:
-            message = f"log {spec.topic}: {spec.source.name} has two columns called {name}. Rename one under `columns:`"
-            raise ConfigError(message)
+            raise ConfigError(
+                "CODE",
+                "log {topic}: {source} has two columns called {name}. Rename one under `columns:`",
+                topic=spec.topic,
+                source=spec.source.name,
+                name=name,
+            )
         if name not in hidden:
             found[name] = path, kind
     return found
@@ -95,8 +100,13 @@ def log_columns(spec: LogSpec, schema: str) -> LogColumns:
     taken = {*spec.key, *roles["arrived_at"], *roles["timestamp"], *(spec.source_offsets or ())}
     for name in spec.source_offsets or ():
         if landed_type(found[name]) != "long":
-            message = f"log {spec.topic}: {name} is {shown_type(found[name])}, but must be an integer"
-            raise ConfigError(message)
+            raise ConfigError(
+                "CODE",
+                "log {topic}: {name} is {found}, but must be an integer",
+                topic=spec.topic,
+                name=name,
+                found=shown_type(found[name]),
+            )
     ignored = {(spec.renames or {}).get(name, name) for name in spec.ignore}
     values = spec.value if spec.value is not None else [name for name in found if name not in {*taken, *ignored}]
     if spec.value is None and spec.is_output:
@@ -159,7 +169,15 @@ def _unknown(spec: LogSpec, missing: Sequence[tuple[str, str]], names: Sequence[
     is_turned = all(role == "columns" and (spec.renames or {})[name] in names for name, role in missing)
     turned = ". Write the new name first: `columns: {NEW: NAME_IN_THE_SOURCE}`"
     hint = turned if is_turned else _hint(spec, [name for name, _ in missing], names)
-    return ConfigError(f"log {spec.topic}: {spec.source.name} has no columns {listed}. It has {', '.join(names)}{hint}")
+    return ConfigError(
+        "CODE",
+        "log {topic}: {source} has no columns {listed}. It has {names}{hint}",
+        topic=spec.topic,
+        source=spec.source.name,
+        listed=listed,
+        names=", ".join(names),
+        hint=hint,
+    )
 
 
 def shown_type(source_type: Any) -> str:
@@ -171,13 +189,24 @@ def shown_type(source_type: Any) -> str:
 def unknown_column(spec: LogSpec, name: str, role: str, *, names: Sequence[str]) -> ConfigError:
     """Return the error of a setting that names a column which the source does not have."""
     if not names:
-        message = (
-            f"log {spec.topic}: {spec.source.name} has no columns, because its files are empty, or not {spec.source.format}: add "
-            "a header line or rows, or fix `format:`"
+        return ConfigError(
+            "CODE",
+            "log {topic}: {source} has no columns, because its files are empty, or not {format}: add a "
+            "header line or rows, or fix `format:`",
+            topic=spec.topic,
+            source=spec.source.name,
+            format=spec.source.format,
         )
-        return ConfigError(message)
     known = f"It has {', '.join(names)}{_hint(spec, [name], names)}"
-    return ConfigError(f"log {spec.topic}, `{role}`: {spec.source.name} has no column {name!r}. {known}")
+    return ConfigError(
+        "CODE",
+        "log {topic}, `{role}`: {source} has no column {name!r}. {known}",
+        topic=spec.topic,
+        role=role,
+        source=spec.source.name,
+        name=name,
+        known=known,
+    )
 
 
 def _hint(spec: LogSpec, missing: Sequence[str], names: Sequence[str]) -> str:

@@ -40,8 +40,13 @@ def check_types(spec: LogSpec, path: str, schema: pq.ParquetSchema, wanted: Mapp
                 "`rewindow land FEED --new-generation`"
             )
         if what is not None:
-            message = f"log {spec.topic}: {Path(path).name} {what}. Nothing was landed"
-            raise SourceError(message)
+            raise SourceError(
+                "CODE",
+                "log {topic}: {name} {what}. Nothing was landed",
+                topic=spec.topic,
+                name=Path(path).name,
+                what=what,
+            )
 
 
 def check_whole(spec: LogSpec, path: str) -> None:
@@ -53,11 +58,13 @@ def check_whole(spec: LogSpec, path: str) -> None:
         stream.seek(max(0, file.stat().st_size - len(_MAGIC)))
         is_whole = stream.read() in (_MAGIC, _ENCRYPTED)
     if not is_whole:
-        message = (
-            f"log {spec.topic}: {file.name} is no whole Parquet file: it is truncated, not completely written yet, or has "
-            "another format. Nothing was landed. Restore it or wait for it, then land again"
+        raise StorageError(
+            "CODE",
+            "log {topic}: {file} is no whole Parquet file: it is truncated, not completely written yet, or "
+            "has another format. Nothing was landed. Restore it or wait for it, then land again",
+            topic=spec.topic,
+            file=file.name,
         )
-        raise StorageError(message)
 
 
 def check_nanoseconds(spec: LogSpec, path: str, schema: pq.ParquetSchema, reason: str) -> None:
@@ -65,12 +72,16 @@ def check_nanoseconds(spec: LogSpec, path: str, schema: pq.ParquetSchema, reason
     for number in range(len(schema)):
         column = schema.column(number)
         if column.logical_type.type == "TIMESTAMP" and "nanoseconds" in column.logical_type.to_json():
-            message = (
-                f"log {spec.topic}: {Path(path).name} has times in nanoseconds in {column.path}, and Spark, which cannot read "
-                f"them, has to read this source: {reason}. Nothing was landed. Write them in microseconds (pandas and pyarrow: "
-                '`coerce_timestamps="us"`; polars: `cast(pl.Datetime("us"))`)'
+            raise SourceError(
+                "CODE",
+                "log {topic}: {name} has times in nanoseconds in {path}, and Spark, which cannot read "
+                "them, has to read this source: {reason}. Nothing was landed. Write them in microseconds "
+                '(pandas and pyarrow: `coerce_timestamps="us"`; polars: `cast(pl.Datetime("us"))`)',
+                topic=spec.topic,
+                name=Path(path).name,
+                path=column.path,
+                reason=reason,
             )
-            raise SourceError(message)
 
 
 def told_twice(name: str, count: int) -> str:

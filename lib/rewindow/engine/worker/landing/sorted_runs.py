@@ -84,9 +84,13 @@ def write_run(folder: str, attempt: str, rows: pa.RecordBatch) -> Run:
     try:
         return Run(path, _write(path, rows))
     except OSError as error:
-        fix = "Free space or fix access there (or set TMPDIR), then land again"
-        message = f"cannot write {path}: {error.strerror or error}. {fix}"
-        raise failed_io(error, message) from error
+        raise failed_io(
+            error,
+            "CODE",
+            "cannot write {path}: {reason}. Free space or fix access there (or set TMPDIR), then land again",
+            path=path,
+            reason=error.strerror or error,
+        ) from error
 
 
 def read_run(run: Run, partition: int) -> Iterator[pa.RecordBatch]:
@@ -97,8 +101,9 @@ def read_run(run: Run, partition: int) -> Iterator[pa.RecordBatch]:
             for number in range(*run.batches[partition]):
                 yield reader.get_batch(number)
     except (OSError, pa.ArrowException) as error:
-        message = f"{run.path}, which this landing wrote, cannot be read: {error}. Land again"
-        raise StorageError(message) from error
+        raise StorageError(
+            "CODE", "{path}, which this landing wrote, cannot be read: {error}. Land again", path=run.path, error=error
+        ) from error
 
 
 def merged(runs: Sequence[Iterable[pa.RecordBatch]], names: Sequence[str]) -> Iterator[pa.RecordBatch]:

@@ -139,10 +139,14 @@ def inferred_schema(spec: LogSpec, look: SourceLook) -> str:
         raise next(_not_inferred(spec, pieces, str(error)), error) from error
     except MixedTypesError as error:
         told = " and ".join(f"{shown_type(kind)} in {file}" for file, kind in (error.one, error.other))
-        message = f"log {spec.topic}: {error.column} is {told}. Nothing was landed. Write the files with one type" + (
-            "" if error.column in needed else f", or set `ignore: [{error.column}]` to leave the column out"
-        )
-        raise SourceError(message) from error
+        raise SourceError(
+            "CODE",
+            "log {topic}: {column} is {told}. Nothing was landed. Write the files with one type{note}",
+            topic=spec.topic,
+            column=error.column,
+            told=told,
+            note="" if error.column in needed else f", or set `ignore: [{error.column}]` to leave the column out",
+        ) from error
     return with_fields(schema, directory_types(pieces, look.base))
 
 
@@ -225,12 +229,22 @@ def _readable(
         file, footer = shown(spec.source, piece.path), _footer(piece.path)
         names = Counter(name.lower() for name in _roots(footer))
         if twice := next((name for name, count in names.items() if count > 1), None):
-            message = f"log {spec.topic}: {file} {told_twice(twice, names[twice])}. Nothing was landed"
-            raise SourceError(message)
+            raise SourceError(
+                "CODE",
+                "log {topic}: {file} {twice}. Nothing was landed",
+                topic=spec.topic,
+                file=file,
+                twice=told_twice(twice, names[twice]),
+            )
         for name, kind in unreadable_types(footer.schema).items():
             if is_needed(name):
                 leave = "" if is_read(name, named) else f", or leave the column out: `ignore: [{name}]`"
-                raise SourceError(f"{_has_unreadable(spec, file, name, kind)}. Write it as a text or a number{leave}")
+                raise SourceError(
+                    "CODE",
+                    "{spec}. Write it as a text or a number{leave}",
+                    spec=_has_unreadable(spec, file, name, kind),
+                    leave=leave,
+                )
         yield file, footer
 
 
@@ -252,8 +266,11 @@ def _not_inferred(spec: LogSpec, pieces: Sequence[Piece], reason: str) -> Iterat
         for name, kind in found.items():
             has = _has_unreadable(spec, shown(spec.source, piece.path), name, kind)
             yield SourceError(
-                f"{has}, and Spark has to infer the other columns, because {reason}. Write it as a text or a number, or leave "
-                "it out of the files"
+                "CODE",
+                "{has}, and Spark has to infer the other columns, because {reason}. Write it as a "
+                "text or a number, or leave it out of the files",
+                has=has,
+                reason=reason,
             )
 
 
@@ -268,11 +285,14 @@ def _check_times(reader: RowReader) -> None:
             continue
         kind = reader.types[reader.sources[name]]
         if kind not in (*INTEGERS, *TIMES, "date", "string"):
-            message = (
-                f"log {spec.topic}: {name} is {shown_type(kind)}, which is not a time. Use a TIMESTAMP or a BIGINT of epoch "
-                "milliseconds, or `timestamp: module:function`"
+            raise ConfigError(
+                "CODE",
+                "log {topic}: {name} is {kind}, which is not a time. Use a TIMESTAMP or a BIGINT of epoch "
+                "milliseconds, or `timestamp: module:function`",
+                topic=spec.topic,
+                name=name,
+                kind=shown_type(kind),
             )
-            raise ConfigError(message)
 
 
 def _reader(

@@ -176,7 +176,13 @@ class RowReader:
         try:
             yield
         except BadValueError as error:
-            raise BadRowsError(f"log {self.spec.topic}: {error}. {fix_of(UNREADABLE, self.spec)}") from error
+            raise BadRowsError(
+                "CODE",
+                "log {topic}: {error}. {UNREADABLE}",
+                topic=self.spec.topic,
+                error=error,
+                UNREADABLE=fix_of(UNREADABLE, self.spec),
+            ) from error
 
     def _converted(
         self, found: _StoredRows | TextRows, arrived: pa.Array, faults: pa.Array
@@ -259,8 +265,9 @@ def open_parquet(path: str, coded: Sequence[str] = ()) -> Iterator[pq.ParquetFil
         raise
     except (OSError, pa.ArrowException) as error:
         reason = " ".join(str(error).split()).rstrip(".")
-        message = f"cannot read {path}: {reason}. Restore the file, then land again"
-        raise StorageError(message) from error
+        raise StorageError(
+            "CODE", "cannot read {path}: {reason}. Restore the file, then land again", path=path, reason=reason
+        ) from error
 
 
 def partitions_of(keys: Sequence[pa.Array], *, is_scalar: bool, partitions: int) -> pa.Array:
@@ -310,11 +317,15 @@ class _StoredRows:
         try:
             return found if found.type == kind else found.cast(kind)
         except pa.ArrowInvalid as error:  # milliseconds whose microseconds exceed 64 bits: Spark fails too
-            message = (
-                f"{self.piece.path} has a value in {name} that does not fit into {shown_type(self._types[name])} ({error}). "
-                "Nothing was landed. Fix the file, then land again"
-            )
-            raise BadRowsError(message) from error
+            raise BadRowsError(
+                "CODE",
+                "{path} has a value in {name} that does not fit into {_types} ({error}). Nothing was "
+                "landed. Fix the file, then land again",
+                path=self.piece.path,
+                name=name,
+                _types=shown_type(self._types[name]),
+                error=error,
+            ) from error
 
     def coded(self, name: str) -> pa.DictionaryArray | None:
         """Return a column whose distinct values the file has told; None if it has not."""
@@ -328,11 +339,13 @@ def _fitting(path: str) -> Iterator[None]:
     try:
         yield
     except MemoryError as error:
-        message = (
-            f"the rows of {path} do not fit into memory ({error}): give the process more memory, or write the file with "
-            "smaller row groups and values"
-        )
-        raise LimitError(message) from error
+        raise LimitError(
+            "CODE",
+            "the rows of {path} do not fit into memory ({error}): give the process more memory, or write "
+            "the file with smaller row groups and values",
+            path=path,
+            error=error,
+        ) from error
 
 
 def _batches(portion: Portion, names: set[str], coded: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:

@@ -215,7 +215,14 @@ def _check(spec: LogSpec, file: TextFile) -> None:
 
 def _bad(spec: LogSpec, path: str, line: int, reason: str) -> BadRowsError:
     where = f"{shown(spec.source, path)}, line {line}"
-    return BadRowsError(f"log {spec.topic}: {where}: {reason}. {fix_of(UNREADABLE, spec)}")
+    return BadRowsError(
+        "CODE",
+        "log {topic}: {where}: {reason}. {UNREADABLE}",
+        topic=spec.topic,
+        where=where,
+        reason=reason,
+        UNREADABLE=fix_of(UNREADABLE, spec),
+    )
 
 
 def text_schema(spec: LogSpec, look: SourceLook, files: TextFiles) -> str:
@@ -238,7 +245,9 @@ def _with_directories(spec: LogSpec, schema: str, look: SourceLook) -> str:
         return with_fields(schema, directory_types(spec, (*look.rest, *look.fresh), look.base))
     except UnsuitableError as error:
         names = ", ".join(sorted({name for piece in look.fresh for name in directory_columns(piece.path, look.base)}))
-        raise SourceError(f"log {spec.topic}: {error}: {names}. Rename the directories") from error
+        raise SourceError(
+            "CODE", "log {topic}: {error}: {names}. Rename the directories", topic=spec.topic, error=error, names=names
+        ) from error
 
 
 def _csv_types(files: Sequence[TextFile], options: TextOptions) -> dict[str, str]:
@@ -304,11 +313,16 @@ def _mixed(spec: LogSpec, mixture: Mixture) -> BadRowsError:
         for kind, (path, line) in zip(mixture.kinds, mixture.examples, strict=True)
     )
     name = mixture.path.partition(".")[0].partition("[")[0]
-    message = (
-        f"log {spec.topic}: field {mixture.path}: it is {one}, and {other}. Nothing was landed. Write one type, or declare "
-        f"{name} as JSON in a `schema:` of the source, which lands any value as its text"
+    return BadRowsError(
+        "CODE",
+        "log {topic}: field {path}: it is {one}, and {other}. Nothing was landed. Write one type, or "
+        "declare {name} as JSON in a `schema:` of the source, which lands any value as its text",
+        topic=spec.topic,
+        path=mixture.path,
+        one=one,
+        other=other,
+        name=name,
     )
-    return BadRowsError(message)
 
 
 def text_directories_of(spec: LogSpec, path: str, base: str | None) -> Values:
@@ -316,7 +330,13 @@ def text_directories_of(spec: LogSpec, path: str, base: str | None) -> Values:
     try:
         return directory_values(path, base)
     except UnsuitableError as error:
-        raise SourceError(f"log {spec.topic}: {shown(spec.source, path)}: {error}. Rename the directory") from error
+        raise SourceError(
+            "CODE",
+            "log {topic}: {source}: {error}. Rename the directory",
+            topic=spec.topic,
+            source=shown(spec.source, path),
+            error=error,
+        ) from error
 
 
 def directory_types(spec: LogSpec, pieces: Sequence[Piece], base: str | None) -> dict[str, str]:

@@ -209,8 +209,12 @@ def rows_of_key(
                 batches = parquet.iter_batches(columns=[name for name in schema.names if name in stored])
                 parts += [_of_key(_filled(pa.Table.from_batches([batch]), schema), key) for batch in batches]
         except UNREADABLE as error:
-            message = f"cannot read {path}: {error}. `rewindow republish JOB` restores the table"
-            raise StorageError(message) from error
+            raise StorageError(
+                "CODE",
+                "cannot read {path}: {error}. `rewindow republish JOB` restores the table",
+                path=path,
+                error=error,
+            ) from error
     rows: list[dict[str, Any]] = pa.concat_tables(parts).sort_by(_ORDER).to_pylist()
     return rows
 

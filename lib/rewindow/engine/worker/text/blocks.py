@@ -180,14 +180,18 @@ def _without_mark(path: str, first: bytes, options: TextOptions) -> bytes:
             return first[len(_UTF_8_MARK) :]
         for mark, name in _MARKS.items():
             if first.startswith(mark):
-                message = (
-                    f"{path} is {name}, as its first bytes say. Convert it to UTF-8, or, if all files are {name}, add "
-                    f"`options: {{encoding: {name}}}` to the source"
+                raise SourceError(
+                    "CODE",
+                    "{path} is {name}, as its first bytes say. Convert it to UTF-8, or, if all files are "
+                    "{name}, add `options: {{encoding: {name}}}` to the source",
+                    path=path,
+                    name=name,
                 )
-                raise SourceError(message)
     kind = next((kind for begin, kind in _CONTENTS.items() if first.startswith(begin)), None)
     if kind is not None:
-        raise SourceError(f"{path} is no text, but {kind}. {_advice(path, kind)}")
+        raise SourceError(
+            "CODE", "{path} is no text, but {kind}. {path2}", path=path, kind=kind, path2=_advice(path, kind)
+        )
     return first
 
 
@@ -202,7 +206,13 @@ def _bytes(part: Part) -> Iterator[bytes]:
     """Yield the bytes of a part's lines, decompressed."""
     suffix = PurePosixPath(part.path).suffix.lower()
     if suffix in _NOT_READ:
-        raise SourceError(f"{part.path} is compressed by {_NOT_READ[suffix]}. {_COMPRESS}")
+        raise SourceError(
+            "CODE",
+            "{path} is compressed by {NOT_READ}. {compress}",
+            path=part.path,
+            NOT_READ=_NOT_READ[suffix],
+            compress=_COMPRESS,
+        )
     with _open_file(part.path) as stream:
         if suffix in _READ_BY:
             yield from _decompressed(part.path, stream, _READ_BY[suffix])
@@ -245,8 +255,13 @@ def _decompressed(path: str, stream: IO[bytes], kind: str) -> Iterator[bytes]:
         with _decompressor(stream, kind) as text:
             yield from iter(lambda: text.read(_READ_BYTES), b"")
     except (OSError, EOFError, ValueError, pa.ArrowException) as error:
-        message = f"{path} cannot be decompressed by {kind} ({error}). Restore the file or wait for it, then land again"
-        raise StorageError(message) from error
+        raise StorageError(
+            "CODE",
+            "{path} cannot be decompressed by {kind} ({error}). Restore the file or wait for it, then land again",
+            path=path,
+            kind=kind,
+            error=error,
+        ) from error
 
 
 def _decompressor(stream: IO[bytes], kind: str) -> IO[bytes]:
@@ -264,9 +279,11 @@ def _open_file(path: str) -> Iterator[IO[bytes]]:
     try:
         file = system.open_input_file(location)
     except OSError as error:
-        message = (
-            f"cannot read {path}: {error.strerror or error}. Grant read access or restore the file, then land again"
-        )
-        raise StorageError(message) from error
+        raise StorageError(
+            "CODE",
+            "cannot read {path}: {strerror}. Grant read access or restore the file, then land again",
+            path=path,
+            strerror=error.strerror or error,
+        ) from error
     with file:
         yield cast("IO[bytes]", file)

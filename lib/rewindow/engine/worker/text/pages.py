@@ -32,8 +32,12 @@ class Page:
                 file.seek(self.start)
                 return pa.ipc.open_stream(file.read_buffer(self.size)).read_next_batch()
         except (OSError, pa.ArrowException) as error:
-            message = f"{self.path}, which this landing wrote, cannot be read: {error}. Land again"
-            raise StorageError(message) from error
+            raise StorageError(
+                "CODE",
+                "{path}, which this landing wrote, cannot be read: {error}. Land again",
+                path=self.path,
+                error=error,
+            ) from error
 
 
 def written(batches: Iterator[pa.RecordBatch], folder: str) -> Sequence[Page]:
@@ -57,7 +61,11 @@ def written(batches: Iterator[pa.RecordBatch], folder: str) -> Sequence[Page]:
                 pages.append(Page(batch.num_rows, None, path, start, file.tell() - start))
                 batch = next(batches, None)
     except OSError as error:
-        fix = "Free space or fix access there (or set TMPDIR), then land again"
-        message = f"cannot write {path}: {error.strerror or error}. {fix}"
-        raise failed_io(error, message) from error
+        raise failed_io(
+            error,
+            "CODE",
+            "cannot write {path}: {reason}. Free space or fix access there (or set TMPDIR), then land again",
+            path=path,
+            reason=error.strerror or error,
+        ) from error
     return tuple(pages)
