@@ -28,10 +28,10 @@ from rewindow.tables.delta import (
     publish,
     warehouse,
 )
-from rewindow.tables.delta.content_hash import TableFile
 from rewindow.tables.delta.journal import Journal
 from rewindow.tables.delta.ledger import Ledger
 from rewindow.tables.delta.ledger_files import check_complete
+from rewindow.tables.delta.table_rows import TableFile
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared import paths
 from tests.crash.memory import (

@@ -15,8 +15,8 @@ from rewindow.contracts.ingest import FAIL, SKIP, TimestampPolicy
 from rewindow.control.ingest.land import land
 from rewindow.engine.worker.timestamps import UNREADABLE, InvalidTimestampError, judge
 from rewindow.errors import DataError, SourceError
-from rewindow.tables.delta.content_hash import read_rows
 from rewindow.tables.delta.feeds import DeltaFeedTables
+from rewindow.tables.delta.table_rows import read_rows
 from tests.ingest.land_by_arrow import arrow_at
 from tests.ingest.local_engine import HOUR, T0, landings, log_rows, one_log
 from tests.ingest.text_files import Files

@@ -17,10 +17,10 @@ from rewindow.control.plan.job_state import JobState
 from rewindow.control.plan.spec import MAIN, TableSpec
 from rewindow.errors import ConfigError
 from rewindow.tables.delta.commit import Retract, open_table, table_path
-from rewindow.tables.delta.content_hash import column_bounds, read_file, table_files, table_schema
 from rewindow.tables.delta.create_table import OWNER
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.retract import retract_feed
+from rewindow.tables.delta.table_rows import column_bounds, read_file, table_files, table_schema
 from rewindow.tables.shared.publications import (
     SHARED_TABLES,
     log_id,

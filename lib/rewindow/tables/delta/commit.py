@@ -9,8 +9,11 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
@@ -19,14 +22,14 @@ from rewindow.contracts.staged_files import StagedFile
 from rewindow.errors import InvariantError, StorageError, not_committed
 from rewindow.storage.locations import failed, is_uri
 from rewindow.tables.delta.append_commits import CLEANED_EVERY, append_commit, is_append, is_checkpoint_due
+from rewindow.tables.delta.delta_log import unreadable_log
 from rewindow.tables.delta.features import check_direct, check_refusal, check_writable
 from rewindow.tables.delta.files import Folder
-from rewindow.tables.delta.handle import Handle
-from rewindow.tables.delta.handle_cache import release, take
+from rewindow.tables.delta.handle import Handle, release, take
 from rewindow.tables.delta.path_safety import safe_path
-from rewindow.tables.delta.unreadable_log import unreadable_log
 
-Retract = Callable[[str, DeltaTable], Sequence[AddAction | RemoveAction]]
+Actions = Sequence[AddAction | RemoveAction]
+Retract = Callable[[str, DeltaTable], Actions]
 """Given a table's path and handle, returns the actions that go into the same commit as new files."""
 
 _ATTEMPTS = 8
@@ -138,7 +141,7 @@ def commit_files(
     raise not_committed(path, _ATTEMPTS, failure) from failure
 
 
-def _without_unchanged(actions: Sequence[AddAction | RemoveAction]) -> list[AddAction | RemoveAction]:
+def _without_unchanged(actions: Actions) -> list[AddAction | RemoveAction]:
     """Leave out files that one commit would both remove and add: they stay."""
     times = Counter(action.path for action in actions)
     return [action for action in actions if times[action.path] == 1]
@@ -146,7 +149,7 @@ def _without_unchanged(actions: Sequence[AddAction | RemoveAction]) -> list[AddA
 
 def commit_actions(
     table: DeltaTable,
-    actions: Sequence[AddAction | RemoveAction],
+    actions: Actions,
     app_id: str,
     version: int,
     closes: Sequence[str] = (),
@@ -175,9 +178,7 @@ def commit_actions(
         release(table, is_good=is_done)
 
 
-def _was_appended(
-    table: DeltaTable, actions: Sequence[AddAction | RemoveAction], transactions: Mapping[str, int]
-) -> bool:
+def _was_appended(table: DeltaTable, actions: Actions, transactions: Mapping[str, int]) -> bool:
     """Write a commit as an append, if it is one. False if delta-rs must: it decides whether commits that came first matter."""
     if not isinstance(table, Handle) or not is_append(actions, table.path, table):
         return False
@@ -209,3 +210,24 @@ def add_actions(folder: Folder, files: Sequence[StagedFile], partition_by: Seque
         values: dict[str, str | None] = {name: file.partition_values[name] for name in partition_by}
         actions.append(AddAction(file.path, file.bytes, values, facts.modified_ms, True, stats))
     return actions
+
+
+def file_stats(rows: pa.Table, bounded: Iterable[str]) -> dict[str, Any]:
+    """Return Delta's statistics of a file: counts for all columns, and bounds for the named ones that have values."""
+    bounds = {name: pc.min_max(rows[name]).as_py() for name in bounded}
+    return {
+        "numRecords": rows.num_rows,
+        "minValues": {name: bound["min"] for name, bound in bounds.items() if bound["min"] is not None},
+        "maxValues": {name: bound["max"] for name, bound in bounds.items() if bound["max"] is not None},
+        "nullCount": {name: column.null_count for name, column in zip(rows.column_names, rows.columns, strict=True)},
+    }
+
+
+def removal(path: str, values: Mapping[str, Any], *, data_change: bool) -> RemoveAction:
+    """Return the action that removes a file of the partition with these values."""
+    return RemoveAction(path, data_change, time.time_ns() // 1_000_000, None, partition_values(values))
+
+
+def partition_values(values: Mapping[str, Any]) -> dict[str, str | None]:
+    """Return partition values as Delta's log has them."""
+    return {name: None if value is None else str(value) for name, value in values.items()}

@@ -18,7 +18,7 @@ from rewindow.storage.locations import options_of
 from rewindow.streams.serde.schema import PARTITION
 from rewindow.tables.delta.append_commits import CHECKPOINT_INTERVAL, checkpoint_interval
 from rewindow.tables.delta.commit import existing_table, open_table
-from rewindow.tables.delta.handle_cache import release
+from rewindow.tables.delta.handle import release
 
 OWNER = "rewindow.job"
 """The table property with the only job that writes the table."""

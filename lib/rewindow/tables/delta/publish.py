@@ -22,13 +22,13 @@ from rewindow.control.plan.spec import OUTPUT, TableSpec
 from rewindow.errors import CheckpointError, ConfigError, StorageError
 from rewindow.tables.delta.claims import check_claim, check_owner, is_of_another, is_published
 from rewindow.tables.delta.commit import Retract, commit_files, existing_table, open_table, table_path
-from rewindow.tables.delta.content_hash import table_files
 from rewindow.tables.delta.create_table import OWNER, SHORT_LOG, adopt_table, create_table
 from rewindow.tables.delta.features import check_writable
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.reset import finish_reset
 from rewindow.tables.delta.retract import retract_all, retract_job, retract_runs
-from rewindow.tables.shared.arrow_schema import arrow_schema
+from rewindow.tables.delta.table_rows import table_files
+from rewindow.tables.shared.arrow_tables import arrow_schema
 from rewindow.tables.shared.drift import publish_again, repeat_run
 from rewindow.tables.shared.publications import (
     SHARED_TABLES,

@@ -18,12 +18,11 @@ from rewindow.control.plan.job_state import CommittedRun, JobState
 from rewindow.control.plan.spec import CHANGELOG
 from rewindow.errors import UsageError
 from rewindow.streams.serde.schema import PARTITION
-from rewindow.tables.delta.branch_hash import store_rows
-from rewindow.tables.delta.checkpoints import changelog_files
+from rewindow.tables.delta.checkpoints import changelog_files, store_rows
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.warehouse import DeltaTables
-from rewindow.tables.shared.json_values import json_value
-from rewindow.tables.shared.store_rows import in_order
+from rewindow.tables.shared.arrow_tables import json_value
+from rewindow.tables.shared.checkpoints import in_order
 
 FORMATS = ("parquet", "csv", "json")
 

@@ -18,7 +18,7 @@ from rewindow.control.plan.stored_rows import check_layout
 from rewindow.engine.spark.spark_job import mapped
 from rewindow.errors import ConfigError, RewindowError, StorageError, one_line
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.governed.history import exists, has_files
+from rewindow.tables.governed.commit_history import exists, has_files
 from rewindow.tables.governed.names import TableName
 
 _TYPES: Mapping[str, str] = {"long": "bigint", "json": "string"}

@@ -40,10 +40,9 @@ from rewindow.engine.worker.failures import mark
 from rewindow.engine.worker.packing import PIECE_BYTES
 from rewindow.errors import NotNowError, RewindowError, StorageError
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.governed.blocks import ROOT, ROW, file_row, journal_row
-from rewindow.tables.governed.journal import SparkJournal
+from rewindow.tables.governed.journal import SparkJournal, hold_rows
+from rewindow.tables.governed.journal_blocks import ROOT, ROW, file_row, journal_row
 from rewindow.tables.governed.own_table import REPORT
-from rewindow.tables.governed.staged_rows import hold_rows
 
 _BLOCK_TOPIC = -2
 """The topic of packs that are blocks, numbered as `paths_of` lists them. They precede all others of their task."""

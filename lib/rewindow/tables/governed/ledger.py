@@ -8,7 +8,7 @@ number, or else the rows do.
 Delta accepts any higher version, so only steps of one are a compare-and-set: rows that are appended together are one row of
 the table (``ROWS``). Versions count appends; the numbers of the rows follow from all rows before them.
 
-The first rows may be known only by what they give (`tables.governed.folds`): a fold says how many appends they are.
+The first rows may be known only by what they give (`tables.governed.ledger_folds`): a fold says how many appends they are.
 
 During a command (`SparkLedger.keep`), the rows that were read or appended are kept. A decision on rows that are no longer
 all rows does no harm: its append fails.
@@ -27,11 +27,10 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.stored_rows import StoredFold, StoredRows, identity
 from rewindow.errors import AccessError, CheckpointError, InvariantError, NotNowError, not_committed
-from rewindow.tables.governed import folds
-from rewindow.tables.governed.folds import Found, Given, KeptFold
-from rewindow.tables.governed.history import last_version
+from rewindow.tables.governed import ledger_folds
+from rewindow.tables.governed.commit_history import last_version
+from rewindow.tables.governed.ledger_folds import Found, Given, KeptFold, Seen
 from rewindow.tables.governed.own_table import OwnTable, is_text, rows_of
-from rewindow.tables.governed.seen import Seen
 from rewindow.tables.shared.ledger import check_numbered, load_body, new_token, stored_body
 
 ROWS = "ROWS"
@@ -101,7 +100,7 @@ class SparkLedger:
     def due_fold(self, give: Callable[[StoredRows], Given]) -> tuple[KeptFold, int] | None:
         """Return the fold of the stored rows, if it is time to store one, and since when reports are needed."""
         known = self._look()
-        if len(known.later) < folds.EVERY:
+        if len(known.later) < ledger_folds.EVERY:
             return None
         rows = self._rows_of(known, [])
         given = give(rows)

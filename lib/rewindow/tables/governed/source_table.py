@@ -16,7 +16,7 @@ from rewindow.contracts.ingest import ARRIVAL, NEW_ROWS, OLD_ROWS, Governed, Log
 from rewindow.engine.spark.open_table import named, open_delta
 from rewindow.engine.spark.spark_job import mapped
 from rewindow.errors import ConfigError, DataError, SourceError
-from rewindow.tables.governed.history import exists, is_quiet
+from rewindow.tables.governed.commit_history import exists, is_quiet
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.shared.feeds import DELTA
 

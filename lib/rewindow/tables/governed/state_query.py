@@ -9,9 +9,9 @@ import pyarrow as pa
 from rewindow.control.plan.branch_decisions import check_has_state
 from rewindow.control.plan.job_state import CommittedRun, JobState
 from rewindow.errors import UsageError
-from rewindow.tables.governed.store_changes import store_changes
+from rewindow.tables.governed.checkpoints import store_changes
 from rewindow.tables.governed.warehouse import CatalogTables
-from rewindow.tables.shared.store_rows import current_rows, in_order
+from rewindow.tables.shared.checkpoints import current_rows, in_order
 
 
 class CatalogStores:

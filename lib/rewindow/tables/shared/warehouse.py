@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, Protocol
@@ -11,13 +11,13 @@ from typing import Any, Protocol
 from rewindow.control.ingest.feed_progress import progress_lines
 from rewindow.control.ingest.landings import Feed, fold_feed
 from rewindow.control.ingest.stored_progress import feed_of
-from rewindow.control.plan.job_state import CommittedRun, JobState, LedgerRow
+from rewindow.control.plan.job_state import Branch, CommittedRun, JobState, LedgerRow, Standing
 from rewindow.control.plan.ledger_state import fold, fold_row
-from rewindow.control.plan.spec import RunSpec, TableSpec
+from rewindow.control.plan.spec import OUTPUT, RunSpec, TableSpec
 from rewindow.control.plan.stored_rows import StoredFold, StoredRows, identity, known_part
 from rewindow.control.plan.stored_state import state_lines, state_of
 from rewindow.control.verify import Scratch
-from rewindow.errors import InvariantError, SourceError
+from rewindow.errors import InvariantError, SourceError, UsageError
 from rewindow.tables.shared.diff import TableDiff
 
 
@@ -196,3 +196,18 @@ def not_deterministic(spec: RunSpec, target: str, different: str) -> InvariantEr
         "(`rewindow verify`); if you changed the code on purpose, run with --replan"
     )
     return InvariantError(message)
+
+
+def check_not_deleted(job: str, branch: Branch, version_of: Callable[[TableSpec], int | None]) -> None:
+    """Raise `UsageError` (2) if a branch was dropped and an output to which its runs added rows is gone."""
+    if branch.standing is not Standing.DROPPED:
+        return
+    for target, table in branch.tables.items():
+        totals = [run.commit.targets.get(target) for run in branch.runs if run.spec.branch == branch.name]
+        has_rows = target.startswith(OUTPUT) and any(total.rows for total in totals if total)
+        if has_rows and version_of(table) is None:
+            message = (
+                f"branch {branch.name!r} was dropped, and `rewindow gc` has deleted its rows. To have them again, replay on a "
+                f"new branch: `rewindow backfill {job} --from LANDING --branch NAME`"
+            )
+            raise UsageError(message)
