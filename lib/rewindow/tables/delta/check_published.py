@@ -98,11 +98,13 @@ def check_published(
             continue
         found = _drift(warehouse, state, due, table, published, brief=is_partial)
         if found is not None:
-            message = (
-                f"{found.path} {found.what}: it was altered outside rewindow (RESTORE, DELETE, a rewrite, deleted files). "
-                f"{publish_again(job, branch)}"
+            raise StorageError(
+                "CODE",
+                "{path} {what}: it was altered outside rewindow (RESTORE, DELETE, a rewrite, deleted files). {job}",
+                path=found.path,
+                what=found.what,
+                job=publish_again(job, branch),
             )
-            raise StorageError(message)
         if not is_partial:
             checked.add(due, table, published)
 
@@ -229,5 +231,10 @@ def _check_store(warehouse: str, state: JobState, head: CommittedRun, target: st
     is_behind = bool(missing(due, published))
     files = changelog_files(path, target, state.basis(spec.run), reports, as_staged=is_behind)
     if (what := lacking(path, files)) is not None:
-        message = f"{path} {what}. The next run restores its state from them. {publish_again(spec.job, spec.branch)}"
-        raise StorageError(message)
+        raise StorageError(
+            "CODE",
+            "{path} {what}. The next run restores its state from them. {job}",
+            path=path,
+            what=what,
+            job=publish_again(spec.job, spec.branch),
+        )

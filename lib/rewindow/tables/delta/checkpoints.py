@@ -119,11 +119,14 @@ def _check_present(path: str, files: Sequence[TableFile], chain: Sequence[Commit
         facts = folder.facts(file.path)
         if facts is None or facts.bytes != file.bytes:
             last = chain[-1].spec
-            message = (
-                f"the changelog {path} was rewritten and its file {file.path} deleted (OPTIMIZE and VACUUM, or by hand). "
-                f"{publish_again(last.job, last.branch)}"
+            raise StorageError(
+                "CODE",
+                "the changelog {path} was rewritten and its file {path2} deleted (OPTIMIZE and VACUUM, or "
+                "by hand). {job}",
+                path=path,
+                path2=file.path,
+                job=publish_again(last.job, last.branch),
             )
-            raise StorageError(message)
 
 
 def _check_complete(path: str, target: str, chain: Sequence[CommittedRun], files: Sequence[TableFile]) -> None:
@@ -135,11 +138,16 @@ def _check_complete(path: str, target: str, chain: Sequence[CommittedRun], files
         due = total.rows if total else 0
         if found.get(run.spec.run, 0) != due:
             rows = found.get(run.spec.run, 0)
-            message = (
-                f"the changelog {path} has {rows} rows of run {run.spec.name}, {due} were committed: "
-                f"it was altered outside rewindow. {publish_again(run.spec.job, run.spec.branch)}"
+            raise StorageError(
+                "CODE",
+                "the changelog {path} has {rows} rows of run {spec}, {due} were committed: it was altered "
+                "outside rewindow. {job}",
+                path=path,
+                rows=rows,
+                spec=run.spec.name,
+                due=due,
+                job=publish_again(run.spec.job, run.spec.branch),
             )
-            raise StorageError(message)
 
 
 def store_rows(

@@ -56,11 +56,14 @@ def check_owner(path: str, table: DeltaTable | None, job: str) -> None:
     """Raise `ConfigError` (78) if a table is another job's."""
     if table is not None and is_of_another(table, job):
         other = table.metadata().configuration[OWNER]
-        message = (
-            f"the table {path} is written by the job {other!r}: name another table for {job!r}. If {other!r} was renamed, "
-            "name it so again: its runs and its state have its name"
+        raise ConfigError(
+            "CODE",
+            "the table {path} is written by the job {other!r}: name another table for {job!r}. If "
+            "{other!r} was renamed, name it so again: its runs and its state have its name",
+            path=path,
+            other=other,
+            job=job,
         )
-        raise ConfigError(message)
 
 
 def check_owners(warehouse: str, job: str, tables: Iterable[TableSpec]) -> None:

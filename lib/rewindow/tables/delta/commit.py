@@ -67,8 +67,7 @@ def existing_table(path: str) -> DeltaTable:
     """Return a handle on the newest version, as `open_table`. Raises `StorageError` (74) if there is no table."""
     table = open_table(path)
     if table is None:
-        message = f"there is no table at {path}: run or land first, which creates it"
-        raise StorageError(message)
+        raise StorageError("CODE", "there is no table at {path}: run or land first, which creates it", path=path)
     return table
 
 
@@ -108,8 +107,7 @@ def commit_files(
         if table is None or attempt > 0:
             table = open_table(path)
         if table is None:
-            message = f"the table {path} is gone: run or land again, which creates it"
-            raise StorageError(message)
+            raise StorageError("CODE", "the table {path} is gone: run or land again, which creates it", path=path)
         last = table.transaction_version(app_id) or after
         if last >= version:
             return was_sent
@@ -118,10 +116,14 @@ def commit_files(
             if gaps < _LOOKS:  # the handle or listing is stale, perhaps repeatedly
                 time.sleep(0.002 * 2**attempt)
                 continue
-            message = (
-                f"{path}: {app_id} is at {last}, so {version} would leave a gap: the table was altered outside rewindow"
+            raise InvariantError(
+                "CODE",
+                "{path}: {app_id} is at {last}, so {version} would leave a gap: the table was altered outside rewindow",
+                path=path,
+                app_id=app_id,
+                last=last,
+                version=version,
             )
-            raise InvariantError(message)
         if actions is None:
             check_writable(path, table)
             try:
@@ -204,8 +206,14 @@ def add_actions(folder: Folder, files: Sequence[StagedFile], partition_by: Seque
         facts = folder.facts(file.path)
         if facts is None or facts.bytes != file.bytes:
             found = "is gone" if facts is None else f"has {facts.bytes} bytes"
-            message = f"the staged file {folder.full_path(file.path)} ({file.bytes} bytes) {found}. {fix}"
-            raise StorageError(message)
+            raise StorageError(
+                "CODE",
+                "the staged file {path} ({bytes} bytes) {found}. {fix}",
+                path=folder.full_path(file.path),
+                bytes=file.bytes,
+                found=found,
+                fix=fix,
+            )
         stats = json.dumps(dict(file.stats), separators=(",", ":"))
         values: dict[str, str | None] = {name: file.partition_values[name] for name in partition_by}
         actions.append(AddAction(file.path, file.bytes, values, facts.modified_ms, True, stats))

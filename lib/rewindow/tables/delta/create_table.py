@@ -93,8 +93,13 @@ def _check_columns(path: str, table: DeltaTable, schema: pa.Schema, partition_by
     found_partitions = table.metadata().partition_columns
     # A changelog that an earlier version created stays partitioned: each of its files has rows of one task (ADR-109).
     if found_partitions != list(partition_by) and found_partitions != [PARTITION]:
-        message = f"{path} is partitioned by {found_partitions}, expected {list(partition_by)}: name another table"
-        raise CheckpointError(message)
+        raise CheckpointError(
+            "CODE",
+            "{path} is partitioned by {found_partitions}, expected {partition_by}: name another table",
+            path=path,
+            found_partitions=found_partitions,
+            partition_by=list(partition_by),
+        )
 
 
 def _column_types(schema: DeltaSchema) -> dict[str, str]:

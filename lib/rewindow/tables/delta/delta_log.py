@@ -212,18 +212,29 @@ def unreadable_log(path: str, error: Exception) -> RewindowError:
         if not is_uri(path):
             broken = _broken(log)
     except OSError as failure:
-        return unreadable(path, failure) or StorageError(f"{path} changed while it was read: {failure}. Run again")
+        return unreadable(path, failure) or StorageError(
+            "CODE", "{path} changed while it was read: {failure}. Run again", path=path, failure=failure
+        )
     if broken is not None:
         return broken_commit(path, broken.version, broken.what, is_newest=broken.is_newest)
     return StorageError(
-        f"the Delta log of {path} cannot be read: {one_line(error)}. Run again. If that fails, too: {_FROM_COPY}"
+        "CODE",
+        "the Delta log of {path} cannot be read: {error}. Run again. If that fails, too: {from_copy}",
+        path=path,
+        error=one_line(error),
+        from_copy=_FROM_COPY,
     )
 
 
 def broken_commit(path: str, version: int, what: str, *, is_newest: bool) -> StorageError:
     """Return the error of a log with a commit that does not parse, is empty or is missing; ``what`` says which."""
     return StorageError(
-        f"the Delta log of {path} cannot be read: its commit {version:020}.json {what}. {way_out(path, is_newest=is_newest)}"
+        "CODE",
+        "the Delta log of {path} cannot be read: its commit {version:020}.json {what}. {path2}",
+        path=path,
+        version=version,
+        what=what,
+        path2=way_out(path, is_newest=is_newest),
     )
 
 

@@ -62,11 +62,15 @@ class Journal:
             )
         found = self._folder.read_whole(path, _COLUMNS.names)
         if found is None:
-            message = f"{self._folder.full_path(path)} was deleted after it was staged: stop whatever did that, then run again"
-            raise StorageError(message)
+            raise StorageError(
+                "CODE",
+                "{path} was deleted after it was staged: stop whatever did that, then run again",
+                path=self._folder.full_path(path),
+            )
         if not found.rows().equals(rows):
-            message = f"attempt {attempt} staged something else before: each attempt needs its own id"
-            raise InvariantError(message)
+            raise InvariantError(
+                "CODE", "attempt {attempt} staged something else before: each attempt needs its own id", attempt=attempt
+            )
         return JournalFile(path, found.bytes, found.digest)
 
     def find(self, attempt: str) -> list[TaskReport] | None:
@@ -86,11 +90,15 @@ class Journal:
         if found is None:
             return self._search(attempt)
         if (found.bytes, found.digest) != (file.bytes, file.digest):
-            message = (
-                f"{self._folder.full_path(file.path)} is not what was committed ({file.bytes} bytes, digest "
-                f"{file.digest}). Repeat its run: `rewindow republish {self.job}`"
+            raise StorageError(
+                "CODE",
+                "{path} is not what was committed ({bytes} bytes, digest {digest}). Repeat its run: "
+                "`rewindow republish {job}`",
+                path=self._folder.full_path(file.path),
+                bytes=file.bytes,
+                digest=file.digest,
+                job=self.job,
             )
-            raise StorageError(message)
         return _as_reports(found.rows(), attempt, self.path)
 
     def _search(self, attempt: str) -> list[TaskReport]:
@@ -100,11 +108,14 @@ class Journal:
             if self._folder.facts(path) is not None:  # the file that is gone is the one that was asked for
                 reports += _as_reports(self._folder.read_table(path, _COLUMNS.names), attempt, self.path)
         if not reports:
-            message = (
-                f"the journal {self.path} no longer has the reports of attempt {attempt}. Repeat its run: `rewindow republish "
-                f"{self.job}`"
+            raise StorageError(
+                "CODE",
+                "the journal {path} no longer has the reports of attempt {attempt}. Repeat its run: "
+                "`rewindow republish {job}`",
+                path=self.path,
+                attempt=attempt,
+                job=self.job,
             )
-            raise StorageError(message)
         return sorted(reports, key=_task)
 
     def _files_of_job(self, table: DeltaTable) -> list[str]:
@@ -182,7 +193,9 @@ def _check_bytes(folder: Folder, file: StagedFile, size: int, digest: str) -> No
 
 
 def _not_as_staged(folder: Folder, file: StagedFile, what: str) -> StorageError:
-    message = (
-        f"the staged file {folder.full_path(file.path)} {what}. Nothing was committed: check the disk and run again"
+    return StorageError(
+        "CODE",
+        "the staged file {path} {what}. Nothing was committed: check the disk and run again",
+        path=folder.full_path(file.path),
+        what=what,
     )
-    return StorageError(message)

@@ -140,8 +140,13 @@ class Ledger:
             if len(seen.rows) >= first:
                 break
             if len(seen.rows) != first - 1:
-                message = f"ledger {self.name} has {len(seen.rows)} rows: {first} is not the next number"
-                raise InvariantError(message)
+                raise InvariantError(
+                    "CODE",
+                    "ledger {name} has {rows} rows: {first} is not the next number",
+                    name=self.name,
+                    rows=len(seen.rows),
+                    first=first,
+                )
             if action is None:
                 check_writable(self.path, seen.table)
                 action = self._write(rows, texts)
@@ -166,8 +171,11 @@ class Ledger:
             create_table(self.path, _SCHEMA, ("name",), configuration=_CONFIGURATION)
             seen = self._look()
         if seen is None:
-            message = f"the ledger {self.path} was deleted while it was in use: restore its folder from a copy"
-            raise StorageError(message)
+            raise StorageError(
+                "CODE",
+                "the ledger {path} was deleted while it was in use: restore its folder from a copy",
+                path=self.path,
+            )
         return seen
 
     def _look(self) -> _Snapshot | None:
@@ -235,10 +243,11 @@ class Ledger:
         else:
             stored = self._files.rows(paths)
             if self._skipped + len(stored) < len(self._rows):
-                message = (
-                    f"{self.path}: the storage listed an older state than before, so it is not consistent. Run again"
+                raise StorageError(
+                    "CODE",
+                    "{path}: the storage listed an older state than before, so it is not consistent. Run again",
+                    path=self.path,
                 )
-                raise StorageError(message)
             new = [
                 same if same and same[0] == row[2] else (row[2], self._files.load(row))
                 for row, same in zip(stored, chain(known, repeat(None)), strict=False)

@@ -92,8 +92,7 @@ class LedgerFiles:
         named, data = _DIGEST.search(path), self._folder.read_bytes(path)
         if named and digest_of(data) != named[1]:
             full = self._folder.full_path(path)
-            message = f"{full} was altered: restore it from a copy before you run or land"
-            raise StorageError(message)
+            raise StorageError("CODE", "{full} was altered: restore it from a copy before you run or land", full=full)
         return data
 
 
@@ -145,11 +144,15 @@ def check_complete(path: str, name: str, rows: Sequence[RowValues], first: int, 
     """Raise `InvariantError` (70) unless the numbers of rows are those from ``first`` to ``last``."""
     numbers, end = [row[0] for row in rows], first + len(rows) - 1
     if numbers != list(range(first, end + 1)) or last != end:
-        message = (
-            f"the ledger of {name} in {path} is damaged: its rows are numbered {_in_short(numbers)}, "
-            f"its last commit has number {last}. Restore the table from a copy before you run or land"
+        raise InvariantError(
+            "CODE",
+            "the ledger of {name} in {path} is damaged: its rows are numbered {numbers}, its last commit "
+            "has number {last}. Restore the table from a copy before you run or land",
+            name=name,
+            path=path,
+            numbers=_in_short(numbers),
+            last=last,
         )
-        raise InvariantError(message)
 
 
 def _in_short(numbers: Sequence[int]) -> str:

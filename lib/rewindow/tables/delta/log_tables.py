@@ -60,11 +60,16 @@ def missing_columns(path: str, table: DeltaTable, schema: LogSchema) -> list[pa.
     wanted = _log_schema(schema)
     for field in wanted:
         if field.name in existing and existing[field.name] != field.type:
-            message = (
-                f"the log {path} has {field.name} as {existing[field.name]} from an older generation, "
-                f"now it is {field.type}: {other_name(field.name)}, and use that name wherever the feed and its jobs name it"
+            raise CheckpointError(
+                "CODE",
+                "the log {path} has {field} as {existing} from an older generation, now it is {type}: "
+                "{field2}, and use that name wherever the feed and its jobs name it",
+                path=path,
+                field=field.name,
+                existing=existing[field.name],
+                type=field.type,
+                field2=other_name(field.name),
             )
-            raise CheckpointError(message)
     return [field for field in wanted if field.name not in existing]
 
 
@@ -83,8 +88,9 @@ class LogFiles:
         """Read the table's Delta log. Raises `SourceError` (66) if there is no table."""
         table = open_table(path)
         if table is None:
-            message = f"there is no log at {path}: land the feed first, or restore the table from a copy"
-            raise SourceError(message)
+            raise SourceError(
+                "CODE", "there is no log at {path}: land the feed first, or restore the table from a copy", path=path
+            )
         self._path = path
         self.problem = direct_problem(table)
         """Why the files do not hold the table's rows; ``""`` if they do."""
@@ -150,6 +156,7 @@ def _rows_of(root: str, file: HeldFile) -> pa.Table:
     is_wanted = (pc.field("offset") >= file.start) & (pc.field("offset") < file.end)
     rows = pa.concat_tables(parts).filter(is_wanted).sort_by("offset") if parts else None
     if rows is None or not np.array_equal(np.asarray(rows["offset"]), np.arange(file.start, file.end)):
-        message = f"{folder.full_path(file.path)} is gone, and so are its rows: restore it from a copy"
-        raise StorageError(message)
+        raise StorageError(
+            "CODE", "{path} is gone, and so are its rows: restore it from a copy", path=folder.full_path(file.path)
+        )
     return rows

@@ -103,8 +103,9 @@ def write_merged(
     directory = "/".join(f"{name}={value}" for name, value in stored.items())
     name, facts = folder.write_staged(directory, attempt, uuid4().hex, rows)
     if not folder.read_table(name).equals(rows):
-        message = f"{folder.full_path(name)} does not contain what was written: check that disk"
-        raise StorageError(message)
+        raise StorageError(
+            "CODE", "{name} does not contain what was written: check that disk", name=folder.full_path(name)
+        )
     return AddAction(name, facts.bytes, stored, facts.modified_ms, False, json.dumps(stats))
 
 

@@ -145,8 +145,9 @@ def check_not_lost(
         if all(any(sizes(path).get(file.path) == file.bytes for path in paths) for file in _staged(run, due, reports)):
             continue
         lost = table_path(warehouse, due.table.path)
-        message = f"the table {lost} {what}. {publish_again(job, branch)}"
-        raise StorageError(message)
+        raise StorageError(
+            "CODE", "the table {lost} {what}. {job}", lost=lost, what=what, job=publish_again(job, branch)
+        )
 
 
 def _publication(due: Due, ordinal: int) -> tuple[Publication, bool]:

@@ -52,8 +52,13 @@ def run_batches(
         return
     found = pa.concat_tables(_published(root, run.spec.run))
     if found.num_rows != sum(file.rows for file in staged):
-        message = f"{root} lacks rows of run {run.spec.name}: publish them again, `rewindow republish {run.spec.job}`"
-        raise StorageError(message)
+        raise StorageError(
+            "CODE",
+            "{root} lacks rows of run {spec}: publish them again, `rewindow republish {job}`",
+            root=root,
+            spec=run.spec.name,
+            job=run.spec.job,
+        )
     yield from found.select(list(names)).to_batches()
 
 

@@ -237,10 +237,15 @@ def check_folders(path: str, files: Sequence[Any], partitions: Mapping[str, Sequ
         for file, value in zip(files, values, strict=True):
             for part in file.split("/")[:-1]:
                 if part.startswith(mark) and unquote(part.removeprefix(mark)) not in (str(value), _NO_PARTITION):
-                    message = (
-                        f"the Delta log of {path} is damaged: it says that {file} has {name} {value}. {way_out(path)}"
+                    raise StorageError(
+                        "CODE",
+                        "the Delta log of {path} is damaged: it says that {file} has {name} {value}. {path2}",
+                        path=path,
+                        file=file,
+                        name=name,
+                        value=value,
+                        path2=way_out(path),
                     )
-                    raise StorageError(message)
 
 
 def _check_readable(path: str, table: DeltaTable) -> None:
@@ -249,8 +254,12 @@ def _check_readable(path: str, table: DeltaTable) -> None:
     if "deletionVectors" in features and pa.table(table.deletion_vectors()).num_rows:
         found.append("deletion vectors")
     if found:
-        message = f"{path} cannot be read file by file: {', '.join(found)}. Rewrite it (REORG TABLE ... APPLY (PURGE))"
-        raise StorageError(message)
+        raise StorageError(
+            "CODE",
+            "{path} cannot be read file by file: {found}. Rewrite it (REORG TABLE ... APPLY (PURGE))",
+            path=path,
+            found=", ".join(found),
+        )
 
 
 def first_rows(path: str, limit: int, *, last: bool = False, keys: Sequence[str] = ()) -> pa.Table:

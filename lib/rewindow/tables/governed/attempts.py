@@ -49,7 +49,9 @@ def stage(journal: SparkJournal, spec: RunSpec, reports: Sequence[TaskReport]) -
         journal.hold(attempt, [journal_row(last.sub_topology, last.partition, REPORT, "", text, None)])
     staged = summary(attempt, journal.reports(attempt))
     if staged != summary(attempt, reports):
-        raise StorageError(f"attempt {attempt} differs in the journal from its reports: run again")
+        raise StorageError(
+            "CODE", "attempt {attempt} differs in the journal from its reports: run again", attempt=attempt
+        )
     return staged
 
 
@@ -78,7 +80,9 @@ def audit(journal: SparkJournal, state: JobState, spec: RunSpec, staged: Journal
     """Check all that was staged, as it was read back or is held; return the COMMIT of the attempt."""
     reports = journal.reports(spec.attempt.id)
     if summary(spec.attempt.id, reports) != staged:
-        raise StorageError(f"attempt {spec.attempt.id} differs from what was staged. Nothing was committed: run again")
+        raise StorageError(
+            "CODE", "attempt {id} differs from what was staged. Nothing was committed: run again", id=spec.attempt.id
+        )
     audit_counts(spec, feed, reports)
     journal.check(spec.attempt.id, [file for report in reports for file in report.files])
     return commit_of(state, spec, staged, reports)

@@ -92,8 +92,7 @@ def check_properties(spark: SparkSession, name: TableName, properties: Mapping[s
     for key, value in properties.items():
         if kept.get(key) != value:
             what = "is written by another job or branch" if key == OWNER else f"lacks the property {key} = {value!r}"
-            message = f"the table {name} {what}: name another table or branch"
-            raise ConfigError(message)
+            raise ConfigError("CODE", "the table {name} {what}: name another table or branch", name=name, what=what)
 
 
 def _create_unless_created(spark: SparkSession, name: TableName, what: str) -> None:
@@ -107,11 +106,13 @@ def _create_unless_created(spark: SparkSession, name: TableName, what: str) -> N
                 raise
             time.sleep(_LOOK_SECONDS)
             if not looks_left:
-                message = (
-                    f"the table {name} cannot be created: {one_line(error)}. If the catalog does not have it and its folder has "
-                    "files, a statement died there: delete the folder, then run again"
-                )
-                raise StorageError(message) from error
+                raise StorageError(
+                    "CODE",
+                    "the table {name} cannot be created: {error}. If the catalog does not have it and its "
+                    "folder has files, a statement died there: delete the folder, then run again",
+                    name=name,
+                    error=one_line(error),
+                ) from error
         else:
             return
 

@@ -89,8 +89,12 @@ class RowsEngine(SparkEngine):
         journal.read_back(attempt, part)
         reports = journal.reports(attempt, part)
         if len(reports) != len(work.tasks):
-            message = f"sub-topology {part} of attempt {attempt} is not in the journal: run again"
-            raise failure or StorageError(message)
+            raise failure or StorageError(
+                "CODE",
+                "sub-topology {part} of attempt {attempt} is not in the journal: run again",
+                part=part,
+                attempt=attempt,
+            )
         return reports
 
     def stage_rows(

@@ -246,8 +246,13 @@ class SparkJournal:
             path = block_path(attempt, file.target, file.path)
             if self._digests.get(path) != [file.file_digest]:
                 what = "differs from what was staged" if path in self._digests else "is gone"
-                message = f"the journal {self._table.name}: {path} {what}. Nothing was committed: run again"
-                raise StorageError(message)
+                raise StorageError(
+                    "CODE",
+                    "the journal {_table}: {path} {what}. Nothing was committed: run again",
+                    _table=self._table.name,
+                    path=path,
+                    what=what,
+                )
 
     def drop(self, attempts: Sequence[str]) -> None:
         """Remove all rows of some attempts, in one commit if there may be any in the table."""
@@ -262,13 +267,16 @@ class SparkJournal:
 
     def _lost_blocks(self) -> RewindowError:
         if self._is_overtaken():
-            message = (
-                f"{self.name}: another process decided first, and `gc` deleted what it replaced. Run the command again"
+            return NotNowError(
+                "CODE",
+                "{name}: another process decided first, and `gc` deleted what it replaced. Run the command again",
+                name=self.name,
             )
-            return NotNowError(message)
         is_feed = self.name.startswith("feed:")
         fix = "restore it from a copy" if is_feed else f"repeat their runs: `rewindow republish {self.name}`"
-        return StorageError(f"blocks are gone from the journal {self._table.name}, or doubled: {fix}")
+        return StorageError(
+            "CODE", "blocks are gone from the journal {_table}, or doubled: {fix}", _table=self._table.name, fix=fix
+        )
 
     def _of(self, attempts: Sequence[str]) -> DataFrame:
         rows = self._table.frame()

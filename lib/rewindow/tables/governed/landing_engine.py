@@ -93,8 +93,12 @@ class CatalogLandingEngine(SparkLandingEngine):
         journal.check(write.attempt, files)
         for block in blocks:
             if block.end - block.start != sum(file.rows for file in block.files):
-                message = f"feed {write.feed}: the blocks of landing {block.landing} do not hold its rows: land again"
-                raise StorageError(message)
+                raise StorageError(
+                    "CODE",
+                    "feed {feed}: the blocks of landing {landing} do not hold its rows: land again",
+                    feed=write.feed,
+                    landing=block.landing,
+                )
         return sorted(blocks, key=lambda block: (block.landing, block.partition))
 
 

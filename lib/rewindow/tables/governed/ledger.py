@@ -168,8 +168,13 @@ class SparkLedger:
             if known.rows >= first:
                 break
             if known.rows != first - 1:
-                message = f"ledger {self.name} has {known.rows} rows: {first} is not the next number"
-                raise InvariantError(message)
+                raise InvariantError(
+                    "CODE",
+                    "ledger {name} has {rows} rows: {first} is not the next number",
+                    name=self.name,
+                    rows=known.rows,
+                    first=first,
+                )
             number = known.appends + 1
             try:
                 values = (self.name, number, kind, text, rows[0].recorded_at)
@@ -189,16 +194,21 @@ class SparkLedger:
             known = self._look(afresh=True)
         if known.rows < first:
             if last_version(self._table.spark_of(), self._table.name, self._app_id) > known.appends:
-                message = (
-                    f"rows of the ledger of {self.name} were deleted from {self._table.name}: RESTORE the version of that table "
-                    "before they were"
+                raise CheckpointError(
+                    "CODE",
+                    "rows of the ledger of {name} were deleted from {_table}: RESTORE the version of that "
+                    "table before they were",
+                    name=self.name,
+                    _table=self._table.name,
                 )
-                raise CheckpointError(message)
             raise not_committed(f"row {first} of the ledger {self.name}", _ATTEMPTS, failure) from failure
         has_landed = any(append.text == text for append in known.later)
         if was_held and not has_landed:
-            message = f"{self.name}: another process decided first, so this one made nothing. Run the command again"
-            raise NotNowError(message)
+            raise NotNowError(
+                "CODE",
+                "{name}: another process decided first, so this one made nothing. Run the command again",
+                name=self.name,
+            )
         return has_landed
 
     @property
@@ -225,11 +235,14 @@ class SparkLedger:
         rows = sorted((row for row in found.rows if row["seq"] is not None), key=lambda row: int(row["seq"]))
         numbers, covered = [row["seq"] for row in rows], _Known([], found.kept)
         if numbers != [covered.appends + at for at in range(1, len(numbers) + 1)]:
-            message = (
-                f"the ledger of {self.name} in {self._table.name} is damaged: its last rows are numbered {numbers[-5:]}. "
-                "Restore the table from a copy before you run or land"
+            raise InvariantError(
+                "CODE",
+                "the ledger of {name} in {_table} is damaged: its last rows are numbered {numbers}. "
+                "Restore the table from a copy before you run or land",
+                name=self.name,
+                _table=self._table.name,
+                numbers=numbers[-5:],
             )
-            raise InvariantError(message)
         appends: list[_Append] = []
         before = covered.rows
         for row in rows:

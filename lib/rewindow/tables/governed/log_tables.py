@@ -158,11 +158,13 @@ def columns_of(schema: LogSchema) -> tuple[Column, ...]:
 
 def emptied(name: TableName, feed: str) -> StorageError:
     """Return the error of a log from which all rows were deleted: a table that was filled once does not take them again."""
-    message = (
-        f"all rows of the log {name} were deleted outside rewindow. Remove the table, `DROP TABLE {name}`, then land again, and "
-        f"the rows are written anew: `rewindow land {feed}`"
+    return StorageError(
+        "CODE",
+        "all rows of the log {name} were deleted outside rewindow. Remove the table, `DROP TABLE {name}`, "
+        "then land again, and the rows are written anew: `rewindow land {feed}`",
+        name=name,
+        feed=feed,
     )
-    return StorageError(message)
 
 
 def frame_of_log(
@@ -183,7 +185,7 @@ def frame_of_log(
     with mapped():
         staged = {row["path"] for row in rows.select("path").collect()}
     if staged != set(paths):
-        raise StorageError(f"{journal.name}: {_GONE}")
+        raise StorageError("CODE", "{journal}: {gone}", journal=journal.name, gone=_GONE)
     return rows.mapInArrow(partial(_decoded, names, set()), ddl(columns))
 
 

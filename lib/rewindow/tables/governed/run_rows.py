@@ -62,11 +62,13 @@ def check_counts(
 
 def altered(job: str, branch: str, drift: Drift) -> StorageError:
     """Return the error of a table that is not what was published."""
-    message = (
-        f"{drift.path} {drift.what}: it was altered outside rewindow (RESTORE, DELETE, UPDATE, a drop). "
-        f"{publish_again(job, branch)}"
+    return StorageError(
+        "CODE",
+        "{path} {what}: it was altered outside rewindow (RESTORE, DELETE, UPDATE, a drop). {job}",
+        path=drift.path,
+        what=drift.what,
+        job=publish_again(job, branch),
     )
-    return StorageError(message)
 
 
 class RunReports:
@@ -88,10 +90,12 @@ class RunReports:
                 # A command reads recent reports, perhaps not all of the oldest attempt.
                 reports = journal.reports_afresh(attempt)
             if summary(attempt, reports) != stated:
-                message = (
-                    f"the journal lacks what attempt {attempt} reported. Repeat its run: `rewindow republish {job}`"
+                raise StorageError(
+                    "CODE",
+                    "the journal lacks what attempt {attempt} reported. Repeat its run: `rewindow republish {job}`",
+                    attempt=attempt,
+                    job=job,
                 )
-                raise StorageError(message)
             self._known[attempt] = reports
             self._rows |= {
                 block_path(attempt, file.target, file.path): file.rows for report in reports for file in report.files

@@ -50,16 +50,18 @@ def look_at_table(
     version removed rows; `ConfigError` (78) if its new rows cannot be determined.
     """
     if not exists(spark, name):
-        message = f"there is no table {name}: fix `source:`, or create the table first"
-        raise SourceError(message)
+        raise SourceError("CODE", "there is no table {name}: fix `source:`, or create the table first", name=name)
     with mapped():
         (detail,) = spark.sql(f"DESCRIBE DETAIL {name.quoted}").select("id", "properties").collect()
     if spec.source_offsets is None and dict(detail["properties"]).get(_TRACKING) != "true":
-        message = (
-            f"log {spec.topic}: row tracking must tell which rows of {name} are new, and it is off: ALTER TABLE {name} "
-            f"SET TBLPROPERTIES ('{_TRACKING}' = 'true'); or name its own `partition:` and `offset:`"
+        raise ConfigError(
+            "CODE",
+            "log {topic}: row tracking must tell which rows of {name} are new, and it is off: ALTER TABLE "
+            "{name} SET TBLPROPERTIES ('{tracking}' = 'true'); or name its own `partition:` and `offset:`",
+            topic=spec.topic,
+            name=name,
+            tracking=_TRACKING,
         )
-        raise ConfigError(message)
     versions = list(_history(spark, name))
     _check_same_table(name, detail["id"], versions, position)
     landed = position["version"] if position else -1
@@ -95,11 +97,13 @@ def _governed(
     if position is None and versions[0].number > 0:
         if window.until_ms is None and spec.timestamp != ARRIVAL:
             return Governed(name.quoted)
-        message = (
-            f"log {spec.topic}: the history of {name} no longer tells when its first rows were added (old versions were "
-            "cleaned up): name a column that does, `arrived_at: COLUMN`"
+        raise ConfigError(
+            "CODE",
+            "log {topic}: the history of {name} no longer tells when its first rows were added (old "
+            "versions were cleaned up): name a column that does, `arrived_at: COLUMN`",
+            topic=spec.topic,
+            name=name,
         )
-        raise ConfigError(message)
     arrivals = tuple((version.number, version.time_ms) for version in versions)
     return Governed(name.quoted, -1 if after is None else after, arrivals)
 
@@ -133,25 +137,38 @@ def _check_same_table(
         return
     again = "Put the table back, or land it again: `rewindow land FEED --new-generation`"
     if position.get("kind") != DELTA or position["id"] != table_id:
-        message = f"{name} was dropped and created again since it was landed. {again}"
-        raise SourceError(message)
-    if position["version"] > versions[-1].number:
-        message = f"{name} went back from version {position['version']} to {versions[-1].number}. {again}"
-        raise SourceError(message)
-    if versions[0].number > position["version"] + 1:
-        message = (
-            f"{name}: version {position['version'] + 1} was cleaned out of its history before it was landed. Land more "
-            "often than delta.logRetentionDuration, or land everything again: `rewindow land FEED --new-generation`"
+        raise SourceError(
+            "CODE", "{name} was dropped and created again since it was landed. {again}", name=name, again=again
         )
-        raise SourceError(message)
+    if position["version"] > versions[-1].number:
+        raise SourceError(
+            "CODE",
+            "{name} went back from version {position} to {number}. {again}",
+            name=name,
+            position=position["version"],
+            number=versions[-1].number,
+            again=again,
+        )
+    if versions[0].number > position["version"] + 1:
+        raise SourceError(
+            "CODE",
+            "{name}: version {position} was cleaned out of its history before it was landed. Land more "
+            "often than delta.logRetentionDuration, or land everything again: `rewindow land FEED "
+            "--new-generation`",
+            name=name,
+            position=position["version"] + 1,
+        )
 
 
 def _check_only_adds(name: TableName, versions: Iterable[_Version]) -> None:
     for version in versions:
         if version.takes_rows:
-            message = (
-                f"{name}: version {version.number} ({version.operation}) changed or deleted rows, but a log is append-only. "
+            raise DataError(
+                "CODE",
+                "{name}: version {number} ({operation}) changed or deleted rows, but a log is append-only. "
                 "Write changes as new rows. To go on with this table, land it again, with what it has now: "
-                "`rewindow land FEED --new-generation`"
+                "`rewindow land FEED --new-generation`",
+                name=name,
+                number=version.number,
+                operation=version.operation,
             )
-            raise DataError(message)

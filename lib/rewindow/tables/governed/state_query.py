@@ -37,5 +37,11 @@ class CatalogStores:
         """Return the names of a store's key columns. Raises `UsageError` (2) for an unknown store."""
         if store not in self._binding.stores:
             known = ", ".join(sorted(self._binding.stores)) or "none"
-            raise UsageError(f"there is no store {store!r}: run {self._run.spec.name} has {known}")
+            raise UsageError(
+                "CODE",
+                "there is no store {store!r}: run {spec} has {known}",
+                store=store,
+                spec=self._run.spec.name,
+                known=known,
+            )
         return self._binding.keys[store]

@@ -41,10 +41,13 @@ def _arrow_type(column: Column) -> pa.DataType:
         return _ARROW[column.type]
     if match := _DECIMAL.fullmatch(column.type):
         return pa.decimal128(int(match[1]), int(match[2]))
-    message = (
-        f"column {column.name!r} has the unknown type {column.type!r}: use one of {', '.join(_ARROW)}, decimal(p,s)"
+    raise ConfigError(
+        "CODE",
+        "column {column!r} has the unknown type {type!r}: use one of {ARROW}, decimal(p,s)",
+        column=column.name,
+        type=column.type,
+        ARROW=", ".join(_ARROW),
     )
-    raise ConfigError(message)
 
 
 def hash_rows(rows: pa.Table, *, exclude: Sequence[str] = ()) -> str:

@@ -40,8 +40,13 @@ def audit_counts(spec: RunSpec, feed: Feed, reports: Sequence[TaskReport]) -> No
     ]
     due = [(part, partition) for part in range(parts) for partition in range(feed.definition.partitions)]
     if sorted(tasks) != due:
-        message = f"run {spec.name}: {len(tasks)} tasks reported, {len(due)} were due; nothing was committed"
-        raise InvariantError(message)
+        raise InvariantError(
+            "CODE",
+            "run {spec}: {tasks} tasks reported, {due} were due; nothing was committed",
+            spec=spec.name,
+            tasks=len(tasks),
+            due=len(due),
+        )
     sent = _sent(reports)
     everywhere = {node["source"] for part in spec.binding.topology for node in part["nodes"] if _is_global(node)}
     for report in reports:
@@ -49,11 +54,16 @@ def audit_counts(spec: RunSpec, feed: Feed, reports: Sequence[TaskReport]) -> No
             where = TopicPartition(topic, 0 if topic in everywhere else report.partition)
             wanted = feed.records(spec.epochs, where) if topic in feed.definition.logs else sent.get(where, 0)
             if taken != wanted:
-                message = (
-                    f"run {spec.name}: the task of {topic}-{report.partition} took {taken} records, {wanted} were due; "
-                    "nothing was committed"
+                raise InvariantError(
+                    "CODE",
+                    "run {spec}: the task of {topic}-{partition} took {taken} records, {wanted} were due; "
+                    "nothing was committed",
+                    spec=spec.name,
+                    topic=topic,
+                    partition=report.partition,
+                    taken=taken,
+                    wanted=wanted,
                 )
-                raise InvariantError(message)
 
 
 def _is_global(node: Mapping[str, Any]) -> bool:

@@ -124,10 +124,13 @@ def check_keys(first: pa.Schema, second: pa.Schema, keys: Sequence[str]) -> None
     for name in keys:
         one, other = (schema.field(name).type if name in schema.names else "missing" for schema in (first, second))
         if one != other or one == "missing":
-            message = (
-                f"the key column {name!r} is {one} in one and {other} in the other: compare branches with the same keys"
+            raise UsageError(
+                "CODE",
+                "the key column {name!r} is {one} in one and {other} in the other: compare branches with the same keys",
+                name=name,
+                one=one,
+                other=other,
             )
-            raise UsageError(message)
 
 
 def _order(key: Iterable[Any]) -> str:

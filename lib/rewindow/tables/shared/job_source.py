@@ -54,11 +54,15 @@ class NewEpochs:
 
 def altered(job: str, table: str, what: str) -> StorageError:
     """Return the error for an output of which rows that are to be landed are not those that were published."""
-    message = (
-        f"{table} {what}: it was altered outside rewindow (UPDATE, DELETE, RESTORE, a rewrite, deleted files), and nothing of it "
-        f"was landed. Publish it again, then land again: `rewindow republish {job}`"
+    return StorageError(
+        "CODE",
+        "{table} {what}: it was altered outside rewindow (UPDATE, DELETE, RESTORE, a rewrite, deleted "
+        "files), and nothing of it was landed. Publish it again, then land again: `rewindow republish "
+        "{job}`",
+        table=table,
+        what=what,
+        job=job,
     )
-    return StorageError(message)
 
 
 def new_epochs(tables: Warehouse, spec: LogSpec, position: Mapping[str, Any] | None) -> NewEpochs:
@@ -70,19 +74,23 @@ def new_epochs(tables: Warehouse, spec: LogSpec, position: Mapping[str, Any] | N
     branch = state.branch(MAIN)
     runs = branch.published_runs
     if branch.runs and not runs:
-        message = (
-            f"the job {job} has published no run: {branch.runs[0].spec.name} is on hold. Accept it, `rewindow publish {job} "
-            "--accept`, then land again"
+        raise SourceError(
+            "CODE",
+            "the job {job} has published no run: {spec} is on hold. Accept it, `rewindow publish {job} "
+            "--accept`, then land again",
+            job=job,
+            spec=branch.runs[0].spec.name,
         )
-        raise SourceError(message)
     if not runs:
-        message = f"the job {job} has not run in {tables.home}: `rewindow run {job}` first"
-        raise SourceError(message)
+        raise SourceError(
+            "CODE", "the job {job} has not run in {home}: `rewindow run {job}` first", job=job, home=tables.home
+        )
     target = branch.tables.get(OUTPUT + output)
     if target is None:
         names = ", ".join(name.removeprefix(OUTPUT) for name in branch.tables if name.startswith(OUTPUT))
-        message = f"the job {job} has no output {output!r}: it has {names}"
-        raise SourceError(message)
+        raise SourceError(
+            "CODE", "the job {job} has no output {output!r}: it has {names}", job=job, output=output, names=names
+        )
     landed = 0
     if position is not None:
         landed = position["epoch"]

@@ -45,8 +45,9 @@ def check_numbered(name: str, rows: Sequence[LedgerRow]) -> None:
     """Raise `InvariantError` (70) unless rows to append are numbered one after the other."""
     numbers = [row.seq for row in rows]
     if not rows or numbers[0] < 1 or numbers != list(range(numbers[0], numbers[0] + len(rows))):
-        message = f"ledger {name}: rows must be numbered without gaps, got {numbers}"
-        raise InvariantError(message)
+        raise InvariantError(
+            "CODE", "ledger {name}: rows must be numbered without gaps, got {numbers}", name=name, numbers=numbers
+        )
 
 
 def new_token() -> str:
@@ -67,8 +68,11 @@ def load_body(text: str, table: str) -> tuple[dict[str, Any], str]:
     body = load_stored(text, table)
     token = body.pop(_WRITER, None)
     if token is None:
-        message = f"{table} has a row without the token of its append: choose another warehouse and land again"
-        raise CheckpointError(message)
+        raise CheckpointError(
+            "CODE",
+            "{table} has a row without the token of its append: choose another warehouse and land again",
+            table=table,
+        )
     return body, token
 
 

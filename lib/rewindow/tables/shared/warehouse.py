@@ -142,11 +142,14 @@ def _read(lines: Sequence[str]) -> list[Any]:
 
 def wrong_fold(name: str, stored: StoredFold) -> InvariantError:
     """Return the error of a stored fold that is not what the rows of the ledger give."""
-    message = (
-        f"the stored fold of the ledger of {name!r} is not what its first {stored.rows} rows give. {stored.removal}: the next "
-        "commands read all rows, and write it anew"
+    return InvariantError(
+        "CODE",
+        "the stored fold of the ledger of {name!r} is not what its first {rows} rows give. {removal}: the "
+        "next commands read all rows, and write it anew",
+        name=name,
+        rows=stored.rows,
+        removal=stored.removal,
     )
-    return InvariantError(message)
 
 
 class Feeds:
@@ -183,19 +186,23 @@ def _with_rows(before: Feed | None, rows: Sequence[LedgerRow]) -> Feed | None:
 
 def _landed(name: str, feed: Feed | None, home: str) -> Feed:
     if feed is None:
-        message = f"feed {name!r} was never landed in {home}: `rewindow land {name}` first"
-        raise SourceError(message)
+        raise SourceError(
+            "CODE", "feed {name!r} was never landed in {home}: `rewindow land {name}` first", name=name, home=home
+        )
     return feed
 
 
 def not_deterministic(spec: RunSpec, target: str, different: str) -> InvariantError:
     """Return the error of an attempt that made other rows than the attempt that it repeats."""
-    message = (
-        f"run {spec.name} is not deterministic: {target} differs from what the previous attempt staged, {different}. "
-        "Nothing was committed: find the clock, the random number or the set order in the job's code "
-        "(`rewindow verify`); if you changed the code on purpose, run with --replan"
+    return InvariantError(
+        "CODE",
+        "run {spec} is not deterministic: {target} differs from what the previous attempt staged, "
+        "{different}. Nothing was committed: find the clock, the random number or the set order in the "
+        "job's code (`rewindow verify`); if you changed the code on purpose, run with --replan",
+        spec=spec.name,
+        target=target,
+        different=different,
     )
-    return InvariantError(message)
 
 
 def check_not_deleted(job: str, branch: Branch, version_of: Callable[[TableSpec], int | None]) -> None:
@@ -206,8 +213,10 @@ def check_not_deleted(job: str, branch: Branch, version_of: Callable[[TableSpec]
         totals = [run.commit.targets.get(target) for run in branch.runs if run.spec.branch == branch.name]
         has_rows = target.startswith(OUTPUT) and any(total.rows for total in totals if total)
         if has_rows and version_of(table) is None:
-            message = (
-                f"branch {branch.name!r} was dropped, and `rewindow gc` has deleted its rows. To have them again, replay on a "
-                f"new branch: `rewindow backfill {job} --from LANDING --branch NAME`"
+            raise UsageError(
+                "CODE",
+                "branch {branch!r} was dropped, and `rewindow gc` has deleted its rows. To have them "
+                "again, replay on a new branch: `rewindow backfill {job} --from LANDING --branch NAME`",
+                branch=branch.name,
+                job=job,
             )
-            raise UsageError(message)
