@@ -99,11 +99,11 @@ def check_published(
         found = _drift(warehouse, state, due, table, published, brief=is_partial)
         if found is not None:
             raise StorageError(
-                "CODE",
-                "{path} {what}: it was altered outside rewindow (RESTORE, DELETE, a rewrite, deleted files). {job}",
+                "table-altered",
+                "{path} {change}: it was altered outside rewindow (RESTORE, DELETE, a rewrite, deleted files). {fix}",
                 path=found.path,
-                what=found.what,
-                job=publish_again(job, branch),
+                change=found.what,
+                fix=publish_again(job, branch),
             )
         if not is_partial:
             checked.add(due, table, published)
@@ -232,9 +232,9 @@ def _check_store(warehouse: str, state: JobState, head: CommittedRun, target: st
     files = changelog_files(path, target, state.basis(spec.run), reports, as_staged=is_behind)
     if (what := lacking(path, files)) is not None:
         raise StorageError(
-            "CODE",
-            "{path} {what}. The next run restores its state from them. {job}",
+            "restored-state-behind",
+            "{path} {change}. The next run restores its state from them. {fix}",
             path=path,
-            what=what,
-            job=publish_again(spec.job, spec.branch),
+            change=what,
+            fix=publish_again(spec.job, spec.branch),
         )

@@ -120,12 +120,12 @@ def _check_present(path: str, files: Sequence[TableFile], chain: Sequence[Commit
         if facts is None or facts.bytes != file.bytes:
             last = chain[-1].spec
             raise StorageError(
-                "CODE",
-                "the changelog {path} was rewritten and its file {path2} deleted (OPTIMIZE and VACUUM, or "
-                "by hand). {job}",
+                "changelog-rewritten",
+                "the changelog {path} was rewritten and its file {file} deleted (OPTIMIZE and VACUUM, or "
+                "by hand). {fix}",
                 path=path,
-                path2=file.path,
-                job=publish_again(last.job, last.branch),
+                file=file.path,
+                fix=publish_again(last.job, last.branch),
             )
 
 
@@ -139,14 +139,14 @@ def _check_complete(path: str, target: str, chain: Sequence[CommittedRun], files
         if found.get(run.spec.run, 0) != due:
             rows = found.get(run.spec.run, 0)
             raise StorageError(
-                "CODE",
-                "the changelog {path} has {rows} rows of run {spec}, {due} were committed: it was altered "
-                "outside rewindow. {job}",
+                "changelog-altered",
+                "the changelog {path} has {rows} rows of run {run}, {due} were committed: it was altered "
+                "outside rewindow. {fix}",
                 path=path,
                 rows=rows,
-                spec=run.spec.name,
+                run=run.spec.name,
                 due=due,
-                job=publish_again(run.spec.job, run.spec.branch),
+                fix=publish_again(run.spec.job, run.spec.branch),
             )
 
 

@@ -57,7 +57,7 @@ def check_owner(path: str, table: DeltaTable | None, job: str) -> None:
     if table is not None and is_of_another(table, job):
         other = table.metadata().configuration[OWNER]
         raise ConfigError(
-            "CODE",
+            "table-of-another-job",
             "the table {path} is written by the job {other!r}: name another table for {job!r}. If "
             "{other!r} was renamed, name it so again: its runs and its state have its name",
             path=path,

@@ -67,7 +67,9 @@ def existing_table(path: str) -> DeltaTable:
     """Return a handle on the newest version, as `open_table`. Raises `StorageError` (74) if there is no table."""
     table = open_table(path)
     if table is None:
-        raise StorageError("CODE", "there is no table at {path}: run or land first, which creates it", path=path)
+        raise StorageError(
+            "table-missing", "there is no table at {path}: run or land first, which creates it", path=path
+        )
     return table
 
 
@@ -107,7 +109,7 @@ def commit_files(
         if table is None or attempt > 0:
             table = open_table(path)
         if table is None:
-            raise StorageError("CODE", "the table {path} is gone: run or land again, which creates it", path=path)
+            raise StorageError("table-gone", "the table {path} is gone: run or land again, which creates it", path=path)
         last = table.transaction_version(app_id) or after
         if last >= version:
             return was_sent
@@ -117,10 +119,10 @@ def commit_files(
                 time.sleep(0.002 * 2**attempt)
                 continue
             raise InvariantError(
-                "CODE",
-                "{path}: {app_id} is at {last}, so {version} would leave a gap: the table was altered outside rewindow",
+                "commit-leaves-gap",
+                "{path}: {application} is at {last}, so {version} would leave a gap: the table was altered outside rewindow",
                 path=path,
-                app_id=app_id,
+                application=app_id,
                 last=last,
                 version=version,
             )
@@ -207,11 +209,11 @@ def add_actions(folder: Folder, files: Sequence[StagedFile], partition_by: Seque
         if facts is None or facts.bytes != file.bytes:
             found = "is gone" if facts is None else f"has {facts.bytes} bytes"
             raise StorageError(
-                "CODE",
-                "the staged file {path} ({bytes} bytes) {found}. {fix}",
+                "staged-file-altered",
+                "the staged file {path} ({bytes} bytes) {fault}. {fix}",
                 path=folder.full_path(file.path),
                 bytes=file.bytes,
-                found=found,
+                fault=found,
                 fix=fix,
             )
         stats = json.dumps(dict(file.stats), separators=(",", ":"))

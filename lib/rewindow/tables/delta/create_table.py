@@ -56,8 +56,13 @@ def create_table(
             failure = error
         table = open_table(path)
         if table is None:
-            message = f"the table {path} cannot be created: {one_line(failure)}. Make room or the folder writable, then run again"
-            raise failed_io(failure, message) from failure
+            raise failed_io(
+                failure,
+                "table-not-created",
+                "the table {path} cannot be created: {error}. Make room or the folder writable, then run again",
+                path=path,
+                error=one_line(failure),
+            ) from failure
     _check_columns(path, table, schema, partition_by)
     return table
 
@@ -94,11 +99,11 @@ def _check_columns(path: str, table: DeltaTable, schema: pa.Schema, partition_by
     # A changelog that an earlier version created stays partitioned: each of its files has rows of one task (ADR-109).
     if found_partitions != list(partition_by) and found_partitions != [PARTITION]:
         raise CheckpointError(
-            "CODE",
-            "{path} is partitioned by {found_partitions}, expected {partition_by}: name another table",
+            "table-partitioned-otherwise",
+            "{path} is partitioned by {partitions}, expected {expected}: name another table",
             path=path,
-            found_partitions=found_partitions,
-            partition_by=list(partition_by),
+            partitions=found_partitions,
+            expected=list(partition_by),
         )
 
 

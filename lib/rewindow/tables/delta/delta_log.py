@@ -213,28 +213,28 @@ def unreadable_log(path: str, error: Exception) -> RewindowError:
             broken = _broken(log)
     except OSError as failure:
         return unreadable(path, failure) or StorageError(
-            "CODE", "{path} changed while it was read: {failure}. Run again", path=path, failure=failure
+            "table-changed-while-read", "{path} changed while it was read: {error}. Run again", path=path, error=failure
         )
     if broken is not None:
         return broken_commit(path, broken.version, broken.what, is_newest=broken.is_newest)
     return StorageError(
-        "CODE",
-        "the Delta log of {path} cannot be read: {error}. Run again. If that fails, too: {from_copy}",
+        "delta-log-unreadable",
+        "the Delta log of {path} cannot be read: {error}. Run again. If that fails, too: {fix}",
         path=path,
         error=one_line(error),
-        from_copy=_FROM_COPY,
+        fix=_FROM_COPY,
     )
 
 
 def broken_commit(path: str, version: int, what: str, *, is_newest: bool) -> StorageError:
     """Return the error of a log with a commit that does not parse, is empty or is missing; ``what`` says which."""
     return StorageError(
-        "CODE",
-        "the Delta log of {path} cannot be read: its commit {version:020}.json {what}. {path2}",
+        "delta-log-commit-broken",
+        "the Delta log of {path} cannot be read: its commit {version:020}.json {fault}. {fix}",
         path=path,
         version=version,
-        what=what,
-        path2=way_out(path, is_newest=is_newest),
+        fault=what,
+        fix=way_out(path, is_newest=is_newest),
     )
 
 

@@ -116,8 +116,13 @@ def _split(reader: pa.RecordBatchReader, keys: Sequence[str], folder: Path, coun
                         writers[number].write_batch(ordered.slice(start, sizes[number]))
                 rows += sizes
     except OSError as error:
-        message = f"{folder} cannot be written: {error}. Free space there, or set TMPDIR to another disk"
-        raise failed_io(error, message) from error
+        raise failed_io(
+            error,
+            "scratch-folder-not-writable",
+            "{folder} cannot be written: {error}. Free space there, or set TMPDIR to another disk",
+            folder=folder,
+            error=error,
+        ) from error
     return [int(number) for number in rows]
 
 

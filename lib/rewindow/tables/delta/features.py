@@ -47,11 +47,11 @@ def check_refusal(path: str, error: Exception) -> None:
     if found := _UNKNOWN.search(said):
         _refuse_managed(path, [found[1]])
         raise StorageError(
-            "CODE",
-            "{path} has a feature that this reader does not know: {found}. Drop it from the table (ALTER "
+            "table-feature-unknown",
+            "{path} has a feature that this reader does not know: {features}. Drop it from the table (ALTER "
             "TABLE ... DROP FEATURE), or name another table",
             path=path,
-            found=found[1],
+            features=found[1],
         )
     # The reader may stumble over files of commits that are not published before it comes to the feature.
     if "catalog-managed" in said or _has_staged_commits(path):
@@ -70,13 +70,13 @@ def _refuse_managed(path: str, features: Iterable[str]) -> None:
     found = [feature for feature in features if feature in _MANAGED]
     if found:
         raise ConfigError(
-            "CODE",
-            "{path} is a catalog-managed table ({found}): only its catalog knows its newest commits, so "
+            "table-managed-by-catalog",
+            "{path} is a catalog-managed table ({features}): only its catalog knows its newest commits, so "
             "nothing may read or write its files directly. Use a target with governed tables (`commit: "
             "spark`, see docs/deployment/databricks.md) and the table's name in the catalog, or name "
             "another table",
             path=path,
-            found=found[0],
+            features=found[0],
         )
 
 
@@ -97,11 +97,11 @@ def check_writable(path: str, table: DeltaTable) -> None:
     found += [key for key in sorted(configuration) if key.startswith("delta.constraints.")]
     if found:
         raise StorageError(
-            "CODE",
-            "{path} has features that files added directly would not respect: {found}. Drop them from the "
+            "table-feature-refused",
+            "{path} has features that files added directly would not respect: {features}. Drop them from the "
             "table (ALTER TABLE ... DROP FEATURE), or name another table",
             path=path,
-            found=", ".join(found),
+            features=", ".join(found),
         )
 
 

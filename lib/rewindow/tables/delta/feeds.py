@@ -292,11 +292,11 @@ def more_landings(path: str, feed: str, published: int, known: int) -> Checkpoin
 def lost_landings(path: str, feed: str, what: str) -> CheckpointError:
     """Return the error of a log that has more than its ledger says; ``what`` follows the log's path."""
     return CheckpointError(
-        "CODE",
-        "{path} {what}: an older copy of the ledger was restored for feed {feed!r}, or its newest commit "
-        "is lost. Restore the newest copy. {without_copy}",
+        "landing-ledger-behind-log",
+        "{path} {change}: an older copy of the ledger was restored for feed {feed!r}, or its newest commit "
+        "is lost. Restore the newest copy. {fix}",
         path=path,
-        what=what,
+        change=what,
         feed=feed,
-        without_copy=_WITHOUT_COPY,
+        fix=_WITHOUT_COPY,
     )

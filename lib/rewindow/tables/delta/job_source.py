@@ -63,7 +63,9 @@ def _files(path: str, landed: int) -> tuple[tuple[Piece, ...], str, int | None]:
     """
     table = open_table(path)
     if table is None:
-        raise SourceError("CODE", "the table {path} is gone: run its job again, which creates it", path=path)
+        raise SourceError(
+            "output-table-gone", "the table {path} is gone: run its job again, which creates it", path=path
+        )
     check_writable(path, table)
     actions = pa.table(table.get_add_actions(flatten=True)).to_pydict()
     paths = actions["path"]

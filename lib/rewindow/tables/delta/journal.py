@@ -63,13 +63,15 @@ class Journal:
         found = self._folder.read_whole(path, _COLUMNS.names)
         if found is None:
             raise StorageError(
-                "CODE",
+                "staged-file-deleted",
                 "{path} was deleted after it was staged: stop whatever did that, then run again",
                 path=self._folder.full_path(path),
             )
         if not found.rows().equals(rows):
             raise InvariantError(
-                "CODE", "attempt {attempt} staged something else before: each attempt needs its own id", attempt=attempt
+                "attempt-staged-otherwise",
+                "attempt {attempt} staged something else before: each attempt needs its own id",
+                attempt=attempt,
             )
         return JournalFile(path, found.bytes, found.digest)
 
@@ -91,7 +93,7 @@ class Journal:
             return self._search(attempt)
         if (found.bytes, found.digest) != (file.bytes, file.digest):
             raise StorageError(
-                "CODE",
+                "report-altered",
                 "{path} is not what was committed ({bytes} bytes, digest {digest}). Repeat its run: "
                 "`rewindow republish {job}`",
                 path=self._folder.full_path(file.path),
@@ -109,7 +111,7 @@ class Journal:
                 reports += _as_reports(self._folder.read_table(path, _COLUMNS.names), attempt, self.path)
         if not reports:
             raise StorageError(
-                "CODE",
+                "reports-missing",
                 "the journal {path} no longer has the reports of attempt {attempt}. Repeat its run: "
                 "`rewindow republish {job}`",
                 path=self.path,
@@ -194,8 +196,8 @@ def _check_bytes(folder: Folder, file: StagedFile, size: int, digest: str) -> No
 
 def _not_as_staged(folder: Folder, file: StagedFile, what: str) -> StorageError:
     return StorageError(
-        "CODE",
-        "the staged file {path} {what}. Nothing was committed: check the disk and run again",
+        "staged-file-missing",
+        "the staged file {path} {fault}. Nothing was committed: check the disk and run again",
         path=folder.full_path(file.path),
-        what=what,
+        fault=what,
     )

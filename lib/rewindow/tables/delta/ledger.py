@@ -141,11 +141,11 @@ class Ledger:
                 break
             if len(seen.rows) != first - 1:
                 raise InvariantError(
-                    "CODE",
-                    "ledger {name} has {rows} rows: {first} is not the next number",
+                    "ledger-row-not-next",
+                    "ledger {name} has {rows} rows: {row} is not the next number",
                     name=self.name,
                     rows=len(seen.rows),
-                    first=first,
+                    row=first,
                 )
             if action is None:
                 check_writable(self.path, seen.table)
@@ -172,7 +172,7 @@ class Ledger:
             seen = self._look()
         if seen is None:
             raise StorageError(
-                "CODE",
+                "ledger-deleted",
                 "the ledger {path} was deleted while it was in use: restore its folder from a copy",
                 path=self.path,
             )
@@ -244,7 +244,7 @@ class Ledger:
             stored = self._files.rows(paths)
             if self._skipped + len(stored) < len(self._rows):
                 raise StorageError(
-                    "CODE",
+                    "storage-not-consistent",
                     "{path}: the storage listed an older state than before, so it is not consistent. Run again",
                     path=self.path,
                 )

@@ -92,7 +92,9 @@ class LedgerFiles:
         named, data = _DIGEST.search(path), self._folder.read_bytes(path)
         if named and digest_of(data) != named[1]:
             full = self._folder.full_path(path)
-            raise StorageError("CODE", "{full} was altered: restore it from a copy before you run or land", full=full)
+            raise StorageError(
+                "ledger-altered", "{path} was altered: restore it from a copy before you run or land", path=full
+            )
         return data
 
 
@@ -145,7 +147,7 @@ def check_complete(path: str, name: str, rows: Sequence[RowValues], first: int, 
     numbers, end = [row[0] for row in rows], first + len(rows) - 1
     if numbers != list(range(first, end + 1)) or last != end:
         raise InvariantError(
-            "CODE",
+            "ledger-damaged",
             "the ledger of {name} in {path} is damaged: its rows are numbered {numbers}, its last commit "
             "has number {last}. Restore the table from a copy before you run or land",
             name=name,

@@ -61,14 +61,14 @@ def missing_columns(path: str, table: DeltaTable, schema: LogSchema) -> list[pa.
     for field in wanted:
         if field.name in existing and existing[field.name] != field.type:
             raise CheckpointError(
-                "CODE",
-                "the log {path} has {field} as {existing} from an older generation, now it is {type}: "
-                "{field2}, and use that name wherever the feed and its jobs name it",
+                "log-column-type-changed",
+                "the log {path} has {column} as {landed_type} from an older generation, now it is {type}: "
+                "{fix}, and use that name wherever the feed and its jobs name it",
                 path=path,
-                field=field.name,
-                existing=existing[field.name],
+                column=field.name,
+                landed_type=existing[field.name],
                 type=field.type,
-                field2=other_name(field.name),
+                fix=other_name(field.name),
             )
     return [field for field in wanted if field.name not in existing]
 
@@ -89,7 +89,9 @@ class LogFiles:
         table = open_table(path)
         if table is None:
             raise SourceError(
-                "CODE", "there is no log at {path}: land the feed first, or restore the table from a copy", path=path
+                "log-missing",
+                "there is no log at {path}: land the feed first, or restore the table from a copy",
+                path=path,
             )
         self._path = path
         self.problem = direct_problem(table)
@@ -157,6 +159,8 @@ def _rows_of(root: str, file: HeldFile) -> pa.Table:
     rows = pa.concat_tables(parts).filter(is_wanted).sort_by("offset") if parts else None
     if rows is None or not np.array_equal(np.asarray(rows["offset"]), np.arange(file.start, file.end)):
         raise StorageError(
-            "CODE", "{path} is gone, and so are its rows: restore it from a copy", path=folder.full_path(file.path)
+            "log-rows-lost",
+            "{path} is gone, and so are its rows: restore it from a copy",
+            path=folder.full_path(file.path),
         )
     return rows

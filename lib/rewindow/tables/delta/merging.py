@@ -104,7 +104,9 @@ def write_merged(
     name, facts = folder.write_staged(directory, attempt, uuid4().hex, rows)
     if not folder.read_table(name).equals(rows):
         raise StorageError(
-            "CODE", "{name} does not contain what was written: check that disk", name=folder.full_path(name)
+            "merge-not-as-written",
+            "{file} does not contain what was written: check that disk",
+            file=folder.full_path(name),
         )
     return AddAction(name, facts.bytes, stored, facts.modified_ms, False, json.dumps(stats))
 

@@ -67,11 +67,11 @@ def _check(warehouse: str, paths: list[str]) -> None:
         real = os.path.realpath(path)
         if os.path.commonpath((root, real)) != root:
             raise ConfigError(
-                "CODE",
-                "{path} leads out of the warehouse through a symbolic link, to {real}. Put the files "
+                "path-leaves-warehouse",
+                "{path} leads out of the warehouse through a symbolic link, to {target}. Put the files "
                 "themselves into the warehouse, or name their folder as the warehouse",
                 path=path,
-                real=real,
+                target=real,
             )
 
 

@@ -36,7 +36,7 @@ def check_store(path: str) -> None:
         DeltaTable.create(probe, _SCHEMA, storage_options=options_of(probe))
         if any(_winners(probe, turn) > 1 for turn in range(ROUNDS)):
             raise ConfigError(
-                "CODE",
+                "storage-without-put-if-absent",
                 "{path}: its store lets two writers write the same version, so a committed row could be "
                 "lost. Use a store that supports If-None-Match (docs/deployment/buckets.md), or a local "
                 "folder as the warehouse",

@@ -146,7 +146,11 @@ def check_not_lost(
             continue
         lost = table_path(warehouse, due.table.path)
         raise StorageError(
-            "CODE", "the table {lost} {what}. {job}", lost=lost, what=what, job=publish_again(job, branch)
+            "published-table-altered",
+            "the table {table} {change}. {fix}",
+            table=lost,
+            change=what,
+            fix=publish_again(job, branch),
         )
 
 

@@ -53,10 +53,10 @@ def run_batches(
     found = pa.concat_tables(_published(root, run.spec.run))
     if found.num_rows != sum(file.rows for file in staged):
         raise StorageError(
-            "CODE",
-            "{root} lacks rows of run {spec}: publish them again, `rewindow republish {job}`",
-            root=root,
-            spec=run.spec.name,
+            "published-rows-missing",
+            "{path} lacks rows of run {run}: publish them again, `rewindow republish {job}`",
+            path=root,
+            run=run.spec.name,
             job=run.spec.job,
         )
     yield from found.select(list(names)).to_batches()

@@ -42,7 +42,7 @@ def look_at_table(spec: LogSpec, position: Mapping[str, Any] | None, window: Rea
     table = open_table(spec.source.location)
     if table is None:
         raise SourceError(
-            "CODE",
+            "source-table-missing",
             "there is no Delta table at {source}: fix `source:`, or create the table first",
             source=spec.source.name,
         )
@@ -125,12 +125,12 @@ class _TableLook:
         if not self._needs_arrivals:
             return None
         raise ConfigError(
-            "CODE",
-            "log {topic}: the Delta log of {_name} no longer tells when its rows were added (old versions "
+            "source-arrival-unknown",
+            "log {topic}: the Delta log of {table} no longer tells when its rows were added (old versions "
             "were cleaned up, their files were deleted by VACUUM, or rows were rewritten): name a column "
             "that does, `arrived_at: COLUMN`",
             topic=self._spec.topic,
-            _name=self._name,
+            table=self._name,
         )
 
     @property
@@ -150,12 +150,12 @@ class _TableLook:
             commit = read_commit(self._root, version)
             if commit is None:
                 raise SourceError(
-                    "CODE",
-                    "{_name}: version {version} was cleaned out of its Delta log before it was landed. To "
-                    "go on, {_again}. Then land more often than delta.logRetentionDuration",
-                    _name=self._name,
+                    "source-version-cleaned",
+                    "{table}: version {version} was cleaned out of its Delta log before it was landed. To "
+                    "go on, {fix}. Then land more often than delta.logRetentionDuration",
+                    table=self._name,
                     version=version,
-                    _again=self._again,
+                    fix=self._again,
                 )
             self._check_only_adds(commit)
             commits.append(commit)
@@ -168,12 +168,12 @@ class _TableLook:
             commit = read_commit(self._root, version)
             if commit is None:
                 raise SourceError(
-                    "CODE",
-                    "{_name}: version {version} was cleaned out of its Delta log before its rows were due. "
-                    "To go on, {_again}",
-                    _name=self._name,
+                    "source-version-cleaned-early",
+                    "{table}: version {version} was cleaned out of its Delta log before its rows were due. "
+                    "To go on, {fix}",
+                    table=self._name,
                     version=version,
-                    _again=self._again,
+                    fix=self._again,
                 )
             pending.append((commit, arrival))
         return pending
@@ -210,13 +210,13 @@ class _TableLook:
             if name in partitions and field["type"] == "binary" and is_landed:
                 way = "" if name in named else f", or leave the column out, `ignore: [{name}]`"
                 raise ConfigError(
-                    "CODE",
-                    "log {topic}: {_name} is partitioned by {name}, which is BINARY. Writers store such "
+                    "source-partition-binary",
+                    "log {topic}: {table} is partitioned by {column}, which is BINARY. Writers store such "
                     "values as different texts, so nobody can tell its bytes. Partition the table by "
                     "another column{way}",
                     topic=spec.topic,
-                    _name=self._name,
-                    name=name,
+                    table=self._name,
+                    column=name,
                     way=way,
                 )
 
@@ -228,37 +228,37 @@ class _TableLook:
         else:
             return
         raise SourceError(
-            "CODE",
-            "{_name} {what} since it was landed. Put the table back, or land it again: `rewindow land FEED "
+            "source-table-replaced",
+            "{table} {change} since it was landed. Put the table back, or land it again: `rewindow land FEED "
             "--new-generation`",
-            _name=self._name,
-            what=what,
+            table=self._name,
+            change=what,
         )
 
     def _check_only_adds(self, commit: TableCommit) -> None:
         if commit.operation.startswith("RESTORE"):
             raise SourceError(
-                "CODE",
-                "{_name}: version {version} is a RESTORE, so rows that were landed may be gone. Land it "
+                "source-table-restored",
+                "{table}: version {version} is a RESTORE, so rows that were landed may be gone. Land it "
                 "again: `rewindow land FEED --new-generation`",
-                _name=self._name,
+                table=self._name,
                 version=commit.version,
             )
         if commit.takes_rows:
             raise DataError(
-                "CODE",
-                "{_name}: version {version} ({operation}) changed or deleted rows, but a log is "
+                "source-rows-changed",
+                "{table}: version {version} ({operation}) changed or deleted rows, but a log is "
                 "append-only. Write changes as new rows. To go on with this table, land it again, with "
                 "what it has now: `rewindow land FEED --new-generation`",
-                _name=self._name,
+                table=self._name,
                 version=commit.version,
                 operation=commit.operation,
             )
         if any(file.has_deletions for file in commit.adds if file.data_change):
             raise SourceError(
-                "CODE",
-                "{_name}: version {version} added files with deletion vectors: switch them off",
-                _name=self._name,
+                "source-deletion-vectors",
+                "{table}: version {version} added files with deletion vectors: switch them off",
+                table=self._name,
                 version=commit.version,
             )
 
@@ -270,13 +270,13 @@ class _TableLook:
                 "and deleted by VACUUM" if self._is_direct else "(the table is read as a whole: it has column mapping)"
             )
             raise SourceError(
-                "CODE",
-                "{_name}: {path} was rewritten by OPTIMIZE {gone} before it was landed. To go on, "
-                "{_again}. Then land before each OPTIMIZE",
-                _name=self._name,
+                "source-rewritten-before-landing",
+                "{table}: {path} was rewritten by OPTIMIZE {gone} before it was landed. To go on, "
+                "{fix}. Then land before each OPTIMIZE",
+                table=self._name,
                 path=path,
                 gone=gone,
-                _again=self._again,
+                fix=self._again,
             )
 
     def _first_gone(self, pieces: Sequence[Piece], active: Mapping[str, Any]) -> str | None:

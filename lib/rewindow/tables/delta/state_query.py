@@ -70,7 +70,7 @@ class Stores:
         for column, value in (where or {}).items():
             if column not in keys:
                 raise UsageError(
-                    "CODE",
+                    "store-key-column-unknown",
                     "{column!r} is not a key column of store {store!r}: its key columns are {keys}",
                     column=column,
                     store=store,
@@ -83,10 +83,10 @@ class Stores:
         """Return the names of a store's key columns. Raises `UsageError` (2) for an unknown store."""
         if store not in self._binding.stores:
             raise UsageError(
-                "CODE",
-                "there is no store {store!r}: run {spec} has {stores}",
+                "store-unknown",
+                "there is no store {store!r}: run {run} has {stores}",
                 store=store,
-                spec=self._run.spec.name,
+                run=self._run.spec.name,
                 stores=_listed(self._binding.stores),
             )
         return self._binding.keys[store]
@@ -132,10 +132,13 @@ def export(rows: pa.Table, to: Path) -> None:
     suffix = to.suffix.removeprefix(".").lower()
     if suffix not in FORMATS:
         raise UsageError(
-            "CODE", "{to} has no known format: end its name with .{FORMATS}", to=to, FORMATS=", .".join(FORMATS)
+            "export-format-unknown",
+            "{file} has no known format: end its name with .{formats}",
+            file=to,
+            formats=", .".join(FORMATS),
         )
     if to.exists():
-        raise UsageError("CODE", "{to} exists already: name a new file, or remove that one", to=to)
+        raise UsageError("export-file-exists", "{file} exists already: name a new file, or remove that one", file=to)
     to.parent.mkdir(parents=True, exist_ok=True)
     if suffix == "parquet":
         pq.write_table(rows, to, write_page_checksum=True)

@@ -238,13 +238,13 @@ def check_folders(path: str, files: Sequence[Any], partitions: Mapping[str, Sequ
             for part in file.split("/")[:-1]:
                 if part.startswith(mark) and unquote(part.removeprefix(mark)) not in (str(value), _NO_PARTITION):
                     raise StorageError(
-                        "CODE",
-                        "the Delta log of {path} is damaged: it says that {file} has {name} {value}. {path2}",
+                        "delta-log-value-wrong",
+                        "the Delta log of {path} is damaged: it says that {file} has {name} {value}. {fix}",
                         path=path,
                         file=file,
                         name=name,
                         value=value,
-                        path2=way_out(path),
+                        fix=way_out(path),
                     )
 
 
@@ -255,10 +255,10 @@ def _check_readable(path: str, table: DeltaTable) -> None:
         found.append("deletion vectors")
     if found:
         raise StorageError(
-            "CODE",
-            "{path} cannot be read file by file: {found}. Rewrite it (REORG TABLE ... APPLY (PURGE))",
+            "table-not-readable-by-file",
+            "{path} cannot be read file by file: {features}. Rewrite it (REORG TABLE ... APPLY (PURGE))",
             path=path,
-            found=", ".join(found),
+            features=", ".join(found),
         )
 
 

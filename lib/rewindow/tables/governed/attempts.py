@@ -50,7 +50,9 @@ def stage(journal: SparkJournal, spec: RunSpec, reports: Sequence[TaskReport]) -
     staged = summary(attempt, journal.reports(attempt))
     if staged != summary(attempt, reports):
         raise StorageError(
-            "CODE", "attempt {attempt} differs in the journal from its reports: run again", attempt=attempt
+            "journal-differs-from-reports",
+            "attempt {attempt} differs in the journal from its reports: run again",
+            attempt=attempt,
         )
     return staged
 
@@ -81,7 +83,9 @@ def audit(journal: SparkJournal, state: JobState, spec: RunSpec, staged: Journal
     reports = journal.reports(spec.attempt.id)
     if summary(spec.attempt.id, reports) != staged:
         raise StorageError(
-            "CODE", "attempt {id} differs from what was staged. Nothing was committed: run again", id=spec.attempt.id
+            "journal-differs-from-staged",
+            "attempt {attempt} differs from what was staged. Nothing was committed: run again",
+            attempt=spec.attempt.id,
         )
     audit_counts(spec, feed, reports)
     journal.check(spec.attempt.id, [file for report in reports for file in report.files])

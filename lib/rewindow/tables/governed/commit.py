@@ -92,7 +92,12 @@ def check_properties(spark: SparkSession, name: TableName, properties: Mapping[s
     for key, value in properties.items():
         if kept.get(key) != value:
             what = "is written by another job or branch" if key == OWNER else f"lacks the property {key} = {value!r}"
-            raise ConfigError("CODE", "the table {name} {what}: name another table or branch", name=name, what=what)
+            raise ConfigError(
+                "catalog-table-taken",
+                "the table {table} {reason}: name another table or branch",
+                table=name,
+                reason=what,
+            )
 
 
 def _create_unless_created(spark: SparkSession, name: TableName, what: str) -> None:
@@ -107,10 +112,10 @@ def _create_unless_created(spark: SparkSession, name: TableName, what: str) -> N
             time.sleep(_LOOK_SECONDS)
             if not looks_left:
                 raise StorageError(
-                    "CODE",
-                    "the table {name} cannot be created: {error}. If the catalog does not have it and its "
+                    "catalog-table-not-created",
+                    "the table {table} cannot be created: {error}. If the catalog does not have it and its "
                     "folder has files, a statement died there: delete the folder, then run again",
-                    name=name,
+                    table=name,
                     error=one_line(error),
                 ) from error
         else:

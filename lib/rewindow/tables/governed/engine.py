@@ -90,9 +90,9 @@ class RowsEngine(SparkEngine):
         reports = journal.reports(attempt, part)
         if len(reports) != len(work.tasks):
             raise failure or StorageError(
-                "CODE",
-                "sub-topology {part} of attempt {attempt} is not in the journal: run again",
-                part=part,
+                "journal-lacks-part",
+                "sub-topology {sub_topology} of attempt {attempt} is not in the journal: run again",
+                sub_topology=part,
                 attempt=attempt,
             )
         return reports

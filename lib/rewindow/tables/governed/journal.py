@@ -247,11 +247,11 @@ class SparkJournal:
             if self._digests.get(path) != [file.file_digest]:
                 what = "differs from what was staged" if path in self._digests else "is gone"
                 raise StorageError(
-                    "CODE",
-                    "the journal {_table}: {path} {what}. Nothing was committed: run again",
-                    _table=self._table.name,
+                    "journal-altered",
+                    "the journal {table}: {path} {fault}. Nothing was committed: run again",
+                    table=self._table.name,
                     path=path,
-                    what=what,
+                    fault=what,
                 )
 
     def drop(self, attempts: Sequence[str]) -> None:
@@ -268,14 +268,17 @@ class SparkJournal:
     def _lost_blocks(self) -> RewindowError:
         if self._is_overtaken():
             return NotNowError(
-                "CODE",
+                "journal-cleaned-by-other",
                 "{name}: another process decided first, and `gc` deleted what it replaced. Run the command again",
                 name=self.name,
             )
         is_feed = self.name.startswith("feed:")
         fix = "restore it from a copy" if is_feed else f"repeat their runs: `rewindow republish {self.name}`"
         return StorageError(
-            "CODE", "blocks are gone from the journal {_table}, or doubled: {fix}", _table=self._table.name, fix=fix
+            "journal-blocks-lost",
+            "blocks are gone from the journal {table}, or doubled: {fix}",
+            table=self._table.name,
+            fix=fix,
         )
 
     def _of(self, attempts: Sequence[str]) -> DataFrame:

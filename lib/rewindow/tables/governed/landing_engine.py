@@ -94,7 +94,7 @@ class CatalogLandingEngine(SparkLandingEngine):
         for block in blocks:
             if block.end - block.start != sum(file.rows for file in block.files):
                 raise StorageError(
-                    "CODE",
+                    "landing-blocks-altered",
                     "feed {feed}: the blocks of landing {landing} do not hold its rows: land again",
                     feed=write.feed,
                     landing=block.landing,

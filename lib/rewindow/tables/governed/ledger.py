@@ -169,11 +169,11 @@ class SparkLedger:
                 break
             if known.rows != first - 1:
                 raise InvariantError(
-                    "CODE",
-                    "ledger {name} has {rows} rows: {first} is not the next number",
+                    "catalog-ledger-row-not-next",
+                    "ledger {name} has {rows} rows: {row} is not the next number",
                     name=self.name,
                     rows=known.rows,
-                    first=first,
+                    row=first,
                 )
             number = known.appends + 1
             try:
@@ -195,17 +195,17 @@ class SparkLedger:
         if known.rows < first:
             if last_version(self._table.spark_of(), self._table.name, self._app_id) > known.appends:
                 raise CheckpointError(
-                    "CODE",
-                    "rows of the ledger of {name} were deleted from {_table}: RESTORE the version of that "
+                    "catalog-ledger-rows-deleted",
+                    "rows of the ledger of {name} were deleted from {table}: RESTORE the version of that "
                     "table before they were",
                     name=self.name,
-                    _table=self._table.name,
+                    table=self._table.name,
                 )
             raise not_committed(f"row {first} of the ledger {self.name}", _ATTEMPTS, failure) from failure
         has_landed = any(append.text == text for append in known.later)
         if was_held and not has_landed:
             raise NotNowError(
-                "CODE",
+                "ledger-decided-by-other",
                 "{name}: another process decided first, so this one made nothing. Run the command again",
                 name=self.name,
             )
@@ -236,11 +236,11 @@ class SparkLedger:
         numbers, covered = [row["seq"] for row in rows], _Known([], found.kept)
         if numbers != [covered.appends + at for at in range(1, len(numbers) + 1)]:
             raise InvariantError(
-                "CODE",
-                "the ledger of {name} in {_table} is damaged: its last rows are numbered {numbers}. "
+                "catalog-ledger-damaged",
+                "the ledger of {name} in {table} is damaged: its last rows are numbered {numbers}. "
                 "Restore the table from a copy before you run or land",
                 name=self.name,
-                _table=self._table.name,
+                table=self._table.name,
                 numbers=numbers[-5:],
             )
         appends: list[_Append] = []

@@ -32,17 +32,17 @@ def _locked(folder: str) -> int:
         lock = os.open(f"{folder}/{NAME}", os.O_CREAT | os.O_WRONLY, 0o644)
     except OSError as error:
         raise AccessError(
-            "CODE",
-            "{folder}, where the catalog's tables are, cannot be written ({strerror}): give this user access",
+            "catalog-folder-not-writable",
+            "{folder}, where the catalog's tables are, cannot be written ({reason}): give this user access",
             folder=folder,
-            strerror=error.strerror,
+            reason=error.strerror,
         ) from error
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         os.close(lock)
         raise NotNowError(
-            "CODE",
+            "catalog-folder-locked",
             "another process commits through Spark in {folder}, and a local disk allows one at a time. "
             "Wait for it, or let both use one server (`connect: sc://...`)",
             folder=folder,

@@ -40,7 +40,6 @@ Due = tuple[tuple[int, Sequence[tuple[str, str]]], ...]
 """The numbers of appends that have rows, with path and attempt of each block."""
 _IN_ONE_TASK = 64
 """So many blocks are decoded by one task, which sees whether all are there: a query less."""
-_GONE = "blocks that were landed are gone from the journal: restore the journal from a copy"
 
 
 class LandedAppends(NamedTuple):
@@ -159,10 +158,10 @@ def columns_of(schema: LogSchema) -> tuple[Column, ...]:
 def emptied(name: TableName, feed: str) -> StorageError:
     """Return the error of a log from which all rows were deleted: a table that was filled once does not take them again."""
     return StorageError(
-        "CODE",
-        "all rows of the log {name} were deleted outside rewindow. Remove the table, `DROP TABLE {name}`, "
+        "catalog-log-rows-deleted",
+        "all rows of the log {log} were deleted outside rewindow. Remove the table, `DROP TABLE {log}`, "
         "then land again, and the rows are written anew: `rewindow land {feed}`",
-        name=name,
+        log=name,
         feed=feed,
     )
 
@@ -181,22 +180,32 @@ def frame_of_log(
         return spark.createDataFrame(pa.Table.from_batches(batches), ddl(columns)).coalesce(1)
     rows = journal.blocks(sorted({path.partition("/")[0] for path in paths})).where(F.col("path").isin(list(paths)))
     if len(paths) <= _IN_ONE_TASK:
-        return rows.coalesce(1).mapInArrow(partial(_decoded, names, set(paths)), ddl(columns))
+        return rows.coalesce(1).mapInArrow(partial(_decoded, journal.name, names, set(paths)), ddl(columns))
     with mapped():
         staged = {row["path"] for row in rows.select("path").collect()}
     if staged != set(paths):
-        raise StorageError("CODE", "{journal}: {gone}", journal=journal.name, gone=_GONE)
-    return rows.mapInArrow(partial(_decoded, names, set()), ddl(columns))
+        raise _blocks_gone(journal.name)
+    return rows.mapInArrow(partial(_decoded, journal.name, names, set()), ddl(columns))
 
 
-def _decoded(names: Sequence[str], wanted: set[str], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _blocks_gone(journal: str) -> StorageError:
+    return StorageError(
+        "catalog-journal-blocks-gone",
+        "{journal}: blocks that were landed are gone from the journal: restore the journal from a copy",
+        journal=journal,
+    )
+
+
+def _decoded(
+    journal: str, names: Sequence[str], wanted: set[str], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     found = set()
     for batch in batches:
         for path, data in zip(batch.column("path").to_pylist(), batch.column("data").to_pylist(), strict=True):
             found.add(path)
             yield from _rows_of(names, path, data)
     if not wanted <= found:
-        raise RuntimeError(mark(StorageError(_GONE)))
+        raise RuntimeError(mark(_blocks_gone(journal)))
 
 
 def _rows_of(names: Sequence[str], path: str, data: bytes) -> Iterator[pa.RecordBatch]:

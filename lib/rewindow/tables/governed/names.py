@@ -26,9 +26,9 @@ class TableName(NamedTuple):
             parts = [default_catalog, *parts]
         if len(parts) != 3 or not all(_PART.fullmatch(part) for part in parts):
             raise ConfigError(
-                "CODE",
-                "{text!r} is not the name of a table: write catalog.schema.table, with letters, digits, '_' and '-'",
-                text=text,
+                "catalog-table-name-invalid",
+                "{table!r} is not the name of a table: write catalog.schema.table, with letters, digits, '_' and '-'",
+                table=text,
             )
         return cls(*parts)
 

@@ -63,11 +63,11 @@ def check_counts(
 def altered(job: str, branch: str, drift: Drift) -> StorageError:
     """Return the error of a table that is not what was published."""
     return StorageError(
-        "CODE",
-        "{path} {what}: it was altered outside rewindow (RESTORE, DELETE, UPDATE, a drop). {job}",
-        path=drift.path,
-        what=drift.what,
-        job=publish_again(job, branch),
+        "catalog-table-altered",
+        "{table} {change}: it was altered outside rewindow (RESTORE, DELETE, UPDATE, a drop). {fix}",
+        table=drift.path,
+        change=drift.what,
+        fix=publish_again(job, branch),
     )
 
 
@@ -91,7 +91,7 @@ class RunReports:
                 reports = journal.reports_afresh(attempt)
             if summary(attempt, reports) != stated:
                 raise StorageError(
-                    "CODE",
+                    "catalog-reports-missing",
                     "the journal lacks what attempt {attempt} reported. Repeat its run: `rewindow republish {job}`",
                     attempt=attempt,
                     job=job,

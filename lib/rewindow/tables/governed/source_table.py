@@ -50,17 +50,19 @@ def look_at_table(
     version removed rows; `ConfigError` (78) if its new rows cannot be determined.
     """
     if not exists(spark, name):
-        raise SourceError("CODE", "there is no table {name}: fix `source:`, or create the table first", name=name)
+        raise SourceError(
+            "catalog-source-missing", "there is no table {table}: fix `source:`, or create the table first", table=name
+        )
     with mapped():
         (detail,) = spark.sql(f"DESCRIBE DETAIL {name.quoted}").select("id", "properties").collect()
     if spec.source_offsets is None and dict(detail["properties"]).get(_TRACKING) != "true":
         raise ConfigError(
-            "CODE",
-            "log {topic}: row tracking must tell which rows of {name} are new, and it is off: ALTER TABLE "
-            "{name} SET TBLPROPERTIES ('{tracking}' = 'true'); or name its own `partition:` and `offset:`",
+            "row-tracking-off",
+            "log {topic}: row tracking must tell which rows of {table} are new, and it is off: ALTER TABLE "
+            "{table} SET TBLPROPERTIES ('{property}' = 'true'); or name its own `partition:` and `offset:`",
             topic=spec.topic,
-            name=name,
-            tracking=_TRACKING,
+            table=name,
+            property=_TRACKING,
         )
     versions = list(_history(spark, name))
     _check_same_table(name, detail["id"], versions, position)
@@ -98,11 +100,11 @@ def _governed(
         if window.until_ms is None and spec.timestamp != ARRIVAL:
             return Governed(name.quoted)
         raise ConfigError(
-            "CODE",
-            "log {topic}: the history of {name} no longer tells when its first rows were added (old "
+            "catalog-arrival-unknown",
+            "log {topic}: the history of {table} no longer tells when its first rows were added (old "
             "versions were cleaned up): name a column that does, `arrived_at: COLUMN`",
             topic=spec.topic,
-            name=name,
+            table=name,
         )
     arrivals = tuple((version.number, version.time_ms) for version in versions)
     return Governed(name.quoted, -1 if after is None else after, arrivals)
@@ -138,25 +140,28 @@ def _check_same_table(
     again = "Put the table back, or land it again: `rewindow land FEED --new-generation`"
     if position.get("kind") != DELTA or position["id"] != table_id:
         raise SourceError(
-            "CODE", "{name} was dropped and created again since it was landed. {again}", name=name, again=again
+            "catalog-source-replaced",
+            "{table} was dropped and created again since it was landed. {fix}",
+            table=name,
+            fix=again,
         )
     if position["version"] > versions[-1].number:
         raise SourceError(
-            "CODE",
-            "{name} went back from version {position} to {number}. {again}",
-            name=name,
-            position=position["version"],
-            number=versions[-1].number,
-            again=again,
+            "catalog-source-restored",
+            "{table} went back from version {landed_version} to {version}. {fix}",
+            table=name,
+            landed_version=position["version"],
+            version=versions[-1].number,
+            fix=again,
         )
     if versions[0].number > position["version"] + 1:
         raise SourceError(
-            "CODE",
-            "{name}: version {position} was cleaned out of its history before it was landed. Land more "
+            "catalog-version-cleaned",
+            "{table}: version {version} was cleaned out of its history before it was landed. Land more "
             "often than delta.logRetentionDuration, or land everything again: `rewindow land FEED "
             "--new-generation`",
-            name=name,
-            position=position["version"] + 1,
+            table=name,
+            version=position["version"] + 1,
         )
 
 
@@ -164,11 +169,11 @@ def _check_only_adds(name: TableName, versions: Iterable[_Version]) -> None:
     for version in versions:
         if version.takes_rows:
             raise DataError(
-                "CODE",
-                "{name}: version {number} ({operation}) changed or deleted rows, but a log is append-only. "
+                "catalog-source-rows-changed",
+                "{table}: version {version} ({operation}) changed or deleted rows, but a log is append-only. "
                 "Write changes as new rows. To go on with this table, land it again, with what it has now: "
                 "`rewindow land FEED --new-generation`",
-                name=name,
-                number=version.number,
+                table=name,
+                version=version.number,
                 operation=version.operation,
             )

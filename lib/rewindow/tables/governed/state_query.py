@@ -38,10 +38,10 @@ class CatalogStores:
         if store not in self._binding.stores:
             known = ", ".join(sorted(self._binding.stores)) or "none"
             raise UsageError(
-                "CODE",
-                "there is no store {store!r}: run {spec} has {known}",
+                "catalog-store-unknown",
+                "there is no store {store!r}: run {run} has {stores}",
                 store=store,
-                spec=self._run.spec.name,
-                known=known,
+                run=self._run.spec.name,
+                stores=known,
             )
         return self._binding.keys[store]

@@ -42,11 +42,11 @@ def _arrow_type(column: Column) -> pa.DataType:
     if match := _DECIMAL.fullmatch(column.type):
         return pa.decimal128(int(match[1]), int(match[2]))
     raise ConfigError(
-        "CODE",
-        "column {column!r} has the unknown type {type!r}: use one of {ARROW}, decimal(p,s)",
+        "column-type-unknown",
+        "column {column!r} has the unknown type {type!r}: use one of {types}, decimal(p,s)",
         column=column.name,
         type=column.type,
-        ARROW=", ".join(_ARROW),
+        types=", ".join(_ARROW),
     )
 
 

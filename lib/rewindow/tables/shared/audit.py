@@ -41,9 +41,9 @@ def audit_counts(spec: RunSpec, feed: Feed, reports: Sequence[TaskReport]) -> No
     due = [(part, partition) for part in range(parts) for partition in range(feed.definition.partitions)]
     if sorted(tasks) != due:
         raise InvariantError(
-            "CODE",
-            "run {spec}: {tasks} tasks reported, {due} were due; nothing was committed",
-            spec=spec.name,
+            "task-reports-missing",
+            "run {run}: {tasks} tasks reported, {due} were due; nothing was committed",
+            run=spec.name,
             tasks=len(tasks),
             due=len(due),
         )
@@ -55,14 +55,14 @@ def audit_counts(spec: RunSpec, feed: Feed, reports: Sequence[TaskReport]) -> No
             wanted = feed.records(spec.epochs, where) if topic in feed.definition.logs else sent.get(where, 0)
             if taken != wanted:
                 raise InvariantError(
-                    "CODE",
-                    "run {spec}: the task of {topic}-{partition} took {taken} records, {wanted} were due; "
+                    "task-records-miscounted",
+                    "run {run}: the task of {topic}-{partition} took {taken} records, {due} were due; "
                     "nothing was committed",
-                    spec=spec.name,
+                    run=spec.name,
                     topic=topic,
                     partition=report.partition,
                     taken=taken,
-                    wanted=wanted,
+                    due=wanted,
                 )
 
 

@@ -125,11 +125,11 @@ def check_keys(first: pa.Schema, second: pa.Schema, keys: Sequence[str]) -> None
         one, other = (schema.field(name).type if name in schema.names else "missing" for schema in (first, second))
         if one != other or one == "missing":
             raise UsageError(
-                "CODE",
-                "the key column {name!r} is {one} in one and {other} in the other: compare branches with the same keys",
-                name=name,
-                one=one,
-                other=other,
+                "diff-key-types-differ",
+                "the key column {column!r} is {type} in one and {other_type} in the other: compare branches with the same keys",
+                column=name,
+                type=one,
+                other_type=other,
             )
 
 

@@ -55,12 +55,12 @@ class NewEpochs:
 def altered(job: str, table: str, what: str) -> StorageError:
     """Return the error for an output of which rows that are to be landed are not those that were published."""
     return StorageError(
-        "CODE",
-        "{table} {what}: it was altered outside rewindow (UPDATE, DELETE, RESTORE, a rewrite, deleted "
+        "job-output-altered",
+        "{table} {change}: it was altered outside rewindow (UPDATE, DELETE, RESTORE, a rewrite, deleted "
         "files), and nothing of it was landed. Publish it again, then land again: `rewindow republish "
         "{job}`",
         table=table,
-        what=what,
+        change=what,
         job=job,
     )
 
@@ -75,21 +75,28 @@ def new_epochs(tables: Warehouse, spec: LogSpec, position: Mapping[str, Any] | N
     runs = branch.published_runs
     if branch.runs and not runs:
         raise SourceError(
-            "CODE",
-            "the job {job} has published no run: {spec} is on hold. Accept it, `rewindow publish {job} "
+            "job-has-published-nothing",
+            "the job {job} has published no run: {run} is on hold. Accept it, `rewindow publish {job} "
             "--accept`, then land again",
             job=job,
-            spec=branch.runs[0].spec.name,
+            run=branch.runs[0].spec.name,
         )
     if not runs:
         raise SourceError(
-            "CODE", "the job {job} has not run in {home}: `rewindow run {job}` first", job=job, home=tables.home
+            "job-never-run",
+            "the job {job} has not run in {warehouse}: `rewindow run {job}` first",
+            job=job,
+            warehouse=tables.home,
         )
     target = branch.tables.get(OUTPUT + output)
     if target is None:
         names = ", ".join(name.removeprefix(OUTPUT) for name in branch.tables if name.startswith(OUTPUT))
         raise SourceError(
-            "CODE", "the job {job} has no output {output!r}: it has {names}", job=job, output=output, names=names
+            "job-output-unknown",
+            "the job {job} has no output {output!r}: it has {outputs}",
+            job=job,
+            output=output,
+            outputs=names,
         )
     landed = 0
     if position is not None:

@@ -46,7 +46,10 @@ def check_numbered(name: str, rows: Sequence[LedgerRow]) -> None:
     numbers = [row.seq for row in rows]
     if not rows or numbers[0] < 1 or numbers != list(range(numbers[0], numbers[0] + len(rows))):
         raise InvariantError(
-            "CODE", "ledger {name}: rows must be numbered without gaps, got {numbers}", name=name, numbers=numbers
+            "ledger-rows-not-numbered",
+            "ledger {name}: rows must be numbered without gaps, got {numbers}",
+            name=name,
+            numbers=numbers,
         )
 
 
@@ -69,7 +72,7 @@ def load_body(text: str, table: str) -> tuple[dict[str, Any], str]:
     token = body.pop(_WRITER, None)
     if token is None:
         raise CheckpointError(
-            "CODE",
+            "ledger-row-without-token",
             "{table} has a row without the token of its append: choose another warehouse and land again",
             table=table,
         )

@@ -27,10 +27,10 @@ def output_path(name: str, branch: str = MAIN) -> str:
     parts = [safe_name(part, "table") for part in name.split(".")]
     if is_reserved(name):
         raise ConfigError(
-            "CODE",
-            "table {name!r} uses a name that rewindow reserves ({RESERVED}): choose another name",
-            name=name,
-            RESERVED=", ".join(RESERVED),
+            "table-name-reserved",
+            "table {table!r} uses a name that rewindow reserves ({reserved}): choose another name",
+            table=name,
+            reserved=", ".join(RESERVED),
         )
     suffix = "" if branch == MAIN else f"__{safe_name(branch, 'branch')}"
     return "/".join(parts) + suffix
@@ -60,9 +60,9 @@ def safe_name(name: str, what: str) -> str:
     """Return a name unchanged if it is safe in paths and in SQL. Raises `ConfigError` (78) otherwise."""
     if not _NAME.fullmatch(name):
         raise ConfigError(
-            "CODE",
-            "{name!r} cannot name a {what}: use letters, digits, '_', '-', single dots; a letter or digit first",
+            "name-invalid",
+            "{name!r} cannot name a {kind}: use letters, digits, '_', '-', single dots; a letter or digit first",
             name=name,
-            what=what,
+            kind=what,
         )
     return name

@@ -111,7 +111,7 @@ def quarantine_id(ledger: str, feed: str, generation: int) -> str:
 def unknown_rows(table: str, job: str, *, fix: str) -> CheckpointError:
     """Return the error of a table with rows that no publication of the job's ledger added."""
     return CheckpointError(
-        "CODE",
+        "table-rows-of-no-ledger",
         "{table} has rows that the ledger of job {job!r} did not publish: they are of a ledger that was "
         "deleted, or something else wrote them. Restore that ledger from a copy, name another table, or "
         "{fix}",
@@ -126,7 +126,7 @@ def unknown_landings(
 ) -> CheckpointError:
     """Return the error of a log or quarantine with rows that no landing of the feed's ledger added."""
     return CheckpointError(
-        "CODE",
+        "log-rows-of-no-ledger",
         "{table} has rows that the landing ledger of feed {feed!r} did not publish: they are of a ledger "
         "that was deleted. Restore that ledger from a copy, or {fix} and land again: `rewindow land {feed}`",
         table=table,
@@ -142,7 +142,7 @@ def older_ledger(table: str, job: str, published: int, known: int, start_over: s
     """
     start_over = start_over or f"`rewindow reset {job}`"
     return CheckpointError(
-        "CODE",
+        "job-ledger-behind-tables",
         "{table} has {published} publications, but the ledger of {job!r} names {known}: an older copy of "
         "the ledger was restored, or its newest commit is lost. Restore the newest copy, or start over: "
         "{start_over}",

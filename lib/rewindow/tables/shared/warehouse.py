@@ -143,7 +143,7 @@ def _read(lines: Sequence[str]) -> list[Any]:
 def wrong_fold(name: str, stored: StoredFold) -> InvariantError:
     """Return the error of a stored fold that is not what the rows of the ledger give."""
     return InvariantError(
-        "CODE",
+        "ledger-fold-wrong",
         "the stored fold of the ledger of {name!r} is not what its first {rows} rows give. {removal}: the "
         "next commands read all rows, and write it anew",
         name=name,
@@ -187,7 +187,10 @@ def _with_rows(before: Feed | None, rows: Sequence[LedgerRow]) -> Feed | None:
 def _landed(name: str, feed: Feed | None, home: str) -> Feed:
     if feed is None:
         raise SourceError(
-            "CODE", "feed {name!r} was never landed in {home}: `rewindow land {name}` first", name=name, home=home
+            "feed-never-landed",
+            "feed {feed!r} was never landed in {warehouse}: `rewindow land {feed}` first",
+            feed=name,
+            warehouse=home,
         )
     return feed
 
@@ -195,11 +198,11 @@ def _landed(name: str, feed: Feed | None, home: str) -> Feed:
 def not_deterministic(spec: RunSpec, target: str, different: str) -> InvariantError:
     """Return the error of an attempt that made other rows than the attempt that it repeats."""
     return InvariantError(
-        "CODE",
-        "run {spec} is not deterministic: {target} differs from what the previous attempt staged, "
+        "run-not-deterministic",
+        "run {run} is not deterministic: {target} differs from what the previous attempt staged, "
         "{different}. Nothing was committed: find the clock, the random number or the set order in the "
         "job's code (`rewindow verify`); if you changed the code on purpose, run with --replan",
-        spec=spec.name,
+        run=spec.name,
         target=target,
         different=different,
     )
@@ -214,7 +217,7 @@ def check_not_deleted(job: str, branch: Branch, version_of: Callable[[TableSpec]
         has_rows = target.startswith(OUTPUT) and any(total.rows for total in totals if total)
         if has_rows and version_of(table) is None:
             raise UsageError(
-                "CODE",
+                "branch-dropped",
                 "branch {branch!r} was dropped, and `rewindow gc` has deleted its rows. To have them "
                 "again, replay on a new branch: `rewindow backfill {job} --from LANDING --branch NAME`",
                 branch=branch.name,
