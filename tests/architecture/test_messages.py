@@ -16,7 +16,7 @@ _PACKAGE = Path(rewindow.__file__).parent
 _CODE = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)+")
 _KINDS = {
     name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, errors.RewindowError)
-} | {"InvalidTimestampError", "BadRowsError", "ReadsError", "failed_io"}
+} | {"BadRowsError", "ReadsError", "failed_io"}
 
 
 def test_each_error_has_a_code_a_wording_and_the_facts_that_it_shows() -> None:
